@@ -1,0 +1,120 @@
+"""Persistent, hierarchical memory for LLM assistants, in Postgres.
+
+    with memstore.open() as store:
+        trip = store.user("alice").conversation("lisbon")
+        trip.add("user", "I'm allergic to peanuts.")
+        store.derive()
+        print(trip.context("What should I avoid eating?", budget=2000).messages)
+
+Names are imported when they are first used, so that `import memstore` costs nothing heavy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memstore._sync.memory import ConversationScope, MemoryStore, UserScope, open
+    from memstore.errors import (
+        BudgetTooSmall,
+        ConfigurationError,
+        Conflict,
+        DatabaseError,
+        DatabaseUnreachable,
+        EmbeddedError,
+        EmbedderMismatch,
+        ExtensionMissing,
+        InvalidInput,
+        MemstoreError,
+        ProviderError,
+        ProviderMissing,
+        SchemaOutdated,
+        SchemaTooNew,
+    )
+    from memstore.memory import AsyncConversationScope, AsyncMemoryStore, AsyncUserScope, open_async
+    from memstore.models import Context, Conversation, DeriveReport, Fact, Hit, Message, Receipt, Role, Summary, Tier
+    from memstore.settings import Settings
+
+_HOMES = {
+    "memstore._sync.memory": ("ConversationScope", "MemoryStore", "UserScope", "open"),
+    "memstore.errors": (
+        "BudgetTooSmall",
+        "ConfigurationError",
+        "Conflict",
+        "DatabaseError",
+        "DatabaseUnreachable",
+        "EmbeddedError",
+        "EmbedderMismatch",
+        "ExtensionMissing",
+        "InvalidInput",
+        "MemstoreError",
+        "ProviderError",
+        "ProviderMissing",
+        "SchemaOutdated",
+        "SchemaTooNew",
+    ),
+    "memstore.memory": ("AsyncConversationScope", "AsyncMemoryStore", "AsyncUserScope", "open_async"),
+    "memstore.models": (
+        "Context",
+        "Conversation",
+        "DeriveReport",
+        "Fact",
+        "Hit",
+        "Message",
+        "Receipt",
+        "Role",
+        "Summary",
+        "Tier",
+    ),
+    "memstore.settings": ("Settings",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AsyncConversationScope",
+    "AsyncMemoryStore",
+    "AsyncUserScope",
+    "BudgetTooSmall",
+    "ConfigurationError",
+    "Conflict",
+    "Context",
+    "Conversation",
+    "ConversationScope",
+    "DatabaseError",
+    "DatabaseUnreachable",
+    "DeriveReport",
+    "EmbeddedError",
+    "EmbedderMismatch",
+    "ExtensionMissing",
+    "Fact",
+    "Hit",
+    "InvalidInput",
+    "MemoryStore",
+    "MemstoreError",
+    "Message",
+    "ProviderError",
+    "ProviderMissing",
+    "Receipt",
+    "Role",
+    "SchemaOutdated",
+    "SchemaTooNew",
+    "Settings",
+    "Summary",
+    "Tier",
+    "UserScope",
+    "open",
+    "open_async",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'memstore' has no attribute {name!r}")
+    value: object = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""Ranked → packed → rendered."""

@@ -1,0 +1,189 @@
+"""Composing: packed, rendered, counted as a whole, and trimmed until the count is within the budget. Pure.
+
+The guarantee is here: a context leaves `compose` only when the counter has counted its finished messages, all of them,
+at or under the budget. Estimates only decide what to try first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memstore.assemble import render
+from memstore.assemble.pack import STABLE, Packing, Piece, pack
+from memstore.assemble.render import Chosen
+from memstore.assemble.turns import Turn
+from memstore.errors import BudgetTooSmall
+from memstore.models import Context, Decision, Hit, Json, Receipt, Summary
+from memstore.providers import TokenCounter
+
+ATTEMPTS = 3  # rounds of filling what the estimates had left empty
+OVERHEAD = "overhead"
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a context may be made of, each in the order of preference; recent turns the newest first.
+
+    `question` is the message to be answered, with its number where it is one of the conversation's; `ending` are the
+    turns after it that must be there too: results of tools that the model waits for. `left_out` are decisions taken.
+    """
+
+    system: str | None = None
+    question: Json | None = None
+    question_seq: int | None = None
+    ending: Sequence[Turn] = ()
+    turns: Sequence[Turn] = ()
+    summaries: Sequence[Summary] = ()
+    facts: Sequence[Hit] = ()
+    hits: Sequence[Hit] = ()
+    left_out: Sequence[Decision] = ()
+
+
+def compose(material: Material, budget: int, counter: TokenCounter) -> Context:
+    """Give the best context of this material within `budget` tokens, or raise `BudgetTooSmall`."""
+    least = counter.count_messages(render.render(_chosen(material, Packing())))
+    if least > budget:
+        raise BudgetTooSmall(least, budget, _largest(material, counter))
+    offers = _offers(material, counter)
+    base = budget - counter.count_messages(render.before_question(Chosen(system=material.system)))
+    packing, messages, tokens = _filled(material, offers, budget, least, base, counter)
+    while tokens > budget:
+        packing.drop()
+        messages = render.render(_chosen(material, packing))
+        tokens = counter.count_messages(messages)
+    return Context(messages, tokens, _receipt(material, offers, packing, budget, tokens, counter))
+
+
+def _filled(
+    material: Material, offers: Mapping[str, Sequence[Piece]], budget: int, least: int, base: int, counter: TokenCounter
+) -> tuple[Packing, list[Json], int]:
+    """Pack, and pack again with what the count shows to be free; the last packing that fits, else the first."""
+    room = budget - least
+    best: tuple[Packing, list[Json], int] | None = None
+    for _ in range(ATTEMPTS):
+        packing = pack(offers, room, base)
+        messages = render.render(_chosen(material, packing))
+        tokens = counter.count_messages(messages)
+        if best is None or best[2] > budget or best[2] < tokens <= budget:
+            best = packing, messages, tokens
+        free = budget - tokens
+        if free == 0 or packing.tokens < room - free:
+            break
+        room = packing.tokens + free
+    assert best is not None
+    return best
+
+
+def _chosen(material: Material, packing: Packing) -> Chosen:
+    content = {section: [piece.content for piece in pieces] for section, pieces in packing.chosen.items()}
+    return Chosen(
+        system=material.system,
+        summaries=content["summaries"],
+        turns=[*content["recent"], *material.ending],
+        facts=content["facts"],
+        hits=content["hits"],
+        question=material.question,
+        question_seq=material.question_seq,
+    )
+
+
+def _offers(material: Material, counter: TokenCounter) -> dict[str, list[Piece]]:
+    """Give the pieces with what each is expected to add; the first of a block pays for the block's fence."""
+    summaries = [
+        Piece("summaries", "summary", one.id, _line(render.summary_lines(one), counter), one, first_seq=one.from_seq)
+        for one in material.summaries
+    ]
+    turns = [_turn(turn, counter) for turn in material.turns]
+    facts = [
+        Piece("facts", "fact", one.id, _line(render.fact_line(one), counter), one, one.score) for one in material.facts
+    ]
+    hits = [Piece("hits", one.tier, one.id, _hit_tokens(one, counter), one, one.score) for one in material.hits]
+    return {"summaries": summaries, "recent": turns, "facts": facts, "hits": hits}
+
+
+def _turn(turn: Turn, counter: TokenCounter) -> Piece:
+    tokens = sum(counter.count_message(message.as_chat()) for message in turn.messages)
+    shows = frozenset(message.id for message in turn.messages)
+    return Piece("recent", "turn", turn.messages[0].id, tokens, turn, shows=shows, first_seq=turn.first_seq)
+
+
+def _hit_tokens(hit: Hit, counter: TokenCounter) -> int:
+    return sum(_line(line, counter) for line in render.hit_lines([hit]))
+
+
+def _line(line: str, counter: TokenCounter) -> int:
+    return counter.count(f"{line}\n")
+
+
+def _receipt(
+    material: Material,
+    offers: Mapping[str, Sequence[Piece]],
+    packing: Packing,
+    budget: int,
+    tokens: int,
+    counter: TokenCounter,
+) -> Receipt:
+    every = [piece for pieces in offers.values() for piece in pieces]
+    inside = {id(piece) for pieces in packing.chosen.values() for piece in pieces}
+    outside = [_decision(piece, packing.why_not(piece)) for piece in every if id(piece) not in inside]
+    return Receipt(
+        budget=budget,
+        tokens=tokens,
+        counter=counter.name,
+        sections=_sections(material, packing, tokens, counter),
+        included=tuple(_decision(piece, "") for piece in every if id(piece) in inside),
+        left_out=(*material.left_out, *outside),
+        stable_prefix=_stable_prefix(material, packing, counter),
+    )
+
+
+def _decision(piece: Piece, reason: str) -> Decision:
+    return Decision(piece.section, piece.kind, piece.id, piece.tokens, reason, piece.score)
+
+
+def _sections(material: Material, packing: Packing, tokens: int, counter: TokenCounter) -> dict[str, int]:
+    """Give the tokens of each section; they add up to the whole, with what belongs to none as `overhead`."""
+    system = [{"role": "system", "content": material.system}] if material.system is not None else []
+    asked = [*([material.question] if material.question else []), *render.spoken(material.ending)]
+    sections = {
+        "system": _added(system, counter),
+        "summaries": _added(render.summarized(_contents(packing, "summaries")), counter),
+        "recent": _added(render.spoken(_contents(packing, "recent")), counter),
+        "facts": _added(render.remembered(_contents(packing, "facts"), ()), counter),
+        "hits": 0,
+        "question": _added(asked, counter),
+    }
+    block = _added(render.remembered(_contents(packing, "facts"), _contents(packing, "hits")), counter)
+    sections["hits"] = block - sections["facts"]
+    return sections | {OVERHEAD: tokens - sum(sections.values())}
+
+
+def _contents(packing: Packing, section: str) -> list[Any]:
+    return [piece.content for piece in packing.chosen[section]]
+
+
+def _added(messages: Sequence[Json], counter: TokenCounter) -> int:
+    return sum(counter.count_message(message) for message in messages)
+
+
+def _stable_prefix(material: Material, packing: Packing, counter: TokenCounter) -> int:
+    """Give the tokens before the first message that another question might change."""
+    chosen = _chosen(material, packing)
+    stable = Chosen(system=chosen.system)
+    for section in STABLE:
+        if section in packing.extended:
+            break
+        turns = chosen.turns if section == "recent" else ()
+        stable = Chosen(chosen.system, chosen.summaries, turns, question_seq=chosen.question_seq)
+    return _added(render.before_question(stable), counter)
+
+
+def _largest(material: Material, counter: TokenCounter) -> str:
+    sizes = {
+        "the system prompt": counter.count(material.system or ""),
+        "the question": counter.count_message(material.question) if material.question else 0,
+        "the tool calls that wait for an answer": _added(render.spoken(material.ending), counter),
+    }
+    return max(sizes, key=lambda name: sizes[name])

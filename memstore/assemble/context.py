@@ -1,0 +1,155 @@
+"""The path of a context: what is stored and what is recalled → material → composed, with its receipt kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from memstore import ids
+from memstore.assemble.compose import Material, compose
+from memstore.assemble.turns import Turn, turns
+from memstore.errors import InvalidInput
+from memstore.models import Context, Decision, Hit, Message, Role, Summary, Tier
+from memstore.providers import Embedder, TokenCounter
+from memstore.retrieve import recall
+from memstore.retrieve.rank import Candidate, best_of_each
+from memstore.store import messages, receipts, summaries
+from memstore.store.database import Database, Transaction
+from memstore.store.items import Filters
+from memstore.waiting import in_thread
+
+FACTS, HITS = 40, 80  # offered to packing
+SHORTEST_TURN = 12  # tokens, to guess how many recent messages to read: few are shorter
+OVERHEAD = 4  # tokens that a message costs besides its content, at least
+NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
+UNPAIRED = "a tool call and its results are not all there"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for: a context for this conversation, within `budget` tokens less `reserve`."""
+
+    user_id: UUID
+    conversation_id: UUID
+    query: str | None
+    budget: int
+    system: str | None = None
+    reserve: int = 0
+    as_of: datetime | None = None
+
+
+async def assemble(database: Database, embedder: Embedder | None, counter: TokenCounter, request: Request) -> Context:
+    """Give the context that was asked for; its receipt is kept where the conversation exists."""
+    _check(request)
+    async with database.scope(request.user_id) as scope:
+        newest = await _newest_question(scope, request)
+    query = request.query if request.query is not None else (newest.text if newest else None)
+    question = await recall.prepare(embedder, request.user_id, query or "")
+    async with database.scope(request.user_id) as scope:
+        material = await _material(scope, question, newest, request)
+    context = await in_thread(compose, material, request.budget - request.reserve, counter)
+    await _keep(database, request, context)
+    return context
+
+
+def _check(request: Request) -> None:
+    if request.budget < 1 or not 0 <= request.reserve < request.budget:
+        raise InvalidInput(
+            f"budget={request.budget} with reserve={request.reserve} leaves nothing; "
+            "give a budget of at least 1 token and a smaller reserve."
+        )
+
+
+async def _newest_question(scope: Transaction, request: Request) -> Message | None:
+    return await messages.newest_of(scope, request.conversation_id, Role.USER, as_of=request.as_of)
+
+
+async def _material(
+    scope: Transaction, question: recall.Question, newest: Message | None, request: Request
+) -> Material:
+    found, refused = turns(await _recent(scope, request))
+    asked = newest if newest is not None and request.query in (None, newest.text) else None
+    others = [turn for turn in found if asked is None or turn.messages[0].id != asked.id]
+    ending = others[-1:] if asked and others and _waits(others[-1], asked) else []
+    hits = await _hits(scope, question, asked, request)
+    above = await summaries.summaries(scope, request.conversation_id, as_of=request.as_of)
+    said = {"role": "user", "content": request.query} if request.query else None
+    return Material(
+        system=request.system,
+        question=asked.as_chat() if asked else said,
+        question_seq=asked.seq if asked else None,
+        ending=ending,
+        turns=[turn for turn in reversed(others) if turn not in ending],
+        summaries=cover(above),
+        facts=hits[Tier.FACTS][:FACTS],
+        hits=hits[Tier.MESSAGES][:HITS],
+        left_out=[Decision("recent", "message", one.id, one.tokens, UNPAIRED) for one in refused],
+    )
+
+
+def _waits(turn: Turn, asked: Message) -> bool:
+    """Whether the model has yet to answer this: the results of the tools that it called for the question."""
+    return turn.first_seq > asked.seq and turn.messages[-1].role == Role.TOOL
+
+
+async def _recent(scope: Transaction, request: Request) -> list[Message]:
+    """Give the newest messages in order, as many as could fill the budget."""
+    found: list[Message] = []
+    tokens = 0
+    while tokens < request.budget:
+        page = await messages.newest(
+            scope,
+            request.conversation_id,
+            limit=max(16, (request.budget - tokens) // SHORTEST_TURN),
+            before=found[-1].seq if found else messages.LAST,
+            as_of=request.as_of,
+        )
+        found += page
+        tokens += sum(one.tokens + OVERHEAD for one in page)
+        if not page or page[-1].seq == 1:
+            break
+    found.reverse()
+    return found[_cut(found) :]
+
+
+def _cut(found: Sequence[Message]) -> int:
+    """Give where the oldest whole turn begins: the page may have parted results from their call."""
+    if not found or found[0].seq == 1:
+        return 0
+    return next((place for place, one in enumerate(found) if one.role != Role.TOOL), len(found))
+
+
+async def _hits(
+    scope: Transaction, question: recall.Question, asked: Message | None, request: Request
+) -> dict[Tier, list[Hit]]:
+    """Give facts and other hits, the best first. Summaries of other conversations stand among the hits."""
+    chosen: dict[Tier, list[Candidate]] = {Tier.FACTS: [], Tier.MESSAGES: []}
+    for one in best_of_each(await recall.candidates(scope, question, Filters(as_of=request.as_of))):
+        unit = one.unit
+        ours = unit.conversation_id == request.conversation_id
+        if unit.tier == Tier.FACTS:
+            chosen[Tier.FACTS].append(one)
+        elif unit.tier == Tier.SUMMARIES and ours:
+            continue
+        elif unit.role not in NEVER_RECALLED and (asked is None or unit.item_id != asked.id):
+            chosen[Tier.MESSAGES].append(one)
+    wanted = chosen[Tier.FACTS][:FACTS] + chosen[Tier.MESSAGES][:HITS]
+    found: dict[Tier, list[Hit]] = {Tier.FACTS: [], Tier.MESSAGES: []}
+    for hit in await recall.hits(scope, wanted, request.as_of):
+        found[Tier.FACTS if hit.tier == Tier.FACTS else Tier.MESSAGES].append(hit)
+    return found
+
+
+def cover(above: Sequence[Summary]) -> list[Summary]:
+    """Give summaries that cover each message once: level 2 where there is one, else level 1; the newest first."""
+    coarse = [one for one in above if one.level == 2]
+    reach = max((one.to_seq for one in coarse), default=0)
+    fine = [one for one in above if one.level == 1 and one.from_seq > reach]
+    return sorted(coarse + fine, key=lambda one: -one.from_seq)
+
+
+async def _keep(database: Database, request: Request, context: Context) -> None:
+    async with database.scope(request.user_id) as scope:
+        await receipts.add(scope, ids.uuid7(), request.conversation_id, context.receipt)

@@ -1,0 +1,90 @@
+"""Every error that memstore raises, in one tree. Each message says what to do next.
+
+MemstoreError
+├── ConfigurationError           a setting cannot be used as it stands
+├── DatabaseError                the database refused or failed
+│   ├── DatabaseUnreachable      nothing answers at the URL
+│   ├── ExtensionMissing         the server has no pgvector, or too old a one
+│   ├── SchemaOutdated           the tables are older than this memstore
+│   └── SchemaTooNew             the tables were made by a newer memstore
+├── EmbeddedError                the private Postgres could not be started or stopped
+├── InvalidInput                 what was given cannot be stored; nothing of it was
+├── Conflict                     the id is known with other content; what is stored stays
+├── ProviderError                an embedder, counter or model failed
+│   ├── ProviderMissing          it is not installed, or nobody knows its name
+│   └── EmbedderMismatch         the stored vectors were made by another embedder
+└── BudgetTooSmall               what must be in the context does not fit
+"""
+
+from __future__ import annotations
+
+
+class MemstoreError(Exception):
+    """Whatever memstore raises on purpose."""
+
+
+class ConfigurationError(MemstoreError):
+    """A setting cannot be used as it stands."""
+
+
+class DatabaseError(MemstoreError):
+    """The database refused or failed."""
+
+
+class DatabaseUnreachable(DatabaseError):
+    """Nothing answers at the database's URL."""
+
+
+class ExtensionMissing(DatabaseError):
+    """The server has no pgvector extension, or too old a one."""
+
+
+class SchemaOutdated(DatabaseError):
+    """The tables are older than this memstore."""
+
+
+class SchemaTooNew(DatabaseError):
+    """The tables were made by a newer memstore than this one."""
+
+
+class EmbeddedError(MemstoreError):
+    """The private Postgres could not be started or stopped."""
+
+
+class InvalidInput(MemstoreError):
+    """What was given cannot be stored; nothing of it was."""
+
+
+class Conflict(MemstoreError):
+    """The same external id was given with other content; what is stored stays as it is."""
+
+
+class ProviderError(MemstoreError):
+    """An embedder, a token counter or a model failed."""
+
+
+class ProviderMissing(ProviderError):
+    """The provider is not installed, or nobody knows its name."""
+
+
+class EmbedderMismatch(ProviderError):
+    """The user's vectors were made by another embedder than the one that is set."""
+
+
+class BudgetTooSmall(MemstoreError):
+    """What must be in the context does not fit into the budget.
+
+    `needed` and `budget` are tokens of the finished rendering; `section` names what does not fit.
+    """
+
+    def __init__(self, needed: int, budget: int, section: str) -> None:
+        super().__init__(
+            f"The context needs at least {needed} tokens and the budget is {budget}: {section} alone fills it. "
+            f"Give budget={needed} or more, or shorten it."
+        )
+        self.needed = needed
+        self.budget = budget
+        self.section = section
+
+    def __reduce__(self) -> tuple[type[BudgetTooSmall], tuple[int, int, str]]:
+        return type(self), (self.needed, self.budget, self.section)

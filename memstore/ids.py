@@ -1,0 +1,52 @@
+"""Ids are made by the client, so that nothing must be looked up and a second import meets itself.
+
+Every id but a fresh message's follows from names: `uuid5(MEMSTORE, "alice")` is the same uuid on every machine.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from uuid import UUID
+
+MEMSTORE = uuid.uuid5(uuid.NAMESPACE_URL, "https://memstore.invalid/")
+
+
+def user_id(name: str) -> UUID:
+    """Give the id of the user of this name."""
+    return uuid.uuid5(MEMSTORE, name)
+
+
+def conversation_id(user: UUID, name: str) -> UUID:
+    """Give the id of a user's conversation of this name."""
+    return uuid.uuid5(user, f"conversation/{name}")
+
+
+def message_id(conversation: UUID, external_id: str | None) -> UUID:
+    """Give the id of a message: by its external id where it has one, else a fresh one that sorts by time."""
+    return uuid7() if external_id is None else uuid.uuid5(conversation, f"message/{external_id}")
+
+
+def summary_id(conversation: UUID, level: int, from_seq: int, to_seq: int, recipe: str) -> UUID:
+    """Give the id of the summary of this range by this recipe: there is only ever one."""
+    return uuid.uuid5(conversation, f"summary/{level}/{from_seq}-{to_seq}/{recipe}")
+
+
+def fact_id(user: UUID, subject: str, text: str) -> UUID:
+    """Give the id of a fact: the same statement about the same subject is the same fact."""
+    return uuid.uuid5(user, f"fact/{subject.casefold()}/{' '.join(text.casefold().split())}")
+
+
+def model_id(name: str, dimensions: int) -> UUID:
+    """Give the id under which an embedder's vectors are kept."""
+    return uuid.uuid5(MEMSTORE, f"model/{name}/{dimensions}")
+
+
+def uuid7() -> UUID:
+    """Give a UUID that begins with the milliseconds since 1970 (RFC 9562, version 7)."""
+    milliseconds = time.time_ns() // 1_000_000
+    value = milliseconds << 80 | int.from_bytes(os.urandom(10))
+    value = value & ~(0xF << 76) | 7 << 76
+    value = value & ~(0b11 << 62) | 0b10 << 62
+    return UUID(int=value)

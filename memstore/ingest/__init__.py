@@ -1,0 +1,1 @@
+"""Message in → counted → stored → embedded → summarized → facts."""

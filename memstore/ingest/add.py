@@ -1,0 +1,148 @@
+"""Message in → counted → stored: numbered, in order, all or nothing, and no model is called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID
+
+from memstore import ids
+from memstore.errors import Conflict
+from memstore.ingest.check import NewMessage, checked
+from memstore.models import Conversation, Message
+from memstore.providers import TokenCounter
+from memstore.store import messages as store
+from memstore.store.database import Database, Transaction
+from memstore.store.derivations import DERIVERS
+from memstore.waiting import in_thread
+
+OnConflict = Literal["error", "skip"]
+Given = Mapping[str, Any] | Message | NewMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A conversation by the names that its ids follow from; it need not exist yet."""
+
+    user_name: str
+    name: str
+    title: str | None = None
+    channel: str | None = None
+
+    @property
+    def user_id(self) -> UUID:
+        """The user's id."""
+        return ids.user_id(self.user_name)
+
+    @property
+    def id(self) -> UUID:
+        """The conversation's id."""
+        return ids.conversation_id(self.user_id, self.name)
+
+
+async def add_many(
+    database: Database,
+    counter: TokenCounter,
+    place: Place,
+    given: Sequence[Given],
+    *,
+    on_conflict: OnConflict = "error",
+    max_bytes: int,
+) -> list[Message]:
+    """Store messages in order, all or none; give them as stored, known ones included.
+
+    A known `external_id` with the same content is the same message. With other content it is a `Conflict`, or with
+    `on_conflict="skip"` the stored one is given and nothing changes.
+    """
+    drafts = await in_thread(_drafts, given, place, counter, max_bytes)
+    if not drafts:
+        return []
+    async with database.scope(place.user_id) as scope:
+        known = await _known(scope, place, drafts)
+        fresh = _fresh(drafts, known, on_conflict)
+        for message in await _numbered(scope, place, fresh):
+            known[message.id] = message
+    return [known[draft.id] for draft in drafts]
+
+
+def _drafts(given: Sequence[Given], place: Place, counter: TokenCounter, max_bytes: int) -> list[Message]:
+    return [_draft(one, f"message {number}", place, counter, max_bytes) for number, one in enumerate(given, 1)]
+
+
+def _draft(given: Given, where: str, place: Place, counter: TokenCounter, max_bytes: int) -> Message:
+    """Give the message with its id and tokens, not yet numbered."""
+    new = checked(given, where=where, max_bytes=max_bytes)
+    text = new.text
+    calls = json.dumps(new.tool_calls, ensure_ascii=False, separators=(",", ":")) if new.tool_calls else ""
+    return Message.model_construct(
+        user_id=place.user_id,
+        conversation_id=place.id,
+        seq=0,
+        id=ids.message_id(place.id, new.external_id),
+        role=str(new.role),
+        name=new.name,
+        text=text,
+        parts=new.content if isinstance(new.content, list) else None,
+        tool_calls=new.tool_calls,
+        tool_call_id=new.tool_call_id,
+        tokens=counter.count(text or "") + counter.count(calls),
+        counter=counter.name,
+        tags=new.tags,
+        meta=new.metadata,
+        external_id=new.external_id,
+        occurred_at=new.occurred_at,
+        recorded_at=new.occurred_at,
+    )
+
+
+async def _known(scope: Transaction, place: Place, drafts: Sequence[Message]) -> dict[UUID, Message]:
+    """Give the stored ones, with the conversation locked, so that nobody stores another of them meanwhile."""
+    named = [draft.id for draft in drafts if draft.external_id is not None]
+    if not named:
+        return {}
+    if not await store.lock(scope, place.id):
+        await make_conversation(scope, place)
+        await store.lock(scope, place.id)
+    return await store.known(scope, named)
+
+
+def _fresh(drafts: Sequence[Message], known: Mapping[UUID, Message], on_conflict: OnConflict) -> list[Message]:
+    fresh: dict[UUID, Message] = {}
+    for number, draft in enumerate(drafts, 1):
+        twin = known.get(draft.id) or fresh.get(draft.id)
+        if twin is None:
+            fresh[draft.id] = draft
+        elif on_conflict == "error" and _said(twin) != _said(draft):
+            raise Conflict(
+                f"message {number}: external_id {draft.external_id!r} is known with other content "
+                f"(message {twin.seq or 'earlier in this call'}). Stored messages never change: give it another "
+                'external_id, or on_conflict="skip" to keep what is stored. Nothing of this call was stored.'
+            )
+    return list(fresh.values())
+
+
+def _said(message: Message) -> tuple[object, ...]:
+    return message.role, message.name, message.content, message.tool_calls, message.tool_call_id
+
+
+async def _numbered(scope: Transaction, place: Place, fresh: list[Message]) -> list[Message]:
+    if not fresh:
+        return []
+    numbers = await store.take_numbers(scope, place.id, len(fresh))
+    if numbers is None:
+        await make_conversation(scope, place)
+        numbers = await store.take_numbers(scope, place.id, len(fresh))
+    assert numbers is not None
+    first = numbers.last_seq - len(fresh) + 1
+    for seq, message in enumerate(fresh, first):
+        message.seq, message.recorded_at = seq, numbers.recorded_at
+    await store.add(scope, fresh)
+    return fresh
+
+
+async def make_conversation(scope: Transaction, place: Place) -> None:
+    """Make the user, the conversation and its watermarks, those of them that are not there."""
+    conversation = Conversation.model_construct(id=place.id, name=place.name, title=place.title, channel=place.channel)
+    await store.make_conversation(scope, conversation, user_name=place.user_name, derivers=DERIVERS)

@@ -1,0 +1,123 @@
+"""What may be stored: each message is checked before anything is written, and said what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictStr,
+    ValidationError,
+    model_validator,
+)
+
+from memstore.errors import InvalidInput
+from memstore.models import Json, Message, Role
+
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def _known_role(value: object) -> object:
+    if value not in set(Role):
+        raise ValueError(f"the role {value!r} is unknown; use one of {', '.join(Role)}")
+    return value
+
+
+class NewMessage(BaseModel):
+    """A message as the application gives it: the keys of memstore-jsonl, the documented pivot."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    role: Annotated[Role, BeforeValidator(_known_role)]
+    content: StrictStr | list[Json] | None = None
+    name: StrictStr | None = None
+    occurred_at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+    external_id: StrictStr | None = None
+    tool_calls: list[Json] | None = None
+    tool_call_id: StrictStr | None = None
+    tags: list[StrictStr] = Field(default_factory=list)
+    metadata: Json = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> NewMessage:
+        if self.content is None and not self.tool_calls:
+            raise ValueError("it has neither content nor tool_calls; give one of them")
+        return self
+
+    @property
+    def text(self) -> str | None:
+        """The plain text of the content: its text parts, joined; None where there is no content."""
+        if self.content is None or isinstance(self.content, str):
+            return self.content
+        return "\n".join(str(part.get("text") or "") for part in self.content if part.get("type") in TEXT_PARTS)
+
+
+TEXT_PARTS = {"text", "input_text", "output_text"}
+
+
+def checked(given: Mapping[str, Any] | Message | NewMessage, *, where: str, max_bytes: int) -> NewMessage:
+    """Give the message, or raise `InvalidInput` that says what is wrong with it and what to do. `where` names it."""
+    try:
+        message = given if isinstance(given, NewMessage) else NewMessage.model_validate(_keys(given))
+    except ValidationError as error:
+        raise InvalidInput(f"{where}: {'; '.join(_reasons(error))}. Nothing of this call was stored.") from None
+    for problem in _problems(message, max_bytes):
+        raise InvalidInput(f"{where}: {problem} Nothing of this call was stored.")
+    return message
+
+
+def _keys(given: Mapping[str, Any] | Message) -> dict[str, Any]:
+    if not isinstance(given, Message):
+        return {key: value for key, value in given.items() if key not in ("user", "conversation")}
+    pivot = ("role", "content", "name", "occurred_at", "external_id", "tool_calls", "tool_call_id", "tags")
+    return {key: getattr(given, key) for key in pivot} | {"metadata": given.meta}
+
+
+def _reasons(error: ValidationError) -> Iterator[str]:
+    for detail in error.errors(include_url=False, include_input=False):
+        place = ".".join(str(part) for part in detail["loc"] if not str(part).startswith(("list[", "strict")))
+        reason = detail["msg"].removeprefix("Value error, ")
+        if detail["type"] == "extra_forbidden":
+            reason = "memstore does not know this key; put what is yours under metadata"
+        elif detail["type"] in ("timezone_aware", "datetime_from_date_parsing", "datetime_parsing"):
+            reason = f"{reason}; give a time with its zone, such as 2026-01-31T18:00:00+01:00"
+        yield f"{place}: {reason}" if place else reason
+
+
+def _problems(message: NewMessage, max_bytes: int) -> Iterator[str]:
+    size = 0
+    for place, text in _strings(message):
+        size += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        if found := UNSTORABLE.search(text):
+            kind = "a NUL character" if found[0] == "\0" else f"half a surrogate pair (U+{ord(found[0]):04X})"
+            yield f"{place} holds {kind} at position {found.start()}, which Postgres cannot store; remove it."
+    if size > max_bytes:
+        yield (
+            f"it holds {size:,} bytes and a message may have {max_bytes:,}. "
+            "Split it, store a reference instead, or raise max_message_bytes (MEMSTORE_MAX_MESSAGE_BYTES)."
+        )
+    try:
+        json.dumps([message.content, message.tool_calls, message.metadata], allow_nan=False)
+    except (TypeError, ValueError) as error:
+        yield f"content, tool_calls and metadata must be JSON: {error}."
+
+
+def _strings(message: NewMessage) -> Iterator[tuple[str, str]]:
+    for name in NewMessage.model_fields:
+        stack = [getattr(message, name)]
+        while stack:
+            value = stack.pop()
+            if isinstance(value, str):
+                yield name, value
+            elif isinstance(value, Mapping):
+                stack += [*value.keys(), *value.values()]
+            elif isinstance(value, list | tuple):
+                stack += value

@@ -1,0 +1,208 @@
+"""memstore's own format: one message a line, as JSON. Every other format is read into its words.
+
+    {"user"?, "conversation", "role", "content", "name"?, "occurred_at"?, "external_id"?, "tool_calls"?,
+     "tool_call_id"?, "metadata"?, "tags"?}
+
+- `content` is a text, or a list of parts (objects), or null beside `tool_calls`. Any other null means "not given".
+- `occurred_at` is ISO 8601 with a zone, or seconds since 1970. A time without a zone is refused, never guessed.
+- A key that is not in the list is refused: `occured_at` would else be lost without a word. What is one's own goes
+  under `metadata`.
+- A message without `external_id` gets one made from what it says, where and when, and from how many equal ones came
+  before it in the file. So the same file imported twice adds nothing. Of two files, though, the first "ok" of each in
+  one conversation is the same message unless `occurred_at` or `external_id` tells them apart.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from memstore.errors import InvalidInput
+from memstore.models import Role
+
+from .files import HEAD, READ_ERRORS, check_file, head, opened
+from .records import Record, Skipped, check_storable, moment, shown
+
+BOM = b"\xef\xbb\xbf"
+SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
+
+_ROLES = [role.value for role in Role]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLines:
+    """Reads memstore's own format, plain or gzipped, line by line."""
+
+    max_line: int = 16 * 1024 * 1024
+
+    @property
+    def name(self) -> str:
+        """What `--format` calls it."""
+        return "jsonl"
+
+    def sniff(self, path: Path) -> float:
+        """Give 1 for a head with a message, less where its keys are not all there, a little for the name alone."""
+        start = head(path).removeprefix(BOM)
+        lines = [line for line in start.splitlines() if line.strip()]
+        objects = [found for line in lines if (found := _keys(line)) is not None]
+        if objects:
+            return max(_likeness(keys) for keys in objects)
+        if len(start) == HEAD and len(lines) == 1 and _begins_message(lines[0]):
+            return 0.5
+        return 0.2 if path.name.lower().endswith(SUFFIXES) else 0.0
+
+    def read(self, path: Path) -> Iterator[Record | Skipped]:
+        """Give each line's message, and each line that holds none with the reason; blank lines are nothing."""
+        check_file(path)
+        name, number = shown(path.name), 0
+        seen: Counter[bytes] = Counter()
+        try:
+            with opened(path) as stream:
+                for number, line in enumerate(_lines(stream, self.max_line), 1):
+                    if line is None:
+                        reason = f"the line is longer than {self.max_line:,} bytes; {PRETTY}"
+                        yield Skipped(f"{name}, line {number}", reason)
+                    elif line.strip():
+                        yield _read_line(line, f"{name}, line {number}", seen)
+        except READ_ERRORS as error:
+            reason = f"the file is cut off or damaged ({shown(str(error), 200)}); get it whole and import it again"
+            yield Skipped(f"{name}, after line {number}", reason)
+
+
+def _lines(stream: IO[bytes], longest: int) -> Iterator[bytes | None]:
+    """Give the lines, and None for one too long to hold."""
+    first = True
+    while line := stream.readline(longest + 1):
+        if first:
+            line, first = line.removeprefix(BOM), False
+        if len(line) <= longest or line.endswith(b"\n"):
+            # A line of nothing but a BOM is a line too.
+            yield line or b"\n"
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(longest)
+        yield None
+
+
+def _keys(line: bytes) -> set[str] | None:
+    """Give the keys of a line's object, or None where there is none."""
+    try:
+        return set(_parse(line))
+    except InvalidInput:
+        return None
+
+
+def _likeness(keys: set[str]) -> float:
+    if {"conversation", "role"} <= keys:
+        return 1.0
+    return 0.5 if {"role", "content"} <= keys else 0.0
+
+
+def _begins_message(line: bytes) -> bool:
+    return line.lstrip().startswith(b"{") and b'"role"' in line and b'"conversation"' in line
+
+
+def _read_line(line: bytes, where: str, seen: Counter[bytes]) -> Record | Skipped:
+    try:
+        given = _parse(line)
+        check_storable(given)
+        given = {key: value for key, value in given.items() if value is not None}
+        _check(given)
+        message: dict[str, Any] = {"role": given["role"], "content": given.get("content")}
+        message |= {key: given[key] for key in _MESSAGE_KEYS if key in given}
+        if "occurred_at" in given:
+            message["occurred_at"] = moment(given["occurred_at"])
+        if "external_id" not in given:
+            message["external_id"] = _made_id(given.get("user"), given["conversation"], message, seen)
+    except InvalidInput as error:
+        return Skipped(where, str(error))
+    return Record(user=given.get("user"), conversation=given["conversation"], message=message, where=where)
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line.decode(), object_pairs_hook=_object, parse_constant=_not_a_number)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"byte {error.start + 1} of the line is not UTF-8; save the file as UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"it is not JSON ({error.msg}, at character {error.pos + 1}); {PRETTY}") from None
+    except RecursionError:
+        raise InvalidInput("it is nested too deep; make it flatter") from None
+    except ValueError:
+        raise InvalidInput("it holds a number of thousands of digits; write it as a text") from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f"it is not a JSON object; {PRETTY}")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise InvalidInput(f'the key "{shown(twice)}" is given twice; leave the one that is meant')
+    return found
+
+
+def _not_a_number(constant: str) -> NoReturn:
+    raise InvalidInput(f"{constant} is not JSON; write null or a text")
+
+
+def _check(given: dict[str, Any]) -> None:
+    """Raise InvalidInput for the first thing that is not as the format has it."""
+    for key in given.keys() - _RULES.keys():
+        close = difflib.get_close_matches(key, _RULES, 1)
+        hint = f'did you mean "{close[0]}"? What is your own goes' if close else "put what is your own"
+        raise InvalidInput(f'the key "{shown(key)}" is unknown; {hint} under "metadata"')
+    for key in ("conversation", "role"):
+        if key not in given:
+            raise InvalidInput(f'"{key}" is missing; add it')
+    if "content" not in given and not given.get("tool_calls"):
+        raise InvalidInput('"content" is missing; only a message with "tool_calls" can be without')
+    for key, value in given.items():
+        fits, what = _RULES[key]
+        if not fits(value):
+            raise InvalidInput(f'"{key}" must be {what}')
+
+
+def _made_id(user: str | None, conversation: str, message: dict[str, Any], seen: Counter[bytes]) -> str:
+    """Give an id that follows from the message and from how many equal ones came before it."""
+    said = [message.get(key) for key in ("role", "name", "content", "tool_calls", "tool_call_id", "occurred_at")]
+    place = json.dumps([conversation, said], sort_keys=True, default=str)
+    # Half a digest is kept for every message of the file; two that met by chance would still get an id each.
+    # The user counts but is no part of the id: a file has the same ids whether it or the caller names the user.
+    key = sha256(json.dumps([user, place]).encode()).digest()[:16]
+    seen[key] += 1
+    return "line:" + sha256(json.dumps([place, seen[key]]).encode()).hexdigest()
+
+
+def _is_filled(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _are_objects(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+_TEXT = (_is_filled, "a text that is not blank")
+_OBJECTS = (_are_objects, "a list of objects")
+_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "user": _TEXT,
+    "conversation": _TEXT,
+    "role": (lambda value: value in _ROLES, f"one of {', '.join(_ROLES)}"),
+    "content": (lambda value: isinstance(value, str) or _are_objects(value), "a text or a list of parts (objects)"),
+    "name": _TEXT,
+    "occurred_at": (lambda value: True, "a time"),
+    "external_id": _TEXT,
+    "tool_calls": _OBJECTS,
+    "tool_call_id": _TEXT,
+    "metadata": (lambda value: isinstance(value, dict), "an object"),
+    "tags": (lambda value: isinstance(value, list) and all(map(_is_filled, value)), "a list of texts"),
+}
+_MESSAGE_KEYS = [key for key in _RULES if key not in ("user", "conversation", "role", "content", "occurred_at")]

@@ -1,0 +1,132 @@
+"""The path of a question: embedded → candidates from every leg → ranked → hits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nlargest
+from uuid import UUID
+
+from memstore import ids
+from memstore.errors import InvalidInput
+from memstore.models import Hit, Key, Tier, Unit
+from memstore.providers import Embedder, Vectors
+from memstore.retrieve.rank import Candidate, best_of_each, bm25, named_speaker, ranked, recency, role_prior
+from memstore.store import items
+from memstore.store.database import Database, Transaction
+from memstore.store.items import Filters
+from memstore.store.terms import term_hashes
+from memstore.waiting import in_thread
+
+DEPTH = 200  # candidates of each leg: ranking sees no others
+LATEST = 20
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question made ready: its vector (None without an embedder) and the hashes of its terms."""
+
+    text: str
+    vector: Vectors | None
+    terms: list[int]
+    model: UUID
+    embedder: str
+
+
+async def prepare(embedder: Embedder | None, user_id: UUID, query: str) -> Question:
+    """Embed a question, with no connection held; "" asks for nothing in particular."""
+    if SURROGATE.search(query):
+        raise InvalidInput("The query holds half a surrogate pair, which is no text; remove it.")
+    vector = await in_thread(embedder.embed_query, query) if embedder is not None and query.strip() else None
+    terms, _ = term_hashes(query, user_id)
+    name, dimensions = ("none", 0) if embedder is None else (embedder.name, embedder.dimensions)
+    return Question(query, vector, terms, ids.model_id(name, dimensions), name)
+
+
+async def candidates(scope: Transaction, question: Question, filters: Filters, depth: int = DEPTH) -> list[Candidate]:
+    """Give every unit that a leg found, with all its signals, ranked."""
+    await items.check_embedder(scope, question.embedder, question.model)
+    lexical = bm25(await items.matching(scope, question.terms, filters))
+    keys = set(nlargest(depth, lexical, key=lambda key: (lexical[key], key)))
+    keys.update(await items.latest(scope, filters, LATEST))
+    semantic: dict[Key, float] = {}
+    if question.vector is not None:
+        semantic = await items.nearest(scope, question.vector, question.model, filters, depth)
+        missing = {key.item_id for key in keys - semantic.keys()}
+        semantic |= await items.similarity(scope, question.vector, question.model, missing)
+        keys.update(semantic)
+    units = await items.units(scope, {key.item_id for key in keys})
+    return _signalled(question, [units[key] for key in sorted(keys & units.keys())], semantic, lexical)
+
+
+def _signalled(
+    question: Question, units: Sequence[Unit], semantic: dict[Key, float], lexical: dict[Key, float]
+) -> list[Candidate]:
+    newest = max((unit.occurred_at for unit in units), default=None)
+    if newest is None:
+        return []
+    named = named_speaker(question.text, {unit.speaker for unit in units if unit.speaker})
+    found = []
+    for unit in units:
+        signals = {
+            "semantic": max(0.0, semantic.get(unit.key, 0.0)),
+            "lexical": lexical.get(unit.key, 0.0),
+            "speaker": float(named is not None and unit.speaker == named),
+            "role": role_prior(unit),
+            "recency": recency(unit, newest),
+        }
+        found.append(Candidate(unit, signals))
+    return ranked(found)
+
+
+async def hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
+    """Give hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
+    by_tier = {tier: [one.unit.item_id for one in chosen if one.unit.tier == tier] for tier in Tier}
+    texts = await items.texts(scope, [one.unit.item_id for one in chosen])
+    sources = await items.sources(scope, by_tier[Tier.SUMMARIES], by_tier[Tier.FACTS], as_of)
+    found = []
+    for one in chosen:
+        unit = one.unit
+        if unit.item_id in texts:
+            own = (unit.item_id,) if unit.tier == Tier.MESSAGES else sources.get(unit.item_id, ())
+            found.append(_hit(one, texts[unit.item_id][unit.start : unit.stop], own))
+    return found
+
+
+def _hit(one: Candidate, text: str, sources: tuple[UUID, ...]) -> Hit:
+    unit = one.unit
+    return Hit(
+        tier=Tier(unit.tier),
+        id=unit.item_id,
+        text=text,
+        score=round(one.score, 6),
+        parts=one.parts,
+        sources=sources,
+        occurred_at=unit.occurred_at,
+        conversation_id=unit.conversation_id,
+        seq=unit.seq,
+        role=unit.role,
+        speaker=unit.speaker,
+    )
+
+
+async def recall(
+    database: Database,
+    embedder: Embedder | None,
+    user_id: UUID,
+    query: str,
+    *,
+    filters: Filters,
+    limit: int,
+    min_score: float | None,
+) -> list[Hit]:
+    """Give the best items for a question, each once, the best first."""
+    question = await prepare(embedder, user_id, query)
+    async with database.scope(user_id) as scope:
+        found = best_of_each(await candidates(scope, question, filters, max(DEPTH, 4 * limit)))
+        if min_score is not None:
+            found = [one for one in found if one.score >= min_score]
+        return (await hits(scope, found[: 2 * limit], filters.as_of))[:limit]

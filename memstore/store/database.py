@@ -1,0 +1,220 @@
+"""The database: a pool, transactions confined to one user, and what the server can do.
+
+No statement runs outside a scope. A transaction says whose rows it is for before anything else, with SET LOCAL, so that
+nothing is left over for the next client of a pooled connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, LiteralString, TypeVar
+from uuid import UUID
+
+import psycopg
+from pgvector.psycopg import register_vector_async
+from psycopg import AsyncClientCursor, AsyncConnection
+from psycopg.rows import kwargs_row
+from psycopg.types.json import Jsonb
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from memstore.errors import DatabaseError, DatabaseUnreachable, ExtensionMissing
+from memstore.store.statements import statements
+from memstore.waiting import in_thread
+
+T = TypeVar("T")
+
+SERVER_VERSION = 150000
+SECONDS_FOR_A_CONNECTION = 15.0
+SQL = statements("database")
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the server is, and whether this login must and may become the app role."""
+
+    server_version: int
+    pgvector: str | None
+    pgvector_available: str | None
+    ignores_policies: bool
+    may_be_app: bool
+
+
+class Transaction:
+    """One transaction in the scope of one user, whose id every statement is given."""
+
+    def __init__(self, connection: AsyncConnection[Any], user_id: UUID) -> None:
+        self.connection = connection
+        self.user_id = user_id
+
+    async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
+        """Give every row, each built from its columns."""
+        async with self.connection.cursor(row_factory=kwargs_row(build)) as cursor:
+            await cursor.execute(statement, self._bound(values))
+            return await cursor.fetchall()
+
+    async def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
+        """Give the first row, or None."""
+        async with self.connection.cursor(row_factory=kwargs_row(build)) as cursor:
+            await cursor.execute(statement, self._bound(values))
+            return await cursor.fetchone()
+
+    async def run(self, statement: LiteralString, **values: Any) -> int:
+        """Give the number of rows that the statement changed."""
+        async with self.connection.cursor() as cursor:
+            await cursor.execute(statement, self._bound(values))
+            return cursor.rowcount
+
+    async def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
+        """Run the statement once for each row, in one round trip; give the number of rows changed."""
+        async with self.connection.cursor() as cursor:
+            await cursor.executemany(statement, [self._bound(row) for row in rows])
+            return cursor.rowcount
+
+    def _bound(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {"user_id": self.user_id} | {name: _adapted(value) for name, value in values.items()}
+
+
+def _adapted(value: Any) -> Any:
+    return Jsonb(value) if isinstance(value, dict) else value
+
+
+class Database:
+    """An open database. `revive` starts an embedded server again that has died; it is called from a thread."""
+
+    def __init__(self, url: str, pool_size: int, revive: Callable[[], None] | None = None) -> None:
+        self.url = url
+        self.capabilities = Capabilities(0, None, None, False, False)
+        self._revive = revive
+        self._pool = AsyncConnectionPool(
+            url,
+            min_size=1,
+            max_size=pool_size,
+            open=False,
+            timeout=SECONDS_FOR_A_CONNECTION,
+            kwargs={"prepare_threshold": None, "application_name": "memstore"},  # custom plans only; fit for poolers
+            configure=_configure,
+            check=self._check,
+        )
+
+    async def open(self) -> None:
+        """Connect, or raise what is wrong with the server."""
+        self.capabilities = await in_thread(capabilities, self.url)
+        await self._pool.open()
+
+    async def close(self) -> None:
+        """Give every connection back."""
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def scope(self, user_id: UUID) -> AsyncIterator[Transaction]:
+        """Open a transaction that sees and writes the rows of one user only."""
+        statement = SQL["scope" if self.capabilities.may_be_app else "scope_without_role"]
+        async with self._transaction(statement, user_id) as transaction:
+            yield transaction
+
+    @asynccontextmanager
+    async def operator(self) -> AsyncIterator[Transaction]:
+        """Open a transaction that sees who there is and what is pending, and nothing that was said."""
+        statement = SQL["operator" if self.capabilities.may_be_app else "operator_without_role"]
+        async with self._transaction(statement, UUID(int=0)) as transaction:
+            yield transaction
+
+    @asynccontextmanager
+    async def _transaction(self, statement: LiteralString, user_id: UUID) -> AsyncIterator[Transaction]:
+        with explained(self.url):
+            connection = await self._connection()
+            try:
+                async with connection.transaction():
+                    async with AsyncClientCursor(connection) as cursor:
+                        await cursor.execute(statement, {"user_id": str(user_id)})
+                    yield Transaction(connection, user_id)
+            finally:
+                await self._pool.putconn(connection)
+
+    async def _connection(self) -> AsyncConnection[Any]:
+        try:
+            return await self._pool.getconn()
+        except PoolTimeout:
+            if self._revive is None:
+                raise
+            await in_thread(self._revive)
+            return await self._pool.getconn()
+
+    async def _check(self, connection: AsyncConnection[Any]) -> None:
+        try:
+            await AsyncConnectionPool.check_connection(connection)
+        except psycopg.OperationalError:
+            if self._revive is not None:
+                await in_thread(self._revive)
+            raise
+
+
+async def _configure(connection: AsyncConnection[Any]) -> None:
+    await register_vector_async(connection)
+    await connection.commit()
+
+
+def capabilities(url: str) -> Capabilities:
+    """Ask the server what it is; raise `DatabaseUnreachable` or `ExtensionMissing` where it will not do."""
+    with explained(url), psycopg.connect(url, connect_timeout=10) as connection:  # noqa: SIM117
+        with connection.cursor(row_factory=kwargs_row(Capabilities)) as cursor:
+            found = cursor.execute(SQL["capabilities"]).fetchone()
+    assert found is not None
+    if found.server_version < SERVER_VERSION:
+        raise DatabaseError(
+            f"{masked(url)} is PostgreSQL {found.server_version // 10000}; memstore needs 15 or newer. "
+            "Give another URL, or leave it out for the embedded Postgres."
+        )
+    _check_pgvector(found, url)
+    return found
+
+
+def _check_pgvector(found: Capabilities, url: str) -> None:
+    version = found.pgvector or found.pgvector_available
+    if version is None:
+        raise ExtensionMissing(
+            f"{masked(url)} has no pgvector. Install it on the server (Debian: postgresql-NN-pgvector), then try again."
+        )
+    if tuple(int(part) for part in version.split(".")[:2]) < (0, 8):
+        raise ExtensionMissing(
+            f"{masked(url)} has pgvector {version}; memstore needs 0.8 or newer. "
+            "Install it, then ALTER EXTENSION vector UPDATE."
+        )
+
+
+def masked(url: str) -> str:
+    """Give the URL without its password, for messages."""
+    try:
+        options = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return "the database URL"
+    place = f"{options.get('host', 'localhost')}:{options.get('port', 5432)}"
+    return f"the database {options.get('dbname', '')!r} at {place}"
+
+
+@contextmanager
+def explained(url: str) -> Iterator[None]:
+    """Turn the driver's errors into memstore's, in this one place."""
+    try:
+        yield
+    except (psycopg.OperationalError, PoolTimeout) as error:
+        raise _operational(error, url) from error
+    except psycopg.Error as error:
+        raise DatabaseError(f"{masked(url)} refused: {_first_line(error)}. Nothing of this call was stored.") from error
+
+
+def _operational(error: Exception, url: str) -> DatabaseError:
+    if isinstance(error, psycopg.errors.DiskFull):
+        return DatabaseError(
+            f"The disk of {masked(url)} is full. Nothing of this call was stored: free some space, then repeat it."
+        )
+    return DatabaseUnreachable(
+        f"{masked(url)} does not answer: {_first_line(error)}. Start it or correct the URL (MEMSTORE_DATABASE_URL); "
+        "memstore never falls back to another database."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

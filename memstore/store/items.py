@@ -1,0 +1,163 @@
+"""Units of recall over all tiers: their terms and vectors, written by derivers and scanned by the legs of recall."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+
+from memstore import ids
+from memstore.errors import EmbedderMismatch
+from memstore.models import Key, Matches, Tier, Unit
+from memstore.providers import Embedder, Vectors
+from memstore.store.database import Transaction
+from memstore.store.statements import statements
+from memstore.store.terms import term_hashes
+
+SQL = statements("items")
+EVERY_TIER = tuple(Tier)
+
+
+@dataclass(frozen=True, slots=True)
+class NewUnit:
+    """A unit to be stored: the text that is searched by words, and its vector where there is an embedder."""
+
+    unit: Unit
+    text: str
+    vector: Vectors | None
+    tags: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which units a recall may see. `since` is inclusive, `until` is not; `as_of` hides what was recorded later."""
+
+    tiers: Sequence[Tier] = EVERY_TIER
+    conversation_id: UUID | None = None
+    roles: Sequence[str] | None = None
+    tags: Sequence[str] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is filtered out."""
+        return set(self.tiers) == set(Tier) and not any(value is not None for value in self._optional())
+
+    def _optional(self) -> tuple[object, ...]:
+        return self.conversation_id, self.roles, self.tags, self.since, self.until, self.as_of
+
+
+async def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID:
+    """Give the id under which this embedder's vectors are kept; refuse to mix it with another one's."""
+    name, dimensions = ("none", 0) if embedder is None else (embedder.name, embedder.dimensions)
+    model = ids.model_id(name, dimensions)
+    await check_embedder(scope, name, model)
+    await scope.run(SQL["add_model"], id=model, name=name, dimensions=dimensions)
+    return model
+
+
+async def check_embedder(scope: Transaction, name: str, model: UUID) -> None:
+    """Raise `EmbedderMismatch` where the user's vectors were made by another embedder."""
+    others = [row["name"] for row in await scope.all(SQL["models"], dict) if row["id"] != model]
+    if others:
+        raise EmbedderMismatch(
+            f"This user's vectors were made by {others[0]!r} and the store is set to {name!r}; mixed, they mean nothing. "
+            f"Open it with embedder={others[0]!r} (MEMSTORE_EMBEDDER), or use another database."
+        )
+
+
+async def add(scope: Transaction, units: Sequence[NewUnit], model: UUID) -> int:
+    """Store units, their terms and vectors; give how many were new."""
+    if not units:
+        return 0
+    rows, lengths = [], []
+    for new in units:
+        terms, frequencies = term_hashes(new.text, scope.user_id)
+        lengths.append(sum(frequencies))
+        rows.append(_row(new, terms, frequencies))
+    added = await scope.run_many(SQL["add_text"], rows)
+    vectors = [
+        new.unit.key._asdict() | {"model_id": model, "embedding": new.vector} for new in units if new.vector is not None
+    ]
+    if vectors:
+        await scope.run_many(SQL["add_vector"], vectors)
+    if added == len(units):
+        await scope.run(SQL["count_units"], units=added, length=sum(lengths))
+    return added
+
+
+def _row(new: NewUnit, terms: list[int], frequencies: list[int]) -> dict[str, object]:
+    searched = {"terms": terms, "frequencies": frequencies, "length": sum(frequencies)}
+    return asdict(new.unit) | {"tier": str(new.unit.tier), "tags": list(new.tags)} | searched
+
+
+async def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int) -> dict[Key, float]:
+    """Give the cosines of the units nearest to a vector of length 1: exact, over every unit that the filter shows."""
+    values = {"query": query, "model_id": model, "limit": limit}
+    if filters.everything:
+        rows = await scope.all(SQL["nearest"], dict, **values)
+    else:
+        rows = await scope.all(SQL["nearest_filtered"], dict, **values, **_values(filters))
+    return _scores(rows)
+
+
+async def similarity(scope: Transaction, query: Vectors, model: UUID, items: Iterable[UUID]) -> dict[Key, float]:
+    """Give the cosines of the units of given items."""
+    return _scores(await scope.all(SQL["similarity"], dict, query=query, model_id=model, item_ids=list(items)))
+
+
+async def matching(scope: Transaction, terms: Sequence[int], filters: Filters) -> Matches:
+    """Give every unit with one of these terms (hashes keyed with the user's id), ready to be scored."""
+    corpus = await scope.one(SQL["corpus"], dict)
+    if corpus is None or not terms:
+        return Matches(0, 0.0)
+    rows = await scope.all(SQL["matching"], _match, terms=list(terms), **_values(filters))
+    return Matches(corpus["units"], corpus["unit_length"] / max(1, corpus["units"]), rows)
+
+
+def _match(item_id: UUID, chunk: int, length: int, frequencies: list[int]) -> tuple[Key, int, list[int]]:
+    return Key(item_id, chunk), length, frequencies
+
+
+async def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:
+    """Give the units that were said last."""
+    return await scope.all(SQL["latest"], Key, limit=limit, **_values(filters))
+
+
+async def units(scope: Transaction, items: Iterable[UUID]) -> dict[Key, Unit]:
+    """Give the units of items, by name."""
+    found = await scope.all(SQL["units"], Unit, item_ids=list(items))
+    return {unit.key: unit for unit in found}
+
+
+async def texts(scope: Transaction, items: Iterable[UUID]) -> dict[UUID, str]:
+    """Give the whole texts of items of any tier; items that are gone or not active are left out."""
+    rows = await scope.all(SQL["item_texts"], dict, item_ids=list(items))
+    return {row["id"]: row["text"] or "" for row in rows}
+
+
+async def sources(
+    scope: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID], as_of: datetime | None = None
+) -> dict[UUID, tuple[UUID, ...]]:
+    """Give the messages from which summaries and facts were made."""
+    rows = []
+    if summaries:
+        rows += await scope.all(SQL["summary_sources"], dict, item_ids=list(summaries))
+    if facts:
+        rows += await scope.all(SQL["fact_sources"], dict, item_ids=list(facts), as_of=as_of)
+    return {row["id"]: tuple(row["sources"]) for row in rows}
+
+
+def _scores(rows: Iterable[dict[str, object]]) -> dict[Key, float]:
+    return {Key(row["item_id"], row["chunk"]): float(np.float64(row["score"])) for row in rows}  # type: ignore[arg-type]
+
+
+def _values(filters: Filters) -> dict[str, object]:
+    values = {name: getattr(filters, name) for name in ("conversation_id", "since", "until", "as_of")}
+    lists = {name: getattr(filters, name) for name in ("tiers", "roles", "tags")}
+    return values | {name: None if value is None else [str(entry) for entry in value] for name, value in lists.items()}

@@ -1,0 +1,152 @@
+"""The recent tier: users, conversations and their messages, which are never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from memstore.models import Conversation, Json, Message
+from memstore.store.database import Transaction
+from memstore.store.statements import statements
+
+SQL = statements("messages")
+LAST = 2**62
+
+
+class Numbers(NamedTuple):
+    """The last number taken, and the time at which its transaction records."""
+
+    last_seq: int
+    recorded_at: datetime
+
+
+async def take_numbers(scope: Transaction, conversation: UUID, count: int) -> Numbers | None:
+    """Reserve `count` numbers of a conversation; give the last one, or None where there is no such conversation."""
+    return await scope.one(SQL["take_numbers"], Numbers, id=conversation, count=count)
+
+
+async def lock(scope: Transaction, conversation: UUID) -> bool:
+    """Let no other writer into the conversation until the transaction ends; False where there is none."""
+    return await scope.one(SQL["lock_conversation"], dict, id=conversation) is not None
+
+
+async def make_conversation(
+    scope: Transaction, conversation: Conversation, *, user_name: str, derivers: Sequence[str]
+) -> None:
+    """Make the user, the conversation and its watermarks, those of them that are not there."""
+    await scope.run(SQL["add_user"], name=user_name)
+    given = conversation
+    await scope.run(SQL["add_conversation"], id=given.id, name=given.name, title=given.title, channel=given.channel)
+    await scope.run_many(
+        SQL["add_derivation"], [{"conversation_id": conversation.id, "deriver": deriver} for deriver in derivers]
+    )
+
+
+async def describe(
+    scope: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json
+) -> None:
+    """Set a conversation's title, channel and settings, those that are given."""
+    await scope.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
+
+
+async def conversation(scope: Transaction, conversation: UUID) -> Conversation | None:
+    """Give the conversation of this id."""
+    return await scope.one(SQL["conversation"], Conversation.model_construct, id=conversation)
+
+
+async def conversations(scope: Transaction, channel: str | None = None) -> list[Conversation]:
+    """Give the user's conversations, the latest first."""
+    return await scope.all(SQL["conversations"], Conversation.model_construct, channel=channel)
+
+
+async def add(scope: Transaction, messages: Sequence[Message]) -> None:
+    """Store numbered messages of one conversation and tell the derivers."""
+    if not messages:
+        return
+    await scope.run_many(SQL["add_message"], [_row(message) for message in messages])
+    newest = messages[-1]
+    await scope.run(SQL["raise_watermark"], conversation_id=newest.conversation_id, last_seq=newest.seq)
+
+
+async def known(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
+    """Give those of these messages that are stored, by id."""
+    found = await scope.all(SQL["known_messages"], Message.model_construct, ids=list(ids))
+    return {message.id: message for message in found}
+
+
+async def messages(
+    scope: Transaction,
+    conversation: UUID,
+    *,
+    from_seq: int = 1,
+    to_seq: int = LAST,
+    roles: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    meta: Json | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+) -> list[Message]:
+    """Give messages of a conversation in order; `since` is inclusive, `until` is not."""
+    return await scope.all(
+        SQL["messages"],
+        Message.model_construct,
+        conversation_id=conversation,
+        from_seq=from_seq,
+        to_seq=to_seq,
+        roles=_listed(roles),
+        tags=_listed(tags),
+        meta=meta,
+        since=since,
+        until=until,
+        limit=limit,
+    )
+
+
+async def newest(
+    scope: Transaction, conversation: UUID, *, limit: int, before: int = LAST, as_of: datetime | None = None
+) -> list[Message]:
+    """Give the newest messages before a number, the newest first; `as_of` leaves out what was recorded later."""
+    return await scope.all(
+        SQL["newest_messages"],
+        Message.model_construct,
+        conversation_id=conversation,
+        before=before,
+        limit=limit,
+        as_of=as_of,
+    )
+
+
+async def newest_of(
+    scope: Transaction, conversation: UUID, role: str, *, as_of: datetime | None = None
+) -> Message | None:
+    """Give the newest message of a role."""
+    return await scope.one(
+        SQL["newest_of_role"], Message.model_construct, conversation_id=conversation, role=str(role), as_of=as_of
+    )
+
+
+async def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> list[tuple[UUID, str]]:
+    """Give ids and names of users whose name sorts after this one; needs the operator's scope to see more than one."""
+    rows = await scope.all(SQL["users"], dict, after=after, limit=limit)
+    return [(row["id"], row["name"]) for row in rows]
+
+
+async def counts(scope: Transaction) -> dict[str, int]:
+    """Give how much the user has stored, table by table."""
+    row: dict[str, Any] | None = await scope.one(SQL["counts"], dict)
+    assert row is not None
+    return row
+
+
+def _row(message: Message) -> dict[str, Any]:
+    lists = {"parts": message.parts, "tool_calls": message.tool_calls}
+    return dict(message) | {name: None if value is None else Jsonb(value) for name, value in lists.items()}
+
+
+def _listed(values: Sequence[str] | None) -> list[str] | None:
+    return None if values is None else [str(value) for value in values]

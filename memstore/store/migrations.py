@@ -1,0 +1,120 @@
+"""Brings a database to the newest schema, one process at a time; tells when it is too old or too new.
+
+Alembic, with SQLAlchemy, is imported only when there is something to do: a store that opens asks one short question.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from memstore.errors import DatabaseError, SchemaOutdated, SchemaTooNew
+from memstore.store.database import explained, masked
+from memstore.store.statements import statements
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+HEAD = "0001"
+SQL = statements("database")
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The revision of a database's tables (None: there are none) and the one that this memstore wants."""
+
+    revision: str | None
+    head: str = HEAD
+
+    @property
+    def current(self) -> bool:
+        """Whether nothing is to be done."""
+        return self.revision == self.head
+
+
+def status(url: str) -> Status:
+    """Give the state of a database's tables."""
+    with explained(url), psycopg.connect(url, connect_timeout=10) as connection:
+        made, foreign_tables = connection.execute(SQL["schema_exists"]).fetchone() or (False, False)
+        if not made and foreign_tables:
+            raise DatabaseError(
+                f"{masked(url)} has a table 'messages' that is not memstore's. Give memstore a database of its own, "
+                "or a schema: postgresql://…?options=-csearch_path%3Dmemstore"
+            )
+        row = connection.execute(SQL["schema_revision"]).fetchone() if made else None
+    return Status(row[0] if row else None)
+
+
+def prepare(url: str, *, upgrade_old: bool) -> None:
+    """Make the tables of a new database; upgrade those of an old one only where that was asked for."""
+    found = status(url)
+    if found.current:
+        return
+    if found.revision is not None and found.revision > HEAD:
+        raise SchemaTooNew(
+            f"{masked(url)} has schema {found.revision}; this memstore knows up to {HEAD}. "
+            "Upgrade memstore: pip install -U memstore"
+        )
+    if found.revision is not None and not upgrade_old:
+        raise SchemaOutdated(f"{masked(url)} has schema {found.revision}, older than {HEAD}. Run: memstore db upgrade")
+    upgrade(url)
+
+
+def upgrade(url: str) -> None:
+    """Bring the tables to the newest revision, in one transaction under an advisory lock."""
+    from alembic import command  # noqa: PLC0415  (costs half a second, and most stores that open need it not)
+    from sqlalchemy import create_engine, pool, text  # noqa: PLC0415
+
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1), poolclass=pool.NullPool)
+    try:
+        with explained(url), _driver_errors(), _configuration() as config, engine.begin() as connection:
+            connection.execute(text(SQL["migration_lock"]))
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    finally:
+        engine.dispose()
+
+
+def sql() -> str:
+    """Give the statements that make the tables from nothing, for administrators who run them by hand."""
+    from alembic import command  # noqa: PLC0415
+
+    with _configuration() as config:
+        config.output_buffer = io.StringIO()
+        command.upgrade(config, "head", sql=True)
+        return config.output_buffer.getvalue()
+
+
+@contextmanager
+def _configuration() -> Iterator[Config]:
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(scripts()).replace("%", "%%"))
+    yield config
+
+
+@contextmanager
+def _driver_errors() -> Iterator[None]:
+    """Let the driver's own error out of SQLAlchemy's wrapping."""
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
+
+    try:
+        yield
+    except DBAPIError as error:
+        if isinstance(error.orig, psycopg.Error):
+            raise error.orig from None
+        raise
+
+
+def scripts() -> Path:
+    """Give the folder of the revisions: `_schema` in a wheel, in a checkout the folder `schema` beside the package."""
+    packaged = Path(str(files("memstore"))) / "_schema"
+    return packaged if packaged.is_dir() else packaged.parents[1] / "schema"

@@ -1,0 +1,18 @@
+"""Receipts: the record of every assembly. Ids, tokens and reasons, never a text."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from memstore.models import Receipt
+from memstore.store.database import Transaction
+from memstore.store.statements import statements
+
+SQL = statements("receipts")
+
+
+async def add(scope: Transaction, receipt_id: UUID, conversation: UUID, receipt: Receipt) -> bool:
+    """Keep a receipt; False where there is no such conversation to keep it with."""
+    await scope.run(SQL["lazily"])
+    values = {"conversation_id": conversation, "budget": receipt.budget, "tokens": receipt.tokens}
+    return bool(await scope.run(SQL["add_receipt"], id=receipt_id, body=receipt.as_dict(), **values))

@@ -1,0 +1,40 @@
+-- scope --
+-- Confines the transaction to one user's rows. Sent as text (client-side binding), all in one round trip.
+SET LOCAL ROLE memstore_app;
+SET LOCAL memstore.user_id = %(user_id)s;
+SET LOCAL plan_cache_mode = force_custom_plan
+
+-- scope_without_role --
+-- The same for a role that is confined by FORCE ROW LEVEL SECURITY and may not become the app role.
+SET LOCAL memstore.user_id = %(user_id)s;
+SET LOCAL plan_cache_mode = force_custom_plan
+
+-- operator --
+-- Shows who there is and whose derivations are behind, and no row of anything that was said.
+SET LOCAL ROLE memstore_app;
+SET LOCAL memstore.operator = 'on'
+
+-- operator_without_role --
+-- The same for a role that may not become the app role.
+SET LOCAL memstore.operator = 'on'
+
+-- capabilities --
+-- What the server is, and whether this login must and may become the app role.
+SELECT current_setting('server_version_num')::int AS server_version,
+       (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS pgvector_available,
+       (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,
+       coalesce((SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user), false) AS ignores_policies,
+       coalesce((SELECT pg_has_role(current_user, oid, 'member') FROM pg_roles WHERE rolname = 'memstore_app'), false)
+           AS may_be_app
+
+-- schema_revision --
+-- The revision of the tables, where there are any.
+SELECT version_num FROM memstore_schema
+
+-- schema_exists --
+-- Whether memstore's tables were ever made here.
+SELECT to_regclass('memstore_schema') IS NOT NULL AS made, to_regclass('messages') IS NOT NULL AS foreign_tables
+
+-- migration_lock --
+-- One migration at a time; released with the transaction.
+SELECT pg_advisory_xact_lock(hashtextextended('memstore:migrate', 0))

@@ -1,0 +1,125 @@
+-- add_text --
+-- A unit of recall.
+INSERT INTO item_text (user_id, item_id, chunk, tier, conversation_id, seq, role, speaker, tags, start, stop, length, terms,
+                       frequencies, occurred_at)
+VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(tier)s, %(conversation_id)s, %(seq)s, %(role)s, %(speaker)s, %(tags)s,
+        %(start)s, %(stop)s, %(length)s, %(terms)s, %(frequencies)s, %(occurred_at)s)
+ON CONFLICT (user_id, item_id, chunk) DO NOTHING
+
+-- add_vector --
+-- Its vector.
+INSERT INTO item_vectors (user_id, item_id, chunk, model_id, embedding)
+VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(model_id)s, %(embedding)s)
+ON CONFLICT (user_id, item_id, chunk, model_id) DO NOTHING
+
+-- add_model --
+-- The embedder that made a user's vectors.
+INSERT INTO embedding_models (user_id, id, name, dimensions)
+VALUES (%(user_id)s, %(id)s, %(name)s, %(dimensions)s)
+ON CONFLICT (user_id, id) DO NOTHING
+
+-- models --
+-- The embedders that made vectors of this user.
+SELECT id, name FROM embedding_models WHERE user_id = %(user_id)s
+
+-- count_units --
+-- The counters that choose the plan of kNN and that BM25 needs; the row is locked until the transaction ends.
+UPDATE users SET units = units + %(units)s, unit_length = unit_length + %(length)s WHERE user_id = %(user_id)s
+
+-- lock_user --
+-- One writer of facts at a time: near-duplicates are looked for and added in one breath.
+SELECT user_id FROM users WHERE user_id = %(user_id)s FOR UPDATE
+
+-- corpus --
+-- How many units there are and how long they are on average.
+SELECT units, unit_length FROM users WHERE user_id = %(user_id)s
+
+-- nearest --
+-- Exact kNN. "+ 0" keeps any index out: behind a filter by user, a shared HNSW has a recall of 0.08.
+SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score
+FROM item_vectors v
+WHERE v.user_id = %(user_id)s AND v.model_id = %(model_id)s
+ORDER BY (v.embedding <=> %(query)s) + 0, v.item_id, v.chunk
+LIMIT %(limit)s
+
+-- nearest_filtered --
+-- The same among the units that a filter lets through.
+SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score
+FROM item_text t
+JOIN item_vectors v USING (user_id, item_id, chunk)
+WHERE t.user_id = %(user_id)s AND v.user_id = %(user_id)s AND v.model_id = %(model_id)s
+  AND t.tier = ANY(%(tiers)s::text[])
+  AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
+  AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
+  AND (%(tags)s::text[] IS NULL OR t.tags @> %(tags)s::text[])
+  AND (%(since)s::timestamptz IS NULL OR t.occurred_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
+  AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+ORDER BY (v.embedding <=> %(query)s) + 0, v.item_id, v.chunk
+LIMIT %(limit)s
+
+-- similarity --
+-- The cosine of given units: those that the lexical leg found and the vectors did not.
+SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score
+FROM item_vectors v
+WHERE v.user_id = %(user_id)s AND v.model_id = %(model_id)s AND v.item_id = ANY(%(item_ids)s::uuid[])
+
+-- matching --
+-- Every unit with a term of the question, and how often it has each: enough for BM25 with the user's own frequencies.
+SELECT t.item_id, t.chunk, t.length,
+       ARRAY(SELECT coalesce(t.frequencies[array_position(t.terms, q.term)], 0)
+             FROM unnest(%(terms)s::bigint[]) WITH ORDINALITY AS q(term, n) ORDER BY q.n) AS frequencies
+FROM item_text t
+WHERE t.user_id = %(user_id)s AND t.terms && %(terms)s::bigint[]
+  AND t.tier = ANY(%(tiers)s::text[])
+  AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
+  AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
+  AND (%(tags)s::text[] IS NULL OR t.tags @> %(tags)s::text[])
+  AND (%(since)s::timestamptz IS NULL OR t.occurred_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
+  AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+
+-- latest --
+-- The units said last, for questions that match nothing.
+SELECT t.item_id, t.chunk
+FROM item_text t
+WHERE t.user_id = %(user_id)s
+  AND t.tier = ANY(%(tiers)s::text[])
+  AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
+  AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
+  AND (%(tags)s::text[] IS NULL OR t.tags @> %(tags)s::text[])
+  AND (%(since)s::timestamptz IS NULL OR t.occurred_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
+  AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+ORDER BY t.occurred_at DESC, t.seq DESC NULLS LAST, t.item_id, t.chunk
+LIMIT %(limit)s
+
+-- units --
+-- What ranking needs of given items' units: where they stand, who spoke, when.
+SELECT t.item_id, t.chunk, t.tier, t.conversation_id, t.seq, t.role, t.speaker, t.start, t.stop, t.occurred_at
+FROM item_text t
+WHERE t.user_id = %(user_id)s AND t.item_id = ANY(%(item_ids)s::uuid[])
+
+-- item_texts --
+-- The texts of items of every tier.
+SELECT id, text FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[])
+UNION ALL
+SELECT id, text FROM summaries WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[])
+UNION ALL
+SELECT id, text FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[]) AND state = 'active'
+
+-- summary_sources --
+-- The messages under given summaries.
+SELECT s.id, array_agg(m.id ORDER BY m.seq) AS sources
+FROM summaries s
+JOIN messages m ON m.user_id = s.user_id AND m.conversation_id = s.conversation_id AND m.seq BETWEEN s.from_seq AND s.to_seq
+WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND s.id = ANY(%(item_ids)s::uuid[])
+GROUP BY s.id
+
+-- fact_sources --
+-- The messages that say given facts.
+SELECT fact_id AS id, array_agg(message_id ORDER BY message_id) AS sources
+FROM fact_sources
+WHERE user_id = %(user_id)s AND fact_id = ANY(%(item_ids)s::uuid[])
+  AND (%(as_of)s::timestamptz IS NULL OR recorded_at <= %(as_of)s)
+GROUP BY fact_id

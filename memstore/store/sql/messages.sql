@@ -1,0 +1,105 @@
+-- add_user --
+-- A user is made on first use.
+INSERT INTO users (user_id, name) VALUES (%(user_id)s, %(name)s) ON CONFLICT (user_id) DO NOTHING
+
+-- add_conversation --
+-- So is a conversation.
+INSERT INTO conversations (user_id, id, name, title, channel)
+VALUES (%(user_id)s, %(id)s, %(name)s, %(title)s, %(channel)s)
+ON CONFLICT (user_id, id) DO NOTHING
+
+-- add_derivation --
+-- A watermark for each deriver of a new conversation.
+INSERT INTO derivations (user_id, conversation_id, deriver)
+VALUES (%(user_id)s, %(conversation_id)s, %(deriver)s)
+ON CONFLICT (user_id, conversation_id, deriver) DO NOTHING
+
+-- describe_conversation --
+-- Sets what was given and leaves the rest.
+UPDATE conversations
+SET title = coalesce(%(title)s, title),
+    channel = coalesce(%(channel)s, channel),
+    settings = settings || %(settings)s,
+    updated_at = now()
+WHERE user_id = %(user_id)s AND id = %(id)s
+
+-- conversation --
+-- One conversation.
+SELECT * FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s
+
+-- conversations --
+-- A user's conversations, the latest first.
+SELECT * FROM conversations
+WHERE user_id = %(user_id)s AND (%(channel)s::text IS NULL OR channel = %(channel)s)
+ORDER BY updated_at DESC, id
+
+-- lock_conversation --
+-- Writers of one conversation come one after the other, so that known messages are seen before numbers are given.
+SELECT last_seq FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s FOR UPDATE
+
+-- take_numbers --
+-- The counter row is what keeps seq gapless: it is given back when the transaction is.
+UPDATE conversations SET last_seq = last_seq + %(count)s, updated_at = now()
+WHERE user_id = %(user_id)s AND id = %(id)s
+RETURNING last_seq, now() AS recorded_at
+
+-- raise_watermark --
+-- Tells the derivers that there is more to do.
+UPDATE derivations SET last_seq = %(last_seq)s
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND last_seq < %(last_seq)s
+
+-- add_message --
+-- Messages are only ever inserted.
+INSERT INTO messages (user_id, conversation_id, seq, id, role, name, text, parts, tool_calls, tool_call_id, tokens, counter,
+                      tags, meta, external_id, occurred_at)
+VALUES (%(user_id)s, %(conversation_id)s, %(seq)s, %(id)s, %(role)s, %(name)s, %(text)s, %(parts)s, %(tool_calls)s,
+        %(tool_call_id)s, %(tokens)s, %(counter)s, %(tags)s, %(meta)s, %(external_id)s, %(occurred_at)s)
+
+-- known_messages --
+-- Those of these ids that are stored.
+SELECT * FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
+
+-- messages --
+-- A stretch of a conversation, in order.
+SELECT * FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BETWEEN %(from_seq)s AND %(to_seq)s
+  AND (%(roles)s::text[] IS NULL OR role = ANY(%(roles)s::text[]))
+  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s::text[])
+  AND (%(meta)s::jsonb IS NULL OR meta @> %(meta)s::jsonb)
+  AND (%(since)s::timestamptz IS NULL OR occurred_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR occurred_at < %(until)s)
+ORDER BY seq
+LIMIT %(limit)s
+
+-- newest_messages --
+-- The newest messages before a number, the newest first.
+SELECT * FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq < %(before)s
+  AND (%(as_of)s::timestamptz IS NULL OR recorded_at <= %(as_of)s)
+ORDER BY seq DESC
+LIMIT %(limit)s
+
+-- newest_of_role --
+-- The newest message of a role.
+SELECT * FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND role = %(role)s
+  AND (%(as_of)s::timestamptz IS NULL OR recorded_at <= %(as_of)s)
+ORDER BY seq DESC
+LIMIT 1
+
+-- users --
+-- Every user's name, for the operator.
+SELECT user_id AS id, name FROM users WHERE name > %(after)s OR user_id = %(user_id)s ORDER BY name LIMIT %(limit)s
+
+-- counts --
+-- How much a user has stored.
+SELECT (SELECT count(*) FROM conversations WHERE user_id = %(user_id)s) AS conversations,
+       (SELECT count(*) FROM messages WHERE user_id = %(user_id)s) AS messages,
+       (SELECT coalesce(sum(tokens), 0)::bigint FROM messages WHERE user_id = %(user_id)s) AS tokens,
+       (SELECT count(*) FROM summaries WHERE user_id = %(user_id)s) AS summaries,
+       (SELECT count(*) FROM facts WHERE user_id = %(user_id)s AND state = 'active') AS facts,
+       (SELECT count(*) FROM item_text WHERE user_id = %(user_id)s) AS units,
+       (SELECT count(*) FROM item_vectors WHERE user_id = %(user_id)s) AS vectors,
+       (SELECT count(*) FROM receipts WHERE user_id = %(user_id)s) AS receipts,
+       (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq) AS pending,
+       (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND last_error IS NOT NULL) AS failed

@@ -1,0 +1,20 @@
+-- add_summary --
+-- A range is summarized once by a recipe.
+INSERT INTO summaries (user_id, id, conversation_id, level, from_seq, to_seq, text, tokens, counter, recipe, occurred_at,
+                       occurred_until)
+VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(level)s, %(from_seq)s, %(to_seq)s, %(text)s, %(tokens)s, %(counter)s,
+        %(recipe)s, %(occurred_at)s, %(occurred_until)s)
+ON CONFLICT (user_id, id) DO NOTHING
+
+-- summaries --
+-- A conversation's summaries, in order.
+SELECT * FROM summaries
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+  AND (%(level)s::smallint IS NULL OR level = %(level)s)
+  AND (%(as_of)s::timestamptz IS NULL OR recorded_at <= %(as_of)s)
+ORDER BY level, from_seq, id
+
+-- covered --
+-- How far the summaries of a level reach.
+SELECT coalesce(max(to_seq), 0) AS to_seq, count(*) AS summaries FROM summaries
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level = %(level)s AND recipe = %(recipe)s

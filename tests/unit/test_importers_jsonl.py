@@ -1,0 +1,330 @@
+"""memstore's own format: what comes back, what is refused with which words, and in how much memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import tracemalloc
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memstore.ingest.importers import Record, Skipped
+from memstore.ingest.importers.jsonl import JsonLines
+from memstore.models import Role
+
+GOOD = {"conversation": "c", "role": "user", "content": "hello"}
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(data: bytes | str, name: str = "history.jsonl", importer: JsonLines | None = None):
+        path = tmp_path / name
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        return list((importer or JsonLines()).read(path))
+
+    return read
+
+
+def line(**more: object) -> str:
+    return json.dumps(GOOD | more) + "\n"
+
+
+def test_a_full_line_comes_back_in_the_pivots_words(read):
+    tool_calls = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    given = {
+        "user": "alice",
+        "conversation": "trip",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "Here."}],
+        "name": "Guide",
+        "occurred_at": "2024-05-01T09:30:00+02:00",
+        "external_id": "m1",
+        "tool_calls": tool_calls,
+        "tool_call_id": "t1",
+        "metadata": {"a": [1, None, 2.5]},
+        "tags": ["x"],
+    }
+    when = datetime(2024, 5, 1, 7, 30, tzinfo=UTC)
+    message = {key: value for key, value in given.items() if key not in ("user", "conversation")}
+    assert read(json.dumps(given)) == [
+        Record(
+            user="alice",
+            conversation="trip",
+            message=message | {"occurred_at": when},
+            where="history.jsonl, line 1",
+        )
+    ]
+
+
+def test_null_is_not_given(read):
+    (record,) = read(line(user=None, name=None, occurred_at=None, external_id=None, tags=None, metadata=None))
+    assert record.user is None
+    assert record.message.keys() == {"role", "content", "external_id"}
+
+
+@pytest.mark.parametrize("content", [{}, {"content": None}])
+def test_a_message_may_be_nothing_but_calls_of_tools(read, content):
+    given = {"conversation": "c", "role": "assistant", "tool_calls": [{"id": "1"}]} | content
+    (record,) = read(json.dumps(given))
+    assert record.message["content"] is None
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_bom_blank_lines_line_ends_and_a_missing_last_one_are_fine(read, end):
+    lines = ["\ufeff" + line().strip(), "", "  \t", line(content="ümlaut\u2028\x85").strip()]
+    found = read(end.join(lines))
+    assert [(record.message["content"], record.where[-6:]) for record in found] == [
+        ("hello", "line 1"),
+        ("ümlaut\u2028\x85", "line 4"),
+    ]
+
+
+def test_a_bom_alone_is_nothing(read):
+    assert read(b"\xef\xbb\xbf") == []
+    assert len(read(b"\xef\xbb\xbf\n" + line().encode())) == 1
+
+
+BAD = {
+    "broken": ('{"conversation":', r"not JSON \(Expecting value, at character 18\); write each message as one JSON"),
+    "not_utf8": (b'{"conversation":"\xff"}', "byte 18 of the line is not UTF-8; save"),
+    "list": ("[1]", "not a JSON object"),
+    "two_on_a_line": (line().strip() * 2, "not JSON"),
+    "no_conversation": ('{"role":"user","content":"x"}', '"conversation" is missing; add it'),
+    "no_role": ('{"conversation":"c","content":"x"}', '"role" is missing'),
+    "no_content": ('{"conversation":"c","role":"user"}', '"content" is missing; only'),
+    "null_content": (line(content=None), '"content" is missing'),
+    "null_content_no_calls": (line(content=None, tool_calls=[]), '"content" is missing'),
+    "number_content": (line(content=3), '"content" must be a text or a list'),
+    "part_not_object": (line(content=["x"]), '"content" must be a text or a list'),
+    "blank_conversation": (line(conversation=" "), '"conversation" must be a text that is not blank'),
+    "number_conversation": (line(conversation=7), '"conversation" must be a text'),
+    "number_user": (line(user=7), '"user" must be a text'),
+    "unknown_role": (line(role="human"), '"role" must be one of system, developer, user, assistant, tool'),
+    "list_role": (line(role=[]), '"role" must be one of'),
+    "number_name": (line(name=1), '"name" must be a text'),
+    "blank_id": (line(external_id=""), '"external_id" must be a text'),
+    "object_calls": (line(tool_calls={}), '"tool_calls" must be a list of objects'),
+    "list_metadata": (line(metadata=[]), '"metadata" must be an object'),
+    "text_tags": (line(tags="a"), '"tags" must be a list of texts'),
+    "number_tags": (line(tags=[1]), '"tags" must be a list of texts'),
+    "typo": (line(occured_at="2024"), 'key "occured_at" is unknown; did you mean "occurred_at"'),
+    "unknown_key": (line(zzz=1), 'key "zzz" is unknown; put what is your own under "metadata"'),
+    "naive_time": (line(occurred_at="2024-05-01T09:30:00"), "no zone: add Z"),
+    "bad_time": (line(occurred_at="noon"), "is not ISO 8601"),
+    "milliseconds": (line(occurred_at=1714555800000), "divided by 1000"),
+    "boolean_time": (line(occurred_at=True), "a time is ISO 8601"),
+    "twice": ('{"role":"user","role":"tool"}', 'key "role" is given twice; leave'),
+    "twice_inside": ('{"metadata":{"a":1,"a":2}}', 'key "a" is given twice'),
+    "nan": ('{"metadata":{"a":NaN}}', "NaN is not JSON; write null"),
+    "infinity": ('{"metadata":{"a":-Infinity}}', "-Infinity is not JSON"),
+    "huge_float": (line(metadata={}).replace("{}", '{"a":1e999}'), "too large for a float"),
+    "huge_integer": (line(metadata={}).replace("{}", '{"a":' + "9" * 5000 + "}"), "thousands of digits"),
+    "surrogate": (line(content="\ud800"), r"\\ud800, a lone surrogate"),
+    "surrogate_key": (line(metadata={"\udfff": 1}), r"\\udfff, a lone surrogate"),
+    "nul": (line(content="a\0b"), "NUL"),
+    "nul_conversation": (line(conversation="a\0b"), "NUL"),
+    "deep": (line(metadata={}).replace("{}", '{"a":' + "[" * 200 + "]" * 200 + "}"), "nested deeper than 100"),
+    "too_deep_to_parse": ("[" * 100_000, "nested too deep"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_line_is_named_and_the_good_ones_come(read, case):
+    bad, words = BAD[case]
+    bad = bad if isinstance(bad, bytes) else bad.encode()
+    before, skipped, after = read(line().encode() + bad.strip() + b"\n" + line(content="after").encode())
+    assert before.message["content"] == "hello"
+    assert isinstance(skipped, Skipped)
+    assert skipped.where == "history.jsonl, line 2"
+    assert re.search(words, skipped.reason), skipped.reason
+    assert after.message["content"] == "after"
+    assert after.where == "history.jsonl, line 3"
+
+
+def test_paired_surrogates_are_a_character(read):
+    (record,) = read('{"conversation":"c","role":"user","content":"\\ud83d\\ude00"}')
+    assert record.message["content"] == "😀"
+
+
+def test_a_line_as_long_as_allowed_is_read_and_one_longer_is_not(read):
+    data = line().encode()
+    importer = JsonLines(max_line=len(data) - 1)
+    assert isinstance(read(data, importer=importer)[0], Record)
+    assert isinstance(read(data.rstrip(), importer=importer)[0], Record)
+    skipped, good = read(line(content="hello!").encode() + data, importer=importer)
+    assert f"longer than {len(data) - 1:,} bytes" in skipped.reason
+    assert (skipped.where, good.where) == ("history.jsonl, line 1", "history.jsonl, line 2")
+
+
+def test_a_huge_line_is_passed_by_without_being_held(tmp_path):
+    path = tmp_path / "huge.jsonl"
+    with path.open("wb") as file:
+        file.write(b'{"content":"')
+        for _ in range(50):
+            file.write(b"x" * 1024 * 1024)
+        file.write(b'"}\n' + line().encode())
+    tracemalloc.start()
+    skipped, good = JsonLines(max_line=1024 * 1024).read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(skipped, Skipped)
+    assert good.where == "huge.jsonl, line 2"
+    assert peak < 8 * 1024 * 1024
+
+
+def test_the_limit_is_16_mib():
+    assert JsonLines().max_line == 16 * 1024 * 1024
+
+
+def test_gzip_is_read_whatever_the_file_is_called(read):
+    (record,) = read(gzip.compress(line().encode()), name="history.jsonl")
+    assert record.message["content"] == "hello"
+
+
+def test_a_gzip_that_is_cut_off_gives_what_came_before(read):
+    lines = [line(content=f"{number} {number * 7919 % 1000}") for number in range(5000)]
+    packed = gzip.compress("".join(lines).encode())
+    *records, skipped = read(packed[: len(packed) // 2], name="history.jsonl.gz")
+    assert 1000 < len(records) < 5000
+    assert [record.message["content"] for record in records] == [
+        json.loads(x)["content"] for x in lines[: len(records)]
+    ]
+    assert skipped.where == f"history.jsonl.gz, after line {len(records)}"
+    assert "cut off or damaged" in skipped.reason
+
+
+def test_a_damaged_gzip_is_told(read):
+    packed = bytearray(gzip.compress(line().encode()))
+    packed[-6] ^= 1
+    assert "damaged" in read(bytes(packed))[-1].reason
+
+
+# --- ids made for messages that bring none --------------------------------------------------------------------------
+
+
+def ids(records) -> list[str]:
+    return [record.message["external_id"] for record in records]
+
+
+def test_made_ids_are_the_same_at_every_import(read):
+    data = line() + line() + line(content="other") + line(conversation="d") + line(role="assistant") + line(name="N")
+    first = ids(read(data))
+    assert ids(read(data, name="renamed.jsonl")) == first
+    assert len(set(first)) == 6
+    assert all(made.startswith("line:") for made in first)
+
+
+def test_made_ids_tell_conversations_apart_and_not_users(read):
+    assert len(set(ids(read(line() + line(conversation="d"))))) == 2
+    assert len(set(ids(read(line() + line(user="alice") + line(user="bob"))))) == 1
+
+
+def test_made_ids_stay_when_a_file_grows(read):
+    data = line() + line()
+    assert ids(read(data + line(content="new") + line()))[:2] == ids(read(data))
+
+
+def test_made_ids_follow_from_the_instant_and_not_from_how_it_is_written(read):
+    times = ["2024-05-01T09:30:00+02:00", "2024-05-01T07:30:00Z", 1714548600]
+    made = [ids(read(line(occurred_at=time)))[0] for time in times]
+    assert len(set(made)) == 1
+    assert ids(read(line(occurred_at="2024-05-01T07:30:01Z")))[0] != made[0]
+
+
+def test_made_ids_do_not_follow_from_what_describes_the_message(read):
+    assert ids(read(line(tags=["a"], metadata={"b": 1}))) == ids(read(line()))
+
+
+def test_made_ids_tell_calls_of_tools_apart(read):
+    calls = [line(content=None, role="assistant", tool_calls=[{"id": name}]) for name in "ab"]
+    assert ids(read("".join(calls))) == ids(read(calls[0])) + ids(read(calls[1]))
+
+
+# --- properties -----------------------------------------------------------------------------------------------------
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+filled = texts.filter(str.strip)
+objects = st.dictionaries(texts, st.none() | st.integers() | texts | st.lists(texts, max_size=2), max_size=3)
+messages = st.fixed_dictionaries(
+    {"role": st.sampled_from([role.value for role in Role]), "content": texts | st.lists(objects, max_size=2)},
+    optional={
+        "name": filled,
+        "external_id": filled,
+        "occurred_at": st.datetimes(
+            min_value=datetime(2, 1, 1),
+            max_value=datetime(9998, 1, 1),
+            timezones=st.builds(lambda hours: UTC if hours == 0 else _zone(hours), st.integers(-12, 14)),
+        ),
+        "tool_calls": st.lists(objects, max_size=2),
+        "tool_call_id": filled,
+        "metadata": objects,
+        "tags": st.lists(filled, max_size=2),
+    },
+)
+
+
+def _zone(hours: int):
+    return datetime.strptime(f"{hours:+03d}00", "%z").tzinfo
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.tuples(st.none() | filled, filled, messages), max_size=5), st.booleans(), st.booleans())
+def test_what_is_written_comes_back_equal(tmp_path, history, ascii_only, packed):
+    lines = [
+        json.dumps(
+            {"user": user, "conversation": conversation} | message, default=datetime.isoformat, ensure_ascii=ascii_only
+        )
+        for user, conversation, message in history
+    ]
+    data = "\n".join(lines).encode()
+    path = tmp_path / "history"
+    path.write_bytes(gzip.compress(data, 1) if packed else data)
+    found = list(JsonLines().read(path))
+    assert len(found) == len(history)
+    for record, (user, conversation, message) in zip(found, history, strict=True):
+        assert isinstance(record, Record), record
+        assert (record.user, record.conversation) == (user, conversation)
+        made = {"external_id": record.message["external_id"]}
+        assert record.message == made | message
+
+
+fragments = st.lists(
+    st.binary(max_size=12)
+    | st.sampled_from(
+        [line().encode(), b"\n", b"\r", b"{", b'"role":', b'"\\ud800"', b"\xef\xbb\xbf", b"[1]", b"1e999", b"}"]
+    ),
+    max_size=12,
+).map(b"".join)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(fragments, st.sampled_from([b"", b"\x1f\x8b", b"\x1f\x8b\x08\0\0\0\0\0\0\0"]))
+def test_random_bytes_never_raise(tmp_path, data, start):
+    path: Path = tmp_path / "random.jsonl"
+    path.write_bytes(start + data)
+    assert 0 <= JsonLines().sniff(path) <= 1
+    for found in JsonLines(max_line=64).read(path):
+        assert isinstance(found, Record | Skipped)
+        if isinstance(found, Skipped):
+            assert found.reason.isprintable()
+            assert found.where.startswith("random.jsonl, ")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.integers(0, 400), st.integers(0, 255))
+def test_a_gzip_with_any_byte_changed_never_raises(tmp_path, place, byte):
+    packed = bytearray(gzip.compress("".join(line(content=str(n)) for n in range(40)).encode()))
+    packed[place % len(packed)] = byte
+    path: Path = tmp_path / "damaged.jsonl.gz"
+    path.write_bytes(bytes(packed))
+    assert all(isinstance(found, Record | Skipped) for found in JsonLines().read(path))
+
+
+def test_epoch_seconds_are_times(read):
+    (record,) = read(line(occurred_at=1.5))
+    assert record.message["occurred_at"] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=1.5)
