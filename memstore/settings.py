@@ -5,8 +5,13 @@ Every option is a `MEMSTORE_…` variable of the same name, and a keyword of `me
 
 from __future__ import annotations
 
-from pydantic import Field
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memstore.errors import ConfigurationError
 
 
 class Settings(BaseSettings):
@@ -15,19 +20,34 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="MEMSTORE_", frozen=True, extra="forbid")
 
     database_url: str = Field(
-        "embedded",
+        default="embedded",
         description="embedded, embedded:FOLDER, or postgresql://… (any Postgres ≥ 15 with pgvector ≥ 0.8)",
     )
-    counter: str = Field("tiktoken:o200k_base", description="the token counter, as kind:model")
+    counter: str = Field(default="tiktoken:o200k_base", description="the token counter, as kind:model")
     embedder: str = Field(
-        "sentence-transformers:all-MiniLM-L6-v2",
+        default="sentence-transformers:all-MiniLM-L6-v2",
         description='the embedder, as kind:model; "none" recalls by words alone',
     )
-    pool_size: int = Field(8, ge=1, le=1000, description="connections that one store may hold")
-    max_message_bytes: int = Field(4_000_000, ge=1, description="the largest content of a message, in bytes of UTF-8")
-    unit_tokens: int = Field(200, ge=16, le=2000, description="longest unit of recall, in the embedder's tokens")
-    stretch_tokens: int = Field(
-        1200, ge=50, description="a stretch to be summarized has at most about this many tokens"
+    pool_size: int = Field(default=8, ge=1, le=1000, description="connections that one store may hold")
+    max_message_bytes: int = Field(default=4_000_000, ge=1, description="the largest message, in bytes of UTF-8")
+    unit_tokens: int = Field(
+        default=200, ge=16, le=2000, description="the longest unit of recall, in the embedder's tokens"
     )
-    stretch_gap_hours: float = Field(4.0, gt=0, description="a silence of this many hours ends a stretch")
-    summary_tokens: int = Field(160, ge=10, description="a summary has at most this many tokens")
+    stretch_tokens: int = Field(
+        default=1200, ge=50, description="a stretch to be summarized has at most about this many tokens"
+    )
+    stretch_gap_hours: float = Field(default=4.0, gt=0, description="a silence of this many hours ends a stretch")
+    summary_tokens: int = Field(default=160, ge=10, description="a summary has at most this many tokens")
+
+
+def load(given: Mapping[str, Any]) -> Settings:
+    """Give the settings, with these options of them; raise `ConfigurationError` that names what cannot be."""
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        wrong = [(str(one["loc"][0]), repr(one["input"])[:60], one["msg"]) for one in error.errors()]
+    raise ConfigurationError(
+        "; ".join(
+            f"{name if name in given else f'MEMSTORE_{name.upper()}'}={value}: {why}" for name, value, why in wrong
+        )
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from alembic import context
+from sqlalchemy import func, select
 from sqlmodel import SQLModel
 
 from memstore.store import tables  # noqa: F401  (fills SQLModel.metadata)
@@ -12,9 +13,12 @@ VERSION_TABLE = "memstore_schema"
 options = {"target_metadata": SQLModel.metadata, "version_table": VERSION_TABLE, "transactional_ddl": True}
 
 if context.is_offline_mode():
-    context.configure(dialect_name="postgresql", literal_binds=True, **options)
+    # "named", because for the driver's own style every % would be printed twice
+    context.configure(dialect_name="postgresql", dialect_opts={"paramstyle": "named"}, literal_binds=True, **options)
     with context.begin_transaction():
         context.run_migrations()
 else:
-    context.configure(connection=context.config.attributes["connection"], **options)
+    connection = context.config.attributes["connection"]
+    schema = connection.scalar(select(func.current_schema()))  # not a store's in a later schema of search_path
+    context.configure(connection=connection, version_table_schema=schema, **options)
     context.run_migrations()

@@ -28,7 +28,7 @@ from memstore.ingest.importers import Imported
 from memstore.ingest.tools import Tools
 from memstore.models import Context, Conversation, DeriveReport, Fact, Hit, Json, Message, Summary, Tier
 from memstore.providers import Embedder, TokenCounter, load_counter, load_embedder
-from memstore.settings import Settings
+from memstore.settings import Settings, load
 from memstore.store import migrations
 from memstore.store.embedded import EmbeddedServer, default_folder
 from memstore.waiting import in_place
@@ -55,10 +55,10 @@ class MemoryStore:
 
         `settings` are a `Settings` or some of its options; the rest comes from the environment (`MEMSTORE_…`).
         """
-        settings = settings if isinstance(settings, Settings) else Settings(**(settings or {}))
+        settings = settings if isinstance(settings, Settings) else load(settings or {})
         target = url or settings.database_url
-        server = in_place(EmbeddedServer.open, embedded_folder(target)) if _is_embedded(target) else None
-        address = server.url if server else _checked_url(target)
+        server = in_place(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
+        address = server.url if server else checked_url(target)
         database = Database(address, settings.pool_size, revive=server.ensure if server else None)
         store = cls(database, settings, server)
         try:
@@ -145,7 +145,7 @@ class MemoryStore:
             with self._database.scope(ids.user_id(name)) as scope:
                 for key, count in (messages.counts(scope)).items():
                     total[key] += count
-        return {"users": len(names)} | total
+        return {"users": len(names) if user is None else int(total["conversations"] > 0)} | total
 
 
 COUNTED = (
@@ -323,7 +323,7 @@ class ConversationScope:
 
 def database_url(given: str | None) -> str:
     """Give the database that is meant: the one given, else what the settings say."""
-    return given or Settings().database_url
+    return given or load({}).database_url
 
 
 def embedded_folder(url: str) -> Path:
@@ -332,11 +332,13 @@ def embedded_folder(url: str) -> Path:
     return Path(folder).expanduser() if folder else default_folder()
 
 
-def _is_embedded(url: str) -> bool:
+def is_embedded(url: str) -> bool:
+    """Whether this is an embedded database, and no URL."""
     return url == EMBEDDED or url.startswith(f"{EMBEDDED}:")
 
 
-def _checked_url(url: str) -> str:
+def checked_url(url: str) -> str:
+    """Give the URL as the driver takes it; raise `ConfigurationError` where it is none of Postgres."""
     if not url.startswith(SCHEMES):
         raise ConfigurationError(
             f"{url.partition('//')[0]!r} is no database that memstore knows. Give embedded, embedded:FOLDER or "

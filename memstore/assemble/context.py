@@ -152,4 +152,6 @@ def cover(above: Sequence[Summary]) -> list[Summary]:
 
 async def _keep(database: Database, request: Request, context: Context) -> None:
     async with database.scope(request.user_id) as scope:
+        if await messages.conversation(scope, request.conversation_id) is None:
+            return  # nothing was said in it yet, and asking makes no conversation
         await receipts.add(scope, ids.uuid7(), request.conversation_id, context.receipt)

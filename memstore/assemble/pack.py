@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,7 @@ class Piece:
     content: Any
     score: float | None = None
     shows: frozenset[UUID] = frozenset()
-    first_seq: int | None = None
+    first_seq: float = -math.inf
 
 
 @dataclass(slots=True)
@@ -38,18 +39,23 @@ class Packing:
 
     chosen: dict[str, list[Piece]] = field(default_factory=lambda: {section: [] for section in SHARES})
     extended: set[str] = field(default_factory=set)
+    tokens: int = 0
+    shown: set[UUID] = field(default_factory=set)
+    oldest: float = math.inf
 
-    @property
-    def tokens(self) -> int:
-        """What the chosen pieces are expected to take."""
-        return sum(piece.tokens for pieces in self.chosen.values() for piece in pieces)
+    def add(self, piece: Piece) -> None:
+        """Take a piece in."""
+        self.chosen[piece.section].append(piece)
+        self.tokens += piece.tokens
+        if piece.section == "recent":
+            self.shown |= piece.shows
+            self.oldest = min(self.oldest, piece.first_seq)
 
     def redundant(self, piece: Piece) -> bool:
         """Whether the recent turns say it already."""
-        turns = self.chosen["recent"]
         if piece.section == "summaries":
-            return any(turn.first_seq is not None and piece.first_seq >= turn.first_seq for turn in turns)  # type: ignore[operator]
-        return any(piece.id in turn.shows for turn in turns) if piece.section == "hits" else False
+            return piece.first_seq >= self.oldest
+        return piece.section == "hits" and piece.id in self.shown
 
     def why_not(self, piece: Piece) -> str:
         """Give the reason for which a piece that is not chosen is not."""
@@ -58,7 +64,18 @@ class Packing:
     def drop(self) -> None:
         """Take the least needed piece out again: what came last, of the section that can best spare it."""
         section = next(name for name in ("hits", "facts", "summaries", "recent") if self.chosen[name])
-        self.chosen[section].pop()
+        dropped = self.chosen[section].pop()
+        self.tokens -= dropped.tokens
+        if section == "recent":
+            self.shown -= dropped.shows
+            self.oldest = min((piece.first_seq for piece in self.chosen[section]), default=math.inf)
+
+    def drop_redundant(self) -> None:
+        """Take out what turns that came in later say."""
+        for section in ("hits", "summaries"):
+            kept = [piece for piece in self.chosen[section] if not self.redundant(piece)]
+            self.tokens -= sum(piece.tokens for piece in self.chosen[section]) - sum(piece.tokens for piece in kept)
+            self.chosen[section] = kept
 
 
 def pack(offers: Mapping[str, Sequence[Piece]], room: int, base: int) -> Packing:
@@ -73,8 +90,7 @@ def pack(offers: Mapping[str, Sequence[Piece]], room: int, base: int) -> Packing
     for section in SHARES:
         if _take(packing, offers.get(section, ()), room - packing.tokens):
             packing.extended.add(section)
-    for section in ("hits", "summaries"):  # turns may have come in that say the same
-        packing.chosen[section] = [piece for piece in packing.chosen[section] if not packing.redundant(piece)]
+    packing.drop_redundant()
     return packing
 
 
@@ -82,14 +98,13 @@ def _take(packing: Packing, offers: Sequence[Piece], room: int) -> bool:
     """Take pieces while they fit; True where there was one."""
     if not offers:
         return False
-    chosen = packing.chosen[offers[0].section]
-    known = {id(piece) for piece in chosen}
+    known = {id(piece) for piece in packing.chosen[offers[0].section]}
+    most = packing.tokens + room
     for piece in offers:
         if id(piece) in known or packing.redundant(piece):
             continue
-        if piece.tokens <= room:
-            chosen.append(piece)
-            room -= piece.tokens
+        if packing.tokens + piece.tokens <= most:
+            packing.add(piece)
         elif piece.section == "recent":
             break
-    return len(chosen) > len(known)
+    return len(packing.chosen[offers[0].section]) > len(known)

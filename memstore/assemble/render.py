@@ -107,7 +107,7 @@ def _when(hit: Hit) -> tuple[datetime, UUID, int, str]:
 def hit_line(hit: Hit) -> str:
     """Give a hit with its speaker."""
     who = "summary" if hit.tier == Tier.SUMMARIES else hit.speaker or "?"
-    return f"  {who}: {indented(hit.text)}"
+    return f"  {' '.join(who.split())}: {indented(hit.text)}"
 
 
 def summary_lines(summary: Summary) -> str:

@@ -1,26 +1,30 @@
 """The command line, thin over the blocking store. Data goes to stdout; progress, logs and errors go to stderr.
 
-Exit codes: 0 done, 1 failed or partly done, 2 usage, 3 database unreachable, 4 budget too small.
+Exit codes: 0 done, 1 failed or partly done, 2 usage, 3 database unreachable, 4 budget too small, 130 interrupted.
+A command imports what it needs when it runs, so that `--help` is there at once.
 """
 
 from __future__ import annotations
 
-import os
 import sys
+from typing import Annotated
 
 import typer
 
-from memstore.cli import db, history, questions, system
-from memstore.errors import BudgetTooSmall, ConfigurationError, DatabaseUnreachable, EmbeddedError, MemstoreError
+from memstore.cli import db, demo, history, questions, system
+from memstore.cli.exits import ended, leave_in_order
+from memstore.cli.show import never_fail_to_print, show_warnings
 
 app = typer.Typer(
     name="memstore",
-    help="Persistent, hierarchical memory for LLM assistants, in Postgres.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    epilog="Exit codes: 0 done, 1 failed or partly done, 2 usage or settings, 3 database unreachable, "
+    "4 budget too small, 130 interrupted.",
 )
-app.command("demo")(system.demo)
+app.command("demo")(demo.demo)
 app.command("import")(history.import_)
 app.command("derive")(history.derive)
 app.command("recall")(questions.recall)
@@ -30,22 +34,30 @@ app.command("stats")(system.stats)
 app.command("doctor")(system.doctor)
 app.add_typer(db.app, name="db")
 
-EXIT_CODES = {
-    BudgetTooSmall: 4,
-    DatabaseUnreachable: 3,
-    EmbeddedError: 3,
-    ConfigurationError: 2,
-    MemstoreError: 1,
-}
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"memstore {version('memstore')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show what memstore logs, and the tracebacks of warnings.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Persistent, hierarchical memory for LLM assistants, in Postgres."""
+    show_warnings(verbose=verbose)
 
 
 def main() -> None:
-    """Run the command line; errors of memstore's become a line on stderr and an exit code."""
-    try:
-        app()
-    except MemstoreError as error:
-        print(f"memstore: {error}", file=sys.stderr)
-        sys.exit(next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind)))
-    except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    """Run the command line; an error of memstore's becomes a line on stderr and an exit code."""
+    never_fail_to_print()
+    leave_in_order()
+    sys.exit(ended(app))

@@ -3,35 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from memstore.cli.show import DatabaseOption, JsonFlag, out, print_json
+from memstore.cli.options import DatabaseOption, JsonFlag
+from memstore.cli.show import print_json, say
 
-app = typer.Typer(help="Look after the database.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from memstore.store.migrations import Status
+
+app = typer.Typer(help="Look after the database itself.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
 def upgrade(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Make the tables, or bring them to the newest schema."""
+    """Make the tables, or bring them to the newest schema.
+
+    JSON: {"revision", "head": text or null, "current": true or false}.
+    """
     from memstore.store import migrations
 
     with _address(database) as url:
         migrations.prepare(url, upgrade_old=True)
-        _show_status(url, as_json)
+        _show_status(migrations.status(url), as_json)
 
 
 @app.command()
 def status(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Say which schema the database has and which one this memstore wants."""
-    with _address(database) as url:
-        _show_status(url, as_json)
+    """Say which schema the database has, and which one this memstore wants.
+
+    JSON: {"revision", "head": text or null, "current": true or false}.
+    """
+    from memstore.memory import database_url, embedded_folder, is_embedded
+    from memstore.store import migrations
+
+    target = database_url(database)
+    if is_embedded(target) and _is_missing(embedded_folder(target)):  # who only asks makes no database
+        _show_status(migrations.Status(None), as_json)
+        return
+    with _address(target) as url:
+        _show_status(migrations.status(url), as_json)
 
 
 @app.command()
 def sql(as_json: JsonFlag = False) -> None:
-    """Print the statements that make the tables, for administrators who run them by hand."""
+    """Print the statements that make the tables, for administrators who run them by hand.
+
+    JSON: {"sql": text}.
+    """
     from memstore.store import migrations
 
     statements = migrations.sql()
@@ -43,38 +65,49 @@ def sql(as_json: JsonFlag = False) -> None:
 
 @app.command()
 def stop(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Stop the embedded Postgres in an orderly way, whoever uses it."""
-    from memstore.memory import database_url, embedded_folder
-    from memstore.store import embedded
+    """Stop the embedded Postgres in an orderly way, whoever uses it.
 
-    folder = embedded_folder(database_url(database))
+    JSON: {"folder": text, "stopped": false where it was not running}.
+    """
+    from memstore.errors import ConfigurationError
+    from memstore.memory import database_url, embedded_folder, is_embedded
+    from memstore.store import embedded
+    from memstore.store.database import masked
+
+    target = database_url(database)
+    if not is_embedded(target):
+        raise ConfigurationError(f"{masked(target)} is not embedded: stop it where it was started.")
+    folder = embedded_folder(target)
     stopped = embedded.stop(folder)
     if as_json:
         print_json({"folder": str(folder), "stopped": stopped})
     else:
-        out.print(f"{folder}: {'stopped' if stopped else 'was not running'}", markup=False)
+        say(f"{folder}: {'stopped' if stopped else 'was not running'}")
 
 
-def _show_status(url: str, as_json: bool) -> None:
-    from memstore.store import migrations
-
-    found = migrations.status(url)
+def _show_status(found: Status, as_json: bool) -> None:
     if as_json:
         print_json({"revision": found.revision, "head": found.head, "current": found.current})
     else:
         word = "current" if found.current else "to be upgraded: memstore db upgrade"
-        out.print(f"schema {found.revision or 'none'} of {found.head}: {word}", markup=False)
+        say(f"schema {found.revision or 'none'} of {found.head}: {word}")
+
+
+def _is_missing(folder: Path) -> bool:
+    with suppress(OSError):  # of a folder that may not be looked at, the server's opening says more
+        return not folder.exists()
+    return False
 
 
 @contextmanager
 def _address(database: str | None) -> Iterator[str]:
     """Give the URL of the database, with an embedded one running meanwhile."""
-    from memstore.memory import database_url, embedded_folder
+    from memstore.memory import checked_url, database_url, embedded_folder, is_embedded
     from memstore.store import embedded
 
     target = database_url(database)
-    if not target.startswith("embedded"):
-        yield target
+    if not is_embedded(target):
+        yield checked_url(target)
         return
     server = embedded.EmbeddedServer.open(embedded_folder(target))
     try:

@@ -3,92 +3,133 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memstore.cli.show import DatabaseOption, JsonFlag, chat, meter, opened, out, print_json, table
+from memstore.cli.options import DatabaseOption, JsonFlag, UserOption, moment, name, one_of
+from memstore.cli.show import chat, meter, out, print_json, safe, say, table
+from memstore.cli.stores import hint_if_new, hint_why_empty, opened
 
-UserOption = Annotated[str, typer.Option("--user", "-u", help="Whose memory.")]
+if TYPE_CHECKING:
+    from memstore import Hit
+
+TIERS = ("messages", "summaries", "facts")
+ROLES = ("user", "assistant", "tool", "system", "developer")
+STATES = ("active", "superseded", "retracted", "all")
+BESIDE = ("score", "tier", "said", "speaker")
 
 
 def recall(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     user: UserOption,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many hits.")] = 10,
-    tier: Annotated[list[str] | None, typer.Option(help="messages, summaries or facts; all by default.")] = None,
-    conversation: Annotated[str | None, typer.Option(help="In this conversation only.")] = None,
-    role: Annotated[list[str] | None, typer.Option(help="Said by this role only.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="With this tag; several must all be there.")] = None,
-    since: Annotated[datetime | None, typer.Option(help="Said at or after.")] = None,
-    until: Annotated[datetime | None, typer.Option(help="Said before.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many hits.")] = 10,
+    tier: Annotated[
+        list[str] | None,
+        typer.Option(parser=one_of(*TIERS), metavar=f"[{'|'.join(TIERS)}]", help="Of this tier only; may be repeated."),
+    ] = None,
+    conversation: Annotated[
+        str | None,
+        typer.Option("--conversation", "-c", parser=name, metavar="NAME", help="In this conversation only."),
+    ] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option(parser=one_of(*ROLES), metavar=f"[{'|'.join(ROLES)}]", help="Said by it; may be repeated."),
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="TAG", help="With this tag; may be repeated, and all must be there.")
+    ] = None,
+    since: Annotated[
+        datetime | None, typer.Option(parser=moment, metavar="TIME", help="Said at or after, in ISO 8601.")
+    ] = None,
+    until: Annotated[datetime | None, typer.Option(parser=moment, metavar="TIME", help="Said before.")] = None,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Find what was said about something."""
+    """Find what was said about something, the best first.
+
+    On a pipe, a line a hit, its cells parted by tabs: score, tier, day, speaker, text.
+
+    JSON: [{"tier", "id", "text", "score", "parts", "sources", "occurred_at", "conversation_id", "seq", "role",
+    "speaker"}].
+    """
+    filters: dict[str, Any] = {"tiers": tier} if tier else {}
+    filters |= {"conversation": conversation, "roles": role or None, "tags": tag or None}
     with opened(database) as store:
-        hits = store.user(user).recall(
-            query,
-            limit=limit,
-            **({"tiers": tier} if tier else {}),
-            conversation=conversation,
-            roles=role or None,
-            tags=tag or None,
-            since=_local(since),
-            until=_local(until),
-        )
+        hits = store.user(user).recall(query, limit=limit, since=since, until=until, **filters)
+        if not hits:
+            hint_why_empty(store, user)
     if as_json:
         print_json(hits)
-        return
-    rows = [
-        (f"{hit.score:.3f}", hit.tier, f"{hit.occurred_at:%Y-%m-%d}", hit.speaker or "", " ".join(hit.text.split()))
-        for hit in hits
-    ]
-    table(f"{len(hits)} hits", ("score", "tier", "said", "speaker", "text"), rows)
+    else:
+        table((*BESIDE, "text"), [_row(hit) for hit in hits])
+
+
+def _row(hit: Hit) -> tuple[str, ...]:
+    return f"{hit.score:.3f}", hit.tier, f"{hit.occurred_at:%Y-%m-%d}", hit.speaker or "", hit.text
 
 
 def context(
     user: UserOption,
-    conversation: Annotated[str, typer.Option("--conversation", "-c", help="The conversation that goes on.")],
-    budget: Annotated[int, typer.Option("--budget", "-b", min=1, help="The most tokens that it may have.")],
+    conversation: Annotated[
+        str, typer.Option("--conversation", "-c", parser=name, metavar="NAME", help="The conversation that goes on.")
+    ],
+    budget: Annotated[
+        int, typer.Option("--budget", "-b", min=1, metavar="N", help="The most tokens that it may have.")
+    ],
     query: Annotated[str | None, typer.Argument(help="The question; by default the newest user message.")] = None,
-    system: Annotated[str | None, typer.Option(help="A system prompt.")] = None,
-    reserve: Annotated[int, typer.Option(min=0, help="Tokens of the budget to keep free.")] = 0,
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
+    reserve: Annotated[int, typer.Option(min=0, metavar="N", help="Tokens of the budget to keep free.")] = 0,
     explain: Annotated[bool, typer.Option("--explain", help="Say what is in, what was left out, and why.")] = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compose a context: exactly counted, never over the budget."""
+    """Compose a context: exactly counted, never over the budget.
+
+    Where the system prompt and the question alone are more, the exit code is 4 and stderr says how much is needed.
+
+    JSON: {"messages": [as models take them], "tokens": integer, "receipt": {"budget", "tokens", "counter",
+    "sections", "included", "left_out", "stable_prefix"}}.
+    """
     with opened(database) as store:
-        scope = store.user(user).conversation(conversation)
-        found = scope.context(query, budget=budget, system=system, reserve=reserve)
+        found = (
+            store.user(user).conversation(conversation).context(query, budget=budget, system=system, reserve=reserve)
+        )
+        hint_if_new(store, user, conversation)
     if as_json:
-        print_json({"messages": found.messages, "tokens": found.tokens, "receipt": found.receipt})
+        print_json(found)
         return
     chat(found)
-    out.print()
+    say()
     out.print(meter(found.receipt))
     if explain:
-        out.print(found.explain(), markup=False)
+        print(safe(found.explain()))
 
 
 def facts(
     user: UserOption,
-    type: Annotated[str | None, typer.Option(help="Of this type only.")] = None,
-    state: Annotated[str, typer.Option(help="active, superseded, retracted or all.")] = "active",
+    type: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="Of this type only, such as preference or plan.")
+    ] = None,
+    state: Annotated[
+        str, typer.Option(parser=one_of(*STATES), metavar=f"[{'|'.join(STATES)}]", help="In this state only.")
+    ] = "active",
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List what is known of a user, the latest first."""
+    """List what is known of a user, the latest first.
+
+    On a pipe, a line a fact, its cells parted by tabs: type, day, confidence, text.
+
+    JSON: [{"user_id", "id", "type", "subject", "text", "confidence", "state", "valid_from", "valid_to", "recipe",
+    "occurred_at", "recorded_at", "sources"}].
+    """
     with opened(database) as store:
         found = store.user(user).facts(type=type, state=None if state == "all" else state)
+        if not found:
+            hint_why_empty(store, user)
     if as_json:
         print_json(found)
         return
     rows = [(fact.type, f"{fact.occurred_at:%Y-%m-%d}", f"{fact.confidence:.2f}", fact.text) for fact in found]
-    table(f"{len(found)} facts", ("type", "said", "confidence", "fact"), rows)
-
-
-def _local(moment: datetime | None) -> datetime | None:
-    """Take a time without a zone as the terminal's own."""
-    return moment.astimezone() if moment is not None and moment.tzinfo is None else moment
+    table(("type", "said", "confidence", "fact"), rows)

@@ -1,29 +1,31 @@
-"""What people and programs are shown: JSON, tables, progress bars, the token meter."""
+"""What people and programs are shown: JSON, tables, progress bars, the token meter.
+
+Whatever was stored is shown as text: it may hold escape sequences, and rich's own markup.
+"""
 
 from __future__ import annotations
 
+import io
 import json
+import logging
+import re
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import typer
-from pydantic import BaseModel
+from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-import memstore
-
 if TYPE_CHECKING:
-    from memstore import MemoryStore
-    from memstore.models import Context, Receipt
+    from memstore.models import Context, Json, Receipt
 
 COLOURS = {
     "system": "white",
@@ -34,28 +36,69 @@ COLOURS = {
     "question": "yellow",
     "overhead": "bright_black",
 }
+ROLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
+NARROW = 72  # columns; on a smaller terminal a table's text is a column of single words
+CELL = 24  # columns at most for what stands beside a row's text
+METER = 60
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
-DatabaseOption = Annotated[
-    str | None,
-    typer.Option("--database", "-d", help="embedded, embedded:FOLDER or postgresql://… [env: MEMSTORE_DATABASE_URL]"),
-]
+# What a terminal obeys (C0 but tab and newline, DEL, C1), and marks that make a line look like another one.
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
+def safe(text: object) -> str:
+    """Give a text as it can be printed anywhere: what a terminal would obey is spelled out."""
+    plain_ends = str(text).replace("\r\n", "\n")
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), plain_ends)
+
+
+def line(text: object) -> str:
+    """Give a text on one line, safe to print."""
+    return safe(" ".join(str(text).split()))
+
+
+def styled(*parts: str | tuple[str, str]) -> Text:
+    """Give a text of parts, some with a style, all safe to print."""
+    return Text.assemble(*(safe(part) if isinstance(part, str) else (safe(part[0]), part[1]) for part in parts))
+
+
+def say(*parts: str | tuple[str, str]) -> None:
+    """Print to stdout, for people."""
+    out.print(styled(*parts))
+
+
+def hint(text: str) -> None:
+    """Say on stderr what may help."""
+    err.print(Text(line(text), style="bright_black"))
+
+
+def complain(text: str) -> None:
+    """Say on stderr what went wrong, on one line."""
+    err.print(Text.assemble(("memstore: ", "bold red"), line(text)))
+
+
+def never_fail_to_print() -> None:
+    """Spell out what the encoding of stdout and stderr has no characters for."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def print_json(value: object) -> None:
-    """Print a value as one JSON document."""
-    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
+    """Print a value as one JSON document, which is also safe to look at."""
+    unicode = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(plain(value), ensure_ascii=not unicode, indent=2)
+    print(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def plain(value: Any) -> Any:
     """Give a value of memstore's as JSON has it."""
-    if isinstance(value, BaseModel):
-        return plain({name: getattr(value, name) for name in type(value).model_fields})
     if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if hasattr(type(value), "model_fields"):  # pydantic's; asking by its class would import it for --help
+        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -63,56 +106,115 @@ def plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
 
 
-@contextmanager
-def opened(database: str | None, **settings: Any) -> Iterator[MemoryStore]:
-    """Open the store that the command is about."""
-    with memstore.open(database, settings=settings) as store:
-        yield store
+class Warnings(logging.Handler):
+    """Shows log records on stderr, a line each; with their tracebacks where that was asked for."""
+
+    def __init__(self, *, tracebacks: bool) -> None:
+        super().__init__()
+        self.tracebacks = tracebacks
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the record."""
+        try:
+            error = record.exc_info[1] if record.exc_info else None
+            cause = f": {type(error).__name__}: {error}" if error else ""
+            err.print(Text(line(f"{record.levelname.lower()}: {record.getMessage()}{cause}"), style="yellow"))
+            if error and self.tracebacks:
+                err.print(Text(safe("".join(traceback.format_exception(error)))))
+        except Exception:  # as logging asks of its handlers: who warns must not fail by it
+            self.handleError(record)
+
+
+def show_warnings(*, verbose: bool) -> None:
+    """Show the warnings of every library; all of memstore's own records, and tracebacks, where `verbose`."""
+    logging.basicConfig(handlers=[Warnings(tracebacks=verbose)], force=True)
+    logging.getLogger().setLevel(logging.WARNING)
+    if verbose:
+        logging.getLogger("memstore").setLevel(logging.DEBUG)
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Callable[[str, int, int | None], None]]:
-    """Show bars on stderr where that is a terminal; give what moves them: name, done, total."""
-    columns = [TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as bars:
-        tasks: dict[str, Any] = {}
+def progress(waiting: str) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show bars on stderr where that is a terminal; give what moves them: name, done, total.
+
+    `waiting` is shown until the first moves. Print nothing to stdout meanwhile.
+    """
+    columns = [
+        TextColumn("{task.description:<10}", markup=False),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    ]
+    quiet = not err.file.isatty() or err.is_dumb_terminal
+    # Redirected, what goes to stdout would come out on stderr, even where stdout is a file.
+    with Progress(*columns, console=err, transient=True, disable=quiet, redirect_stdout=False) as bars:
+        tasks = {"": bars.add_task(line(waiting), total=None)}
 
         def move(name: str, done: int, total: int | None) -> None:
+            if "" in tasks:
+                bars.remove_task(tasks.pop(""))
             if name not in tasks:
-                tasks[name] = bars.add_task(name, total=total)
+                tasks[name] = bars.add_task(line(name), total=total)
             bars.update(tasks[name], completed=done, total=total)
 
         yield move
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows for people; on a pipe as they are, a line each."""
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print rows, whose last cell is the text: as a table, in blocks where that is too wide, on a pipe with tabs."""
+    cells = [[line(cell) for cell in row] for row in rows]
     if not out.is_terminal:
-        for row in rows:
-            out.print("\t".join(str(cell) for cell in row), markup=False)
-        return
-    shown = Table(*columns, title=title, title_justify="left")
-    for row in rows:
-        shown.add_row(*(escape(str(cell)) for cell in row))
-    out.print(shown)
+        for row in cells:
+            print("\t".join(row))
+    elif out.width < NARROW:
+        for *beside, text in cells:
+            out.print(Text("  ".join(filter(None, beside)), style="bright_black"))
+            out.print(Text(text))
+    elif cells:
+        out.print(_drawn(columns, cells), soft_wrap=False)
 
 
-def meter(receipt: Receipt, width: int = 60) -> Text:
-    """Give the budget as a coloured bar with its sections' tokens below."""
+def _drawn(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns[:-1]:
+        drawn.add_column(name, no_wrap=True, max_width=CELL, overflow="ellipsis", style="bright_black")
+    drawn.add_column(columns[-1], overflow="fold")
+    for row in cells:
+        drawn.add_row(*map(Text, row))
+    return drawn
+
+
+def meter(receipt: Receipt) -> Text:
+    """Give the budget as a coloured bar, with its sections' tokens below."""
+    ends = f"  {receipt.tokens:,} of {receipt.budget:,} tokens"
+    width = max(8, min(METER, out.width - len(ends)))
     bar = Text()
-    for section, tokens in receipt.sections.items():
-        bar.append("█" * round(width * tokens / receipt.budget), style=COLOURS.get(section, "white"))
-    bar.append("·" * max(0, width - len(bar)), style="bright_black")
-    bar.append(f"  {receipt.tokens:,} of {receipt.budget:,} tokens\n")
-    for section, tokens in receipt.sections.items():
-        bar.append(f"■ {section} {tokens:,}  ", style=COLOURS.get(section, "white"))
+    tokens = 0
+    for section, size in receipt.sections.items():
+        tokens += size
+        # To where the sections so far reach: each one rounded by itself would add up to more than the whole.
+        bar.append("█" * (round(width * tokens / receipt.budget) - len(bar)), style=COLOURS.get(section, "white"))
+    bar.append("·" * (width - len(bar)), style="bright_black")
+    bar.append(f"{ends}\n")
+    for section, size in receipt.sections.items():
+        if size:
+            bar.append(f"■ {section} {size:,}  ", style=COLOURS.get(section, "white"))
     return bar
 
 
 def chat(context: Context) -> None:
     """Print a context's messages for people."""
     for message in context.messages:
-        out.print(Text(f"── {message['role']} ", style="bold"))
-        content = message.get("content")
-        shown = content if isinstance(content, str) else json.dumps(plain(message), ensure_ascii=False)
-        out.print(shown, markup=False)
+        role = str(message["role"])
+        name = f" {message['name']}" if message.get("name") else ""
+        say((f"── {role}{name}", f"bold {ROLES.get(role, 'white')}"))
+        # Not by rich, which makes blanks of tabs.
+        print(safe(_spoken(message)))
+
+
+def _spoken(message: Json) -> str:
+    """Give what a message says: its text, else all of it but the role."""
+    if isinstance(message.get("content"), str) and not message.get("tool_calls"):
+        return str(message["content"])
+    rest = {key: value for key, value in message.items() if key != "role" and value is not None}
+    return json.dumps(plain(rest), ensure_ascii=False)

@@ -1,146 +1,159 @@
-"""The whole story on a sample history (`demo`), how much is stored (`stats`), and whether all is well (`doctor`)."""
+"""How much is stored (`stats`), and whether all is well (`doctor`)."""
 
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import as_file, files
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from memstore.cli.show import DatabaseOption, JsonFlag, chat, err, meter, opened, out, print_json, progress, table
+from memstore.cli.exits import exit_code
+from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption
+from memstore.cli.show import print_json, say, table
+from memstore.cli.stores import hint_if_unknown, opened
 from memstore.errors import MemstoreError
 
-USER, CONVERSATION = "alice", "lisbon"
-QUESTION = "What should I avoid eating in Lisbon, and when do I fly?"
-BUDGET = 1200
-SYSTEM = "You are a travel assistant. Use what you remember of Alice."
+if TYPE_CHECKING:
+    from memstore import MemoryStore, Settings
 
 
-def demo(
-    question: Annotated[str, typer.Argument(help="What to ask the sample history.")] = QUESTION,
-    budget: Annotated[int, typer.Option("--budget", "-b", min=1, help="Tokens for the context.")] = BUDGET,
-    embedder: Annotated[str, typer.Option(help='As kind:model; "none" recalls by words alone.')] = "",
-    as_json: JsonFlag = False,
-) -> None:
-    """Show the whole story on a sample history, in a store that is thrown away: import, derive, recall, context."""
-    sample = files("memstore.cli").joinpath("sample.jsonl")
-    settings = {"embedder": embedder} if embedder else {}
-    say = err.print if as_json else out.print
-    with (
-        tempfile.TemporaryDirectory(prefix="memstore-demo-") as folder,
-        as_file(sample) as path,
-        opened(f"embedded:{Path(folder) / 'store'}", **settings) as store,
-    ):
-        done = store.import_file(path)
-        say(f"[bold]1. History in[/]: {done.new} messages in {len(done.conversations)} conversations")
-        with progress(as_json) as move:
-            report = store.derive(progress=move)
-        made = f"{report.units} units of recall, {report.summaries} summaries, {report.facts} facts"
-        say(f"[bold]2. Derived[/], by rules and embeddings, without an LLM: {made}")
-        alice = store.user(USER)
-        say("\n[bold]3. What is known of Alice[/] (the latest of it)")
-        for fact in alice.facts()[:6]:
-            say(f"   {fact.type:<11} {fact.text}", markup=False)
-        say(f"\n[bold]4. Recall[/]: {question}")
-        for hit in alice.recall(question, limit=5):
-            text = " ".join(hit.text.split())[:110]
-            say(f"   {hit.score:.2f} {hit.tier:<9} {hit.occurred_at:%d %b %Y}  {text}", markup=False)
-        context = alice.conversation(CONVERSATION).context(question, budget=budget, system=SYSTEM)
-    if as_json:
-        print_json({"messages": context.messages, "tokens": context.tokens, "receipt": context.receipt})
-        return
-    out.print("\n[bold]5. The context[/], ready for a model")
-    chat(context)
-    out.print()
-    out.print(meter(context.receipt))
-    out.print("\nYour own: memstore import FILE --user NAME · memstore derive · memstore context … ", markup=False)
+def stats(user: OnlyUserOption = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Count what is stored.
 
-
-def stats(
-    user: Annotated[str | None, typer.Option("--user", "-u", help="Of this user only.")] = None,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Count what is stored."""
+    JSON: {"users", "conversations", "messages", "tokens", "summaries", "facts", "units", "vectors", "receipts",
+    "pending", "failed": integers}; pending and failed count derivations, of which a conversation has three.
+    """
     with opened(database) as store:
         counts = store.stats(user=user)
+        if user is not None and not counts["conversations"]:
+            hint_if_unknown(store, user)
     if as_json:
         print_json(counts)
     else:
-        table("Stored", ("what", "how many"), [(name, f"{count:,}") for name, count in counts.items()])
+        table(("what", "how many"), [(name, f"{count:,}") for name, count in counts.items()])
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: fine, or what to do."""
+    """One thing that was looked at: fine, or what to do; `code` is the exit code that it calls for."""
 
     what: str
-    ok: bool
     detail: str
+    code: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is to be done."""
+        return self.code == 0
 
 
 def doctor(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Look whether memstore can work here, and say what to do where it cannot."""
-    found = list(findings(database))
+    """Look whether memstore can work here, and say what to do where it cannot.
+
+    The exit code is that of the first thing that is wrong: 1, 2 for settings, 3 for the database.
+
+    JSON: {"ok": true or false, "checks": [{"what", "ok", "detail"}]}.
+    """
+    found = []
+    for one in findings(database):
+        found.append(one)
+        if not as_json:
+            mark = ("ok   ", "green") if one.ok else ("FAIL ", "bold red")
+            say(mark, (f"{one.what}: ", "bold"), one.detail)
+    codes = [one.code for one in found if not one.ok]
     if as_json:
-        print_json({"ok": all(one.ok for one in found), "checks": found})
-    else:
-        for one in found:
-            out.print(("[green]ok  [/] " if one.ok else "[red]FAIL[/] ") + f"[bold]{one.what}[/]: ", end="")
-            out.print(one.detail, markup=False)
-    raise typer.Exit(0 if all(one.ok for one in found) else 1)
+        checks = [{"what": one.what, "ok": one.ok, "detail": one.detail} for one in found]
+        print_json({"ok": not codes, "checks": checks})
+    raise typer.Exit(codes[0] if codes else 0)
 
 
 def findings(database: str | None) -> Iterator[Finding]:
-    """Look at one thing after the other; a failure of one does not hide the others."""
+    """Look at one thing after the other; a failure of one does not hide those that do not need it."""
     version = sys.version_info
-    yield Finding("python", version >= (3, 11), f"{version.major}.{version.minor}.{version.micro} on {sys.platform}")
-    yield _counter()
-    yield _embedder()
+    yield Finding("python", f"{version.major}.{version.minor}.{version.micro} on {sys.platform}")
+    try:
+        from memstore.settings import load
+
+        settings = load({})
+    except MemstoreError as error:
+        yield _failed("settings", error)
+        return
+    yield Finding("settings", _told(settings))
+    yield _counter(settings.counter)
+    yield _embedder(settings.embedder)
     yield from _database(database)
 
 
-def _counter() -> Finding:
+def _failed(what: str, error: MemstoreError) -> Finding:
+    return Finding(what, str(error), exit_code(error))
+
+
+def _told(settings: Settings) -> str:
+    """Name the settings that are not the defaults; the URL, which may hold a password, comes with the database."""
+    set_here = sorted(settings.model_fields_set - {"database_url"})
+    return ", ".join(f"{name}={getattr(settings, name)}" for name in set_here) or "the defaults"
+
+
+def _counter(name: str) -> Finding:
     from memstore.providers import load_counter
-    from memstore.settings import Settings
 
-    name = Settings().counter
     try:
-        tokens = load_counter(name).count("memstore")
+        load_counter(name).count("memstore")
     except MemstoreError as error:
-        return Finding("token counter", False, str(error))
-    return Finding("token counter", tokens > 0, f"{name}, vocabulary checked, no network")
+        return _failed("token counter", error)
+    return Finding("token counter", f"{name}, vocabulary checked, no network")
 
 
-def _embedder() -> Finding:
-    from memstore.settings import Settings
+def _embedder(name: str) -> Finding:
+    """Look whether the embedder is there, without loading it: torch takes seconds."""
+    if not is_installed(name):
+        return Finding("embedder", f"{name} needs pip install 'memstore[local]'; or set MEMSTORE_EMBEDDER=none", 1)
+    if name.startswith("sentence-transformers"):
+        return Finding("embedder", f"{name} is installed")
+    from memstore.providers import load_embedder
 
-    name = Settings().embedder
-    missing = name.startswith("sentence-transformers") and find_spec("sentence_transformers") is None
-    if missing:
-        return Finding("embedder", False, f"{name} is not installed: pip install 'memstore[local]', or set embedder=none")
-    return Finding("embedder", True, name)
+    try:
+        load_embedder(name)
+    except MemstoreError as error:
+        return _failed("embedder", error)
+    return Finding("embedder", name)
+
+
+def is_installed(embedder: str) -> bool:
+    """Whether what this embedder is made with is installed, where that is an extra of memstore's."""
+    return not embedder.startswith("sentence-transformers") or find_spec("sentence_transformers") is not None
 
 
 def _database(database: str | None) -> Iterator[Finding]:
-    from memstore.memory import database_url
+    try:
+        with opened(database) as store:
+            yield from _store(store)
+    except MemstoreError as error:
+        yield _failed("database", error)
+
+
+def _store(store: MemoryStore) -> Iterator[Finding]:
     from memstore.store.database import capabilities, masked
     from memstore.store.migrations import status
 
-    try:
-        with opened(database) as store:
-            able = capabilities(store.url)
-            yield Finding("database", True, f"{database_url(database)} ({masked(store.url)})")
-            version = f"PostgreSQL {able.server_version // 10000}, pgvector {able.pgvector}"
-            yield Finding("server", True, version)
-            yield Finding("schema", status(store.url).current, f"revision {status(store.url).revision}")
-            confined = able.may_be_app or not able.ignores_policies
-            yield Finding("isolation", confined, "row-level security holds" if confined else "this login ignores policies")
-    except MemstoreError as error:
-        yield Finding("database", False, str(error))
+    able = capabilities(store.url)
+    yield Finding("database", masked(store.url))
+    yield Finding("server", f"PostgreSQL {able.server_version // 10000}, pgvector {able.pgvector}")
+    yield Finding("schema", f"revision {status(store.url).revision}")
+    if able.may_be_app or not able.ignores_policies:
+        yield Finding("isolation", "row-level security holds")
+    else:
+        yield Finding("isolation", "this login ignores row-level security; give one that is no superuser", 1)
+    yield _derivations(store.stats())
+
+
+def _derivations(counts: dict[str, int]) -> Finding:
+    if counts["failed"]:
+        return Finding(
+            "derivations", f"{counts['failed']} failed; memstore --verbose derive tries again, and shows why", 1
+        )
+    waiting = f"{counts['pending']} pending: memstore derive" if counts["pending"] else "nothing is pending"
+    return Finding("derivations", waiting)

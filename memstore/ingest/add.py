@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 from uuid import UUID
 
@@ -22,7 +23,7 @@ OnConflict = Literal["error", "skip"]
 Given = Mapping[str, Any] | Message | NewMessage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Place:
     """A conversation by the names that its ids follow from; it need not exist yet."""
 
@@ -31,12 +32,12 @@ class Place:
     title: str | None = None
     channel: str | None = None
 
-    @property
+    @cached_property
     def user_id(self) -> UUID:
         """The user's id."""
         return ids.user_id(self.user_name)
 
-    @property
+    @cached_property
     def id(self) -> UUID:
         """The conversation's id."""
         return ids.conversation_id(self.user_id, self.name)
@@ -87,7 +88,7 @@ def _draft(given: Given, where: str, place: Place, counter: TokenCounter, max_by
         parts=new.content if isinstance(new.content, list) else None,
         tool_calls=new.tool_calls,
         tool_call_id=new.tool_call_id,
-        tokens=counter.count(text or "") + counter.count(calls),
+        tokens=counter.count(text or "") + (counter.count(calls) if calls else 0),
         counter=counter.name,
         tags=new.tags,
         meta=new.metadata,

@@ -61,6 +61,7 @@ class NewMessage(BaseModel):
 
 
 TEXT_PARTS = {"text", "input_text", "output_text"}
+TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
 
 
 def checked(given: Mapping[str, Any] | Message | NewMessage, *, where: str, max_bytes: int) -> NewMessage:
@@ -104,14 +105,16 @@ def _problems(message: NewMessage, max_bytes: int) -> Iterator[str]:
             f"it holds {size:,} bytes and a message may have {max_bytes:,}. "
             "Split it, store a reference instead, or raise max_message_bytes (MEMSTORE_MAX_MESSAGE_BYTES)."
         )
-    try:
-        json.dumps([message.content, message.tool_calls, message.metadata], allow_nan=False)
-    except (TypeError, ValueError) as error:
-        yield f"content, tool_calls and metadata must be JSON: {error}."
+    for place in ("content", "tool_calls", "metadata"):
+        if (value := getattr(message, place)) and not isinstance(value, str):
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError, RecursionError) as error:
+                yield f"{place} must be JSON: {error}."
 
 
 def _strings(message: NewMessage) -> Iterator[tuple[str, str]]:
-    for name in NewMessage.model_fields:
+    for name in TEXTUAL:
         stack = [getattr(message, name)]
         while stack:
             value = stack.pop()

@@ -39,7 +39,8 @@ def _any(words: list[str] | dict[str, int]) -> str:
 
 # The groups of one form are named after what they hold; the function of the same row turns them into a stretch of time.
 _FORMS: dict[str, str] = {
-    "near": rf"(?<!am )(?<!guten )(?<!jeden )(?<!diesen )(?P<near>{_any(_NEAR)}|today|tonight|this (?:morning|afternoon|evening)|heute)",
+    "near": rf"(?<!am )(?<!guten )(?<!jeden )(?<!diesen )(?P<near>{_any(_NEAR)}|today|tonight|this"
+    " (?:morning|afternoon|evening)|heute)",
     "which": rf"(?P<which>last|this|coming|next) (?P<unit>weekend|week|month|year|{_any(_DAYS)})",
     "ago": rf"(?P<ago>\d{{1,3}}|{_any(_COUNT)})(?: of)? (?P<ago_unit>day|week|month|year)s? ago",
     "ahead": rf"in (?P<ahead>\d{{1,3}}|{_any(_COUNT)})(?: of)? (?P<ahead_unit>day|week|month|year)s?(?!\s+of)",

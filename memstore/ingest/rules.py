@@ -2,8 +2,8 @@
 
     message -> sentences -> clauses -> the first rule that fits -> the third person, with its dates resolved
 
-A rule is a row of a table: the kind of fact, how far it is to be trusted, and what a clause looks like after its subject.
-Rules ask for much and so find little: a fact that was never said does more harm than one that was missed.
+A rule is a row of `rulebook`: the kind of fact, how far it is to be trusted, and what a clause looks like after its
+subject. Rules ask for much and so find little: a fact that was never said does more harm than one that was missed.
 
 | confidence | said as |
 |---|---|
@@ -56,12 +56,14 @@ _SAID_CASUALLY = re.compile(
     r"\b(?:I'm|I've|I'll|I'd(?= (?:really )?(?:like|love|prefer) )|i(?=[' ])|gonna|wanna)(?=[^\w'])", re.IGNORECASE
 )
 _SUBJECT = (
-    r"(?:(?:I|we|it|it's|he|she|they|you|that|this|that's|there|there's|let|let's|can|could|would|please|what|how|do"
+    r"(?:(?:I|we|it|it's|he|she|they|you|that|this|that's|there|there's|let|let's|can|could|would|should|shall"
+    r"|will|did|any|please|what|how|do"
     r"|does|is|are|who)\b|my (?:[\w'-]+ ){1,3}(?:is|are|was|were|has|have|had|works?|lives?|loves?|moved|got)\b)"
 )
 _SPLICE = r"(?:the )?\w+ (?:is|are|was|were|has been|have been)\b"
 _NEXT_CLAUSE = re.compile(
-    rf"\s*(?:;|—|–|-+\s|\s-+|\.\.+|…|[!?](?=\s))\s*|:\s+(?={_SUBJECT})|\s*,\s+(?=(?:which|so|but|right)\b|{_SUBJECT}|{_SPLICE})"
+    rf"\s*(?:;|—|–|-+\s|\s-+|\.\.+|…|[!?](?=\s))\s*|:\s+(?={_SUBJECT})|\s*,\s+(?=(?:which|so|but|right)\b"
+    rf"|{_SUBJECT}|{_SPLICE})"
     r"|\s*,?\s+(?:and|but|so|plus|because|cause|cuz|though|although|yet|or)\s+"
     rf"(?:(?:then|now|also|so|yes)\s+)?(?={_SUBJECT})",
     re.IGNORECASE,
@@ -71,7 +73,8 @@ _COMPANION = re.compile(
     re.IGNORECASE,
 )
 _LEAD_IN = re.compile(
-    r"(?:(?:well|so|and|but|oh|ok|okay|yeah|yep|yes|yup|no|nope|nah|hey|hi|hello|wow|also|actually|honestly|btw|by the way"
+    r"(?:(?:well|so|and|but|oh|ok|okay|yeah|yep|yes|yup|no|nope|nah|hey|hi|hello|wow|also|actually|honestly|btw"
+    r"|by the way"
     r"|anyways?|fyi|plus|besides|because|though|since|hmm+|haha+|lol|thanks|thank you|sure|(?:remember|note)(?: that)?"
     r"|just so you know|for the record|to be honest|tbh|as you know|like I said|luckily|fortunately|unfortunately|sadly"
     r"|guess what|for context|ps)(?:[ ,:!.-]+|$))+(?:[A-Z]\w+, )?",
@@ -86,7 +89,8 @@ _WHEN_FIRST = re.compile(_TIME_FIRST, re.IGNORECASE)
 
 # The subjects a clause may have. -------------------------------------------------------------------------------------
 _ADVERBS = (
-    r"(?P<adverbs>(?:(?:also|really|just|still|already|recently|actually|always|never|usually|often|currently|absolutely"
+    r"(?P<adverbs>(?:(?:also|really|just|still|already|recently|actually|always|never|usually|often|currently"
+    r"|absolutely"
     r"|totally|definitely|finally|originally|now|only|sometimes|rarely|mostly|mainly|truly|especially|both|even|first"
     r"|no longer|kinda|personally|officially|not|once|soon|all|particularly|regularly|generally|typically|later) )*)"
 )
@@ -99,9 +103,11 @@ _MY = re.compile(rf"{_WHEN}my (?P<rest>.*)", re.IGNORECASE)
 _NAME = re.compile(r"(?P<name>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?) (?P<rest>.*)")
 _ELIDED = re.compile(
     r"(?:just |recently |finally )?(?:moved|got|bought|adopted|joined|started|finished|went|visited|signed up|came back"
-    r"|attended|won|booked|graduated|painted|took|made|met|ran|quit|lost|passed|launched|been) (?!it\b|that\b|this\b|you\b)",
+    r"|attended|won|booked|graduated|painted|took|made|met|ran|quit|lost|passed|launched|been) (?!it\b|that\b"
+    r"|this\b|you\b)",
     re.IGNORECASE,
 )
+_SINGULAR = {"are": "am", "were": "was"}  # the tables speak of one person
 _NO_NAME = re.compile(
     r"(?:It|That|This|He|She|They|There|Every\w+|Some\w+|Life|Music|Art|Wh\w+|How|Here|Today|Yesterday|Tomorrow|The|An?"
     r"|My|Our|Your|His|Her|Their|No\w*|People|Dance|Love|Work|Home|God)\b"
@@ -109,32 +115,38 @@ _NO_NAME = re.compile(
 
 # What makes a clause no assertion, or one that means nothing without the words around it. ----------------------------
 _UNREAL = re.compile(
-    r"\b(?:if|unless|whether|wish|maybe|perhaps|probably|might|imagine|suppose|supposing|pretend|hypothetically|as though"
+    r"\b(?:if|unless|whether|wish|maybe|perhaps|probably|might|imagine|suppose|supposing|pretend|hypothetically"
+    r"|as though"
     r"|would(?! (?:like|love|prefer)\b)|could|should|wonder|almost|supposedly|you|your|yours|yourself|ur?)\b",
     re.IGNORECASE,
 )
 _VAGUE = re.compile(
-    r"(?:[\w'-]+ ){1,5}?(?:it|them|him|her(?=$| (?:and|to|in|for|with|on)\b)|that(?! I\b)|this|these|those)\b(?! (?:year|month"
-    r"|week\w*|summer|spring|fall|autumn|winter|morning|afternoon|evening|\w+day|January|February|March|April|May|June|July"
-    r"|August|September|October|November|December)\b)"
-    r"|(?:(?:can't|don't) )?(?:\w+ing|\w+ed|love|like|enjoy|adore|hate|prefer|dislike|stand|had|have|made|got|did|took|saw|met"
+    r"(?:[\w'-]+ ){1,7}?(?:(?:it|them|him|there|here|her(?=$| (?:and|to|in|for|with|on)\b)|on (?:for|and))\b"
+    r"|(?:that(?! I\b)|this|these|those)\b(?! (?:year|month|week\w*|summer|spring|fall|autumn|winter|morning|afternoon"
+    r"|evening|\w+day|January|February|March|April|May|June|July|August|September|October|November|December)\b))"
+    r"|(?:(?:can't|don't) )?(?:\w+ing|\w+ed|love|like|enjoy|adore|hate|prefer|dislike|stand|had|have|made|got|did"
+    r"|took|saw|met"
     r"|read|found|gave|wrote) (?:really |so |just |all )?(?:how|what|when|where|why|some|one|being able|a lot|lots"
-    r"|the (?:idea|way|sound|look|thought|feel\w*|fact|vibe|same|part|colou?rs?|texture|structure|atmosphere|energy|details?"
+    r"|the (?:idea|way|sound|look|thought|feel\w*|fact|vibe|same|part|colou?rs?|texture|structure|atmosphere"
+    r"|energy|details?"
     r"|support|pic\w*|photos?|view|name|concept|process|challenge|design|style)"
     r"|to (?:see|hear|know|think|say|help|talk|chat|be|add|make sure|get|do))\b",
     re.IGNORECASE,
 )
 _OPEN_END = re.compile(
-    r"\b(?:it|that|this|there|here|them|those|one|so|to|of|and|the|a|what|like|with|about|for|how)$", re.IGNORECASE
+    r"\b(?:it|that|this|there|here|them|those|one|so|to|of|and|the|a|what|like|with|about|for|how|few)$", re.IGNORECASE
 )
 _MOOD = re.compile(
-    r".{0,40}\b(?:am|is|are|was|were|has been|have been) (?:\w+ )?(?:sorry|glad|happy|tired|excited|proud|sure|here for|good"
-    r"|fine|ok|okay|done|back|grateful|feeling|worried|concerned|confident|wondering|struggling|stuck|thankful|lucky|blessed|all ears|curious|thrilled|stoked|amazing|awesome|great"
+    r".{0,40}\b(?:am|is|are|was|were|has been|have been) (?:\w+ )?(?:sorry|glad|happy|tired|excited|proud|sure"
+    r"|here for|good"
+    r"|fine|ok|okay|done|back|grateful|feeling|worried|concerned|confident|wondering|struggling|stuck|thankful"
+    r"|lucky|blessed|all ears|curious|thrilled|stoked|amazing|awesome|great"
     r"|wonderful|supportive|kind|nice|cool|fun)\b",
     re.IGNORECASE,
 )
 _TAIL = re.compile(
-    r"(?:[\s,]+(?:too|as well|though|tho|lol|haha+|btw|by the way|you know|huh|for sure|as usual|anyway|actually|please|man"
+    r"(?:[\s,]+(?:too|as well|though|tho|lol|haha+|btw|by the way|you know|huh|for sure|as usual|anyway|actually"
+    r"|please|man"
     r"|right|ya know|already))+$",
     re.IGNORECASE,
 )
@@ -161,10 +173,10 @@ _GERMAN_UNREAL = re.compile(
 class FactDraft:
     """A fact as a rule reads it, before it has a source, an id or an embedding.
 
-    `text` stands for itself: a sentence in the third person with absolute dates, or the speaker's words in quotes after
-    the name. `type` is identity, preference, health, relation, plan, possession, skill, habit, event, goal, work or
-    instruction. `subject` is whom it is about, as the text names them. `confidence` is from 0 to 1, by the table of this
-    module. `valid_from` is when it began to hold, where the speaker said so; never after the message.
+    `text` stands for itself: a sentence in the third person with absolute dates, or the speaker's words in quotes
+    after the name. `type` is identity, preference, health, relation, plan, possession, skill, habit, event, goal, work
+    or instruction. `subject` is whom it is about, as the text names them. `confidence` is from 0 to 1, by the table of
+    this module. `valid_from` is when it began to hold, where the speaker said so; never after the message.
     """
 
     text: str
@@ -229,7 +241,7 @@ def _of_sentence(sentence: str, said: _Said) -> Iterator[FactDraft]:
 def _clauses(sentence: str) -> Iterator[str]:
     """Give the clauses that assert something. The last one of a question asks, and what follows an "if" is not so."""
     sentence = _SAID_CASUALLY.sub(lambda found: _CASUAL[found[0].lower()], sentence)
-    sentence = _COMPANION.sub(r"\1\2 & I ", _without(_LEAD_IN, sentence))
+    sentence = _COMPANION.sub(_with_companion, _without(_LEAD_IN, sentence))
     pieces = _NEXT_CLAUSE.split(sentence)
     if sentence.rstrip("\"')").endswith("?"):
         pieces.pop()
@@ -243,6 +255,11 @@ def _clauses(sentence: str) -> Iterator[str]:
         if not unreal and not doubtful:
             yield _trimmed(when + clause)
         when, doubtful = "", clause[:3].lower() == "if "
+
+
+def _with_companion(found: re.Match[str]) -> str:
+    verb = any(is_past(word) for word in found[2].split())  # "my laptop crashed and I …" is two clauses
+    return found[0] if verb else f"{found[1]}{found[2]} & I "
 
 
 def _german_clauses(sentence: str) -> Iterator[str]:
@@ -272,16 +289,13 @@ def _fitting(rules: tuple[Rule, ...], predicate: str) -> Rule | None:
     return _first(rules, predicate)
 
 
-_SINGULAR = {"are": "am", "were": "was"}
-
-
 def _of_clause(clause: str, said: _Said) -> FactDraft | None:
+    if _ELIDED.match(clause):
+        return _of_i(f"I {clause[0].lower()}{clause[1:]}", said, less=0.1)
     for read in (_of_i, _of_we, _of_my, _of_name, _of_instruction):
         found = read(clause, said)
         if found:
             return found
-    if _ELIDED.match(clause):
-        return _of_i(f"I {clause[0].lower()}{clause[1:]}", said, less=0.1)
     return None
 
 

@@ -132,6 +132,6 @@ def _is_initial(word: str, previous: str, text: str, end: int) -> bool:
     """Whether a single letter stands for a longer word: "J. R. Smith", "z. B."."""
     if len(word) != 1 or not word.isalpha():
         return False
-    if word.islower():
-        return bool(re.match(r"\s[^\W\d_]\.", text[end : end + 3]))
-    return word != "I" and (not previous or previous[0].isupper() or previous.endswith("."))
+    if re.match(r"\s[^\W\d_]\.", text[end : end + 3]):
+        return True
+    return word.isupper() and word != "I" and (not previous or previous[0].isupper() or previous.endswith("."))

@@ -24,13 +24,16 @@ _IRREGULAR = {
 }
 _MODAL = _words("will won't can can't cannot could would should must may did didn't hadn't wasn't used")
 _PAST = _words(
-    "was were had went took got met saw made gave found came left won ran wrote built began quit broke hurt lost told said"
+    "was were had went took got met saw made gave found came left won ran wrote built began quit broke hurt lost"
+    " told said"
     " felt knew thought grew became bought drew flew drove spent learnt taught sold held led ate drank slept swam sang"
-    " spoke woke wore chose fell caught kept put set read did hit cut heard brought fought rode stood understood sent paid"
+    " spoke woke wore chose fell caught kept put set read did hit cut heard brought fought rode stood understood"
+    " sent paid"
     " hung bred freed agreed tore sat"
 )
 _PRESENT = _words(
-    "live work love like enjoy hate prefer own eat drink play speak teach study run read write paint want need know think"
+    "live work love like enjoy hate prefer own eat drink play speak teach study run read write paint want need"
+    " know think"
     " feel see get make take go have do come grow say use cook bake swim hike collect adore dislike avoid suffer earn"
     " volunteer rent plan intend hope aim wish dream fly leave arrive land start move travel meet miss sing dance ride"
     " train try help keep watch walk listen practise practice knit garden meditate stay look find believe remember call"
@@ -41,7 +44,8 @@ _OTHERS = re.compile(r"\b(?:we|us|our|ours|ourselves)\b", re.IGNORECASE)
 _I_AGAIN = re.compile(r"\bI (?P<adverb>(?:also|really|just|still|always|never|first|finally) )?(?P<verb>[\w']+)")
 _AND_VERB = re.compile(
     r"\b(?P<before>(?:and|or|but) (?:also |then |now )?)(?P<verb>[a-z]+)"
-    r"(?= (?:an?|the|my|in|at|as|for|to|with|on|some|every|near|about|all|no|it|them|their|two|three|four|five|several|many|\d+|\w+ing|from|not)\b)"
+    r"(?= (?:an?|the|my|in|at|as|for|to|with|on|some|every|near|about|all|no|it|them|their|two|three|four|five"
+    r"|several|many|\d+|\w+ing|from|not)\b)"
 )
 
 

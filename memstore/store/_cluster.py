@@ -78,11 +78,11 @@ class Cluster:
         except (psycopg.Error, OSError):
             return False
 
-    def is_in_use(self) -> bool:
-        """Whether any process of a server is left, one of another container's included."""
+    def is_free(self, within: float) -> bool:
+        """Whether no process of a server is left, or soon will be; those of another container count as well."""
         lock = FolderLock(self.folder / "server", self.account)
         try:
-            return not lock.take(EXCLUSIVE)
+            return lock.take(EXCLUSIVE, within=within)
         finally:
             lock.release()
 
@@ -93,7 +93,10 @@ class Cluster:
             return False
         os.kill(note.pid, signal.SIGINT)
         for _ in attempts(STOP_SECONDS):
-            if not self._is_server(note.pid):
+            if not self._is_server(note.pid) and note.pid not in _children:
+                self.is_free(
+                    within=ORPHAN_SECONDS
+                )  # a process has no command line any more before it gives up its locks
                 self._remove_sockets(note.sockets)
                 return True
         raise EmbeddedError(
@@ -244,9 +247,10 @@ class Cluster:
     def _pid_file(self) -> PidFile | None:
         try:
             lines = os.fsdecode((self.data / "postmaster.pid").read_bytes()).splitlines()
-            return PidFile(int(lines[0]), Path(lines[4]), "".join(lines[7:8]).strip())
+            note = PidFile(int(lines[0]), Path(lines[4]), "".join(lines[7:8]).strip())
         except (FileNotFoundError, ValueError, IndexError):
             return None
+        return note if note.pid > 0 else None
 
     def _not_ready(self) -> EmbeddedError:
         return EmbeddedError(

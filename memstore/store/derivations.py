@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from memstore.store.database import Transaction
+from memstore.store.database import Transaction, columns
 from memstore.store.statements import statements
 
 SQL = statements("derivations")
@@ -62,4 +62,4 @@ async def fail(scope: Transaction, work: Pending, error: str) -> None:
 
 async def backlog(scope: Transaction, *, only: UUID | None) -> dict[str, int]:
     """Give how many messages wait for each deriver."""
-    return {row["deriver"]: row["messages"] for row in await scope.all(SQL["backlog"], dict, only=only)}
+    return {row["deriver"]: row["messages"] for row in await scope.all(SQL["backlog"], columns, only=only)}

@@ -22,7 +22,7 @@ import platformdirs
 
 from memstore.errors import EmbeddedError
 from memstore.store._account import ELSEWHERE, Account
-from memstore.store._cluster import PORT, START_SECONDS, STOP_SECONDS, Cluster
+from memstore.store._cluster import ORPHAN_SECONDS, PORT, START_SECONDS, STOP_SECONDS, Cluster
 from memstore.store._data import DATABASE
 from memstore.store._locks import EXCLUSIVE, SHARED, FolderLock
 
@@ -112,7 +112,7 @@ def default_folder() -> Path:
 
 def _stop(cluster: Cluster) -> bool:
     stopped = cluster.stop()
-    if not stopped and cluster.is_in_use():
+    if not stopped and not cluster.is_free(within=ORPHAN_SECONDS):
         raise EmbeddedError(
             f"The Postgres of {cluster.folder} runs and cannot be told from other processes here: another container "
             "runs it, or its postmaster.pid was removed. Stop it where it was started."

@@ -10,7 +10,7 @@ from uuid import UUID
 from memstore.models import Fact
 from memstore.providers import Vectors
 from memstore.store import items
-from memstore.store.database import Transaction
+from memstore.store.database import Transaction, columns
 from memstore.store.statements import statements
 
 SQL = statements("facts")
@@ -18,12 +18,12 @@ SQL = statements("facts")
 
 async def lock(scope: Transaction) -> None:
     """Let no other writer of this user's facts in until the transaction ends."""
-    await scope.one(items.SQL["lock_user"], dict)
+    await scope.one(items.SQL["lock_user"], columns)
 
 
 async def known(scope: Transaction, facts: Sequence[UUID]) -> set[UUID]:
     """Give those of these facts that are stored."""
-    return {row["id"] for row in await scope.all(SQL["known_facts"], dict, ids=list(facts))}
+    return {row["id"] for row in await scope.all(SQL["known_facts"], columns, ids=list(facts))}
 
 
 async def add(scope: Transaction, fact: Fact) -> None:
@@ -49,7 +49,7 @@ async def nearest(
     scope: Transaction, query: Vectors, model: UUID, *, type: str, subject: str
 ) -> tuple[UUID, str, float] | None:
     """Give id, text and cosine of the active fact of this type and subject that is nearest to a vector."""
-    row = await scope.one(SQL["nearest_fact"], dict, query=query, model_id=model, type=type, subject=subject)
+    row = await scope.one(SQL["nearest_fact"], columns, query=query, model_id=model, type=type, subject=subject)
     return None if row is None else (row["id"], row["text"], row["score"])
 
 

@@ -13,7 +13,7 @@ from memstore import ids
 from memstore.errors import EmbedderMismatch
 from memstore.models import Key, Matches, Tier, Unit
 from memstore.providers import Embedder, Vectors
-from memstore.store.database import Transaction
+from memstore.store.database import Transaction, columns
 from memstore.store.statements import statements
 from memstore.store.terms import term_hashes
 
@@ -63,7 +63,7 @@ async def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID:
 
 async def check_embedder(scope: Transaction, name: str, model: UUID) -> None:
     """Raise `EmbedderMismatch` where the user's vectors were made by another embedder."""
-    others = [row["name"] for row in await scope.all(SQL["models"], dict) if row["id"] != model]
+    others = [row["name"] for row in await scope.all(SQL["models"], columns) if row["id"] != model]
     if others:
         raise EmbedderMismatch(
             f"This user's vectors were made by {others[0]!r} and the store is set to {name!r}; mixed, they mean nothing. "
@@ -100,20 +100,20 @@ async def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filt
     """Give the cosines of the units nearest to a vector of length 1: exact, over every unit that the filter shows."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
-        rows = await scope.all(SQL["nearest"], dict, **values)
+        rows = await scope.all(SQL["nearest"], columns, **values)
     else:
-        rows = await scope.all(SQL["nearest_filtered"], dict, **values, **_values(filters))
+        rows = await scope.all(SQL["nearest_filtered"], columns, **values, **_values(filters))
     return _scores(rows)
 
 
 async def similarity(scope: Transaction, query: Vectors, model: UUID, items: Iterable[UUID]) -> dict[Key, float]:
     """Give the cosines of the units of given items."""
-    return _scores(await scope.all(SQL["similarity"], dict, query=query, model_id=model, item_ids=list(items)))
+    return _scores(await scope.all(SQL["similarity"], columns, query=query, model_id=model, item_ids=list(items)))
 
 
 async def matching(scope: Transaction, terms: Sequence[int], filters: Filters) -> Matches:
     """Give every unit with one of these terms (hashes keyed with the user's id), ready to be scored."""
-    corpus = await scope.one(SQL["corpus"], dict)
+    corpus = await scope.one(SQL["corpus"], columns)
     if corpus is None or not terms:
         return Matches(0, 0.0)
     rows = await scope.all(SQL["matching"], _match, terms=list(terms), **_values(filters))
@@ -137,7 +137,7 @@ async def units(scope: Transaction, items: Iterable[UUID]) -> dict[Key, Unit]:
 
 async def texts(scope: Transaction, items: Iterable[UUID]) -> dict[UUID, str]:
     """Give the whole texts of items of any tier; items that are gone or not active are left out."""
-    rows = await scope.all(SQL["item_texts"], dict, item_ids=list(items))
+    rows = await scope.all(SQL["item_texts"], columns, item_ids=list(items))
     return {row["id"]: row["text"] or "" for row in rows}
 
 
@@ -147,9 +147,9 @@ async def sources(
     """Give the messages from which summaries and facts were made."""
     rows = []
     if summaries:
-        rows += await scope.all(SQL["summary_sources"], dict, item_ids=list(summaries))
+        rows += await scope.all(SQL["summary_sources"], columns, item_ids=list(summaries))
     if facts:
-        rows += await scope.all(SQL["fact_sources"], dict, item_ids=list(facts), as_of=as_of)
+        rows += await scope.all(SQL["fact_sources"], columns, item_ids=list(facts), as_of=as_of)
     return {row["id"]: tuple(row["sources"]) for row in rows}
 
 

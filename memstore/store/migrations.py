@@ -72,7 +72,10 @@ def upgrade(url: str) -> None:
     from alembic import command  # noqa: PLC0415  (costs half a second, and most stores that open need it not)
     from sqlalchemy import create_engine, pool, text  # noqa: PLC0415
 
-    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1), poolclass=pool.NullPool)
+    # The driver reads the URL: SQLAlchemy knows no host that is a folder, and no several hosts.
+    engine = create_engine(
+        "postgresql+psycopg://", creator=lambda: psycopg.connect(url, connect_timeout=10), poolclass=pool.NullPool
+    )
     try:
         with explained(url), _driver_errors(), _configuration() as config, engine.begin() as connection:
             connection.execute(text(SQL["migration_lock"]))

@@ -11,8 +11,8 @@ from memstore.store.statements import statements
 SQL = statements("receipts")
 
 
-async def add(scope: Transaction, receipt_id: UUID, conversation: UUID, receipt: Receipt) -> bool:
-    """Keep a receipt; False where there is no such conversation to keep it with."""
+async def add(scope: Transaction, receipt_id: UUID, conversation: UUID, receipt: Receipt) -> None:
+    """Keep a receipt with its conversation."""
     await scope.run(SQL["lazily"])
     values = {"conversation_id": conversation, "budget": receipt.budget, "tokens": receipt.tokens}
-    return bool(await scope.run(SQL["add_receipt"], id=receipt_id, body=receipt.as_dict(), **values))
+    await scope.run(SQL["add_receipt"], id=receipt_id, body=receipt.as_dict(), **values)

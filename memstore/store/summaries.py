@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from memstore.models import Summary
-from memstore.store.database import Transaction
+from memstore.store.database import Transaction, columns
 from memstore.store.statements import statements
 
 SQL = statements("summaries")
@@ -30,7 +30,7 @@ async def summaries(
 
 async def covered(scope: Transaction, conversation: UUID, level: int, recipe: str) -> int:
     """Give the number of the last message under this level's summaries; 0 where there are none."""
-    row = await scope.one(SQL["covered"], dict, conversation_id=conversation, level=level, recipe=recipe)
+    row = await scope.one(SQL["covered"], columns, conversation_id=conversation, level=level, recipe=recipe)
     assert row is not None
     covered: int = row["to_seq"]
     return covered

@@ -21,16 +21,21 @@ import Stemmer
 LONGEST = 200  # characters of a term: longer ones (data, not words) meet by their beginning
 MOST = 32_767  # a frequency is a smallint
 
-_ENGLISH = frozenset(
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_ENGLISH = _listed(
     "a about above after again all also am an and any are as at be because been before being below between both but by"
     " can cannot could did do does doing down during each few for from further had has have having he her here hers"
     " herself him himself his how i if in into is it its itself just me more most my myself no nor not of off on once"
     " only or other our ours out over own same she should so some such than that the their theirs them then there these"
     " they this those through to too under until up us very was we were what when where which while who whom why will"
     " with would you your yours yourself"
-    " dont cant wont isnt arent wasnt werent doesnt didnt hasnt havent hadnt couldnt wouldnt shouldnt im ive".split()
+    " dont cant wont isnt arent wasnt werent doesnt didnt hasnt havent hadnt couldnt wouldnt shouldnt im ive"
 )
-_GERMAN = frozenset(
+_GERMAN = _listed(
     "aber alle allem allen aller alles als also am an andere anderen auch auf aus bei beim bin bis bist da damit dann"
     " das dass dein deine dem den der des dich die dies diese diesem diesen dieser dieses dir doch dort du durch ein"
     " eine einem einen einer eines er es etwas euch euer für gegen hab habe haben hat hatte hatten hier hinter ich ihm"
@@ -38,14 +43,16 @@ _GERMAN = frozenset(
     " man mein meine meinem meinen meiner mich mir mit muss nach nicht noch nun nur ob oder ohne schon sehr sein seine"
     " seinem seinen seiner sich sie sind so über um und uns unser unsere unter vom von vor wann war waren warum was wo"
     " wegen weil welche welcher wenn wer werde werden wie wieder will wir wird wirst wurde wurden würde zu zum zur zwar"
-    " zwischen".replace("ß", "ss").split()
+    " zwischen"
 )
 # Words of both languages, or of one that are content in the other: they say nothing about the language.
-_EITHER = (_ENGLISH & _GERMAN) | frozenset(
-    "also bin bist dies hat man war die den des dem will was am an in so us".split()
-)
+_EITHER = (_ENGLISH & _GERMAN) | _listed("bin bist dies hat man war die den des dem")
 _GERMAN_ONLY = _GERMAN - _EITHER
 _ENGLISH_ONLY = _ENGLISH - _EITHER
+# What is left out, and the stemmers, of English, of German and of a text that may be either:
+_ENGLISH_STOP: tuple[frozenset[str], tuple[str, ...]] = (_ENGLISH, ("english",))
+_GERMAN_STOP: tuple[frozenset[str], tuple[str, ...]] = (_GERMAN, ("german",))
+_EITHER_STOP: tuple[frozenset[str], tuple[str, ...]] = (_ENGLISH | _GERMAN_ONLY, ("english", "german"))
 
 # `\w` knows no combining marks, without which words of Devanagari, Arabic with vowels, Tamil… fall to pieces.
 _MARKS = (
@@ -76,22 +83,19 @@ def terms(text: str) -> Counter[str]:
 
     Words are folded (NFKC, case) and stemmed, stop words are left out; numbers stay. Identifiers, versions, e-mail
     addresses and URLs are there whole and in parts; scripts without spaces as pairs of characters, a lone one alone.
-    Linear in the text: 50,000 messages of 20 words a second.
+    Linear in the text: 28,000 messages of 20 words a second, 17,000 with their hashes (2 cores).
     """
     folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     words = list(_words(folded))
     english = sum(word in _ENGLISH_ONLY for word in words)
     german = sum(word in _GERMAN_ONLY for word in words)
-    if english > german:
-        stop, languages = _ENGLISH, ("english",)
-    elif german > english:
-        stop, languages = _GERMAN, ("german",)
-    else:
-        stop, languages = _ENGLISH | _GERMAN_ONLY, ("english", "german")
+    stop, languages = _EITHER_STOP
+    if english != german:
+        stop, languages = _ENGLISH_STOP if english > german else _GERMAN_STOP
     found: Counter[str] = Counter()
     for word in words:
         if word not in stop:
-            found.update(_stems(word[:LONGEST], languages))
+            found.update(_stems(word, languages) if word.isalpha() else (word[:LONGEST],))
     return found
 
 
@@ -131,7 +135,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _parts(whole: str) -> Iterator[str]:
-    parts = _PART.findall(whole)
+    parts = _PART.findall(whole.removeprefix("https://").removeprefix("http://"))
     if parts != [whole]:
         yield whole
     for part in parts:
@@ -155,9 +159,8 @@ _PER_THREAD = threading.local()
 
 @lru_cache(maxsize=32_768)
 def _stems(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
-    if not word.isalpha():
-        return (word,)
-    return tuple({_stemmer(language).stemWord(word): None for language in languages})
+    # Only words of letters come here, and few stay: an address or a number is not kept in the process's memory.
+    return tuple({_stemmer(language).stemWord(word[:LONGEST]): None for language in languages})
 
 
 def _stemmer(language: str) -> Stemmer.Stemmer:

@@ -4,6 +4,10 @@
 -- distributed by it. No triggers, no sequences, no ON DELETE SET NULL: a distributed table refuses them.
 
 create extension if not exists vector;
+-- It may live in a schema that search_path leaves out: in public, or with another store of this database.
+select set_config('search_path', concat_ws(', ', current_setting('search_path'), quote_ident(n.nspname)), true)
+from pg_extension e join pg_namespace n on n.oid = e.extnamespace
+where e.extname = 'vector' and to_regtype('vector') is null;
 
 create table users (
     user_id     uuid        not null primary key,
@@ -182,14 +186,31 @@ exception
             using hint = format('As an administrator: CREATE ROLE memstore_app LOGIN; GRANT memstore_app TO %I;', current_user);
 end $$;
 
+-- Since Postgres 16 a role's maker is its member and still may not become it, hence 'set'.
+do $$
+begin
+    if not pg_has_role(current_user, 'memstore_app',
+                       case when current_setting('server_version_num')::int < 160000 then 'member' else 'set' end) then
+        execute format('grant memstore_app to %I', current_user);
+    end if;
+exception
+    when insufficient_privilege then
+        raise exception '% may not become the role memstore_app', current_user
+            using hint = format('As an administrator: GRANT memstore_app TO %I;', current_user);
+end $$;
+
 do $$
 declare
     name text;
 begin
-    if not pg_has_role(current_user, 'memstore_app', 'member') then
-        execute format('grant memstore_app to %I', current_user);
-    end if;
-    execute format('grant usage on schema %I to memstore_app', current_schema());
+    foreach name in array array(select current_schema()::text union
+                                select n.nspname::text from pg_extension e join pg_namespace n on n.oid = e.extnamespace
+                                where e.extname = 'vector') loop
+        if not has_schema_privilege('memstore_app', name, 'usage') then
+            execute format('grant usage on schema %I to memstore_app', name);
+        end if;
+    end loop;
+    grant select on memstore_schema to memstore_app;   -- a store that logs in as the app role asks for the revision
     foreach name in array array['users', 'conversations', 'messages', 'summaries', 'facts', 'fact_sources', 'item_text',
                                 'embedding_models', 'item_vectors', 'derivations', 'receipts'] loop
         execute format('alter table %I enable row level security', name);

@@ -151,4 +151,6 @@ def cover(above: Sequence[Summary]) -> list[Summary]:
 
 def _keep(database: Database, request: Request, context: Context) -> None:
     with database.scope(request.user_id) as scope:
+        if messages.conversation(scope, request.conversation_id) is None:
+            return  # nothing was said in it yet, and asking makes no conversation
         receipts.add(scope, ids.uuid7(), request.conversation_id, context.receipt)

@@ -17,10 +17,10 @@ import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import ClientCursor, Connection
 from psycopg.rows import kwargs_row
-from psycopg.types.json import Jsonb
+from psycopg.types.json import JsonbDumper
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from memstore.errors import DatabaseError, DatabaseUnreachable, ExtensionMissing
+from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
 from memstore.store.statements import statements
 from memstore.waiting import in_place
 
@@ -74,11 +74,12 @@ class Transaction:
             return cursor.rowcount
 
     def _bound(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {"user_id": self.user_id} | {name: _adapted(value) for name, value in values.items()}
+        return {**values, "user_id": self.user_id}
 
 
-def _adapted(value: Any) -> Any:
-    return Jsonb(value) if isinstance(value, dict) else value
+def columns(**values: Any) -> dict[str, Any]:
+    """Give a row as it is, by column."""
+    return values
 
 
 class Database:
@@ -131,6 +132,11 @@ class Database:
                     with ClientCursor(connection) as cursor:
                         cursor.execute(statement, {"user_id": str(user_id)})
                     yield Transaction(connection, user_id)
+            except psycopg.OperationalError:
+                # Before the pool replaces the connection: after a failed try it pauses twice as long, each time.
+                if connection.broken and self._revive is not None:
+                    in_place(self._revive)
+                raise
             finally:
                 self._pool.putconn(connection)
 
@@ -153,7 +159,9 @@ class Database:
 
 
 def _configure(connection: Connection[Any]) -> None:
+    connection.execute(SQL["reach_pgvector"])
     register_vector(connection)
+    connection.adapters.register_dumper(dict, JsonbDumper)
     connection.commit()
 
 
@@ -195,15 +203,34 @@ def masked(url: str) -> str:
     return f"the database {options.get('dbname', '')!r} at {place}"
 
 
+def _is_readable(url: str) -> bool:
+    """Whether the parts of the URL are what they seem: with an @ or / in a password, its end looks like the host."""
+    try:
+        options = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return False
+    names = f"{options.get('host', '')}".removeprefix("@") + f"{options.get('dbname', '')}"
+    port = f"{options.get('port', '')}".replace(",", "")
+    return "@" not in names and (port.isdecimal() or not port)
+
+
 @contextmanager
 def explained(url: str) -> Iterator[None]:
     """Turn the driver's errors into memstore's, in this one place."""
     try:
         yield
-    except (psycopg.OperationalError, PoolTimeout) as error:
-        raise _operational(error, url) from error
-    except psycopg.Error as error:
-        raise DatabaseError(f"{masked(url)} refused: {_first_line(error)}. Nothing of this call was stored.") from error
+    except (psycopg.Error, PoolTimeout) as error:
+        if not _is_readable(url):
+            raise ConfigurationError(
+                "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
+                "characters other than letters and digits in a password their codes, such as %40 for @."
+            ) from None  # the driver's own words quote the URL, and with it the password
+        if isinstance(error, (psycopg.OperationalError, PoolTimeout)):
+            raise _operational(error, url) from error
+        hint = f" {error.diag.message_hint}" if error.diag.message_hint else ""
+        raise DatabaseError(
+            f"{masked(url)} refused: {_first_line(error)}.{hint} Nothing of this call was stored."
+        ) from error
 
 
 def _operational(error: Exception, url: str) -> DatabaseError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Transaction, columns
 from memstore.store.statements import statements
 
 SQL = statements("derivations")
@@ -63,4 +63,4 @@ def fail(scope: Transaction, work: Pending, error: str) -> None:
 
 def backlog(scope: Transaction, *, only: UUID | None) -> dict[str, int]:
     """Give how many messages wait for each deriver."""
-    return {row["deriver"]: row["messages"] for row in scope.all(SQL["backlog"], dict, only=only)}
+    return {row["deriver"]: row["messages"] for row in scope.all(SQL["backlog"], columns, only=only)}

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from memstore._sync.store import items
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Transaction, columns
 from memstore.models import Fact
 from memstore.providers import Vectors
 from memstore.store.statements import statements
@@ -19,12 +19,12 @@ SQL = statements("facts")
 
 def lock(scope: Transaction) -> None:
     """Let no other writer of this user's facts in until the transaction ends."""
-    scope.one(items.SQL["lock_user"], dict)
+    scope.one(items.SQL["lock_user"], columns)
 
 
 def known(scope: Transaction, facts: Sequence[UUID]) -> set[UUID]:
     """Give those of these facts that are stored."""
-    return {row["id"] for row in scope.all(SQL["known_facts"], dict, ids=list(facts))}
+    return {row["id"] for row in scope.all(SQL["known_facts"], columns, ids=list(facts))}
 
 
 def add(scope: Transaction, fact: Fact) -> None:
@@ -50,7 +50,7 @@ def nearest(
     scope: Transaction, query: Vectors, model: UUID, *, type: str, subject: str
 ) -> tuple[UUID, str, float] | None:
     """Give id, text and cosine of the active fact of this type and subject that is nearest to a vector."""
-    row = scope.one(SQL["nearest_fact"], dict, query=query, model_id=model, type=type, subject=subject)
+    row = scope.one(SQL["nearest_fact"], columns, query=query, model_id=model, type=type, subject=subject)
     return None if row is None else (row["id"], row["text"], row["score"])
 
 

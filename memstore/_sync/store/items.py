@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 
 from memstore import ids
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Transaction, columns
 from memstore.errors import EmbedderMismatch
 from memstore.models import Key, Matches, Tier, Unit
 from memstore.providers import Embedder, Vectors
@@ -64,7 +64,7 @@ def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID:
 
 def check_embedder(scope: Transaction, name: str, model: UUID) -> None:
     """Raise `EmbedderMismatch` where the user's vectors were made by another embedder."""
-    others = [row["name"] for row in scope.all(SQL["models"], dict) if row["id"] != model]
+    others = [row["name"] for row in scope.all(SQL["models"], columns) if row["id"] != model]
     if others:
         raise EmbedderMismatch(
             f"This user's vectors were made by {others[0]!r} and the store is set to {name!r}; mixed, they mean nothing. "
@@ -101,20 +101,20 @@ def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, l
     """Give the cosines of the units nearest to a vector of length 1: exact, over every unit that the filter shows."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
-        rows = scope.all(SQL["nearest"], dict, **values)
+        rows = scope.all(SQL["nearest"], columns, **values)
     else:
-        rows = scope.all(SQL["nearest_filtered"], dict, **values, **_values(filters))
+        rows = scope.all(SQL["nearest_filtered"], columns, **values, **_values(filters))
     return _scores(rows)
 
 
 def similarity(scope: Transaction, query: Vectors, model: UUID, items: Iterable[UUID]) -> dict[Key, float]:
     """Give the cosines of the units of given items."""
-    return _scores(scope.all(SQL["similarity"], dict, query=query, model_id=model, item_ids=list(items)))
+    return _scores(scope.all(SQL["similarity"], columns, query=query, model_id=model, item_ids=list(items)))
 
 
 def matching(scope: Transaction, terms: Sequence[int], filters: Filters) -> Matches:
     """Give every unit with one of these terms (hashes keyed with the user's id), ready to be scored."""
-    corpus = scope.one(SQL["corpus"], dict)
+    corpus = scope.one(SQL["corpus"], columns)
     if corpus is None or not terms:
         return Matches(0, 0.0)
     rows = scope.all(SQL["matching"], _match, terms=list(terms), **_values(filters))
@@ -138,7 +138,7 @@ def units(scope: Transaction, items: Iterable[UUID]) -> dict[Key, Unit]:
 
 def texts(scope: Transaction, items: Iterable[UUID]) -> dict[UUID, str]:
     """Give the whole texts of items of any tier; items that are gone or not active are left out."""
-    rows = scope.all(SQL["item_texts"], dict, item_ids=list(items))
+    rows = scope.all(SQL["item_texts"], columns, item_ids=list(items))
     return {row["id"]: row["text"] or "" for row in rows}
 
 
@@ -148,9 +148,9 @@ def sources(
     """Give the messages from which summaries and facts were made."""
     rows = []
     if summaries:
-        rows += scope.all(SQL["summary_sources"], dict, item_ids=list(summaries))
+        rows += scope.all(SQL["summary_sources"], columns, item_ids=list(summaries))
     if facts:
-        rows += scope.all(SQL["fact_sources"], dict, item_ids=list(facts), as_of=as_of)
+        rows += scope.all(SQL["fact_sources"], columns, item_ids=list(facts), as_of=as_of)
     return {row["id"]: tuple(row["sources"]) for row in rows}
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Transaction, columns
 from memstore.models import Conversation, Json, Message
 from memstore.store.statements import statements
 
@@ -32,7 +32,7 @@ def take_numbers(scope: Transaction, conversation: UUID, count: int) -> Numbers 
 
 def lock(scope: Transaction, conversation: UUID) -> bool:
     """Let no other writer into the conversation until the transaction ends; False where there is none."""
-    return scope.one(SQL["lock_conversation"], dict, id=conversation) is not None
+    return scope.one(SQL["lock_conversation"], columns, id=conversation) is not None
 
 
 def make_conversation(
@@ -129,20 +129,23 @@ def newest_of(scope: Transaction, conversation: UUID, role: str, *, as_of: datet
 
 def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> list[tuple[UUID, str]]:
     """Give ids and names of users whose name sorts after this one; needs the operator's scope to see more than one."""
-    rows = scope.all(SQL["users"], dict, after=after, limit=limit)
+    rows = scope.all(SQL["users"], columns, after=after, limit=limit)
     return [(row["id"], row["name"]) for row in rows]
 
 
 def counts(scope: Transaction) -> dict[str, int]:
     """Give how much the user has stored, table by table."""
-    row: dict[str, Any] | None = scope.one(SQL["counts"], dict)
+    row = scope.one(SQL["counts"], columns)
     assert row is not None
     return row
 
 
 def _row(message: Message) -> dict[str, Any]:
-    lists = {"parts": message.parts, "tool_calls": message.tool_calls}
-    return dict(message) | {name: None if value is None else Jsonb(value) for name, value in lists.items()}
+    row = vars(message).copy()
+    for name in ("parts", "tool_calls"):
+        if row[name] is not None:
+            row[name] = Jsonb(row[name])  # a list would go as an array
+    return row
 
 
 def _listed(values: Sequence[str] | None) -> list[str] | None:

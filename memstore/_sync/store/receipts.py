@@ -12,8 +12,8 @@ from memstore.store.statements import statements
 SQL = statements("receipts")
 
 
-def add(scope: Transaction, receipt_id: UUID, conversation: UUID, receipt: Receipt) -> bool:
-    """Keep a receipt; False where there is no such conversation to keep it with."""
+def add(scope: Transaction, receipt_id: UUID, conversation: UUID, receipt: Receipt) -> None:
+    """Keep a receipt with its conversation."""
     scope.run(SQL["lazily"])
     values = {"conversation_id": conversation, "budget": receipt.budget, "tokens": receipt.tokens}
-    return bool(scope.run(SQL["add_receipt"], id=receipt_id, body=receipt.as_dict(), **values))
+    scope.run(SQL["add_receipt"], id=receipt_id, body=receipt.as_dict(), **values)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Transaction, columns
 from memstore.models import Summary
 from memstore.store.statements import statements
 
@@ -29,7 +29,7 @@ def summaries(
 
 def covered(scope: Transaction, conversation: UUID, level: int, recipe: str) -> int:
     """Give the number of the last message under this level's summaries; 0 where there are none."""
-    row = scope.one(SQL["covered"], dict, conversation_id=conversation, level=level, recipe=recipe)
+    row = scope.one(SQL["covered"], columns, conversation_id=conversation, level=level, recipe=recipe)
     assert row is not None
     covered: int = row["to_seq"]
     return covered

@@ -24,16 +24,24 @@ SELECT current_setting('server_version_num')::int AS server_version,
        (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS pgvector_available,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,
        coalesce((SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user), false) AS ignores_policies,
-       coalesce((SELECT pg_has_role(current_user, oid, 'member') FROM pg_roles WHERE rolname = 'memstore_app'), false)
-           AS may_be_app
+       coalesce((SELECT pg_has_role(current_user, oid, CASE WHEN current_setting('server_version_num')::int < 160000
+                                                       THEN 'member' ELSE 'set' END)
+                 FROM pg_roles WHERE rolname = 'memstore_app'), false) AS may_be_app
 
 -- schema_revision --
 -- The revision of the tables, where there are any.
 SELECT version_num FROM memstore_schema
 
 -- schema_exists --
--- Whether memstore's tables were ever made here.
-SELECT to_regclass('memstore_schema') IS NOT NULL AS made, to_regclass('messages') IS NOT NULL AS foreign_tables
+-- Whether memstore's tables were ever made here: in the first schema of search_path, whatever the others have.
+SELECT to_regclass(quote_ident(current_schema()) || '.memstore_schema') IS NOT NULL AS made,
+       to_regclass(quote_ident(current_schema()) || '.messages') IS NOT NULL AS foreign_tables
+
+-- reach_pgvector --
+-- Puts pgvector's schema last where search_path leaves it out. The same for every client of this pool.
+SELECT set_config('search_path', concat_ws(', ', current_setting('search_path'), quote_ident(n.nspname)), false)
+FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+WHERE e.extname = 'vector' AND to_regtype('vector') IS NULL
 
 -- migration_lock --
 -- One migration at a time; released with the transaction.

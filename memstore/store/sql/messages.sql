@@ -35,7 +35,8 @@ ORDER BY updated_at DESC, id
 
 -- lock_conversation --
 -- Writers of one conversation come one after the other, so that known messages are seen before numbers are given.
-SELECT last_seq FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s FOR UPDATE
+-- NO KEY: derivers whose rows refer to the conversation must not wait for a writer that waits for their watermark.
+SELECT last_seq FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s FOR NO KEY UPDATE
 
 -- take_numbers --
 -- The counter row is what keeps seq gapless: it is given back when the transaction is.

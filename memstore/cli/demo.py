@@ -1,0 +1,118 @@
+"""`demo`: the whole story on a sample history, in a store that is thrown away."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memstore.cli.options import JsonFlag
+from memstore.cli.show import chat, hint, line, meter, out, print_json, progress, say
+from memstore.cli.stores import opened
+from memstore.cli.system import is_installed
+
+if TYPE_CHECKING:
+    from memstore import Context, Fact, Hit, MemoryStore
+
+USER, CONVERSATION = "alice", "lisbon"
+QUESTION = "What should I avoid eating in Lisbon, and when do I fly?"
+BUDGET = 1200
+SYSTEM = "You are a travel assistant. Use what you remember of Alice."
+FACTS, HITS = 6, 5  # shown
+
+
+def demo(
+    question: Annotated[str | None, typer.Argument(help="What to ask the sample history.")] = None,
+    budget: Annotated[int, typer.Option("--budget", "-b", min=1, metavar="N", help="Tokens for the context.")] = BUDGET,
+    embedder: Annotated[
+        str | None, typer.Option(metavar="KIND:MODEL", help='Else MEMSTORE_EMBEDDER; "none" recalls by words alone.')
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show the whole story on a sample history: import, derive, facts, recall, context.
+
+    It happens in a store of its own, which is thrown away.
+
+    JSON: {"messages", "tokens", "receipt"} of the context.
+    """
+    asked = QUESTION if question is None else question
+    with _sample_store(embedder) as store:
+        if as_json:
+            _derive(store)
+        else:
+            _tell_story(store, asked)
+        context = store.user(USER).conversation(CONVERSATION).context(asked, budget=budget, system=SYSTEM)
+    if as_json:
+        print_json(context)
+    else:
+        _show_context(context)
+
+
+@contextmanager
+def _sample_store(embedder: str | None) -> Iterator[MemoryStore]:
+    """Open a store with the sample history, and throw it away at the end."""
+    sample = files("memstore.cli").joinpath("sample.jsonl")
+    with (
+        tempfile.TemporaryDirectory(prefix="memstore-demo-") as folder,
+        as_file(sample) as path,
+        opened(f"embedded:{Path(folder) / 'store'}", embedder=_usable(embedder)) as store,
+    ):
+        store.import_file(path)
+        yield store
+
+
+def _usable(embedder: str | None) -> str:
+    """Give the embedder that was asked for; by words alone, and saying so, where the default is not installed."""
+    from memstore.settings import load
+
+    wanted = embedder or load({}).embedder
+    if embedder or is_installed(wanted):
+        return wanted
+    hint(f"{wanted} is not installed (pip install 'memstore[local]'), so this recalls by words alone")
+    return "none"
+
+
+def _derive(store: MemoryStore) -> str:
+    """Derive everything; give what was made, in words."""
+    with progress("loading") as move:
+        made = store.derive(progress=move)
+    return f"{made.units} units of recall, {made.summaries} summaries, {made.facts} facts"
+
+
+def _tell_story(store: MemoryStore, question: str) -> None:
+    counts = store.stats()
+    _step(1, "History in", f"{counts['messages']} messages in {counts['conversations']} conversations")
+    _step(2, "Derived", f"{_derive(store)}; no LLM was asked")
+    alice = store.user(USER)
+    _step(3, "What is known of Alice", "the latest of it")
+    for fact in alice.facts()[:FACTS]:
+        _show_fact(fact)
+    _step(4, "Recalled", question)
+    for hit in alice.recall(question, limit=HITS):
+        _show_hit(hit)
+
+
+def _step(number: int, what: str, detail: str) -> None:
+    say((f"\n{number}. {what}", "bold"), f": {detail}")
+
+
+def _show_fact(fact: Fact) -> None:
+    say("   ", (f"{fact.type:<12}", "green"), line(fact.text))
+
+
+def _show_hit(hit: Hit) -> None:
+    day = f"{hit.occurred_at:%d %b %Y}"
+    say("   ", (f"{hit.score:.2f} {hit.tier:<10}{day}  ", "cyan"), line(hit.text)[:100])
+
+
+def _show_context(context: Context) -> None:
+    _step(5, "The context", "ready for a model\n")
+    chat(context)
+    say()
+    out.print(meter(context.receipt))
+    hint("your own: memstore import FILE --user NAME, memstore derive, memstore context …")

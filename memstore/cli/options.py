@@ -1,0 +1,57 @@
+"""The options that several commands share, and how what is typed is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """Give a reader of one of these words. Typer's own choices are enums, and those of memstore's models are heavy."""
+
+    def read(value: str) -> str:
+        if value not in choices:
+            raise typer.BadParameter(f"{value!r} is none of {', '.join(choices)}.")
+        return value
+
+    read.__name__ = "|".join(choices)
+    return read
+
+
+def name(value: str) -> str:
+    """Read the name of a user or of a conversation."""
+    if not value.strip():
+        raise typer.BadParameter("a name is not empty.")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise typer.BadParameter("the name is not UTF-8.") from None
+    return value
+
+
+def moment(value: str) -> datetime:
+    """Read ISO 8601, a day alone being its beginning; a time without a zone is the terminal's own."""
+    try:
+        return datetime.fromisoformat(value).astimezone()
+    except (ValueError, OverflowError):
+        example = "2024-05-01, 2024-05-01T09:30 or 2024-05-01T09:30:00+02:00"
+        raise typer.BadParameter(f"{value!r} is no time; give one like {example}.") from None
+
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        "-d",
+        metavar="URL",
+        help="embedded, embedded:FOLDER or postgresql://…; else MEMSTORE_DATABASE_URL, else embedded.",
+    ),
+]
+UserOption = Annotated[str, typer.Option("--user", "-u", parser=name, metavar="NAME", help="Whose memory.")]
+OnlyUserOption = Annotated[
+    str | None, typer.Option("--user", "-u", parser=name, metavar="NAME", help="Of this user only.")
+]

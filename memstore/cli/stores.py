@@ -1,0 +1,54 @@
+"""The store that a command is about, and help for who asks it about somebody it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import memstore
+from memstore.cli.show import hint
+
+if TYPE_CHECKING:
+    from memstore import MemoryStore
+
+LOOKED_AT = 1000  # names, to find some that are like a wrong one
+NAMED = 5
+
+
+@contextmanager
+def opened(database: str | None, **settings: Any) -> Iterator[MemoryStore]:
+    """Open the store that the command is about."""
+    with memstore.open(database, settings=settings) as store:
+        yield store
+
+
+def hint_if_unknown(store: MemoryStore, user: str) -> bool:
+    """Say on stderr if nobody of this name is known; give whether that is so."""
+    if store.user(user).conversations():
+        return False
+    hint(_unknown("user", user, list(islice(store.users(), LOOKED_AT))))
+    return True
+
+
+def hint_why_empty(store: MemoryStore, user: str) -> None:
+    """Say on stderr why nothing was found, where it is not that there is nothing."""
+    if not hint_if_unknown(store, user) and store.stats(user=user)["pending"]:
+        hint(f"not everything of {user!r} is derived yet: memstore derive")
+
+
+def hint_if_new(store: MemoryStore, user: str, conversation: str) -> None:
+    """Say on stderr if nothing was said yet in the conversation."""
+    scope = store.user(user)
+    if scope.conversation(conversation).info() is None and not hint_if_unknown(store, user):
+        hint(_unknown("conversation", conversation, [one.name for one in scope.conversations()]))
+
+
+def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
+    if not known:
+        return f"no {kind} {name!r}: nothing is stored yet"
+    near = get_close_matches(name, known, n=NAMED) or known[:NAMED]
+    more = f" and {len(known) - len(near)} more" if len(known) > len(near) else ""
+    return f"no {kind} {name!r}; known: {', '.join(near)}{more}"

@@ -1,0 +1,361 @@
+"""Many at once: writers, derivers and readers of the same conversations, in threads, tasks and processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from threading import Barrier, Event
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+import memstore
+from memstore import ids
+
+T = TypeVar("T")
+
+DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the tests may take
+WRITERS = 16
+START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
+HASHING = {"embedder": "hashing:256"}
+
+# What a user has, but for the times at which it was recorded.
+TABLES = {
+    "users": "user_id",
+    "conversations": "id",
+    "messages": "id",
+    "item_text": "item_id, chunk",
+    "item_vectors": "item_id, chunk",
+    "embedding_models": "id",
+    "summaries": "id",
+    "facts": "id",
+    "fact_sources": "fact_id, message_id",
+    "derivations": "conversation_id, deriver",
+}
+CLOCKS = ["recorded_at", "created_at", "updated_at"]
+
+
+def rows(url: str, *users: str) -> dict[str, list[dict[str, Any]]]:
+    """Give every row of the users, table by table."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    with psycopg.connect(url, autocommit=True) as connection:
+        for user in users:
+            identity = str(ids.user_id(user))
+            connection.execute("SELECT set_config('memstore.user_id', %s, false)", [identity])
+            for table, key in TABLES.items():
+                statement = f"SELECT to_jsonb(t) - %s::text[] FROM {table} t WHERE user_id = %s ORDER BY {key}"
+                found[f"{user}: {table}"] = [row[0] for row in connection.execute(statement, [CLOCKS, identity])]
+    return found
+
+
+@pytest.fixture
+def twin(server_url: str, template: str) -> Iterator[str]:
+    """The URL of a second database, for the same history undisturbed."""
+    name = f"twin_{uuid4().hex[:12]}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        place, _, options = server_url.partition("?")
+        yield f"{place.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[memstore.MemoryStore]:
+    with memstore.open(url, settings=HASHING) as store:
+        yield store
+
+
+def all_at_once(work: Callable[[int], T], count: int = WRITERS) -> list[T]:
+    """Run `work(0)` … `work(count - 1)` in threads that begin together; give what they gave."""
+    barrier = Barrier(count)
+
+    def begin(number: int) -> T:
+        barrier.wait(timeout=30)
+        return work(number)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(begin, range(count)))
+
+
+@contextmanager
+def meanwhile(work: Callable[[], object]) -> Iterator[None]:
+    """Repeat `work` in a thread while the block runs, at least once; raise what it raises."""
+    over = Event()
+
+    def repeat() -> None:
+        work()
+        while not over.is_set():
+            work()
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(repeat)
+        try:
+            yield
+        finally:
+            over.set()
+        future.result(timeout=60)
+
+
+def said(conversation: str, messages: int, *, start: int = 0) -> list[dict[str, object]]:
+    """A history in sessions of ten messages whose facts are this conversation's own."""
+    return [
+        {
+            "role": "user" if n % 2 == 0 else "assistant",
+            "content": f"I live in {conversation.title()} Street {n}, and my sister Clara works as a nurse there."
+            if n % 4 == 0
+            else f"Noted, {conversation}, point {n}. Shall we go on with the plan for the week?",
+            "occurred_at": START + timedelta(days=n // 10, minutes=n % 10),
+            "external_id": f"{conversation}:{n}",
+        }
+        for n in range(start, start + messages)
+    ]
+
+
+def check_numbers(stored: Sequence[memstore.Message], count: int) -> None:
+    assert [message.seq for message in stored] == list(range(1, count + 1))
+    assert len({message.id for message in stored}) == count
+
+
+# -- writers
+
+
+def test_threads_that_write_to_one_conversation_are_numbered_without_gaps(store: memstore.MemoryStore) -> None:
+    each = 8 * DOSE
+
+    def write(writer: int) -> list[int]:
+        trip = store.user("alice").conversation("lisbon")
+        return [trip.add("user", f"{writer}/{n}").seq for n in range(each)]
+
+    given = all_at_once(write)
+    check_writers(store.user("alice").conversation("lisbon").messages(), given, each)
+
+
+async def test_tasks_that_write_to_one_conversation_are_numbered_without_gaps(url: str) -> None:
+    each = 8 * DOSE
+    async with await memstore.open_async(url, settings=HASHING) as store:
+
+        async def write(writer: int) -> list[int]:
+            trip = store.user("alice").conversation("lisbon")
+            return [(await trip.add("user", f"{writer}/{n}")).seq for n in range(each)]
+
+        given = await asyncio.gather(*(write(writer) for writer in range(WRITERS)))
+        check_writers(await store.user("alice").conversation("lisbon").messages(), given, each)
+
+
+def check_writers(stored: Sequence[memstore.Message], given: Sequence[list[int]], each: int) -> None:
+    """Every message once, under the number that its writer was told, in the order in which it wrote."""
+    check_numbers(stored, WRITERS * each)
+    by_seq = {message.seq: message.content for message in stored}
+    for writer, numbers in enumerate(given):
+        assert numbers == sorted(numbers)
+        assert [by_seq[seq] for seq in numbers] == [f"{writer}/{n}" for n in range(each)]
+
+
+def test_batches_are_not_interleaved(store: memstore.MemoryStore) -> None:
+    def write(writer: int) -> list[int]:
+        trip = store.user("alice").conversation("lisbon")
+        return [one.seq for one in trip.add_many([{"role": "user", "content": f"{writer}/{n}"} for n in range(20)])]
+
+    given = all_at_once(write)
+    check_numbers(store.user("alice").conversation("lisbon").messages(), WRITERS * 20)
+    for numbers in given:
+        assert numbers == list(range(numbers[0], numbers[0] + 20))
+
+
+def test_the_same_external_ids_from_everybody_are_stored_once(store: memstore.MemoryStore) -> None:
+    """Each writer has two thirds of the history, from another place on, and so in another order."""
+    history = [{"role": "user", "content": f"line {n}", "external_id": f"m{n}"} for n in range(30)]
+
+    def write(writer: int) -> dict[str | None, tuple[object, int]]:
+        mine = (history[writer:] + history[:writer])[:20]
+        trip = store.user("alice").conversation("lisbon")
+        got = [one for at in range(0, 20, 5) for one in trip.add_many(mine[at : at + 5])]
+        assert [one.external_id for one in got] == [one["external_id"] for one in mine]
+        return {one.external_id: (one.id, one.seq) for one in got}
+
+    given = all_at_once(write)
+    stored = store.user("alice").conversation("lisbon").messages()
+    check_numbers(stored, 30)
+    assert all(message.content == f"line {(message.external_id or '')[1:]}" for message in stored)
+    known = {message.external_id: (message.id, message.seq) for message in stored}
+    for told in given:
+        assert told.items() <= known.items()
+
+
+@pytest.mark.parametrize("external", [True, False], ids=["known ids", "fresh ids"])
+def test_the_first_message_of_a_user_may_come_from_everybody(store: memstore.MemoryStore, external: bool) -> None:
+    for attempt in range(3 * DOSE):
+        user = store.user(f"user {attempt}")
+
+        def write(writer: int, user: memstore.UserScope = user) -> memstore.Message:
+            more = {"external_id": f"m{writer // 2}"} if external else {}
+            return user.conversation("first").add("user", f"hello {writer // 2}", **more)
+
+        given = all_at_once(write)
+        stored = user.conversation("first").messages()
+        check_numbers(stored, WRITERS // 2 if external else WRITERS)
+        assert {one.id for one in given} == {one.id for one in stored}
+        assert store.stats(user=user.name)["conversations"] == 1
+        assert store.stats(user=user.name)["pending"] == 3
+    assert list(store.users()) == [f"user {attempt}" for attempt in range(3 * DOSE)]
+
+
+def test_first_messages_of_many_conversations_of_a_new_user(store: memstore.MemoryStore) -> None:
+    all_at_once(lambda writer: store.user("alice").conversation(f"c{writer}").add_many(said(f"c{writer}", 4)))
+    assert len(store.user("alice").conversations()) == WRITERS
+    assert store.stats()["messages"] == WRITERS * 4
+
+
+# -- derivers
+
+CONVERSATIONS = {"alice": 8, "bob": 3, "carol": 1}
+DERIVE = """
+import sys, memstore
+with memstore.open(sys.argv[1], settings={"embedder": "hashing:256"}) as store:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(store.derive().failed)
+"""
+
+
+def fill(url: str) -> None:
+    with memstore.open(url, settings=HASHING) as store:
+        for user, count in CONVERSATIONS.items():
+            for number in range(count):
+                store.user(user).conversation(f"c{number}").add_many(said(f"{user}{number}", 35))
+
+
+def check_derived(url: str, twin: str) -> None:
+    """Nothing is doubled or missing, and the counters that recall needs are right."""
+    found = rows(url, *CONVERSATIONS)
+    with memstore.open(twin, settings=HASHING) as store:
+        assert store.derive().failed == ()
+    assert found == rows(twin, *CONVERSATIONS)
+    for user in CONVERSATIONS:
+        owner, texts = found[f"{user}: users"][0], found[f"{user}: item_text"]
+        assert owner["units"] == len(texts) == len(found[f"{user}: item_vectors"]) > 0
+        assert owner["unit_length"] == sum(text["length"] for text in texts)
+        assert found[f"{user}: summaries"]
+        assert found[f"{user}: facts"]
+
+
+def test_derivers_in_threads_make_the_rows_of_one(url: str, twin: str) -> None:
+    fill(url)
+    fill(twin)
+    with ExitStack() as opened:
+        stores = [opened.enter_context(memstore.open(url, settings=HASHING)) for _ in range(4)]
+        reports = all_at_once(lambda number: stores[number].derive(), 4)
+    assert [report.failed for report in reports] == [()] * 4
+    assert sum(report.messages for report in reports) == 35 * sum(CONVERSATIONS.values())
+    check_derived(url, twin)
+
+
+@pytest.mark.slow
+def test_derivers_in_processes_make_the_rows_of_one(url: str, twin: str) -> None:
+    fill(url)
+    fill(twin)
+    command = [sys.executable, "-W", "error", "-c", DERIVE, url]
+    workers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    try:
+        for worker in workers:
+            assert worker.stdout
+            assert worker.stdout.readline() == "ready\n"
+        for worker in workers:
+            assert worker.stdin
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        for worker in workers:
+            output, errors = worker.communicate(timeout=60)
+            assert (output, errors, worker.returncode) == ("()\n", "", 0)
+    finally:
+        for worker in workers:
+            if worker.poll() is None:
+                worker.kill()
+                worker.communicate()
+    check_derived(url, twin)
+
+
+def test_writing_and_deriving_workers_of_one_user_do_not_wait_in_a_circle(url: str, twin: str) -> None:
+    """Units, counters, facts and new conversations of one user all meet on the user's row."""
+    each = 6 * DOSE
+
+    def work(worker: int) -> None:
+        with memstore.open(url, settings=HASHING) as store:
+            for number in range(each):
+                name = f"street{worker}x{number}"
+                store.user("alice").conversation(name).add_many(said(name, 12))
+                assert store.derive().failed == ()
+
+    all_at_once(work, 4)
+    with memstore.open(twin, settings=HASHING) as store:
+        for worker in range(4):
+            for number in range(each):
+                name = f"street{worker}x{number}"
+                store.user("alice").conversation(name).add_many(said(name, 12))
+        store.derive()
+    assert rows(url, "alice") == rows(twin, "alice")
+
+
+def test_writing_while_deriving_stops_neither(store: memstore.MemoryStore, url: str, twin: str) -> None:
+    """Writers number and derivers summarize the same conversations; in the end there is what one alone had made."""
+    names = ["one", "two", "three"]
+    messages = 60 * DOSE
+
+    def write(writer: int) -> None:
+        trip = store.user("alice").conversation(names[writer])
+        for n in range(messages):
+            trip.add_many(said(names[writer], 1, start=n))
+
+    with memstore.open(url, settings=HASHING) as other, meanwhile(other.derive):
+        all_at_once(write, len(names))
+    assert store.derive().failed == ()
+    stats = store.stats()
+    assert (stats["messages"], stats["pending"], stats["failed"]) == (messages * len(names), 0, 0)
+    with memstore.open(twin, settings=HASHING) as calm:
+        for name in names:
+            calm.user("alice").conversation(name).add_many(said(name, messages))
+        calm.derive()
+    assert rows(url, "alice") == rows(twin, "alice")
+
+
+# -- readers
+
+
+def test_readers_never_see_half_a_batch(store: memstore.MemoryStore) -> None:
+    """Batches of 64, because a deriver takes 512 messages at a time: so it, too, takes whole ones."""
+    trip = store.user("alice").conversation("lisbon")
+    trip.add_many(batch(0))
+    seen: dict[str, set[int]] = {"messages": set(), "context": set(), "recall": set(), "stats": set()}
+
+    def read() -> None:
+        seen["messages"].add(len(trip.messages()))
+        context = trip.context("Where is batch 3?", budget=200_000)
+        seen["context"].add(sum(str(one["content"]).startswith("note ") for one in context.messages))
+        seen["recall"].add(len(trip.user.recall("note", tiers=["messages"], limit=2000)))
+        seen["stats"].add(store.stats(user="alice")["messages"])
+
+    with meanwhile(read), meanwhile(store.derive):
+        for number in range(1, 8):
+            trip.add_many(batch(number))
+    read()
+    store.derive()
+    read()
+    for what, counts in seen.items():
+        assert {count for count in counts if count % 64} == set(), what
+        assert max(counts) == 512, what
+
+
+def batch(number: int) -> list[dict[str, object]]:
+    moment = START + timedelta(minutes=number)
+    return [{"role": "user", "content": f"note {number}/{n}", "occurred_at": moment} for n in range(64)]

@@ -1,0 +1,600 @@
+"""What may go wrong does: servers and workers are killed, disks fill, models fail. Nothing is lost, doubled or half there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import psycopg
+import pytest
+
+import memstore
+from memstore import ids
+from memstore.providers import Vectors
+from memstore.store import embedded
+from memstore.store._locks import attempts
+from memstore.store._processes import command_of, processes_of
+from memstore.testing import HashingEmbedder
+
+DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the tests may take
+HASHING = {"embedder": "hashing:256"}
+START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
+
+# What a user has, but for the times at which it was recorded.
+TABLES = {
+    "users": "user_id",
+    "conversations": "id",
+    "messages": "id",
+    "item_text": "item_id, chunk",
+    "item_vectors": "item_id, chunk",
+    "embedding_models": "id",
+    "summaries": "id",
+    "facts": "id",
+    "fact_sources": "fact_id, message_id",
+    "derivations": "conversation_id, deriver",
+}
+CLOCKS = ["recorded_at", "created_at", "updated_at"]
+
+
+def rows(url: str, *users: str) -> dict[str, list[dict[str, Any]]]:
+    """Give every row of the users, table by table."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    with psycopg.connect(url, autocommit=True) as connection:
+        for user in users:
+            identity = str(ids.user_id(user))
+            connection.execute("SELECT set_config('memstore.user_id', %s, false)", [identity])
+            for table, key in TABLES.items():
+                statement = f"SELECT to_jsonb(t) - %s::text[] FROM {table} t WHERE user_id = %s ORDER BY {key}"
+                found[f"{user}: {table}"] = [row[0] for row in connection.execute(statement, [CLOCKS, identity])]
+    return found
+
+
+@pytest.fixture
+def twin(server_url: str, template: str) -> Iterator[str]:
+    """The URL of a second database, for the same history undisturbed."""
+    name = f"twin_{uuid4().hex[:12]}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        place, _, options = server_url.partition("?")
+        yield f"{place.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder for a store of the test's own, whose server is stopped in the end."""
+    yield tmp_path / "store"
+    if (tmp_path / "store" / "data").is_dir():
+        embedded.stop(tmp_path / "store")
+
+
+def kill_server(folder: Path) -> None:
+    """Kill the server of this folder as an out-of-memory killer would, and wait until its processes are gone."""
+    pid = int((folder / "data" / "postmaster.pid").read_text().splitlines()[0])
+    command = command_of(pid)
+    assert str(folder / "data") in command, "another process"
+    os.kill(pid, signal.SIGKILL)
+    mark = command.partition("cluster_name=")[2].split()[0]
+    assert any(not processes_of(mark) for _ in attempts(20)), "its processes stay"
+
+
+def said(conversation: str, messages: int, *, start: int = 0) -> list[dict[str, object]]:
+    """A history in sessions of ten messages whose facts are this conversation's own."""
+    return [
+        {
+            "role": "user" if n % 2 == 0 else "assistant",
+            "content": f"I live in {conversation.title()} Street {n}, and my sister Clara works as a nurse there."
+            if n % 4 == 0
+            else f"Noted, {conversation}, point {n}. Shall we go on with the plan for the week?",
+            "occurred_at": START + timedelta(days=n // 10, minutes=n % 10),
+            "external_id": f"{conversation}:{n}",
+        }
+        for n in range(start, start + messages)
+    ]
+
+
+# -- the server dies
+
+
+@pytest.mark.slow
+def test_what_was_acknowledged_survives_kills_of_the_server(folder: Path) -> None:
+    """Eight writers on three conversations, three kills; after an error one half repeats the message, the other goes on."""
+    acknowledged: dict[tuple[str, str], memstore.Message] = {}
+    errors: list[BaseException] = []
+    over = threading.Event()
+
+    def write(writer: int) -> None:
+        name, number = f"c{writer % 3}", 0
+        while not over.is_set():
+            external_id = f"{writer}:{number}"
+            try:
+                stored = store.user("alice").conversation(name).add("user", f"I am {external_id}.", external_id=external_id)
+                acknowledged[name, external_id] = stored
+            except memstore.DatabaseError as error:
+                errors.append(error)
+                if writer % 2:
+                    continue
+            number += 1
+
+    def until_acknowledged(more: int) -> None:
+        goal = len(acknowledged) + more
+        for _ in attempts(60):
+            if len(acknowledged) >= goal:
+                return
+        raise AssertionError(f"writers do not come back: {errors[-1:]}")
+
+    with memstore.open(f"embedded:{folder}", settings=HASHING) as store, ThreadPoolExecutor(8) as pool:
+        writers = [pool.submit(write, writer) for writer in range(8)]
+        try:
+            for _ in range(3 * DOSE):
+                until_acknowledged(40)
+                kill_server(folder)
+            until_acknowledged(40)
+        finally:
+            over.set()
+        for writer in writers:
+            writer.result(timeout=60)
+        assert {type(error) for error in errors} <= {memstore.DatabaseUnreachable}
+        check_acknowledged(store, acknowledged)
+        assert store.derive().failed == ()
+        stats = store.stats()
+        assert (stats["units"], stats["vectors"] - stats["facts"], stats["pending"]) == (
+            stats["messages"] + stats["facts"],
+            stats["messages"],
+            0,
+        )
+
+
+def check_acknowledged(store: memstore.MemoryStore, acknowledged: dict[tuple[str, str], memstore.Message]) -> None:
+    """Every message that a writer was told of is there as told, once, and the numbers have no gaps."""
+    stored = {}
+    for name in ("c0", "c1", "c2"):
+        found = store.user("alice").conversation(name).messages()
+        info = store.user("alice").conversation(name).info()
+        assert [one.seq for one in found] == list(range(1, len(found) + 1))
+        assert info is not None
+        assert info.last_seq == len(found)
+        assert len({one.external_id for one in found}) == len(found), "one message twice"
+        stored.update({(name, str(one.external_id)): one for one in found})
+    for key, told in acknowledged.items():
+        assert (stored[key].id, stored[key].seq, stored[key].content) == (told.id, told.seq, told.content)
+    assert len(stored) - len(acknowledged) <= 8 * 3 * DOSE, "stored and not told: at most what was on its way at a kill"
+
+
+@pytest.mark.slow
+async def test_a_store_at_rest_does_not_notice_that_its_server_died(folder: Path) -> None:
+    """No call fails: the server is started again before the next statement is sent."""
+    async with await memstore.open_async(f"embedded:{folder}", settings=HASHING) as store:
+        trip = store.user("alice").conversation("lisbon")
+        for number in range(2):
+            await trip.add("user", f"I live in Street {number}.")
+            kill_server(folder)
+            assert len(await trip.messages()) == number + 1
+        kill_server(folder)
+        assert (await store.derive()).failed == ()
+        kill_server(folder)
+        assert len((await trip.context("Where do I live?", budget=500)).messages) > 1
+        with memstore.open(f"embedded:{folder}", settings=HASHING) as other:
+            kill_server(folder)
+            # Both clients find it dead at once, and one server comes of it.
+            both = [trip.add("user", "async"), asyncio.to_thread(other.user("alice").conversation("lisbon").add, "user", "sync")]
+            assert {message.seq for message in await asyncio.gather(*both)} == {3, 4}
+
+
+def test_a_connection_that_is_cut_within_a_batch_leaves_nothing_of_it(url: str) -> None:
+    with memstore.open(url, settings=HASHING) as store, ThreadPoolExecutor(1) as pool:
+        trip = store.user("alice").conversation("lisbon")
+        trip.add_many(said("lisbon", 1))
+        before = rows(url, "alice")
+        with psycopg.connect(url) as holder:
+            # The watermark is raised after every message was sent: there the batch waits, and is cut off.
+            scope_of(holder, "alice")
+            holder.execute("SELECT FROM derivations FOR UPDATE")
+            batch = pool.submit(trip.add_many, said("lisbon", 500))
+            cut(holder)
+            with pytest.raises(memstore.DatabaseUnreachable, match="does not answer"):
+                batch.result(timeout=30)
+        assert rows(url, "alice") == before
+        assert [message.seq for message in trip.add_many(said("lisbon", 500))] == list(range(1, 501))
+
+
+def test_a_connection_that_is_cut_within_a_derivation_leaves_nothing_of_it(url: str, twin: str) -> None:
+    for place in (url, twin):
+        with memstore.open(place, settings=HASHING) as store:
+            store.user("alice").conversation("lisbon").add_many(said("lisbon", 120))
+    with memstore.open(twin, settings=HASHING) as store:
+        store.derive()
+    with memstore.open(url, settings=HASHING) as store, ThreadPoolExecutor(1) as pool:
+        before = rows(url, "alice")
+        with psycopg.connect(url) as holder:
+            # The user's counters come last, after units and vectors.
+            scope_of(holder, "alice")
+            holder.execute("SELECT FROM users FOR NO KEY UPDATE")
+            derivation = pool.submit(store.derive)
+            cut(holder)
+            with pytest.raises(memstore.DatabaseUnreachable, match="does not answer"):
+                derivation.result(timeout=30)
+        assert rows(url, "alice") == before
+        assert store.derive().failed == ()
+    assert rows(url, "alice") == rows(twin, "alice")
+
+
+def scope_of(connection: psycopg.Connection[Any], user: str) -> None:
+    connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(ids.user_id(user))])
+
+
+def cut(holder: psycopg.Connection[Any]) -> None:
+    """Cut the connection of whoever waits for a lock of `holder`."""
+    statement = """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
+    """
+    assert any(holder.execute(statement).fetchall() for _ in attempts(30)), "nobody waits"
+
+
+# -- workers die
+
+# Each life is a fork that is killed: at its nth exchange with the server, before it or after it, or by the clock.
+LIVES = """
+import json, os, random, signal, sys, threading, time
+from pathlib import Path
+import psycopg, memstore, memstore._sync.memory
+
+url, work, seed, lives = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+exchanges = 0
+kill_at, kill_after = 0, False
+wait = psycopg.Connection.wait
+
+def counted(self, *args, **kwargs):
+    global exchanges
+    exchanges += 1
+    mine = exchanges
+    if mine == kill_at and not kill_after:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        return wait(self, *args, **kwargs)
+    finally:
+        if mine == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+def run():
+    with memstore.open(url, settings={"embedder": "hashing:256"}) as store:
+        store.counter, store.embedder
+        print("begun", flush=True)
+        if work == "derive":
+            assert store.derive().failed == ()
+        else:
+            done = store.import_file(Path(work))
+            assert not done.skipped, done.skipped
+
+psycopg.Connection.wait = counted
+chance = random.Random(seed)
+killed = 0
+for life in range(lives):
+    kill_at, kill_after = (chance.randint(8, 120), chance.random() < 0.5) if life % 3 else (0, False)
+    ready, begun = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(begun, 1)
+        run()
+        os._exit(0)
+    os.close(begun)
+    if life % 3 == 0:
+        os.read(ready, 6)
+        time.sleep(chance.uniform(0, 0.25))
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    os.close(ready)
+    killed += os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, status
+print(json.dumps({"killed": killed}))
+kill_at = 0
+run()
+"""
+
+
+def live_and_die(url: str, work: str, seed: int, lives: int) -> int:
+    """Do the work in a process that is killed again and again, then to its end; give how often it was killed."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", LIVES, url, work, str(seed), str(lives)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    killed: int = json.loads(done.stdout.splitlines()[0])["killed"]
+    return killed
+
+
+@pytest.mark.slow
+def test_a_deriver_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_not(url: str, twin: str) -> None:
+    for place in (url, twin):
+        with memstore.open(place, settings=HASHING) as store:
+            for user in ("alice", "bob"):
+                for number in range(6):
+                    name = f"{user}{number}"
+                    store.user(user).conversation(name).add_many(said(name, 100 if number == 0 else 35))
+    with memstore.open(twin, settings=HASHING) as store:
+        assert store.derive().failed == ()
+    killed = live_and_die(url, "derive", seed=1, lives=12 * DOSE)
+    assert killed >= 6
+    assert rows(url, "alice", "bob") == rows(twin, "alice", "bob")
+    with memstore.open(url, settings=HASHING) as store:
+        assert store.derive() == memstore.DeriveReport()
+        assert store.stats()["pending"] == store.stats()["failed"] == 0
+
+
+@pytest.mark.slow
+def test_an_import_that_is_killed_again_and_again_takes_every_line_once(url: str, twin: str, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    lines = [
+        {"user": "alice" if at % 400 else "bob", "conversation": f"c{at % 900}", "role": "user", "content": f"line {at + n}"}
+        for at in range(0, 3000, 100)
+        for n in range(100)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with memstore.open(twin, settings=HASHING) as store:
+        assert store.import_file(path).new == 3000
+    undisturbed = rows(twin, "alice", "bob")
+    killed = live_and_die(url, str(path), seed=2, lives=9 * DOSE)
+    assert killed >= 4
+    # occurred_at is the time of the import, because these lines have none.
+    for found in (disturbed := rows(url, "alice", "bob"), undisturbed):
+        for user in ("alice", "bob"):
+            for message in found[f"{user}: messages"]:
+                del message["occurred_at"]
+    assert disturbed == undisturbed
+    with memstore.open(url, settings=HASHING) as store:
+        again = store.import_file(path)
+        assert (again.new, again.known) == (0, 3000)
+        for user, conversation in {(line["user"], line["conversation"]) for line in lines}:
+            expected = [line["content"] for line in lines if (line["user"], line["conversation"]) == (user, conversation)]
+            found_ = store.user(user).conversation(conversation).messages()
+            assert [message.content for message in found_] == expected
+            assert [message.seq for message in found_] == list(range(1, len(expected) + 1))
+
+
+# -- models fail
+
+
+class Broken(HashingEmbedder):
+    """Fails in some way when it is given a text that speaks of poison."""
+
+    def __init__(self, fault: Callable[[Vectors], Vectors]) -> None:
+        super().__init__(256)
+        self.fault = fault
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        vectors = super().embed_documents(texts)
+        return self.fault(vectors) if any("poison" in text.casefold() for text in texts) else vectors
+
+
+def no_answer(vectors: Vectors) -> Vectors:
+    raise RuntimeError("the model is out of order")
+
+
+def no_memory(vectors: Vectors) -> Vectors:
+    raise MemoryError
+
+
+def one_too_few(vectors: Vectors) -> Vectors:
+    return vectors[:-1]
+
+
+def one_too_many(vectors: Vectors) -> Vectors:
+    return np.concatenate([vectors[:1], vectors])
+
+
+def too_narrow(vectors: Vectors) -> Vectors:
+    return np.ascontiguousarray(vectors[:, :128])
+
+
+def not_a_number(vectors: Vectors) -> Vectors:
+    vectors[-1, 0] = np.nan
+    return vectors
+
+
+def infinite(vectors: Vectors) -> Vectors:
+    vectors[0, 3] = np.inf
+    return vectors
+
+
+def flat(vectors: Vectors) -> Vectors:
+    return vectors.ravel()
+
+
+def nothing(vectors: Vectors) -> Vectors:
+    return None  # type: ignore[return-value]
+
+
+FAULTS = [no_answer, no_memory, one_too_few, one_too_many, too_narrow, not_a_number, infinite, flat, nothing]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_model_that_fails_in_one_conversation_harms_nothing(
+    url: str, twin: str, fault: Callable[[Vectors], Vectors]
+) -> None:
+    names = ["one", "poison", "two"]
+    for place in (url, twin):
+        with memstore.open(place, settings=HASHING) as store:
+            for name in names:
+                store.user("alice").conversation(name).add_many(said(name, 25))
+    with memstore.open(url, settings=HASHING) as store:
+        alice = store.user("alice")
+        before = rows(url, "alice")
+        store.embedder = Broken(fault)
+        report = store.derive()
+        broken = str(alice.conversation("poison").id)
+        assert [line.partition(":")[0] for line in report.failed] == [
+            f"{deriver} of conversation {broken}" for deriver in ("embed", "summarize", "facts")
+        ]
+        assert report.messages == 50
+        after = rows(url, "alice")
+        assert after["alice: messages"] == before["alice: messages"]
+        for table, deriver in {"item_text": "embed", "summaries": "summarize", "facts": "facts"}.items():
+            text = json.dumps(after[f"alice: {table}"])
+            assert broken not in text, f"half of what {deriver} makes"
+            assert str(alice.conversation("one").id) in text or table == "facts"
+        assert "Poison" not in json.dumps(after["alice: facts"])
+        assert (store.stats()["failed"], store.stats()["pending"]) == (3, 3)
+        assert {len(json.loads(row["embedding"])) for row in after["alice: item_vectors"]} == {256}
+        assert store.derive().failed, "it fails again, and is not forgotten"
+        del store.embedder
+        assert store.derive().failed == ()
+        assert (store.stats()["failed"], store.stats()["pending"]) == (0, 0)
+    with memstore.open(twin, settings=HASHING) as store:
+        store.derive()
+    assert rows(url, "alice") == rows(twin, "alice")
+
+
+def test_a_run_that_is_interrupted_while_a_model_works_goes_on_later(url: str, twin: str) -> None:
+    def interrupt(vectors: Vectors) -> Vectors:
+        raise KeyboardInterrupt
+
+    for place in (url, twin):
+        with memstore.open(place, settings=HASHING) as store:
+            for name in ("one", "poison", "two"):
+                store.user("alice").conversation(name).add_many(said(name, 25))
+    with memstore.open(url, settings=HASHING) as store:
+        before = rows(url, "alice")
+        store.embedder = Broken(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            store.derive()
+        assert rows(url, "alice") == before
+        del store.embedder
+        assert store.derive().failed == ()
+    with memstore.open(twin, settings=HASHING) as store:
+        store.derive()
+    assert rows(url, "alice") == rows(twin, "alice")
+
+
+class Busy(HashingEmbedder):
+    """Does something else in another thread whenever it is asked for vectors, and waits for that."""
+
+    def __init__(self, elsewhere: Callable[[], object]) -> None:
+        super().__init__(256)
+        self.elsewhere = elsewhere
+        self.calls = 0
+        self._inside = threading.local()
+
+    def _do(self) -> None:
+        if not getattr(self._inside, "busy", False):
+            self.calls += 1
+            with ThreadPoolExecutor(1, initializer=self._enter) as pool:
+                pool.submit(self.elsewhere).result(timeout=10)
+
+    def _enter(self) -> None:
+        self._inside.busy = True
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        self._do()
+        return super().embed_documents(texts)
+
+    def embed_query(self, text: str) -> Vectors:
+        self._do()
+        self._inside.busy, before = True, getattr(self._inside, "busy", False)
+        try:
+            return super().embed_query(text)
+        finally:
+            self._inside.busy = before
+
+
+def test_no_connection_is_held_while_a_model_works(url: str) -> None:
+    """With one connection in the pool, the store must answer while its own model works."""
+    with memstore.open(url, settings=HASHING | {"pool_size": 1}) as store:
+        trip = store.user("alice").conversation("lisbon")
+        trip.add_many(said("lisbon", 30))
+
+        def use() -> None:
+            assert trip.add("user", "Meanwhile.").seq > 30
+            assert trip.user.recall("Meanwhile")
+            assert trip.context("Where do I live?", budget=400).messages
+            assert store.stats()["conversations"] == 1
+
+        store.derive()
+        trip.add_many(said("lisbon", 30, start=30))
+        store.embedder = busy = Busy(use)
+        assert store.derive().failed == ()
+        assert busy.calls >= 3, "units, summaries and facts"
+        calls = busy.calls
+        assert trip.user.recall("Where do I live?")
+        assert trip.context("Where do I live?", budget=400).messages
+        assert busy.calls == calls + 2
+
+
+async def test_no_connection_is_held_while_a_model_works_in_async_code(url: str) -> None:
+    async with await memstore.open_async(url, settings=HASHING | {"pool_size": 1}) as store:
+        trip = store.user("alice").conversation("lisbon")
+        await trip.add_many(said("lisbon", 30))
+        loop = asyncio.get_running_loop()
+
+        async def use() -> None:
+            assert (await trip.add("user", "Meanwhile.")).seq > 30
+            assert await trip.messages()
+
+        store.embedder = busy = Busy(lambda: asyncio.run_coroutine_threadsafe(use(), loop).result(timeout=10))
+        assert (await store.derive()).failed == ()
+        await trip.context("Where do I live?", budget=400)
+        assert busy.calls >= 4
+
+
+# -- the disk fills
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=120m", "tmpfs", str(place)], check=True)
+    try:
+        yield place
+    finally:
+        if (place / "store" / "data").is_dir():
+            embedded.stop(place / "store")
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.root
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a tmpfs")
+def test_a_full_disk_is_told_and_costs_nothing_that_was_acknowledged(small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    with memstore.open(f"embedded:{small_disk / 'store'}", settings=HASHING) as store:
+        trip = store.user("alice").conversation("lisbon")
+        acknowledged = list(trip.add_many(said("lisbon", 20)))
+        with ballast.open("wb", buffering=0) as file, suppress(OSError):
+            while file.write(b"x" * 65536):
+                pass
+        errors: list[memstore.MemstoreError] = []
+        for number in range(400):
+            try:
+                acknowledged += trip.add_many([{"role": "user", "content": "x" * 20_000, "external_id": f"n{number}"}])
+            except memstore.MemstoreError as error:
+                errors.append(error)
+                if len(errors) == 3:
+                    break
+        assert len(errors) == 3, "the disk was not full"
+        for error in errors:
+            print(type(error).__name__, str(error)[:300])
+        ballast.unlink()
+        later = trip.add("user", "There is room again.")
+        stored = trip.messages()
+        assert [message.seq for message in stored] == list(range(1, later.seq + 1))
+        assert {one.id for one in acknowledged} <= {one.id for one in stored}
+        assert store.derive().failed == ()

@@ -1,0 +1,15 @@
+"""The store that both worlds are tested on: the same tests, generated for the blocking twin."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from memstore.memory import AsyncMemoryStore
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as store:
+        yield store

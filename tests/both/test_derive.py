@@ -1,0 +1,147 @@
+"""The derived tiers: complete, idempotent, with sources, and visible where they fail."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memstore import EmbedderMismatch
+from memstore.memory import AsyncMemoryStore
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+SAID = [
+    "I'm allergic to peanuts, so please keep that in mind.",
+    "My sister Clara lives in Porto and works as a nurse.",
+    "The weather was awful and we stayed in.",
+    "We are flying to Lisbon on 14 June 2024 with my sister.",
+    "I started learning Portuguese with a teacher in Leeds.",
+]
+
+
+def history(sessions: int) -> list[dict[str, object]]:
+    """Sessions of ten messages, a day apart."""
+    return [
+        {
+            "role": "user" if n % 2 == 0 else "assistant",
+            "content": SAID[(n // 2 + day) % 5] if n % 2 == 0 else f"Noted for day {day}, point {n}. Shall we go on?",
+            "occurred_at": START + timedelta(days=day, minutes=n),
+            "external_id": f"{day}:{n}",
+        }
+        for day in range(sessions)
+        for n in range(10)
+    ]
+
+
+async def test_every_message_becomes_a_unit_and_recall_finds_it(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    stored = await trip.add_many(history(1))
+    report = await store.derive()
+    assert (report.messages, report.units, report.failed) == (10, 10, ())
+    hit = (await trip.user.recall("Where does Clara live?", tiers=["messages"], limit=1))[0]
+    assert hit.text == SAID[1]
+    assert hit.sources == (stored[2].id,)
+    assert set(hit.parts) == {"semantic", "lexical", "speaker", "role", "recency"}
+    assert hit.score == pytest.approx(sum(hit.parts.values()), abs=1e-5)
+
+
+async def test_facts_have_types_sources_and_are_merged(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    stored = await trip.add_many(history(5))
+    await store.derive()
+    facts = await trip.user.facts()
+    allergy = [fact for fact in facts if "peanuts" in fact.text]
+    assert len(allergy) == 1
+    said = {message.id for message in stored if message.content == SAID[0]}
+    assert len(said) == 5
+    assert set(allergy[0].sources) == said
+    assert (allergy[0].state, 0 < allergy[0].confidence <= 1) == ("active", True)
+    assert allergy[0].occurred_at == min(message.occurred_at for message in stored if message.id in said)
+    assert all(fact.sources for fact in facts)
+
+
+async def test_summaries_cover_closed_sessions_once_and_nest(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    await trip.add_many(history(10))
+    await store.derive()
+    first = await trip.summaries(level=1)
+    assert [(one.from_seq, one.to_seq) for one in first] == [(10 * n + 1, 10 * n + 10) for n in range(9)]
+    second = await trip.summaries(level=2)
+    assert [(one.from_seq, one.to_seq) for one in second] == [(1, 80)]
+    assert all(0 < one.tokens <= 160 for one in first)
+    assert "1 March 2024" in first[0].text
+    hits = await trip.user.recall("peanuts", tiers=["summaries"])
+    of_first = {message.id for message in await trip.messages(to_seq=10)}
+    assert any(set(hit.sources) == of_first for hit in hits)
+
+
+async def test_deriving_in_pieces_gives_the_same_rows_as_at_once(store: AsyncMemoryStore) -> None:
+    given = history(6)
+    whole, pieces = (store.user(name).conversation("c") for name in ("whole", "pieces"))
+    await whole.add_many(given)
+    for at in range(0, len(given), 7):
+        await pieces.add_many(given[at : at + 7])
+        await store.derive(user="pieces")
+    await store.derive()
+    assert (await store.derive()).messages == 0
+    for name in ("whole", "pieces"):
+        assert (await store.stats(user=name))["pending"] == 0
+    one, other = await store.stats(user="whole"), await store.stats(user="pieces")
+    assert one == other
+    assert [s.text for s in await whole.summaries()] == [s.text for s in await pieces.summaries()]
+    assert {f.text for f in await whole.user.facts()} == {f.text for f in await pieces.user.facts()}
+
+
+async def test_no_sentence_of_a_long_message_is_invisible(store: AsyncMemoryStore) -> None:
+    filler = " ".join(
+        f"The {n}th paragraph is about nothing in particular and goes on for a while." for n in range(300)
+    )
+    text = f"{filler} The spare key hangs behind the blue door. {filler}"
+    trip = store.user("alice").conversation("lisbon")
+    message = await trip.add("assistant", text)
+    report = await store.derive()
+    assert report.units > 20
+    hit = (await trip.user.recall("Where does the spare key hang?", tiers=["messages"], limit=1))[0]
+    assert "The spare key hangs behind the blue door." in hit.text
+    assert hit.text in text
+    assert len(hit.text) < len(text) / 10
+    assert hit.sources == (message.id,)
+
+
+async def test_vectors_of_two_embedders_are_never_mixed(store: AsyncMemoryStore, url: str) -> None:
+    await store.user("alice").conversation("c").add("user", "I live in Leeds.")
+    await store.derive()
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:64"}) as other:
+        with pytest.raises(EmbedderMismatch, match="hashing:256.*hashing:64"):
+            await other.user("alice").recall("Leeds")
+        await other.user("alice").conversation("c").add("user", "I moved to Porto.")
+        report = await other.derive()
+        assert len(report.failed) == 3
+        assert "EmbedderMismatch" in report.failed[0]
+    assert (await store.stats())["failed"] == 3
+    assert (await store.derive()).failed == ()
+    assert (await store.stats())["failed"] == 0
+
+
+async def test_without_an_embedder_words_alone_are_enough(url: str) -> None:
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as store:
+        trip = store.user("alice").conversation("lisbon")
+        await trip.add_many(history(9))
+        report = await store.derive()
+        assert report.failed == ()
+        assert report.summaries == 9
+        hits = await trip.user.recall("Which allergies are there? Peanuts?", limit=3)
+        assert "peanuts" in hits[0].text
+        assert hits[0].parts["semantic"] == 0
+        assert (await store.stats())["vectors"] == 0
+
+
+async def test_progress_is_told(store: AsyncMemoryStore) -> None:
+    await store.user("alice").conversation("c").add_many(history(2))
+    told: list[tuple[str, int, int]] = []
+    await store.derive(progress=lambda *step: told.append(step))
+    assert [step for step in told if step[1] == step[2]] == [
+        ("embed", 20, 20),
+        ("summarize", 20, 20),
+        ("facts", 20, 20),
+    ]

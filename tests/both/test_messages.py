@@ -1,0 +1,167 @@
+"""The recent tier: what goes in comes out, once, in order, unchanged."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from memstore import Conflict, InvalidInput
+from memstore.memory import AsyncMemoryStore
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisboa"}'}}
+THEN = datetime(2024, 5, 1, 9, 30, tzinfo=timezone(timedelta(hours=2)))
+
+
+async def test_a_message_is_numbered_counted_and_dated(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    first = await trip.add("user", "I fly on Friday.", occurred_at=THEN, external_id="m1", name="Alice")
+    second = await trip.add("assistant", "Noted <|endoftext|> 日本語 🛫")
+    assert (first.seq, second.seq) == (1, 2)
+    assert (first.role, first.content, first.name, first.external_id) == ("user", "I fly on Friday.", "Alice", "m1")
+    assert first.occurred_at == THEN
+    assert first.tokens == 5
+    assert first.counter == "tiktoken:o200k_base"
+    assert [message.content for message in await trip.messages()] == [
+        "I fly on Friday.",
+        "Noted <|endoftext|> 日本語 🛫",
+    ]
+    assert (await trip.messages())[0].recorded_at == first.recorded_at > THEN
+
+
+async def test_parts_and_tool_calls_are_kept_losslessly(store: AsyncMemoryStore) -> None:
+    parts = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}},
+    ]
+    given = [
+        {"role": "user", "content": parts},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "content": "", "tool_call_id": "call_1"},
+        {
+            "role": "developer",
+            "content": [],
+            "metadata": {"why": ["nested", {"deep": 1.5}]},
+            "tags": ["a", 'b"c', "d,e"],
+        },
+    ]
+    trip = store.user("alice").conversation("lisbon")
+    await trip.add_many(given)
+    stored = await trip.messages()
+    assert [message.content for message in stored] == [parts, None, "", []]
+    assert stored[0].text == "What is this?"
+    assert stored[1].tool_calls == [CALL]
+    assert stored[2].tool_call_id == "call_1"
+    assert (stored[3].meta, stored[3].tags) == ({"why": ["nested", {"deep": 1.5}]}, ["a", 'b"c', "d,e"])
+    assert stored[1].as_chat() == {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    assert stored[1].tokens > 10
+
+
+async def test_the_same_external_id_is_the_same_message(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    given = [{"role": "user", "content": f"line {n}", "external_id": f"m{n}"} for n in range(5)]
+    first = await trip.add_many(given[:3])
+    again = await trip.add_many([*given, given[4]])
+    assert [message.id for message in again[:3]] == [message.id for message in first]
+    assert [message.seq for message in again] == [1, 2, 3, 4, 5, 5]
+    assert len(await trip.messages()) == 5
+
+
+async def test_the_same_external_id_in_another_conversation_is_another_message(store: AsyncMemoryStore) -> None:
+    for name in ("one", "two"):
+        await store.user("alice").conversation(name).add("user", f"in {name}", external_id="m1")
+    assert [m.content for m in await store.user("alice").conversation("two").messages()] == ["in two"]
+
+
+async def test_other_content_under_a_known_id_is_a_conflict_and_changes_nothing(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    await trip.add("user", "by train", external_id="m1")
+    with pytest.raises(Conflict, match="message 2.*'m1'.*on_conflict"):
+        await trip.add_many(
+            [{"role": "user", "content": "new"}, {"role": "user", "content": "by plane", "external_id": "m1"}]
+        )
+    assert [message.content for message in await trip.messages()] == ["by train"]
+    kept = await trip.add_many([{"role": "user", "content": "by plane", "external_id": "m1"}], on_conflict="skip")
+    assert kept[0].content == "by train"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"role": "bot", "content": "hi"}, "message 2: role: the role 'bot' is unknown; use one of system"),
+        ({"role": "user", "content": "a\0b"}, "message 2: content holds a NUL character at position 1"),
+        ({"role": "user", "content": "a\ud800"}, r"content holds half a surrogate pair \(U\+D800\)"),
+        ({"role": "user", "content": "hi", "name": "x\0"}, "name holds a NUL"),
+        ({"role": "user", "content": "hi", "metadata": {"k\0": 1}}, "metadata holds a NUL"),
+        ({"role": "user", "content": "hi", "metadata": {"k": float("nan")}}, "must be JSON"),
+        ({"role": "user", "content": "x" * 4_000_001}, "it holds 4,000,001 bytes and a message may have 4,000,000"),
+        ({"role": "user", "content": "hi", "occurred_at": datetime(2024, 1, 1)}, "occurred_at.*with its zone"),
+        ({"role": "user", "content": "hi", "occurred_at": "soon"}, "occurred_at"),
+        ({"role": "user", "content": 7}, "content"),
+        ({"role": "user"}, "neither content nor tool_calls"),
+        ({"role": "user", "content": "hi", "colour": "red"}, "colour: memstore does not know this key.*metadata"),
+        ({"role": "user", "content": "hi", "external_id": 5}, "external_id"),
+    ],
+)
+async def test_what_cannot_be_stored_is_said_and_nothing_is(
+    store: AsyncMemoryStore, given: dict[str, object], words: str
+) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    with pytest.raises(InvalidInput, match=words):
+        await trip.add_many([{"role": "user", "content": "good"}, given])
+    assert await trip.messages() == []
+    assert await trip.info() is None
+
+
+async def test_messages_are_filtered(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    for n in range(6):
+        await trip.add(
+            "user" if n % 2 else "assistant",
+            f"line {n}",
+            occurred_at=datetime(2024, 1, 1 + n, tzinfo=UTC),
+            tags=["even" if n % 2 == 0 else "odd", "all"],
+            metadata={"session": n // 3},
+        )
+
+    async def found(**filters: object) -> list[int]:
+        return [message.seq for message in await trip.messages(**filters)]  # type: ignore[arg-type]
+
+    assert await found(roles=["user"]) == [2, 4, 6]
+    assert await found(tags=["odd", "all"]) == [2, 4, 6]
+    assert await found(metadata={"session": 1}) == [4, 5, 6]
+    assert await found(since=datetime(2024, 1, 2, tzinfo=UTC), until=datetime(2024, 1, 4, tzinfo=UTC)) == [2, 3]
+    assert await found(from_seq=2, limit=2) == [2, 3]
+
+
+async def test_a_conversation_has_a_title_a_channel_and_settings(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    await alice.conversation("lisbon", title="Lisbon", channel="web").add("user", "hi")
+    await alice.conversation("work", channel="slack").add("user", "hi")
+    await alice.conversation("lisbon").describe(settings={"budget": 500})
+    await alice.conversation("lisbon").describe(title="Lisboa", settings={"strategy": "window"})
+    info = await alice.conversation("lisbon").info()
+    assert info is not None
+    assert (info.title, info.channel, info.last_seq) == ("Lisboa", "web", 1)
+    assert info.settings == {"budget": 500, "strategy": "window"}
+    assert [one.name for one in await alice.conversations(channel="slack")] == ["work"]
+    assert {one.name for one in await alice.conversations()} == {"lisbon", "work"}
+
+
+async def test_users_do_not_see_each_other(store: AsyncMemoryStore) -> None:
+    await store.user("alice").conversation("c").add("user", "the code is 4711", external_id="m")
+    await store.derive()
+    bob = store.user("bob")
+    assert await bob.conversation("c").messages() == []
+    assert await bob.recall("the code") == []
+    assert await bob.facts() == []
+    assert await bob.conversations() == []
+    context = await bob.conversation("c").context("What is the code?", budget=500)
+    assert "4711" not in str(context.messages)
+
+
+async def test_empty_names_and_an_empty_batch(store: AsyncMemoryStore) -> None:
+    with pytest.raises(InvalidInput, match="no name for a user"):
+        store.user(" ")
+    assert await store.user("alice").conversation("c").add_many([]) == []
+    assert [name async for name in store.users()] == []

@@ -1,0 +1,81 @@
+"""One server for the session, a migrated template database once, a clone of it for each test that asks for a `url`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from memstore.store import migrations
+from memstore.store.embedded import EmbeddedServer
+
+for name in [name for name in os.environ if name.startswith("MEMSTORE_")]:
+    del os.environ[name]
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+TEMPLATE = "memstore_template"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--dsn", help="a Postgres of your own whose login may create databases, instead of the embedded one"
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    encoder = "with" if find_spec("sentence_transformers") else "without"
+    return f"memstore: {config.getoption('--dsn') or 'embedded Postgres'}, {encoder} the real encoder"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    missing = find_spec("sentence_transformers") is None
+    for item in items:
+        if missing and item.get_closest_marker("encoder"):
+            item.add_marker(pytest.mark.skip(reason="needs the extra `local`"))
+        if item.get_closest_marker("root") and os.geteuid() != 0:
+            item.add_marker(pytest.mark.skip(reason="needs root, to become another user"))
+
+
+@pytest.fixture(scope="session")
+def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a server; what it is of is the database `postgres` or whatever was given."""
+    if dsn := request.config.getoption("--dsn"):
+        yield dsn
+        return
+    with tempfile.TemporaryDirectory(prefix="memstore-tests-") as folder:
+        server = EmbeddedServer.open(Path(folder) / "store")
+        yield server.url
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def template(server_url: str) -> Iterator[str]:
+    """The name of a migrated database that nobody is connected to."""
+    name = f"{TEMPLATE}_{uuid4().hex[:8]}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        migrations.upgrade(with_database(server_url, name))
+        yield name
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def url(server_url: str, template: str) -> Iterator[str]:
+    """The URL of a database of the test's own."""
+    name = f"test_{uuid4().hex[:12]}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        yield with_database(server_url, name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def with_database(url: str, name: str) -> str:
+    """Give the URL of another database of the same server."""
+    place, _, options = url.partition("?")
+    return f"{place.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")

@@ -1,0 +1,366 @@
+"""Rows of a user are out of reach without that user's scope: held by the database, whatever the SQL says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.errors import ForeignKeyViolation, InsufficientPrivilege, InvalidTextRepresentation
+
+import memstore
+from memstore import ids
+from memstore.memory import AsyncMemoryStore
+from memstore.store import messages as stored
+from memstore.store import migrations
+
+Rows = psycopg.Connection[Any]
+Make = Callable[..., str]
+SETTINGS = {"embedder": "hashing:256"}
+ALICE, BOB = ids.user_id("alice"), ids.user_id("bob")
+WHO = {ALICE: "alice", BOB: "bob"}
+SAID = {"alice": "I live in Porto and I am allergic to peanuts.", "bob": "I live in Leeds and I play the cello."}
+TABLES = (
+    "users",
+    "conversations",
+    "messages",
+    "summaries",
+    "facts",
+    "fact_sources",
+    "item_text",
+    "embedding_models",
+    "item_vectors",
+    "derivations",
+    "receipts",
+)
+UPDATED = ("users", "conversations", "facts", "derivations")
+FOR_THE_OPERATOR = ("users", "derivations")
+
+
+def fill(url: str) -> None:
+    """Put two users into every table, in the way of an application."""
+    with memstore.open(url, settings=SETTINGS | {"stretch_tokens": 50}) as store:
+        for name, text in SAID.items():
+            trip = store.user(name).conversation("c")
+            trip.add_many([{"role": "user", "content": f"{text} Point {n} is for {name}."} for n in range(12)])
+        assert store.derive().failed == ()
+        for name in SAID:
+            store.user(name).conversation("c").context("Where do I live?", budget=400)
+
+
+@pytest.fixture(scope="module")
+def filled(clone: str) -> str:
+    fill(clone)
+    return clone
+
+
+@pytest.fixture(params=["set role", "login"])
+def app(request: pytest.FixtureRequest, filled: str, login: Make) -> Iterator[Rows]:
+    """A connection as the app role, in a transaction that is not committed: by SET ROLE, and logged in as it."""
+    with psycopg.connect(filled if request.param == "set role" else login(filled, "memstore_app")) as connection:
+        if request.param == "set role":
+            connection.execute("set role memstore_app")
+        yield connection
+        connection.rollback()
+
+
+def say(connection: Rows, setting: str, value: object) -> None:
+    connection.execute("select set_config(%s, %s, true)", [f"memstore.{setting}", str(value)])
+
+
+def count(connection: Rows, table: str) -> int:
+    row = connection.execute(sql.SQL("select count(*) from {}").format(sql.Identifier(table))).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def counts(connection: Rows) -> dict[str, int]:
+    return {table: count(connection, table) for table in TABLES}
+
+
+def owners(connection: Rows, table: str) -> set[UUID]:
+    return {row[0] for row in connection.execute(sql.SQL("select user_id from {}").format(sql.Identifier(table)))}
+
+
+@contextmanager
+def undone(connection: Rows) -> Iterator[None]:
+    with connection.transaction(force_rollback=True):
+        yield
+
+
+def test_there_is_something_to_hide(filled: str) -> None:
+    with psycopg.connect(filled) as superuser:
+        assert {table: owners(superuser, table) for table in TABLES} == dict.fromkeys(TABLES, {ALICE, BOB})
+
+
+def test_without_a_scope_there_are_no_rows(app: Rows) -> None:
+    assert counts(app) == dict.fromkeys(TABLES, 0)
+    for query in (
+        "select 1 where exists (select from messages)",
+        "select 1 where exists (select from item_vectors v join item_text t using (user_id, item_id, chunk))",
+        "select m.text from users u left join messages m using (user_id)",
+        "select text from messages union all select text from facts union all select text from summaries",
+        "with every as materialized (select * from messages) select * from every",
+        "select max(seq) from messages having count(*) > 0",
+        "select row_to_json(m) from messages m",
+    ):
+        assert app.execute(query).fetchall() == [], query
+    assert app.execute("select (select text from messages limit 1), array(select text from facts)").fetchone() == (None, [])
+
+
+@pytest.mark.parametrize("user", [ALICE, BOB], ids=["alice", "bob"])
+def test_a_scope_shows_the_rows_of_one_user(app: Rows, user: UUID) -> None:
+    say(app, "user_id", user)
+    assert {table: owners(app, table) for table in TABLES} == dict.fromkeys(TABLES, {user})
+    texts = app.execute("select text from messages union all select text from summaries union all select text from facts")
+    said = [text for (text,) in texts]
+    other = "Leeds" if user == ALICE else "Porto"
+    assert said
+    assert not any(other in text for text in said)
+    joined = "select count(*) from messages m join conversations c on c.user_id <> m.user_id"
+    assert app.execute(joined).fetchone() == (0,)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_rows_of_another_user_can_neither_be_made_nor_changed_nor_removed(app: Rows, table: str) -> None:
+    name = sql.Identifier(table)
+    columns = [column.name for column in app.execute(sql.SQL("select * from {}").format(name)).description or ()]
+    fresh = sql.SQL(", ").join(
+        [sql.Placeholder("bob") if column == "user_id" else sql.Identifier(column) for column in columns]
+    )
+    say(app, "user_id", ALICE)
+    before = count(app, table)
+    with pytest.raises(InsufficientPrivilege, match="row-level security policy"), undone(app):
+        app.execute(sql.SQL("insert into {0} select {1} from {0}").format(name, fresh), {"bob": uuid4()})
+    with pytest.raises(InsufficientPrivilege, match="row-level security policy"), undone(app):
+        app.execute(sql.SQL("insert into {0} select {1} from {0}").format(name, fresh), {"bob": BOB})
+    with undone(app):
+        assert app.execute(sql.SQL("delete from {} where user_id = %s").format(name), [BOB]).rowcount == 0
+        assert app.execute(sql.SQL("delete from {} where user_id <> %s").format(name), [ALICE]).rowcount == 0
+    with undone(app):
+        assert app.execute(sql.SQL("delete from {}").format(name)).rowcount == before
+        say(app, "user_id", BOB)
+        assert count(app, table) > 0
+    if table in UPDATED:
+        own, foreign = (sql.SQL("update {} set user_id = %s where user_id = %s").format(name) for _ in range(2))
+        assert app.execute(foreign, [BOB, BOB]).rowcount == 0
+        with pytest.raises(InsufficientPrivilege, match="row-level security policy"), undone(app):
+            app.execute(own, [BOB, ALICE])
+
+
+def test_a_row_cannot_hang_on_another_users_row(app: Rows) -> None:
+    """Foreign keys are checked past the policies, so they must not take a row of anybody else."""
+    say(app, "user_id", BOB)
+    row = app.execute("select conversation_id, id from messages limit 1").fetchone()
+    assert row is not None
+    say(app, "user_id", ALICE)
+    with pytest.raises(ForeignKeyViolation), undone(app):
+        app.execute(
+            "insert into messages (user_id, conversation_id, seq, id, role, tokens, counter, occurred_at)"
+            " values (%s, %s, 999, %s, 'user', 1, 'words', now())",
+            [ALICE, row[0], uuid4()],
+        )
+    with pytest.raises(ForeignKeyViolation), undone(app):
+        fact = app.execute("select id from facts limit 1").fetchone()
+        assert fact is not None
+        app.execute("insert into fact_sources (user_id, fact_id, message_id) values (%s, %s, %s)", [ALICE, fact[0], row[1]])
+
+
+def test_a_conflict_does_not_tell_what_another_user_has(app: Rows) -> None:
+    """The same id of another user is no conflict: keys begin with the user."""
+    say(app, "user_id", BOB)
+    conversation = app.execute("select id from conversations").fetchone()
+    say(app, "user_id", ALICE)
+    made = app.execute("insert into conversations (user_id, id, name) values (%s, %s, 'x')", [ALICE, *(conversation or ())])
+    assert made.rowcount == 1
+
+
+def test_erasing_a_user_leaves_the_others(app: Rows) -> None:
+    say(app, "user_id", BOB)
+    before = counts(app)
+    say(app, "user_id", ALICE)
+    app.execute("delete from users")
+    assert counts(app) == dict.fromkeys(TABLES, 0)
+    say(app, "user_id", BOB)
+    assert counts(app) == before
+
+
+@pytest.mark.parametrize("value", ["", " ", "alice", "00000000-0000-0000-0000-000000000000", "null", "%", str(ALICE)[:-1]])
+def test_a_scope_that_names_nobody_shows_nothing(app: Rows, value: str) -> None:
+    say(app, "user_id", value)
+    for table in TABLES:
+        try:
+            with undone(app):
+                assert count(app, table) == 0
+        except InvalidTextRepresentation:
+            assert value not in ("", "00000000-0000-0000-0000-000000000000")
+
+
+def test_a_scope_ends_with_its_transaction(app: Rows) -> None:
+    app.commit()
+    for end in (app.commit, app.rollback):
+        say(app, "user_id", ALICE)
+        say(app, "operator", "on")
+        assert count(app, "messages") > 0
+        end()
+        assert counts(app) == dict.fromkeys(TABLES, 0)
+        assert app.execute("select current_setting('memstore.user_id', true)").fetchone() == ("",)
+
+
+def test_the_operator_sees_who_there_is_and_nothing_that_was_said(app: Rows) -> None:
+    say(app, "operator", "on")
+    assert {table for table, rows in counts(app).items() if rows} == set(FOR_THE_OPERATOR)
+    assert owners(app, "users") == owners(app, "derivations") == {ALICE, BOB}
+    for table in FOR_THE_OPERATOR:
+        shown = str(app.execute(sql.SQL("select * from {}").format(sql.Identifier(table))).fetchall())
+        assert not any(word in shown for word in ("Porto", "Leeds", "peanuts", "cello"))
+    for table in TABLES:
+        name = sql.Identifier(table)
+        assert app.execute(sql.SQL("delete from {}").format(name)).rowcount == 0
+        if table in UPDATED:
+            assert app.execute(sql.SQL("update {} set user_id = user_id").format(name)).rowcount == 0
+    with pytest.raises(InsufficientPrivilege), undone(app):
+        app.execute("insert into users (user_id, name) values (%s, 'mallory')", [uuid4()])
+
+
+@pytest.mark.parametrize("value", ["off", "", "true", "ON", "1"])
+def test_the_operators_view_is_asked_for_by_one_word(app: Rows, value: str) -> None:
+    say(app, "operator", value)
+    assert counts(app) == dict.fromkeys(TABLES, 0)
+
+
+def test_the_operator_within_a_scope_still_writes_one_users_rows(app: Rows) -> None:
+    say(app, "operator", "on")
+    say(app, "user_id", ALICE)
+    assert app.execute("update users set units = units").rowcount == 1
+    assert app.execute("update derivations set attempts = attempts where user_id = %s", [BOB]).rowcount == 0
+    assert owners(app, "messages") == {ALICE}
+
+
+def test_the_policies_cannot_be_taken_away_by_the_app_role(app: Rows) -> None:
+    for statement in (
+        "alter table messages disable row level security",
+        "alter table messages no force row level security",
+        "drop policy by_user on messages",
+        "create policy mine on messages using (true)",
+        "alter role memstore_app bypassrls",
+        "create view everything as select * from messages",
+        "copy messages from program 'true'",
+    ):
+        with pytest.raises(InsufficientPrivilege), undone(app):
+            app.execute(statement)
+    say(app, "user_id", ALICE)
+    with pytest.raises(InsufficientPrivilege, match="row-level security"), undone(app):
+        app.execute("set local row_security = off")
+        count(app, "messages")
+
+
+def test_the_apps_login_cannot_become_anybody_else(filled: str, login: Make) -> None:
+    with psycopg.connect(login(filled, "memstore_app")) as connection, pytest.raises(InsufficientPrivilege):
+        connection.execute("set role postgres")
+
+
+@pytest.mark.parametrize("name", ["", "memstore_app"], ids=["superuser", "app role"])
+async def test_what_memstore_runs_is_confined_whoever_logs_in(filled: str, login: Make, name: str) -> None:
+    """A superuser ignores every policy, so that memstore steps down; the app role needs no more than the tables."""
+    url = login(filled, name) if name else filled
+    async with await AsyncMemoryStore.open(url, settings=SETTINGS) as store:
+        asked = "select current_user, current_setting('memstore.user_id', true), current_setting('plan_cache_mode')"
+        async with store._database.scope(ALICE) as scope:
+            found = await (await scope.connection.execute(asked)).fetchone()
+            assert found == ("memstore_app", str(ALICE), "force_custom_plan")
+            everybody = await (await scope.connection.execute("select distinct user_id from messages")).fetchall()
+            assert everybody == [(ALICE,)]
+        async with store._database.operator() as scope:
+            found = await (await scope.connection.execute(asked)).fetchone()
+            assert found is not None
+            assert found[:2] in {("memstore_app", ""), ("memstore_app", None)}
+            assert await (await scope.connection.execute("select text from messages")).fetchall() == []
+        assert await store.stats(user="alice") == await store.stats(user="bob")
+        assert [user async for user in store.users()] == ["alice", "bob"]
+
+
+async def test_a_statement_that_forgets_the_user_still_gives_one_users_rows(filled: str) -> None:
+    """The WHERE is for the plan; the promise is the policy's."""
+    async with await AsyncMemoryStore.open(filled, settings=SETTINGS) as store, store._database.scope(ALICE) as scope:
+        scope.user_id = BOB
+        assert await stored.conversations(scope) == []
+        assert set((await stored.counts(scope)).values()) == {0}
+
+
+async def test_nothing_is_left_on_a_connection_that_many_share(url: str) -> None:
+    """One connection, two users, everything at once: each call begins where the last one ended."""
+    async with await AsyncMemoryStore.open(url, settings=SETTINGS | {"pool_size": 1}) as store:
+
+        async def talk(name: str, turn: int) -> None:
+            trip = store.user(name).conversation("c")
+            await trip.add("user", f"{SAID[name]} Turn {turn}.", external_id=f"{name}{turn}")
+            other = "Leeds" if name == "alice" else "Porto"
+            context = await trip.context("Where do I live?", budget=600)
+            assert other not in str(context.messages)
+            assert other not in str(await trip.user.recall("I live in"))
+            assert other not in str(await trip.user.facts()) + str(await trip.messages())
+
+        for turn in range(3):
+            await asyncio.gather(*(talk(name, turn) for name in SAID))
+            assert (await store.derive()).failed == ()
+        with pytest.raises(memstore.Conflict):
+            await store.user("alice").conversation("c").add("user", "other words", external_id="alice0")
+        async with store._database._pool.connection() as connection:
+            left = await connection.execute(
+                "select current_user = session_user, current_setting('memstore.user_id', true),"
+                " current_setting('memstore.operator', true), current_setting('plan_cache_mode')"
+            )
+            assert await left.fetchone() in {(True, "", "", "auto"), (True, None, None, "auto")}
+            await connection.execute("set local role memstore_app")
+            assert await (await connection.execute("select * from messages")).fetchall() == []
+
+
+async def test_two_scopes_at_once_do_not_mix(filled: str) -> None:
+    async with await AsyncMemoryStore.open(filled, settings=SETTINGS | {"pool_size": 2}) as store:
+        both = asyncio.Barrier(2)
+
+        async def seen(user: UUID) -> set[UUID]:
+            found: set[UUID] = set()
+            async with store._database.scope(user) as scope:
+                for _ in range(5):
+                    await both.wait()
+                    rows = await (await scope.connection.execute("select user_id from messages")).fetchall()
+                    found.update(row[0] for row in rows)
+            return found
+
+        assert await asyncio.gather(seen(ALICE), seen(BOB)) == [{ALICE}, {BOB}]
+
+
+@pytest.mark.parametrize("member", [True, False], ids=["may become the app role", "may not"])
+def test_an_ordinary_owner_is_confined_too(
+    new_database: Make, new_role: Make, login: Make, server_url: str, member: bool
+) -> None:
+    """The owner of the tables is no exception: FORCE. It holds also where the right to become the app role is gone."""
+    owner = new_role()
+    url = login(new_database(owner=owner), owner)
+    with psycopg.connect(server_url, autocommit=True) as superuser:
+        superuser.execute(f"grant memstore_app to {owner}")
+        with psycopg.connect(login(url, superuser.info.user), autocommit=True) as inside:
+            inside.execute("create extension vector")
+        migrations.prepare(url, upgrade_old=False)
+        if not member:
+            superuser.execute(f"revoke memstore_app from {owner}")
+    fill(url)
+    with memstore.open(url, settings=SETTINGS) as store:
+        assert [hit.text.split(" Point")[0] for hit in store.user("bob").recall("Where do I live?", tiers=["messages"])][
+            :1
+        ] == [SAID["bob"]]
+        assert list(store.users()) == ["alice", "bob"]
+        with store._database.scope(ALICE) as scope:
+            asked = scope.connection.execute("select current_user").fetchone()
+            assert asked == ("memstore_app" if member else owner,)
+            assert {table: owners(scope.connection, table) for table in TABLES} == dict.fromkeys(TABLES, {ALICE})
+    with psycopg.connect(url) as connection:
+        assert connection.execute("select current_user").fetchone() == (owner,)
+        assert counts(connection) == dict.fromkeys(TABLES, 0)

@@ -1,0 +1,334 @@
+"""How a database becomes memstore's: once, whole, never over somebody else's tables, and with errors that help."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+import memstore
+from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, SchemaOutdated, SchemaTooNew
+from memstore.store import migrations
+
+Make = Callable[..., str]
+SETTINGS = {"embedder": "hashing:256"}
+SECRET = "s3cr3t-pa55word"
+MIGRATE = """
+import sys
+from memstore.store import migrations
+print("ready", flush=True)
+sys.stdin.readline()
+migrations.prepare(sys.argv[1], upgrade_old=True)
+"""
+CATALOG = {
+    "columns": """
+        select c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attstorage::text,
+               pg_get_expr(d.adbin, d.adrelid)
+        from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+        left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
+        where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r'""",
+    "tables": """
+        select relname, relkind::text, relrowsecurity, relforcerowsecurity, reloptions, relacl::text, relowner::regrole::text
+        from pg_class where relnamespace = current_schema()::regnamespace""",
+    "constraints": """
+        select conrelid::regclass::text, conname, pg_get_constraintdef(oid) from pg_constraint
+        where connamespace = current_schema()::regnamespace""",
+    "indexes": "select tablename, indexname, indexdef from pg_indexes where schemaname = current_schema()",
+    "policies": "select tablename, policyname, roles, cmd, qual, with_check from pg_policies",
+    "extensions": "select extname, extversion from pg_extension",
+    "revision": "select version_num from memstore_schema",
+}
+
+
+def catalog(url: str) -> dict[str, list[Any]]:
+    """Give all that makes a schema, sorted."""
+    with psycopg.connect(url) as connection:
+        return {name: sorted(connection.execute(query), key=repr) for name, query in CATALOG.items()}
+
+
+def objects(url: str) -> list[Any]:
+    """Give every table, index, type and so on of a database, and the extensions."""
+    with psycopg.connect(url) as connection:
+        return connection.execute(
+            """select relname, oid from pg_class where relnamespace not in (select oid from pg_namespace where nspname like 'pg_%')
+               union all select extname, oid from pg_extension order by 1, 2"""
+        ).fetchall()
+
+
+def in_schema(url: str, path: str) -> str:
+    return f"{url}{'&' if '?' in url else '?'}options={quote(f'-csearch_path={path}')}"
+
+
+def execute(url: str, statements: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statements)
+
+
+def test_six_processes_migrate_a_new_database_at_once(new_database: Make, clone: str) -> None:
+    url = new_database()
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", MIGRATE, url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(6)
+    ]
+    for process in processes:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    ends = [(process.communicate(timeout=60)[1], process.returncode) for process in processes]
+    assert ends == [("", 0)] * 6
+    assert catalog(url) == catalog(clone)
+
+
+def test_the_printed_statements_make_the_same_schema(new_database: Make, clone: str) -> None:
+    url = new_database()
+    printed = migrations.sql()
+    assert printed.rstrip().endswith("COMMIT;"), "all or nothing, by hand as well"
+    execute(url, printed)
+    assert catalog(url) == catalog(clone)
+    assert migrations.status(url).current
+    with memstore.open(url, settings=SETTINGS) as store:
+        store.user("alice").conversation("c").add("user", "I live in Porto.")
+        assert store.derive().failed == ()
+        assert store.user("alice").recall("Porto", tiers=["messages"])[0].text == "I live in Porto."
+
+
+def test_opening_twice_changes_nothing(new_database: Make) -> None:
+    url = new_database()
+    assert migrations.status(url) == migrations.Status(None)
+    migrations.prepare(url, upgrade_old=False)
+    before = objects(url)
+    migrations.prepare(url, upgrade_old=True)
+    migrations.upgrade(url)
+    assert objects(url) == before
+    assert migrations.status(url) == migrations.Status(migrations.HEAD)
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(new_database: Make) -> None:
+    url = new_database()
+    execute(url, "create table receipts (mine int)")
+    before = objects(url)
+    with pytest.raises(DatabaseError, match='relation "receipts" already exists'):
+        migrations.prepare(url, upgrade_old=True)
+    assert objects(url) == before
+
+
+@pytest.mark.parametrize("upgrade_old", [False, True])
+def test_tables_of_a_newer_memstore_are_left_alone(new_database: Make, template: str, upgrade_old: bool) -> None:
+    url = new_database(template)
+    execute(url, "update memstore_schema set version_num = '9999'")
+    before = catalog(url)
+    with pytest.raises(SchemaTooNew, match=r"schema 9999.*knows up to.*pip install -U memstore"):
+        migrations.prepare(url, upgrade_old=upgrade_old)
+    with pytest.raises(SchemaTooNew):
+        memstore.open(url, settings=SETTINGS)
+    assert catalog(url) == before
+
+
+def test_old_tables_of_a_server_that_is_not_embedded_wait_for_the_operator(
+    new_database: Make, template: str
+) -> None:
+    url = new_database(template)
+    execute(url, "update memstore_schema set version_num = '0000'")
+    before = catalog(url)
+    with pytest.raises(SchemaOutdated, match=r"schema 0000.*Run: memstore db upgrade"):
+        memstore.open(url, settings=SETTINGS)
+    assert catalog(url) == before
+
+
+def test_somebody_elses_tables_are_left_alone(new_database: Make) -> None:
+    url = new_database()
+    execute(url, "create table messages (id int, body text); insert into messages values (1, 'theirs')")
+    before = objects(url)
+    with pytest.raises(DatabaseError, match=r"a table 'messages' that is not memstore's.*search_path"):
+        memstore.open(url, settings=SETTINGS)
+    with pytest.raises(DatabaseError):
+        migrations.status(url)
+    assert objects(url) == before
+    with psycopg.connect(url) as connection:
+        assert connection.execute("select * from messages").fetchall() == [(1, "theirs")]
+
+
+def test_the_advice_for_somebody_elses_database_can_be_followed(new_database: Make) -> None:
+    url = new_database()
+    execute(url, "create table messages (id int); create schema memstore")
+    with pytest.raises(DatabaseError) as caught:
+        memstore.open(url, settings=SETTINGS)
+    advice = str(caught.value).rpartition("?")[2]
+    assert advice == "options=-csearch_path%3Dmemstore"
+    with memstore.open(f"{url}{'&' if '?' in url else '?'}{advice}", settings=SETTINGS) as store:
+        store.user("alice").conversation("c").add("user", "hi")
+        assert store.stats()["messages"] == 1
+
+
+@pytest.mark.parametrize("prepared", ["", "create extension vector"], ids=["without vector", "with vector in public"])
+def test_two_memstores_in_two_schemas_do_not_mix(new_database: Make, prepared: str) -> None:
+    url = new_database()
+    execute(url, f"create schema mem; create schema other; {prepared}")
+    for schema in ("mem", "other"):
+        with memstore.open(in_schema(url, schema), settings=SETTINGS) as store:
+            assert list(store.users()) == []
+            store.user("alice").conversation("c").add("user", f"I live in the schema {schema}.")
+            assert store.derive().failed == ()
+    for schema in ("mem", "other"):
+        with memstore.open(in_schema(url, schema), settings=SETTINGS) as store:
+            assert store.stats()["messages"] == 1
+            hits = store.user("alice").recall("Where do I live?", tiers=["messages"])
+            assert [hit.text for hit in hits] == [f"I live in the schema {schema}."]
+            assert hits[0].parts["semantic"] > 0
+    assert migrations.status(url) == migrations.Status(None)
+
+
+def test_a_schema_does_not_take_the_tables_of_the_next_one_on_the_path(new_database: Make, template: str) -> None:
+    """`search_path=mem,public` names a store in mem, also where public has one."""
+    url = new_database(template)
+    execute(url, "create schema mem")
+    with memstore.open(url, settings=SETTINGS) as store:
+        store.user("alice").conversation("c").add("user", "in public")
+    both = in_schema(url, "mem,public")
+    assert migrations.status(both) == migrations.Status(None)
+    with memstore.open(both, settings=SETTINGS) as store:
+        assert store.stats()["messages"] == 0
+        store.user("bob").conversation("c").add("user", "in mem")
+    with memstore.open(url, settings=SETTINGS) as store:
+        assert list(store.users()) == ["alice"]
+
+
+def test_an_ordinary_owner_makes_the_app_role(
+    new_database: Make, new_role: Make, login: Make, without_app_role: None
+) -> None:
+    """CREATEROLE is enough; the extension, where it is not a trusted one, is the administrator's part."""
+    owner = new_role("createrole")
+    url = new_database(owner=owner)
+    execute(url, "create extension vector")
+    with memstore.open(login(url, owner), settings=SETTINGS) as store:
+        store.user("alice").conversation("c").add("user", "I live in Porto.")
+        assert store.derive().failed == ()
+        assert store.user("alice").recall("Porto")
+        with store._database.scope(store.user("alice").id) as scope:
+            assert scope.connection.execute("select current_user").fetchone() == ("memstore_app",)
+
+
+def test_a_missing_app_role_is_the_administrators_part(
+    server_url: str, new_database: Make, new_role: Make, login: Make, without_app_role: None
+) -> None:
+    owner = new_role()
+    url = new_database(owner=owner)
+    execute(url, "create extension vector")
+    before = objects(url)
+    advice = f"As an administrator: CREATE ROLE memstore_app LOGIN; GRANT memstore_app TO {owner};"
+    with pytest.raises(DatabaseError, match=f"memstore_app is missing and {owner} may not create roles.*{advice}"):
+        memstore.open(login(url, owner), settings=SETTINGS)
+    assert objects(url) == before
+    execute(server_url, advice.partition(": ")[2])
+    migrations.prepare(login(url, owner), upgrade_old=False)
+    assert migrations.status(url).current
+
+
+def test_an_app_role_of_somebody_else_is_the_administrators_part(
+    server_url: str, new_database: Make, new_role: Make, login: Make
+) -> None:
+    owner = new_role("createrole")
+    url = new_database(owner=owner)
+    execute(url, "create extension vector")
+    before = objects(url)
+    advice = f"As an administrator: GRANT memstore_app TO {owner};"
+    with pytest.raises(DatabaseError, match=f"{owner} may not become the role memstore_app.*{advice}"):
+        memstore.open(login(url, owner), settings=SETTINGS)
+    assert objects(url) == before
+    execute(server_url, advice.partition(": ")[2])
+    migrations.prepare(login(url, owner), upgrade_old=False)
+    assert migrations.status(url).current
+
+
+def test_a_missing_extension_is_the_administrators_part(new_database: Make, new_role: Make, login: Make) -> None:
+    owner = new_role()
+    url = login(new_database(owner=owner), owner)
+    with pytest.raises(DatabaseError, match=r'permission denied to create extension "vector".*[Ss]uperuser'):
+        memstore.open(url, settings=SETTINGS)
+
+
+def test_a_server_that_is_not_there_is_named_without_the_password(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        url = f"postgresql://alice:{SECRET}@127.0.0.1:{port}/store"
+        for attempt in (
+            lambda: memstore.open(url, settings=SETTINGS),
+            lambda: migrations.status(url),
+            lambda: migrations.upgrade(url),
+        ):
+            with pytest.raises(DatabaseUnreachable, match=rf"'store' at 127.0.0.1:{port} does not answer.*MEMSTORE_DATA") as e:
+                attempt()
+            assert SECRET not in everything(e.value)
+    assert SECRET not in caplog.text
+
+
+def everything(error: BaseException | None) -> str:
+    """Give what a log with the traceback would show: the messages of the error and of what it came from."""
+    text = ""
+    while error is not None:
+        text += f"{error!r} {error}\n"
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://alice:{SECRET}@/store?host=/no/such/folder&port=1",
+        f"postgresql://alice@/store?host=/no/such/folder&port=1&password={SECRET}",
+        f"postgresql://alice:{SECRET}%zz@127.0.0.1:1/store",
+        f"postgresql://alice:{SECRET}%00@127.0.0.1:1/store",
+        f"postgresql://alice:{SECRET} x@127.0.0.1:1/store",
+        f"postgresql://alice:x@{SECRET}@127.0.0.1:1/store",
+        f"postgresql://alice:x/{SECRET}@127.0.0.1:1/store",
+        f"postgresql://alice:{SECRET}/x@127.0.0.1:1/store",
+        f"postgresql://alice:x?{SECRET}@127.0.0.1:1/store",
+        f"postgresql://alice:{SECRET}@127.0.0.1:port/store",
+        f"postgresql://alice:{SECRET}@[::1/store",
+        f"postgresql://alice:{SECRET}@127.0.0.1:1/store?sslmode=perhaps",
+        f"postgresql://alice:{SECRET}@127.0.0.1:1/store?colour=red",
+        f"postgresql://alice:{SECRET}@127.0.0.1:1/store?password={SECRET}%zz",
+    ],
+)
+def test_no_error_says_the_password(url: str) -> None:
+    for attempt in (lambda: memstore.open(url, settings=SETTINGS), lambda: migrations.upgrade(url)):
+        with pytest.raises(MemstoreError, match=r"MEMSTORE_DATABASE_URL|Write postgresql://|refused") as caught:
+            attempt()
+        assert SECRET not in everything(caught.value)
+
+
+def test_a_login_that_is_refused_does_not_say_the_password(clone: str, login: Make) -> None:
+    nobody = login(clone, "no_such_role", SECRET)
+    for attempt in (lambda: memstore.open(nobody, settings=SETTINGS), lambda: migrations.upgrade(nobody)):
+        with pytest.raises(DatabaseUnreachable, match="no_such_role") as caught:
+            attempt()
+        assert SECRET not in everything(caught.value)
+
+
+def test_every_url_that_the_driver_takes_is_migrated_too(new_database: Make) -> None:
+    """The folder of the socket may stand in the place of the host, and several hosts in a row."""
+    parts = psycopg.conninfo.conninfo_to_dict(new_database())
+    host, port = quote(str(parts["host"]), safe=""), parts["port"]
+    for there in (f"{host}:{port}", f"{host}:1,{host}:{port}"):
+        url = new_database()
+        name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+        migrations.prepare(f"postgresql://{parts['user']}@{there}/{name}", upgrade_old=False)
+        assert migrations.status(url).current

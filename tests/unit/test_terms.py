@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import threading
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.store import terms as module
+from memstore.store.terms import hashed, term_hashes, terms
+
+ADA = UUID("11111111-1111-1111-1111-111111111111")
+BOB = UUID("22222222-2222-2222-2222-222222222222")
+GOLDEN = 921727470702426462  # a change makes every stored index useless
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I'm allergic to peanuts, and I don't fly.", {"allerg": 1, "peanut": 1, "fli": 1}),
+        ("He'll see Ada's peanuts; the PEANUT!", {"see": 1, "ada": 1, "peanut": 2}),
+        ("Wann fährt die Fähre? Die Hunde schliefen.", {"fahrt": 1, "fahr": 1, "hund": 1, "schlief": 1}),
+        ("It costs 1,000 or 3.5 in 2023", {"cost": 1, "1000": 1, "3.5": 1, "2023": 1}),
+        ("the ﬁne Straße and STRASSE", {"fine": 1, "strass": 2}),
+        ("with the user_id", {"user_id": 1, "user": 1, "id": 1}),
+        ("this v2.0.1", {"v2.0.1": 1, "v2": 1}),
+        ("to bob@example.com.", {"bob@example.com": 1, "bob": 1, "exampl": 1, "com": 1}),
+        ("at https://ex.com/a-b.", {"https://ex.com/a-b": 1, "ex": 1, "com": 1, "b": 1}),
+        ("去伊斯 茶 abc中文", {"去伊": 1, "伊斯": 1, "茶": 1, "abc": 1, "中文": 1}),
+        ("हिन्दी में", {"हिन्दी": 1, "में": 1}),
+        ("cafe\u0301 the", {"café": 1}),
+        ("O’Brien and o'brien", {"obrien": 2}),
+        ("\ud800 !? \n", {}),
+        ("", {}),
+    ],
+)
+def test_terms(text: str, expected: dict[str, int]) -> None:
+    assert terms(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "document"),
+    [
+        ("Hunde Katzen", "Ich habe zwei Katzen und einen Hund."),
+        ("allergic peanuts", "She is allergic to a peanut."),
+        ("Fähren", "Wann fährt die Fähre nach Ischia?"),
+        ("fähren", "Fähre Ischia 9:00"),
+        ("When did the ferries leave?", "ferry"),
+    ],
+)
+def test_a_query_meets_the_document(query: str, document: str) -> None:
+    assert terms(query).keys() & terms(document).keys()
+
+
+@given(st.text())
+def test_any_text_has_terms_without_white_space(text: str) -> None:
+    for term, frequency in terms(text).items():
+        assert term
+        assert frequency > 0
+        assert not any(character.isspace() for character in term)
+
+
+@given(st.text(), st.uuids())
+def test_hashes_are_those_of_the_terms_in_order(text: str, user: UUID) -> None:
+    hashes, frequencies = term_hashes(text, user)
+    found = terms(text)
+    assert hashes == sorted({hashed(term, user) for term in found})
+    assert frequencies == [next(n for term, n in found.items() if hashed(term, user) == each) for each in hashes]
+    assert all(-(2**63) <= each < 2**63 for each in hashes)
+
+
+def test_hashes_are_of_one_user_and_stay_the_same() -> None:
+    assert hashed("peanut", ADA) != hashed("peanut", BOB)
+    assert hashed("peanut", ADA) == GOLDEN
+    assert term_hashes("peanut", ADA) == ([GOLDEN], [1])
+
+
+def test_frequencies_are_capped() -> None:
+    assert term_hashes("peanut " * 40_000, ADA)[1] == [32_767]
+
+
+def test_terms_whose_hashes_collide_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_hash", lambda term, key: 7)
+    assert term_hashes("the river and the ferry", ADA) == ([7], [2])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 10**6,
+        "a-" * 10**6,
+        "." * 10**6,
+        "a." * 10**6,
+        "a@" * 10**6,
+        "1," * 10**6,
+        "a@b" + ".b" * 10**6,
+        "中" * 10**6,
+    ],
+)
+def test_monstrous_texts_have_few_or_capped_terms(text: str) -> None:
+    assert all(len(term) <= module.LONGEST for term in terms(text))
+
+
+def test_threads_get_the_same_terms() -> None:
+    text = " ".join(
+        f"{root}{ending}" for root in ("walk", "sing", "dröhn", "fahr") for ending in ("ing", "s", "ed", "en")
+    )
+    expected = terms(text)
+    results: list[object] = []
+
+    def work() -> None:
+        for _ in range(200):
+            module._stems.cache_clear()
+            results.append(terms(text))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [expected] * 800

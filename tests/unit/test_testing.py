@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.errors import ProviderMissing
+from memstore.providers import Vectors, load_embedder
+from memstore.testing import HashingEmbedder, WordCounter, check_counter, check_embedder
+from memstore.testing import load_embedder as load
+
+
+def test_the_fakes_conform() -> None:
+    check_embedder(HashingEmbedder())
+    check_embedder(HashingEmbedder(17))
+    check_counter(WordCounter())
+
+
+@given(st.text(), st.integers(1, 64))
+def test_every_text_has_a_unit_vector(text: str, dimensions: int) -> None:
+    vector = HashingEmbedder(dimensions).embed_query(text)
+    assert vector.dtype == np.float32
+    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+
+
+def test_texts_that_share_words_are_near() -> None:
+    embedder = HashingEmbedder()
+    query = embedder.embed_query("When does the ferry leave?")
+    near, rooted, far = embedder.embed_documents(
+        ["The ferry does leave at nine.", "Ferries leaving often.", "My sister grows tomatoes."]
+    )
+    assert query @ near > 0.5
+    assert query @ near > query @ rooted > query @ far
+
+
+def test_vectors_are_the_same_in_every_process() -> None:
+    code = "from memstore.testing import *; print(HashingEmbedder(8).embed_query('ferry to Ischia').round(4).tolist())"
+    results = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=True, env={"PYTHONHASHSEED": seed}
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(results) == 1
+
+
+def test_what_is_beyond_the_window_is_not_seen() -> None:
+    embedder = HashingEmbedder()
+    words = [f"w{number}" for number in range(300)]
+    assert embedder.count(" ".join(words)) == 300
+    assert np.array_equal(embedder.embed_query(" ".join(words)), embedder.embed_query(" ".join(words[:256])))
+
+
+def test_it_is_found_by_its_name() -> None:
+    assert load("").name == "hashing:256"
+    embedder = load_embedder("hashing:64")
+    assert embedder is not None
+    assert (embedder.name, embedder.dimensions) == ("hashing:64", 64)
+
+
+@pytest.mark.parametrize("model", ["0", "-1", "many", "²"])
+def test_no_number_of_dimensions_is_refused(model: str) -> None:
+    with pytest.raises(ProviderMissing, match="hashing:256"):
+        load(model)
+
+
+def test_words_are_counted_by_the_chat_rule() -> None:
+    counter = WordCounter()
+    assert counter.name == "words"
+    assert counter.count(" one two\nthree ") == 3
+    assert counter.count_messages([]) == 3
+    assert counter.count_messages([{"role": "user", "name": "ada", "content": "one two"}]) == 3 + 3 + 1 + 4
+    assert counter.count_message({"role": "user", "content": None}) == 4
+
+
+class _Wrong(HashingEmbedder):
+    def __init__(self, change: str) -> None:
+        super().__init__()
+        self.change = change
+        self.calls = 0
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        vectors = super().embed_documents(texts)
+        self.calls += 1
+        changes = {
+            "shape": lambda: vectors[:, :-1],
+            "float32": lambda: vectors.astype(np.float64),
+            "unit length": lambda: vectors * 2,
+            "finite": lambda: vectors * np.nan,
+            "numpy array": vectors.tolist,
+            "two vectors": lambda: np.roll(vectors, self.calls, axis=-1),
+            "beside it": lambda: np.roll(vectors, len(texts), axis=-1),
+            "same vector": lambda: np.eye(1, 256, dtype=np.float32).repeat(len(texts), 0),
+        }
+        changed: Vectors = changes[self.change]()
+        return changed
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["shape", "float32", "unit length", "finite", "numpy array", "two vectors", "beside it", "same vector"],
+)
+def test_a_wrong_embedder_is_told_what_is_wrong(change: str) -> None:
+    with pytest.raises(AssertionError, match=change):
+        check_embedder(_Wrong(change))
+
+
+class _Special(WordCounter):
+    def count(self, text: str) -> int:
+        return len(text.replace("<|endoftext|>", "x"))
+
+
+class _Negative(WordCounter):
+    def count(self, text: str) -> int:
+        return -1
+
+
+class _Limited(WordCounter):
+    def count(self, text: str) -> int:
+        return min(super().count(text), 512)
+
+
+class _Nameless(WordCounter):
+    @property
+    def name(self) -> str:
+        return ""
+
+
+class _Free(WordCounter):
+    def count_messages(self, messages: object) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("counter", "message"),
+    [
+        (_Special(), "plain text"),
+        (_Negative(), "negative"),
+        (_Limited(), "2,000 words"),
+        (_Nameless(), "name is empty"),
+        (_Free(), "its values alone"),
+    ],
+)
+def test_a_wrong_counter_is_told_what_is_wrong(counter: WordCounter, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_counter(counter)

