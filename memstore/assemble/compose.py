@@ -18,7 +18,7 @@ from memstore.errors import BudgetTooSmall
 from memstore.models import Context, Decision, Hit, Json, Receipt, Summary
 from memstore.providers import TokenCounter
 
-ATTEMPTS = 3  # rounds of filling what the estimates had left empty
+ATTEMPTS = 4  # rounds of correcting the estimates: fences cost more, days that are shared cost less
 OVERHEAD = "overhead"
 
 
@@ -59,7 +59,7 @@ def compose(material: Material, budget: int, counter: TokenCounter) -> Context:
 def _filled(
     material: Material, offers: Mapping[str, Sequence[Piece]], budget: int, least: int, base: int, counter: TokenCounter
 ) -> tuple[Packing, list[Json], int]:
-    """Pack, and pack again with what the count shows to be free; the last packing that fits, else the first."""
+    """Pack, and pack again with what the count shows of the estimates; the fullest that fits, else the first."""
     room = budget - least
     best: tuple[Packing, list[Json], int] | None = None
     for _ in range(ATTEMPTS):
@@ -68,10 +68,10 @@ def _filled(
         tokens = counter.count_messages(messages)
         if best is None or best[2] > budget or best[2] < tokens <= budget:
             best = packing, messages, tokens
-        free = budget - tokens
-        if free == 0 or packing.tokens < room - free:
+        error = tokens - least - packing.tokens
+        if room == budget - least - error:
             break
-        room = packing.tokens + free
+        room = budget - least - error
     assert best is not None
     return best
 

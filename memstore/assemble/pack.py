@@ -70,12 +70,14 @@ class Packing:
             self.shown -= dropped.shows
             self.oldest = min((piece.first_seq for piece in self.chosen[section]), default=math.inf)
 
-    def drop_redundant(self) -> None:
-        """Take out what turns that came in later say."""
+    def drop_redundant(self) -> bool:
+        """Take out what turns that came in later say; True where there was something."""
+        before = self.tokens
         for section in ("hits", "summaries"):
             kept = [piece for piece in self.chosen[section] if not self.redundant(piece)]
             self.tokens -= sum(piece.tokens for piece in self.chosen[section]) - sum(piece.tokens for piece in kept)
             self.chosen[section] = kept
+        return self.tokens < before
 
 
 def pack(offers: Mapping[str, Sequence[Piece]], room: int, base: int) -> Packing:
@@ -90,7 +92,10 @@ def pack(offers: Mapping[str, Sequence[Piece]], room: int, base: int) -> Packing
     for section in SHARES:
         if _take(packing, offers.get(section, ()), room - packing.tokens):
             packing.extended.add(section)
-    packing.drop_redundant()
+    if packing.drop_redundant():
+        for section in SHARES:
+            _take(packing, offers.get(section, ()), room - packing.tokens)
+        packing.drop_redundant()
     return packing
 
 

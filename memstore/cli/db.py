@@ -33,7 +33,7 @@ def upgrade(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
 @app.command()
 def status(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Say which schema the database has, and which one this memstore wants.
+    """Say whether the schema is the newest one.
 
     JSON: {"revision", "head": text or null, "current": true or false}.
     """
@@ -50,7 +50,7 @@ def status(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
 @app.command()
 def sql(as_json: JsonFlag = False) -> None:
-    """Print the statements that make the tables, for administrators who run them by hand.
+    """Print the SQL that makes the tables.
 
     JSON: {"sql": text}.
     """
@@ -95,7 +95,8 @@ def _show_status(found: Status, as_json: bool) -> None:
 
 def _is_missing(folder: Path) -> bool:
     with suppress(OSError):  # of a folder that may not be looked at, the server's opening says more
-        return not folder.exists()
+        above = next(parent for parent in folder.absolute().parents if parent.exists())
+        return not folder.exists() and above.is_dir()
     return False
 
 

@@ -34,9 +34,9 @@ def demo(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show the whole story on a sample history: import, derive, facts, recall, context.
+    """Show the whole story on a sample history.
 
-    It happens in a store of its own, which is thrown away.
+    Import, derive, facts, recall and context, in a store of its own that is thrown away.
 
     JSON: {"messages", "tokens", "receipt"} of the context.
     """

@@ -41,8 +41,8 @@ NARROW = 72  # columns; on a smaller terminal a table's text is a column of sing
 CELL = 24  # columns at most for what stands beside a row's text
 METER = 60
 
-# What a terminal obeys (C0 but tab and newline, DEL, C1), and marks that make a line look like another one.
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+# What a terminal obeys (C0 but tab and newline, DEL, C1), what makes a line look like another, and half characters.
+_SPELLED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
@@ -51,7 +51,7 @@ err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=
 def safe(text: object) -> str:
     """Give a text as it can be printed anywhere: what a terminal would obey is spelled out."""
     plain_ends = str(text).replace("\r\n", "\n")
-    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), plain_ends)
+    return _SPELLED.sub(lambda found: found[0].encode("unicode_escape").decode(), plain_ends)
 
 
 def line(text: object) -> str:
@@ -90,7 +90,7 @@ def print_json(value: object) -> None:
     """Print a value as one JSON document, which is also safe to look at."""
     unicode = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     text = json.dumps(plain(value), ensure_ascii=not unicode, indent=2)
-    print(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    print(_SPELLED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def plain(value: Any) -> Any:

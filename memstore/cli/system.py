@@ -51,7 +51,7 @@ class Finding:
 
 
 def doctor(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Look whether memstore can work here, and say what to do where it cannot.
+    """Say whether memstore can work here, or what to do.
 
     The exit code is that of the first thing that is wrong: 1, 2 for settings, 3 for the database.
 

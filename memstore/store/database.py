@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 SERVER_VERSION = 150000
 SECONDS_FOR_A_CONNECTION = 15.0
+SECONDS_TO_REVIVE = 4.0  # without a connection, until an embedded server is looked after
 SQL = statements("database")
 
 
@@ -94,6 +95,9 @@ class Database:
             max_size=pool_size,
             open=False,
             timeout=SECONDS_FOR_A_CONNECTION,
+            # Its pauses double until it gives up, and after that each call tries at once: minutes without a server must
+            # not become minutes more once it is back.
+            reconnect_timeout=SECONDS_FOR_A_CONNECTION,
             kwargs={"prepare_threshold": None, "application_name": "memstore"},  # custom plans only; fit for poolers
             configure=_configure,
             check=self._check,
@@ -140,12 +144,12 @@ class Database:
                 await self._pool.putconn(connection)
 
     async def _connection(self) -> AsyncConnection[Any]:
-        try:
+        if self._revive is None:
             return await self._pool.getconn()
+        try:
+            return await self._pool.getconn(timeout=SECONDS_TO_REVIVE)
         except PoolTimeout:
-            if self._revive is None:
-                raise
-            await in_thread(self._revive)
+            await in_thread(self._revive)  # cheap where all connections are merely busy
             return await self._pool.getconn()
 
     async def _check(self, connection: AsyncConnection[Any]) -> None:

@@ -95,7 +95,8 @@ def terms(text: str) -> Counter[str]:
     found: Counter[str] = Counter()
     for word in words:
         if word not in stop:
-            found.update(_stems(word, languages) if word.isalpha() else (word[:LONGEST],))
+            term = word[:LONGEST]
+            found.update(_stems(term, languages) if term.isalpha() else (term,))
     return found
 
 
@@ -160,7 +161,7 @@ _PER_THREAD = threading.local()
 @lru_cache(maxsize=32_768)
 def _stems(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     # Only words of letters come here, and few stay: an address or a number is not kept in the process's memory.
-    return tuple({_stemmer(language).stemWord(word[:LONGEST]): None for language in languages})
+    return tuple({_stemmer(language).stemWord(word): None for language in languages})
 
 
 def _stemmer(language: str) -> Stemmer.Stemmer:

@@ -46,7 +46,9 @@ def new_database(
         return urlsplit(server_url)._replace(path=f"/{made[-1]}").geturl()
 
     yield make
-    if request.config.getoption("--dsn"):  # the embedded server goes with the session; dropping takes half a second each
+    if request.config.getoption(
+        "--dsn"
+    ):  # the embedded server goes with the session; dropping takes half a second each
         with psycopg.connect(server_url, autocommit=True) as connection:
             for name in made:
                 connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

@@ -67,6 +67,13 @@ class Client:
         self.leave()
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that fails shall fail within seconds."""
+    monkeypatch.setattr(_cluster, "START_SECONDS", 30.0)
+    monkeypatch.setattr(_cluster, "STOP_SECONDS", 30.0)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "store"
@@ -411,6 +418,19 @@ def test_a_forked_child_does_not_stop_its_parents_server(folder: Path) -> None:
     assert not is_gone(pid), "the child's closing must not have taken the parent's presence away"
     server.close()
     assert is_gone(pid)
+
+
+def test_a_lock_is_released_for_copies_too_that_python_does_not_know_of(tmp_path: Path) -> None:
+    """As those of a child that foreign code forked, where no hook of Python's runs."""
+    account = _account.Account.of(tmp_path)
+    first, second = (_locks.FolderLock(tmp_path / "lock", account) for _ in range(2))
+    assert first.take(_locks.SHARED)
+    copy = os.dup(first.descriptor)
+    assert not second.take(_locks.EXCLUSIVE)
+    first.release()
+    assert second.take(_locks.EXCLUSIVE)
+    second.release()
+    os.close(copy)
 
 
 FORKING = """
@@ -946,6 +966,15 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
         subprocess.run(["umount", str(place)], check=True)
 
 
+@pytest.fixture
+def groups() -> Iterator[None]:
+    """Groups of root's, of which the server must get nothing."""
+    before = os.getgroups()
+    os.setgroups([1, 4])
+    yield
+    os.setgroups(before)
+
+
 class TestAsRoot:
     pytestmark = as_root
 
@@ -985,7 +1014,7 @@ class TestAsRoot:
         assert capabilities(folder) == 1 << 2, "to read only, and nothing else"
         server.close()
 
-    def test_no_capability_where_none_is_needed(self, reachable: Path) -> None:
+    def test_no_capability_where_none_is_needed(self, reachable: Path, groups: None) -> None:
         server = EmbeddedServer.open(reachable)
         assert ask(server.url, "SELECT 1") == 1
         assert capabilities(reachable) == 0

@@ -23,7 +23,6 @@ Rows = psycopg.Connection[Any]
 Make = Callable[..., str]
 SETTINGS = {"embedder": "hashing:256"}
 ALICE, BOB = ids.user_id("alice"), ids.user_id("bob")
-WHO = {ALICE: "alice", BOB: "bob"}
 SAID = {"alice": "I live in Porto and I am allergic to peanuts.", "bob": "I live in Leeds and I play the cello."}
 TABLES = (
     "users",
@@ -95,7 +94,7 @@ def undone(connection: Rows) -> Iterator[None]:
 
 def test_there_is_something_to_hide(filled: str) -> None:
     with psycopg.connect(filled) as superuser:
-        assert {table: owners(superuser, table) for table in TABLES} == dict.fromkeys(TABLES, {ALICE, BOB})
+        assert {table: owners(superuser, table) for table in TABLES} == {table: {ALICE, BOB} for table in TABLES}
 
 
 def test_without_a_scope_there_are_no_rows(app: Rows) -> None:
@@ -110,14 +109,19 @@ def test_without_a_scope_there_are_no_rows(app: Rows) -> None:
         "select row_to_json(m) from messages m",
     ):
         assert app.execute(query).fetchall() == [], query
-    assert app.execute("select (select text from messages limit 1), array(select text from facts)").fetchone() == (None, [])
+    assert app.execute("select (select text from messages limit 1), array(select text from facts)").fetchone() == (
+        None,
+        [],
+    )
 
 
 @pytest.mark.parametrize("user", [ALICE, BOB], ids=["alice", "bob"])
 def test_a_scope_shows_the_rows_of_one_user(app: Rows, user: UUID) -> None:
     say(app, "user_id", user)
-    assert {table: owners(app, table) for table in TABLES} == dict.fromkeys(TABLES, {user})
-    texts = app.execute("select text from messages union all select text from summaries union all select text from facts")
+    assert {table: owners(app, table) for table in TABLES} == {table: {user} for table in TABLES}
+    texts = app.execute(
+        "select text from messages union all select text from summaries union all select text from facts"
+    )
     said = [text for (text,) in texts]
     other = "Leeds" if user == ALICE else "Porto"
     assert said
@@ -168,7 +172,9 @@ def test_a_row_cannot_hang_on_another_users_row(app: Rows) -> None:
     with pytest.raises(ForeignKeyViolation), undone(app):
         fact = app.execute("select id from facts limit 1").fetchone()
         assert fact is not None
-        app.execute("insert into fact_sources (user_id, fact_id, message_id) values (%s, %s, %s)", [ALICE, fact[0], row[1]])
+        app.execute(
+            "insert into fact_sources (user_id, fact_id, message_id) values (%s, %s, %s)", [ALICE, fact[0], row[1]]
+        )
 
 
 def test_a_conflict_does_not_tell_what_another_user_has(app: Rows) -> None:
@@ -176,7 +182,9 @@ def test_a_conflict_does_not_tell_what_another_user_has(app: Rows) -> None:
     say(app, "user_id", BOB)
     conversation = app.execute("select id from conversations").fetchone()
     say(app, "user_id", ALICE)
-    made = app.execute("insert into conversations (user_id, id, name) values (%s, %s, 'x')", [ALICE, *(conversation or ())])
+    made = app.execute(
+        "insert into conversations (user_id, id, name) values (%s, %s, 'x')", [ALICE, *(conversation or ())]
+    )
     assert made.rowcount == 1
 
 
@@ -190,7 +198,9 @@ def test_erasing_a_user_leaves_the_others(app: Rows) -> None:
     assert counts(app) == before
 
 
-@pytest.mark.parametrize("value", ["", " ", "alice", "00000000-0000-0000-0000-000000000000", "null", "%", str(ALICE)[:-1]])
+@pytest.mark.parametrize(
+    "value", ["", " ", "alice", "00000000-0000-0000-0000-000000000000", "null", "%", str(ALICE)[:-1]]
+)
 def test_a_scope_that_names_nobody_shows_nothing(app: Rows, value: str) -> None:
     say(app, "user_id", value)
     for table in TABLES:
@@ -281,7 +291,7 @@ async def test_what_memstore_runs_is_confined_whoever_logs_in(filled: str, login
             assert found is not None
             assert found[:2] in {("memstore_app", ""), ("memstore_app", None)}
             assert await (await scope.connection.execute("select text from messages")).fetchall() == []
-        assert await store.stats(user="alice") == await store.stats(user="bob")
+        assert [(await store.stats(user=name))["messages"] for name in ("alice", "bob", "carol")] == [12, 12, 0]
         assert [user async for user in store.users()] == ["alice", "bob"]
 
 
@@ -334,7 +344,8 @@ async def test_two_scopes_at_once_do_not_mix(filled: str) -> None:
                     found.update(row[0] for row in rows)
             return found
 
-        assert await asyncio.gather(seen(ALICE), seen(BOB)) == [{ALICE}, {BOB}]
+        async with asyncio.timeout(20):
+            assert await asyncio.gather(seen(ALICE), seen(BOB)) == [{ALICE}, {BOB}]
 
 
 @pytest.mark.parametrize("member", [True, False], ids=["may become the app role", "may not"])
@@ -353,14 +364,12 @@ def test_an_ordinary_owner_is_confined_too(
             superuser.execute(f"revoke memstore_app from {owner}")
     fill(url)
     with memstore.open(url, settings=SETTINGS) as store:
-        assert [hit.text.split(" Point")[0] for hit in store.user("bob").recall("Where do I live?", tiers=["messages"])][
-            :1
-        ] == [SAID["bob"]]
+        assert "Leeds" in store.user("bob").recall("Where do I live?", tiers=["messages"])[0].text
         assert list(store.users()) == ["alice", "bob"]
         with store._database.scope(ALICE) as scope:
             asked = scope.connection.execute("select current_user").fetchone()
             assert asked == ("memstore_app" if member else owner,)
-            assert {table: owners(scope.connection, table) for table in TABLES} == dict.fromkeys(TABLES, {ALICE})
+            assert {table: owners(scope.connection, table) for table in TABLES} == {table: {ALICE} for table in TABLES}
     with psycopg.connect(url) as connection:
         assert connection.execute("select current_user").fetchone() == (owner,)
         assert counts(connection) == dict.fromkeys(TABLES, 0)

@@ -35,7 +35,8 @@ CATALOG = {
         left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
         where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r'""",
     "tables": """
-        select relname, relkind::text, relrowsecurity, relforcerowsecurity, reloptions, relacl::text, relowner::regrole::text
+        select relname, relkind::text, relrowsecurity, relforcerowsecurity, reloptions, relacl::text,
+               relowner::regrole::text
         from pg_class where relnamespace = current_schema()::regnamespace""",
     "constraints": """
         select conrelid::regclass::text, conname, pg_get_constraintdef(oid) from pg_constraint
@@ -57,7 +58,8 @@ def objects(url: str) -> list[Any]:
     """Give every table, index, type and so on of a database, and the extensions."""
     with psycopg.connect(url) as connection:
         return connection.execute(
-            """select relname, oid from pg_class where relnamespace not in (select oid from pg_namespace where nspname like 'pg_%')
+            """select relname, oid from pg_class
+               where relnamespace not in (select oid from pg_namespace where nspname like 'pg_%')
                union all select extname, oid from pg_extension order by 1, 2"""
         ).fetchall()
 
@@ -140,9 +142,7 @@ def test_tables_of_a_newer_memstore_are_left_alone(new_database: Make, template:
     assert catalog(url) == before
 
 
-def test_old_tables_of_a_server_that_is_not_embedded_wait_for_the_operator(
-    new_database: Make, template: str
-) -> None:
+def test_old_tables_of_a_server_that_is_not_embedded_wait_for_the_operator(new_database: Make, template: str) -> None:
     url = new_database(template)
     execute(url, "update memstore_schema set version_num = '0000'")
     before = catalog(url)
@@ -274,7 +274,9 @@ def test_a_server_that_is_not_there_is_named_without_the_password(caplog: pytest
             lambda: migrations.status(url),
             lambda: migrations.upgrade(url),
         ):
-            with pytest.raises(DatabaseUnreachable, match=rf"'store' at 127.0.0.1:{port} does not answer.*MEMSTORE_DATA") as e:
+            with pytest.raises(
+                DatabaseUnreachable, match=rf"'store' at 127.0.0.1:{port} does not answer.*MEMSTORE_DATA"
+            ) as e:
                 attempt()
             assert SECRET not in everything(e.value)
     assert SECRET not in caplog.text

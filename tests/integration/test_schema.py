@@ -52,13 +52,14 @@ def filled(database: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
             "insert into conversations (user_id, id, name) values (%(a)s, %(p)s, 'c')",
             "insert into messages (user_id, conversation_id, seq, id, role, text, tokens, counter, occurred_at)"
             " values (%(a)s, %(p)s, 1, %(p)s, 'user', 'said', 1, 'words', now())",
-            "insert into summaries (user_id, id, conversation_id, level, from_seq, to_seq, text, tokens, counter, recipe,"
-            " occurred_at, occurred_until) values (%(a)s, %(p)s, %(p)s, 1, 1, 1, 'said', 1, 'words', 'r', now(), now())",
+            "insert into summaries (user_id, id, conversation_id, level, from_seq, to_seq, text, tokens, counter,"
+            " recipe, occurred_at, occurred_until)"
+            " values (%(a)s, %(p)s, %(p)s, 1, 1, 1, 'said', 1, 'words', 'r', now(), now())",
             "insert into facts (user_id, id, type, subject, text, confidence, recipe, occurred_at)"
             " values (%(a)s, %(p)s, 'trait', 'user', 'says', 1, 'r', now())",
             "insert into fact_sources (user_id, fact_id, message_id) values (%(a)s, %(p)s, %(p)s)",
-            "insert into item_text (user_id, item_id, chunk, tier, start, stop, length, terms, frequencies, occurred_at)"
-            " values (%(a)s, %(p)s, 0, 'messages', 0, 4, 1, '{1}', '{1}', now())",
+            "insert into item_text (user_id, item_id, chunk, tier, start, stop, length, terms, frequencies,"
+            " occurred_at) values (%(a)s, %(p)s, 0, 'messages', 0, 4, 1, '{1}', '{1}', now())",
             "insert into embedding_models (user_id, id, name, dimensions) values (%(a)s, %(p)s, 'e', 2)",
             "insert into item_vectors (user_id, item_id, chunk, model_id, embedding)"
             " values (%(a)s, %(p)s, 0, %(p)s, '[0,1]')",
@@ -117,7 +118,9 @@ def test_every_key_begins_with_the_user(database: psycopg.Connection[Any]) -> No
 
 def test_every_row_goes_with_its_user(filled: psycopg.Connection[Any]) -> None:
     """Foreign keys cascade, and nothing of a user is left when the user is gone."""
-    actions = filled.execute("select distinct confdeltype::text, confupdtype::text from pg_constraint where contype = 'f'")
+    actions = filled.execute(
+        "select distinct confdeltype::text, confupdtype::text from pg_constraint where contype = 'f'"
+    )
     assert actions.fetchall() == [("c", "a")]
     filled.execute("delete from users")
     for table in sorted(TABLES):
@@ -237,8 +240,10 @@ def test_what_makes_no_sense_is_refused(filled: psycopg.Connection[Any], table: 
 
 
 def test_the_physical_layout_that_was_measured(database: psycopg.Connection[Any]) -> None:
-    """Vectors lie in the row (2.8 to 11 times quicker than in TOAST); rows that are updated often have room beside them."""
-    storage = "select attstorage::text from pg_attribute where attrelid = 'item_vectors'::regclass and attname = 'embedding'"
+    """Vectors lie in the row (2.8 to 11 times quicker than in TOAST); what is updated often has room beside it."""
+    storage = (
+        "select attstorage::text from pg_attribute where attrelid = 'item_vectors'::regclass and attname = 'embedding'"
+    )
     assert database.execute(storage).fetchone() == ("p",)
     toast = "select reltoastrelid from pg_class where oid = 'item_vectors'::regclass"
     assert database.execute(toast).fetchone() == (0,)

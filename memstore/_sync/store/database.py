@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 SERVER_VERSION = 150000
 SECONDS_FOR_A_CONNECTION = 15.0
+SECONDS_TO_REVIVE = 4.0  # without a connection, until an embedded server is looked after
 SQL = statements("database")
 
 
@@ -95,6 +96,9 @@ class Database:
             max_size=pool_size,
             open=False,
             timeout=SECONDS_FOR_A_CONNECTION,
+            # Its pauses double until it gives up, and after that each call tries at once: minutes without a server must
+            # not become minutes more once it is back.
+            reconnect_timeout=SECONDS_FOR_A_CONNECTION,
             kwargs={"prepare_threshold": None, "application_name": "memstore"},  # custom plans only; fit for poolers
             configure=_configure,
             check=self._check,
@@ -141,12 +145,12 @@ class Database:
                 self._pool.putconn(connection)
 
     def _connection(self) -> Connection[Any]:
-        try:
+        if self._revive is None:
             return self._pool.getconn()
+        try:
+            return self._pool.getconn(timeout=SECONDS_TO_REVIVE)
         except PoolTimeout:
-            if self._revive is None:
-                raise
-            in_place(self._revive)
+            in_place(self._revive)  # cheap where all connections are merely busy
             return self._pool.getconn()
 
     def _check(self, connection: Connection[Any]) -> None:

@@ -1,0 +1,580 @@
+"""The command line as people and programs use it. What needs a process of its own runs the installed script."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+import memstore
+from memstore.cli import app, history, questions
+from memstore.cli.exits import ended
+from memstore.errors import MemstoreError
+from memstore.ingest.importers import IMPORTERS
+from memstore.models import Role, Tier
+from memstore.store.embedded import EmbeddedServer
+
+SCRIPT = Path(sys.executable).parent / "memstore"
+SAMPLE = Path(memstore.__file__).parent / "cli" / "sample.jsonl"
+EMBEDDER = "hashing:256"
+HOSTILE = "\x1b[31mred\x1b]0;title\x07 [bold]stays[/bold] :smile: \x9b2J a\tb \u202egnp.exe\r\nI love [red]chess[/red]."
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+NOWHERE = "postgresql://nobody@127.0.0.1:9/none"
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ended]
+
+
+def environment(**more: str) -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("MEMSTORE_")}
+    return own | {"MEMSTORE_EMBEDDER": EMBEDDER, "COLUMNS": "100"} | more
+
+
+def script(*args: str, **more: str) -> Ended:
+    """Run the installed console script."""
+    ran = subprocess.run([SCRIPT, *args], env=environment(**more), capture_output=True, text=True, timeout=120)
+    return Ended(ran.returncode, ran.stdout, ran.stderr)
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Run a command in this process, which spares it the imports."""
+    handlers, level = logging.root.handlers[:], logging.root.level
+    monkeypatch.setenv("MEMSTORE_EMBEDDER", EMBEDDER)
+
+    def run(*args: str) -> Ended:
+        capsys.readouterr()
+        code = ended(lambda: app(args))
+        return Ended(code, *capsys.readouterr())
+
+    yield run
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+    logging.getLogger("memstore").setLevel(logging.NOTSET)
+
+
+@pytest.fixture(scope="module")
+def stored(server_url: str, template: str) -> Iterator[str]:
+    """The URL of a database with the sample history and with a hostile one, derived; tests only read it."""
+    name = f"cli_{uuid4().hex[:12]}"
+    place, _, options = server_url.partition("?")
+    url = f"{place.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+            store.import_file(SAMPLE)
+            store.user("mallory").conversation("a\x1b[2Jb").add("user", HOSTILE, name="Mal\x1b[31mlory")
+            store.derive()
+            store.user("waiting").conversation("w").add("user", "I live in Leeds.")
+        yield url
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def of_sample(cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("MEMSTORE_DATABASE_URL", stored)
+    return cli
+
+
+# The main job
+
+
+def test_the_whole_way_in_a_folder_with_spaces(tmp_path: Path) -> None:
+    folder = tmp_path / "my own store"
+    more = {"MEMSTORE_DATABASE_URL": f"embedded:{folder}"}
+    took = script("import", str(SAMPLE), "--json", **more)
+    assert (took.code, took.json["known"], took.json["skipped"]) == (0, 0, 0)
+    server = EmbeddedServer.open(folder)  # so that not every command starts one
+    try:
+        assert script("import", str(SAMPLE), "--json", **more).json["known"] == took.json["new"] > 100
+        assert script("derive", "--json", **more).json["messages"] == took.json["new"]
+        facts = script("facts", "--user", "alice", "--json", **more)
+        assert any("peanut" in fact["text"] for fact in facts.json)
+        context = script(
+            "context", "What should I avoid?", "-u", "alice", "-c", "lisbon", "-b", "500", "--json", **more
+        )
+        assert 0 < context.json["tokens"] <= 500
+        assert context.json["messages"][-1] == {"role": "user", "content": "What should I avoid?"}
+        assert (facts.err, context.err) == ("", "")
+    finally:
+        server.close()
+
+
+def test_import_says_what_is_new_known_and_skipped_and_why(cli: Run, url: str, tmp_path: Path) -> None:
+    good, bad, missing = tmp_path / "good.jsonl", tmp_path / "b\x1bad.jsonl", tmp_path / "missing.jsonl"
+    good.write_text('{"user": "u", "conversation": "c", "role": "user", "content": "hello"}\n')
+    bad.write_text(
+        '{"conversation": "c", "role": "user", "content": "whose?"}\n'
+        '{"user": "u", "conversation": "c", "role": "user", "content": "and this is fine"}\n'
+        "nonsense\n"
+    )
+    took = cli("import", str(bad), str(missing), str(good), "-d", url, "--json")
+    assert took.code == 1
+    assert (took.json["new"], took.json["known"], took.json["skipped"]) == (2, 0, 3)
+    assert [one["new"] for one in took.json["files"]] == [1, 0, 1]
+    assert [one["skipped"] for one in took.json["files"]] == [2, 1, 0]
+    assert [one["file"] for one in took.json["files"]] == [str(bad), str(missing), str(good)]
+    assert len(took.json["reasons"]) == 3
+    assert all(set(one) == {"file", "where", "reason"} for one in took.json["reasons"])
+    assert "there is no file" in took.json["reasons"][2]["reason"]
+
+    again = cli("import", str(bad), str(missing), str(good), "-d", url)
+    assert again.code == 1
+    assert "0 new, 1 known, 2 skipped, in 1 conversation\n" in again.out
+    assert f"there is no file {missing}" in again.err
+    assert "--user" in again.err
+    assert not OBEYED.search(again.out + again.err)
+
+    owned = cli("import", str(bad), "--user", "u", "-d", url, "--json")
+    assert (owned.json["new"], owned.json["known"], owned.json["skipped"]) == (1, 1, 1)
+    whole = cli("import", str(good), "-d", url)
+    assert (whole.code, whole.err) == (0, "")
+
+
+def test_import_of_much_nonsense_shows_the_first_of_it(cli: Run, url: str, tmp_path: Path) -> None:
+    file = tmp_path / "file.jsonl"
+    file.write_text('{"user": "u", "conversation": "c", "role": "user", "content": "hello"}\n' + "{\n" * 50)
+    took = cli("import", str(file), "-d", url)
+    assert took.err.count("skipped ") == history.MOST_SHOWN
+    assert "and 30 more; --json names them all" in took.err
+    assert "next: memstore derive" in took.err
+    assert len(cli("import", str(file), "-d", url, "--json").json["reasons"]) == 50
+
+
+# The three questions
+
+
+def test_recall_gives_hits_as_a_list(of_sample: Run) -> None:
+    hits = of_sample("recall", "fish in Lisbon", "--user", "alice", "-n", "4", "--json").json
+    assert len(hits) == 4
+    for hit in hits:
+        assert {"tier", "text", "score", "parts", "sources", "occurred_at"} <= hit.keys()
+        assert hit["sources"]
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+
+
+def test_recall_is_narrowed_by_its_options(of_sample: Run) -> None:
+    def found(*options: str) -> list[dict[str, Any]]:
+        hits: list[dict[str, Any]] = of_sample("recall", "Lisbon", "-u", "alice", *options, "--json").json
+        return hits
+
+    assert {hit["tier"] for hit in found("--tier", "facts", "--tier", "summaries")} <= {"facts", "summaries"}
+    assert {hit["role"] for hit in found("--tier", "messages", "--role", "assistant")} == {"assistant"}
+    since, until = found("--since", "2026-04-01"), found("--until", "2026-04-01T00:00:00+00:00")
+    assert since
+    assert until
+    assert min(hit["occurred_at"] for hit in since) >= "2026-03-31"  # the day begins by the terminal's own clock
+    assert max(hit["occurred_at"] for hit in until) < "2026-04-01"
+    assert found("--conversation", "everyday") != found("--conversation", "lisbon")
+    assert found("--tag", "none such") == []
+
+
+def test_on_a_pipe_a_hit_is_a_line_with_tabs(of_sample: Run) -> None:
+    lines = of_sample("recall", "fish", "-u", "alice").out.splitlines()
+    assert len(lines) == 10
+    assert all(len(cells.split("\t")) == 5 for cells in lines)
+    facts = of_sample("facts", "-u", "alice").out.splitlines()
+    assert all(re.fullmatch(r"\w+\t\d{4}-\d\d-\d\d\t[01]\.\d\d\t.+", fact) for fact in facts)
+
+
+def test_facts_are_a_list_with_sources(of_sample: Run) -> None:
+    facts = of_sample("facts", "-u", "alice", "--json").json
+    names = {"text", "type", "subject", "confidence", "sources", "state", "valid_from", "valid_to"}
+    assert all(names <= fact.keys() and fact["state"] == "active" and fact["sources"] for fact in facts)
+    kinds = {fact["type"] for fact in facts}
+    assert len(kinds) > 1
+    one = min(kinds)
+    assert {fact["type"] for fact in of_sample("facts", "-u", "alice", "--type", one, "--json").json} == {one}
+    every = of_sample("facts", "-u", "alice", "--state", "all", "--json").json
+    assert len(every) >= len(facts)
+
+
+def test_context_is_within_its_budget_and_says_so(of_sample: Run) -> None:
+    asked = ("context", "What may I eat?", "-u", "alice", "-c", "lisbon", "-b", "400", "--system", "Be kind.")
+    given = of_sample(*asked, "--json").json
+    assert set(given) == {"messages", "tokens", "receipt"}
+    assert given["tokens"] == given["receipt"]["tokens"] == sum(given["receipt"]["sections"].values()) <= 400
+    assert given["messages"][0] == {"role": "system", "content": "Be kind."}
+    kept = of_sample(*asked, "--reserve", "200", "--json").json
+    assert kept["tokens"] <= 200
+    shown = of_sample(*asked, "--explain").out
+    assert "── system\nBe kind.\n" in shown
+    assert f"{given['tokens']} of 400 tokens" in shown
+    assert "  out " in shown
+
+
+def test_context_that_cannot_be_says_what_it_needs(of_sample: Run) -> None:
+    refused = of_sample("context", "What?", "-u", "alice", "-c", "lisbon", "-b", "3", "--json")
+    assert (refused.code, refused.out) == (4, "")
+    needed = re.search(r"at least (\d+) tokens", refused.err)
+    assert needed
+    assert of_sample("context", "What?", "-u", "alice", "-c", "lisbon", "-b", needed[1]).code == 0
+
+
+# Who is asked about
+
+
+def test_an_unknown_name_is_no_error_but_a_hint(of_sample: Run) -> None:
+    for command in (("facts",), ("recall", "x"), ("stats",), ("derive",)):
+        told = of_sample(*command, "-u", "alicia", "--json")
+        assert (told.code, "no user 'alicia'; known: alice" in told.err) == (0, True), command
+    assert of_sample("facts", "-u", "alicia", "--json").json == []
+    assert of_sample("stats", "-u", "alicia", "--json").json["users"] == 0
+    told = of_sample("context", "x", "-u", "nobody", "-c", "lisbon", "-b", "100")
+    assert told.err == "no user 'nobody'; known: alice, mallory, waiting\n"
+    told = of_sample("context", "x", "-u", "alice", "-c", "lisboa", "-b", "100")
+    assert told.err == "no conversation 'lisboa'; known: lisbon and 2 more\n"
+    assert of_sample("context", "x", "-u", "alice", "-c", "lisbon", "-b", "100").err == ""
+
+
+def test_nothing_found_before_derive_says_so(of_sample: Run) -> None:
+    assert "memstore derive" in of_sample("facts", "-u", "waiting").err
+    assert of_sample("facts", "-u", "mallory", "--type", "plan").err == ""
+
+
+def test_a_new_store_says_that_it_is_empty(cli: Run, url: str) -> None:
+    assert cli("facts", "-u", "alice", "-d", url) == (0, "", "no user 'alice': nothing is stored yet\n")
+    assert cli("derive", "-d", url) == (0, "nothing was pending\n", "")
+    counts = cli("stats", "-d", url, "--json").json
+    assert set(counts.values()) == {0}
+
+
+def test_stats_are_integers(of_sample: Run) -> None:
+    counts = of_sample("stats", "--json").json
+    assert {type(count) for count in counts.values()} == {int}
+    assert counts["users"] == 3
+    assert of_sample("stats", "-u", "waiting", "--json").json["messages"] == 1
+    assert f"messages\t{counts['messages']:,}\n" in of_sample("stats").out
+
+
+# What was stored is shown, and never obeyed
+
+
+def test_stored_text_is_harmless(of_sample: Run) -> None:
+    commands = (
+        ("recall", "chess", "-u", "mallory"),
+        ("facts", "-u", "mallory", "--state", "all"),
+        ("context", "-u", "mallory", "-c", "a\x1b[2Jb", "-b", "500", "--explain"),
+        ("context", "hi", "-u", "mallory", "-c", "none", "-b", "500"),
+    )
+    for command in commands:
+        for as_json in ((), ("--json",)):
+            told = of_sample(*command, *as_json)
+            assert told.code == 0
+            assert not OBEYED.search(told.out + told.err), (command, as_json)
+    shown = of_sample(*commands[0]).out
+    assert r"\x1b[31mred\x1b]0;title\x07 [bold]stays[/bold] :smile: \x9b2J a b \u202egnp.exe I love" in shown
+    assert "a\tb" in of_sample(*commands[2]).out
+    told = of_sample(*commands[0], "--json").json
+    assert any(
+        hit["text"].startswith("\x1b[31mred\x1b]0;title\x07 [bold]stays") and "\x9b2J" in hit["text"] for hit in told
+    )
+
+
+# What goes wrong
+
+
+def test_usage_is_2_with_what_is_wrong(cli: Run) -> None:
+    wrong = {
+        ("recall", "x"): "--user",
+        ("recall", "x", "-u", " "): "a name is not empty",
+        ("recall", "x", "-u", "\udcff"): "not UTF-8",
+        ("recall", "x", "-u", "a", "--tier", "facts", "--tier", "files"): "messages, summaries, facts",
+        ("recall", "x", "-u", "a", "--since", "yesterday"): "2024-05-01",
+        ("recall", "x", "-u", "a", "--until", "9999-12-31T23:59:59-14:00x"): "is no time",
+        ("facts", "-u", "a", "--state", "dead"): "active, superseded, retracted, all",
+        ("import",): "files",
+        ("import", "x", "--format", "word"): "auto, jsonl, chatgpt",
+        ("stats", "-d", "mysql://x"): "is no database",
+        ("db", "status", "-d", "mysql://x"): "is no database",
+        ("db", "stop", "-d", "postgresql://me:secret@host/db"): "is not embedded",
+        ("nonsense",): "nonsense",
+    }
+    for command, why in wrong.items():
+        told = cli(*command)
+        assert (told.code, told.out) == (2, ""), command
+        assert why in told.err, command
+        assert "secret" not in told.err
+
+
+@pytest.mark.parametrize("command", [("stats",), ("db", "status"), ("facts", "-u", "a"), ("doctor",)])
+def test_a_database_that_does_not_answer_is_3(cli: Run, command: tuple[str, ...], tmp_path: Path) -> None:
+    told = cli(*command, "-d", NOWHERE)
+    assert told.code == 3
+    assert "does not answer" in told.err + told.out
+    (tmp_path / "file").touch()
+    told = cli(*command, "-d", f"embedded:{tmp_path / 'file' / 'store'}")
+    assert told.code == 3
+    assert "embedded Postgres" in told.err + told.out
+
+
+def test_a_setting_that_cannot_be_is_named(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTORE_POOL_SIZE", "many\x1b[31m")
+    for command in (("stats",), ("db", "status"), ("demo",)):
+        told = cli(*command)
+        assert told.code == 2
+        assert told.err.count("\n") == 1
+        assert "MEMSTORE_POOL_SIZE='many" in told.err
+    told = cli("doctor", "--json")
+    assert (told.code, told.json["ok"]) == (2, False)
+    assert "MEMSTORE_POOL_SIZE" in told.json["checks"][-1]["detail"]
+
+
+def test_a_wrong_option_of_open_is_an_error_of_memstores() -> None:
+    with pytest.raises(MemstoreError, match="pool_size='x'"):
+        memstore.open(settings={"pool_size": "x"})
+
+
+def test_a_failure_of_derive_is_a_line_and_with_verbose_a_traceback(
+    cli: Run, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("no\n\x1b[31mgood")
+
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        store.user("u").conversation("c").add("user", "I live in Leeds.")
+    monkeypatch.setattr("memstore.testing.HashingEmbedder.embed_documents", fail)
+    told = cli("derive", "-d", url, "--json")
+    assert told.code == 1
+    assert told.json["failed"]
+    assert "warning: embed failed in conversation" in told.err
+    assert "Traceback" not in told.err
+    assert not OBEYED.search(told.err)
+    loud = cli("--verbose", "derive", "-d", url)
+    assert "Traceback" in loud.err
+    assert not OBEYED.search(loud.err)
+    assert "failed; memstore --verbose derive" in cli("doctor", "-d", url).out
+
+
+# Processes and terminals
+
+
+def imported(*command: str) -> set[str]:
+    """Give the modules that a command imports."""
+    ran = [sys.executable, "-X", "importtime", str(SCRIPT), *command]
+    told = subprocess.run(ran, env=environment(), capture_output=True, text=True, timeout=120, check=True)
+    return {line.rpartition("|")[2].strip() for line in told.stderr.splitlines() if line.startswith("import time:")}
+
+
+def test_what_is_quick_imports_nothing_heavy(stored: str) -> None:
+    helped = imported("--help")
+    assert "typer" in helped
+    heavy = {"torch", "sentence_transformers", "numpy", "sqlalchemy", "sqlmodel", "psycopg", "alembic", "tiktoken"}
+    assert not helped & (heavy | {"pydantic", "asyncio"})
+    facts = imported("facts", "--user", "alice", "-d", stored)
+    assert "psycopg" in facts
+    assert not facts & {"torch", "sentence_transformers", "transformers", "alembic"}
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    for command in (("db", "sql"), ("db", "sql", "--json"), ("--help",)):
+        with subprocess.Popen(
+            [SCRIPT, *command], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            assert process.stdout
+            assert process.stderr
+            process.stdout.close()
+            assert process.stderr.read() == b"", command
+        assert process.returncode == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_behind_stdout_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run([SCRIPT, "db", "sql"], env=environment(), stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (ran.returncode, ran.stderr) == (1, "memstore: No space left on device\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_command_leaves_in_order(url: str, number: int, code: int) -> None:
+    with psycopg.connect(url) as blocker, psycopg.connect(url, autocommit=True) as watcher:
+        blocker.execute("LOCK TABLE derivations IN ACCESS EXCLUSIVE MODE")
+        command = [SCRIPT, "derive", "-d", url]
+        with subprocess.Popen(command, env=environment(), stdout=-1, stderr=-1, text=True) as process:
+            blocked = (
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            )
+            until = time.monotonic() + 30
+            while watcher.execute(blocked).fetchone() == (0,) and time.monotonic() < until:
+                time.sleep(0.05)
+            process.send_signal(number)
+            told, err = process.communicate(timeout=30)
+    assert (process.returncode, told) == (code, "")
+    assert "Traceback" not in err
+    assert ("interrupted" in err) == (number == signal.SIGINT)
+
+
+def on_terminal(*args: str, columns: int, **more: str) -> Ended:
+    """Run the script on a terminal of this width, and give what it shows; stdout and stderr are one there."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    env = environment(TERM="xterm-256color", **more)
+    del env["COLUMNS"]
+    with subprocess.Popen([SCRIPT, *args], env=env, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while more_shown := os.read(ours, 65536):
+                shown += more_shown
+        except OSError:  # what Linux gives when the other end is closed
+            pass
+        os.close(ours)
+    return Ended(process.returncode, shown.decode().replace("\r\n", "\n"), "")
+
+
+def test_a_terminal_is_shown_colours_and_nothing_that_was_stored_is_obeyed(stored: str) -> None:
+    shown = on_terminal("recall", "chess", "-u", "mallory", columns=100, MEMSTORE_DATABASE_URL=stored)
+    assert "\x1b[" in shown.out
+    assert not OBEYED.search(re.sub(r"\x1b\[[0-9;]*m", "", shown.out))
+    assert r"\x1b[31mred" in re.sub(r"\x1b\[[0-9;]*m", "", shown.out)
+    assert "[bold]stays[/bold]" in shown.out
+    dull = on_terminal("recall", "chess", "-u", "mallory", columns=100, MEMSTORE_DATABASE_URL=stored, NO_COLOR="1")
+    assert not re.search(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d", dull.out)
+
+
+def test_a_narrow_terminal_is_not_too_narrow(stored: str) -> None:
+    shown = on_terminal("facts", "-u", "alice", columns=20, MEMSTORE_DATABASE_URL=stored)
+    assert "Alice is allergic to peanuts" in re.sub(r"\x1b\[[0-9;]*m", "", shown.out)
+    shown = on_terminal("context", "-u", "alice", "-c", "lisbon", "-b", "300", columns=12, MEMSTORE_DATABASE_URL=stored)
+    assert shown.code == 0
+    assert "of 300 tokens" in shown.out
+
+
+def test_bars_are_on_a_terminal_only_and_never_in_the_data(url: str) -> None:
+    shown = on_terminal("import", str(SAMPLE), columns=80, MEMSTORE_DATABASE_URL=url)
+    assert "\x1b[?25l" in shown.out  # the cursor is hidden while bars are drawn
+    assert re.search(r"sample.jsonl\S*: \d+ new, 0 known, 0 skipped", shown.out)
+    piped = script("derive", "-d", url)
+    assert piped.err == ""
+    assert piped.out.count("\n") == 1
+
+
+# Looking after the database
+
+
+def test_db_commands(tmp_path: Path, cli: Run) -> None:
+    folder = tmp_path / "store"
+    at = ("-d", f"embedded:{folder}", "--json")
+    assert cli("db", "status", *at).json == {"revision": None, "head": "0001", "current": False}
+    assert not folder.exists()
+    assert cli("db", "stop", *at).json == {"folder": str(folder), "stopped": False}
+    server = EmbeddedServer.open(folder)
+    try:
+        assert cli("db", "status", *at).json["revision"] is None
+        assert "to be upgraded: memstore db upgrade" in cli("db", "status", *at[:2]).out
+        assert cli("db", "upgrade", *at).json == cli("db", "status", *at).json
+        assert cli("db", "status", *at).json["current"] is True
+        assert cli("db", "stop", *at).json["stopped"] is True
+    finally:
+        server.close()
+    assert "CREATE TABLE" in cli("db", "sql").out
+    assert "CREATE TABLE" in cli("db", "sql", "--json").json["sql"]
+
+
+def test_doctor_finds_all_well_and_keeps_secrets(of_sample: Run, stored: str) -> None:
+    told = of_sample("doctor", "--json")
+    assert (told.code, told.json["ok"]) == (0, True), told.out
+    looked_at = [one["what"] for one in told.json["checks"]]
+    assert looked_at[:5] == ["python", "settings", "token counter", "embedder", "database"]
+    assert {"server", "schema", "isolation", "derivations"} <= set(looked_at)
+    told = of_sample("doctor", "-d", NOWHERE.replace("nobody@", "nobody:secret@"))
+    assert "secret" not in told.out + told.err
+
+
+def test_doctor_names_an_embedder_that_is_not_there(cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTORE_EMBEDDER", "nobody:knows")
+    told = cli("doctor", "-d", stored)
+    assert told.code == 1
+    assert "FAIL embedder: " in told.out
+    monkeypatch.setenv("MEMSTORE_EMBEDDER", "sentence-transformers:all-MiniLM-L6-v2")
+    monkeypatch.setattr("memstore.cli.system.find_spec", lambda _: None)
+    assert "pip install 'memstore[local]'" in cli("doctor", "-d", stored).out
+
+
+def test_version(cli: Run) -> None:
+    assert re.fullmatch(r"memstore \d+\.\d+\.\d+\S*\n", cli("--version").out)
+
+
+# The demo
+
+
+def test_demo_tells_the_story_and_ends_with_the_meter(cli: Run) -> None:
+    told = cli("demo", "--budget", "700")
+    assert told.code == 0
+    steps = re.findall(r"^(\d)\. ", told.out, re.MULTILINE)
+    assert steps == ["1", "2", "3", "4", "5"]
+    assert re.search(r"of 700 tokens\n(■ \w+ [\d,]+ +)+\n\Z", told.out)
+    assert "memstore import FILE" in told.err
+
+
+def test_demo_as_json_is_the_context(cli: Run) -> None:
+    told = cli("demo", "Where does Alice live?", "--embedder", "none", "--json")
+    assert set(told.json) == {"messages", "tokens", "receipt"}
+    assert told.json["messages"][-1]["content"] == "Where does Alice live?"
+    assert (told.code, told.err) == (0, "")
+
+
+def test_demo_without_the_extra_goes_on_by_words(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTORE_EMBEDDER", "sentence-transformers:all-MiniLM-L6-v2")
+    monkeypatch.setattr("memstore.cli.system.find_spec", lambda _: None)
+    told = cli("demo", "--json")
+    assert told.code == 0
+    assert "pip install 'memstore[local]'" in told.err
+
+
+@pytest.mark.encoder
+@pytest.mark.slow
+def test_demo_and_the_main_job_as_installed(tmp_path: Path) -> None:
+    more = {"MEMSTORE_DATABASE_URL": f"embedded:{tmp_path / 'store'}"}
+    env = environment(**more)
+    del env["MEMSTORE_EMBEDDER"]
+
+    def installed(*args: str) -> Ended:
+        ran = subprocess.run([SCRIPT, *args], env=env, capture_output=True, text=True, timeout=300)
+        return Ended(ran.returncode, ran.stdout, ran.stderr)
+
+    told = installed("demo")
+    assert told.code == 0
+    assert "of 1,200 tokens" in told.out
+    assert "peanut" in told.out
+    assert told.err.count("\n") == 1  # the hint, and nothing that torch would say
+    assert installed("import", str(SAMPLE)).code == 0
+    assert installed("derive").code == 0
+    hits = installed("recall", "an allergy to nuts", "--user", "alice", "--json").json
+    assert any("peanut" in hit["text"] for hit in hits)
+
+
+# The words that the command line repeats, since those of the models are heavy to import
+
+
+def test_choices_are_those_of_the_library() -> None:
+    assert list(history.FORMATS) == ["auto", *(importer.name for importer in IMPORTERS)]
+    assert set(questions.TIERS) == set(Tier)
+    assert set(questions.ROLES) == set(Role)

@@ -1,0 +1,496 @@
+"""The named statements: each is planned, used and the user's own; the hot ones keep their plans on a large table."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import numpy as np
+import psycopg
+import pytest
+
+import memstore.store
+from memstore.models import Tier
+from memstore.store import items
+from memstore.store.database import Database
+from memstore.store.items import Filters
+from memstore.store.statements import statements
+
+Plan = dict[str, Any]
+STORE = Path(memstore.store.__file__).parent
+FAMILIES = sorted(path.stem for path in (STORE / "sql").glob("*.sql"))
+EVERY = {(family, name): text for family in FAMILIES for name, text in statements(family).items()}
+SETTINGS = {  # say how a transaction is run: nothing to plan
+    ("database", "scope"),
+    ("database", "scope_without_role"),
+    ("database", "operator"),
+    ("database", "operator_without_role"),
+    ("receipts", "lazily"),
+}
+PLANNED = sorted(EVERY.keys() - SETTINGS)
+OF_THE_SERVER = {  # read no table that has users
+    ("database", "capabilities"),
+    ("database", "schema_revision"),
+    ("database", "schema_exists"),
+    ("database", "reach_pgvector"),
+    ("database", "migration_lock"),
+}
+OF_THE_OPERATOR = {  # look over all users, at names and numbers only
+    ("derivations", "pending"),
+    ("derivations", "backlog"),
+    ("messages", "users"),
+}
+TABLES = {
+    "users",
+    "conversations",
+    "messages",
+    "summaries",
+    "facts",
+    "fact_sources",
+    "item_text",
+    "embedding_models",
+    "item_vectors",
+    "derivations",
+    "receipts",
+}
+ASKED = {"SHOW data_directory"}  # asked of a server that may not be memstore's
+PARAMETER = re.compile(r"%\((\w+)\)s")
+TELLING = ("Index Cond", "Recheck Cond", "Filter")
+
+
+def numbered(statement: str) -> tuple[str, list[str]]:
+    """Give the statement with $1, $2… and what they stand for, as the driver does."""
+    names = list(dict.fromkeys(PARAMETER.findall(statement)))
+    return PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", statement).replace("%%", "%"), names
+
+
+def nodes(plan: Plan) -> Iterator[Plan]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+def scans(plan: Plan) -> list[Plan]:
+    """Give the nodes that read a table; an index under a bitmap is told with its table."""
+    return [node for node in nodes(plan) if node.get("Relation Name") in TABLES and node["Node Type"] != "ModifyTable"]
+
+
+def conditions(scan: Plan, *kinds: str) -> str:
+    return " ".join(str(node[kind]) for node in nodes(scan) for kind in kinds if kind in node)
+
+
+def generic_plan(connection: psycopg.Connection[Any], statement: str) -> tuple[Plan, list[str]]:
+    text, names = numbered(statement)
+    connection.execute("set local plan_cache_mode = force_generic_plan")
+    connection.execute(f"prepare tried as {text}")
+    nothing = f"({', '.join(['null'] * len(names))})" if names else ""
+    row = connection.execute(f"explain (format json, costs off) execute tried{nothing}").fetchone()
+    connection.execute("deallocate tried")
+    assert row is not None
+    return row[0][0]["Plan"], names
+
+
+@pytest.fixture
+def database(clone: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(clone) as connection, connection.transaction(force_rollback=True):
+        yield connection
+
+
+@pytest.mark.parametrize(("family", "name"), PLANNED)
+def test_every_statement_is_planned_with_the_rights_of_the_app_role(
+    database: psycopg.Connection[Any], family: str, name: str
+) -> None:
+    database.execute("set local role memstore_app")
+    plan, _ = generic_plan(database, EVERY[family, name])
+    assert plan
+
+
+@pytest.mark.parametrize(("family", "name"), sorted(SETTINGS))
+def test_every_setting_ends_with_its_transaction(clone: str, family: str, name: str) -> None:
+    parts = [part.strip() for part in re.sub(r"--.*", "", EVERY[family, name]).split(";")]
+    assert all(part.startswith("SET LOCAL ") for part in parts)
+    with psycopg.connect(clone) as connection:
+        psycopg.ClientCursor(connection).execute(EVERY[family, name], {"user_id": str(UUID(int=7))})
+
+
+@pytest.mark.parametrize(("family", "name"), sorted(EVERY.keys() - SETTINGS - OF_THE_SERVER - OF_THE_OPERATOR))
+def test_every_statement_names_the_user(database: psycopg.Connection[Any], family: str, name: str) -> None:
+    """Planned with no policy in force, every table is still read by the user's id: given, or of a row joined."""
+    statement = EVERY[family, name]
+    plan, names = generic_plan(database, statement)
+    assert "user_id" in names
+    user = f"${names.index('user_id') + 1}"
+    own = re.compile(rf"\buser_id = (?:\({re.escape(user)}\)::uuid|{re.escape(user)}(?!\d)|\w+\.user_id)")
+    for scan in scans(plan):
+        assert own.search(conditions(scan, *TELLING)), scan
+    if plan.get("Operation") == "Insert":
+        text, _ = numbered(statement)
+        assert re.search(rf"INSERT INTO \w+ \(user_id, .*\)\s+VALUES \({re.escape(user)}, ", text, re.S)
+        if "ON CONFLICT" in text:
+            assert re.search(r"ON CONFLICT \(user_id\b", text)
+    else:
+        assert scans(plan)
+
+
+@pytest.mark.parametrize(("family", "name"), sorted(OF_THE_OPERATOR))
+def test_what_the_operator_asks_reads_only_what_the_operator_may_see(
+    database: psycopg.Connection[Any], family: str, name: str
+) -> None:
+    plan, _ = generic_plan(database, EVERY[family, name])
+    assert {scan["Relation Name"] for scan in scans(plan)} <= {"users", "derivations"}
+
+
+def test_the_exceptions_exist() -> None:
+    assert EVERY.keys() >= SETTINGS | OF_THE_SERVER | OF_THE_OPERATOR
+
+
+@pytest.mark.parametrize(("family", "name"), sorted(EVERY))
+def test_no_statement_does_what_policies_or_a_distributed_table_refuse(family: str, name: str) -> None:
+    words = " ".join(re.sub(r"--.*|'[^']*'", " ", EVERY[family, name]).upper().split())
+    assert not re.search(r"\b(COPY|MERGE|TRUNCATE|TRIGGER|NEXTVAL|CREATE|ALTER|DROP|RESET)\b", words)
+    assert not ("INSERT INTO" in words and re.search(r"\bSELECT\b", words))
+    assert (
+        words.count("INSERT INTO") + words.count("UPDATE ") - words.count("FOR UPDATE") <= 1 or "ON CONFLICT" in words
+    )
+    assert not re.search(r"UPDATE \w+ SET [^;]*\buser_id = [^;]* WHERE", words), "a row never changes its user"
+
+
+def uses() -> tuple[set[tuple[str, str]], list[str]]:
+    """Give every statement that Python names, by family, and every query that is not one."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in STORE.glob("*.py")}
+    families = {}
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "statements":
+                families[path.stem] = ast.literal_eval(node.args[0])
+    used, strange = set(), []
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Subscript) and (place := ast.unparse(node.value)).split(".")[-1] == "SQL":
+                module = place.split(".")[0] if "." in place else path.stem
+                names = [one.value for one in ast.walk(node.slice) if isinstance(one, ast.Constant)]
+                used.update((families[module], name) for name in names if isinstance(name, str))
+                strange += [] if names else [f"{path.name}:{node.lineno}"]
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in {"execute", "executemany"}:
+                given = node.args[0]
+                if isinstance(given, ast.JoinedStr) or (isinstance(given, ast.Constant) and given.value not in ASKED):
+                    strange.append(f"{path.name}:{node.lineno}")
+    return used, strange
+
+
+def test_every_statement_is_used_and_every_used_one_exists() -> None:
+    used, strange = uses()
+    assert used == EVERY.keys()
+    assert strange == [], "SQL stands in sql/*.sql, under a name"
+
+
+def test_every_statement_says_what_it_is_for() -> None:
+    for key, text in EVERY.items():
+        first = text.splitlines()[0]
+        assert first.startswith("-- "), key
+        assert first.endswith((".", "?")), key
+
+
+# A large table: one user with 20,000 units, 200 with 20 each, as they come in: mixed.
+
+HEAVY_UNITS, SMALL_USERS, SMALL_UNITS, DIMENSIONS = 20_000, 200, 20, 32
+MODEL = UUID(int=1)
+SEED = f"""
+select setseed(0.25);
+create function pg_temp.id(kind text, a int, b int default 0) returns uuid immutable language sql
+    as $$ select md5(kind || '/' || a || '/' || b)::uuid $$;
+create temp table unit as
+    select u, n, n / 50 as c, n % 50 + 1 as seq, pg_temp.id('user', u) as user_id, pg_temp.id('item', u, n) as id,
+           pg_temp.id('conversation', u, n / 50) as conversation_id,
+           timestamptz '2024-01-01 00:00Z' + n * interval '1 minute' as at
+    from (select 0 as u, n from generate_series(0, {HEAVY_UNITS} - 1) n
+          union all
+          select u, n from generate_series(1, {SMALL_USERS}) u, generate_series(0, {SMALL_UNITS} - 1) n) as all_units
+    order by random();
+insert into users (user_id, name, units, unit_length)
+    select user_id, 'user ' || u, count(*), count(*) * 8 from unit group by user_id, u;
+insert into conversations (user_id, id, name, last_seq)
+    select user_id, conversation_id, 'c' || c, count(*) from unit group by user_id, conversation_id, c;
+insert into derivations (user_id, conversation_id, deriver, done_seq, last_seq)
+    select user_id, conversation_id, d, case when c % 40 = 0 and u % 40 = 0 then 0 else count(*) end, count(*)
+    from unit, unnest(array['embed', 'summarize', 'facts']) d group by user_id, conversation_id, d, c, u;
+insert into messages (user_id, conversation_id, seq, id, role, text, tokens, counter, occurred_at)
+    select user_id, conversation_id, seq, id, (array['user', 'assistant'])[n % 2 + 1], 'said ' || n, 2, 'words', at
+    from unit;
+insert into facts (user_id, id, type, subject, text, confidence, recipe, occurred_at)
+    select user_id, id, 'trait', 'user', 'says ' || n, 1, 'r', at from unit where n % 3 = 1;
+insert into summaries (user_id, id, conversation_id, level, from_seq, to_seq, text, tokens, counter, recipe,
+                       occurred_at, occurred_until)
+    select user_id, id, conversation_id, 1, seq, seq, 'told ' || n, 2, 'words', 'r', at, at from unit where n % 3 = 2;
+insert into item_text (user_id, item_id, chunk, tier, conversation_id, seq, role, tags, start, stop, length, terms,
+                       frequencies, occurred_at)
+    select user_id, id, 0, (array['messages', 'facts', 'summaries'])[n % 3 + 1], conversation_id, seq,
+           (array['user', 'assistant'])[n % 2 + 1], case when n % 5 = 0 then '{{trip}}' else '{{}}' end::text[],
+           0, 9, 8,
+           array(select u * 1000 + (n * 7 + k * 13) % 300 from generate_series(1, 8) k order by 1),
+           array_fill(1::smallint, array[8]), at
+    from unit;
+insert into embedding_models (user_id, id, name, dimensions) select user_id, '{MODEL}', 'e', {DIMENSIONS} from users;
+insert into item_vectors (user_id, item_id, chunk, model_id, embedding)
+    select user_id, id, 0, '{MODEL}',
+           (select array_agg(x)
+            from (select random() - 0.5 + 0 * n as x from generate_series(1, {DIMENSIONS})) as own)::vector
+    from unit;
+"""
+
+
+def user_number(u: int) -> UUID:
+    return _hashed(f"user/{u}/0")
+
+
+def item_number(u: int, n: int) -> UUID:
+    return _hashed(f"item/{u}/{n}")
+
+
+def conversation_number(u: int, c: int) -> UUID:
+    return _hashed(f"conversation/{u}/{c}")
+
+
+def _hashed(name: str) -> UUID:
+    return UUID(bytes=md5(name.encode(), usedforsecurity=False).digest())
+
+
+HEAVY, SMALL = user_number(0), user_number(7)
+
+
+@pytest.fixture(scope="module")
+def unanalyzed(new_database: Callable[..., str], template: str) -> str:
+    url = new_database(template)
+    with psycopg.connect(url) as connection:
+        for table in sorted(TABLES):
+            connection.execute(f"alter table {table} set (autovacuum_enabled = false)")
+        connection.execute(SEED)
+    return url
+
+
+@pytest.fixture(scope="module")
+def analyzed(new_database: Callable[..., str], unanalyzed: str) -> str:
+    url = new_database(psycopg.conninfo.conninfo_to_dict(unanalyzed)["dbname"])
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("analyze")
+    return url
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Database]:
+    database = Database(url, 1)
+    await database.open()
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+@pytest.fixture(params=["unanalyzed", "analyzed"])
+async def seeded(request: pytest.FixtureRequest) -> AsyncIterator[Database]:
+    """A store of many users, before and after the planner has statistics."""
+    async with opened(request.getfixturevalue(request.param)) as database:
+        yield database
+
+
+async def explained(database: Database, user: UUID | None, family: str, name: str, **values: Any) -> Plan:
+    """Run a statement as memstore does, in a user's scope or the operator's (None); give the plan and its counts."""
+    statement: Any = f"EXPLAIN (ANALYZE, FORMAT JSON) {EVERY[family, name]}"
+    async with database.operator() if user is None else database.scope(user) as scope:
+        row = await scope.one(statement, dict, **values)
+    assert row is not None
+    return row["QUERY PLAN"][0]["Plan"]
+
+
+def rows_read(scan: Plan) -> int:
+    removed = sum(scan.get(f"Rows Removed by {what}", 0) for what in ("Filter", "Index Recheck"))
+    return round((scan["Actual Rows"] + removed) * scan["Actual Loops"])
+
+
+def filters(**some: Any) -> dict[str, Any]:
+    nothing = dict.fromkeys(("conversation_id", "roles", "tags", "since", "until", "as_of"))
+    return {"tiers": [str(tier) for tier in Tier]} | nothing | some
+
+
+def vector(seed: int = 0) -> Any:
+    made = np.random.default_rng(seed).normal(size=DIMENSIONS).astype(np.float32)
+    return made / np.linalg.norm(made)
+
+
+def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
+    """Give the statements that every turn of a talk runs, with values of one user."""
+    place = {"conversation_id": conversation_number(u, 0)}
+    some = [item_number(u, n) for n in range(0, 20, 2)]
+    return [
+        ("items", "nearest", {"query": vector(), "model_id": MODEL, "limit": 200}),
+        ("items", "nearest_filtered", filters(query=vector(), model_id=MODEL, limit=200, tags=["trip"])),
+        ("items", "similarity", {"query": vector(), "model_id": MODEL, "item_ids": some}),
+        ("items", "matching", filters(terms=[u * 1000 + 20, u * 1000 + 33])),
+        ("items", "latest", filters(limit=20)),
+        ("items", "units", {"item_ids": some}),
+        ("items", "item_texts", {"item_ids": some}),
+        ("items", "corpus", {}),
+        ("messages", "newest_messages", place | {"before": 2**62, "limit": 10, "as_of": None}),
+        ("messages", "newest_of_role", place | {"role": "user", "as_of": None}),
+        ("messages", "known_messages", {"ids": some}),
+        ("messages", "take_numbers", {"id": place["conversation_id"], "count": 1}),
+        ("messages", "raise_watermark", place | {"last_seq": 0}),
+        ("derivations", "advance", place | {"deriver": "embed", "from_seq": 1, "to_seq": 1}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "values"), hot(7), ids=lambda value: value if isinstance(value, str) else ""
+)
+async def test_a_small_user_pays_for_own_rows_only(
+    seeded: Database, family: str, name: str, values: dict[str, Any]
+) -> None:
+    plan = await explained(seeded, SMALL, family, name, **values)
+    assert scans(plan)
+    for scan in scans(plan):
+        assert "user_id" in conditions(scan, "Index Cond"), scan
+        assert rows_read(scan) <= SMALL_UNITS * max(1, scan["Actual Loops"]), scan
+        assert "$" not in conditions(scan, "Index Cond"), "a generic plan"
+
+
+POINTED = {"units", "similarity", "item_texts", "corpus", "latest"}
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "values"),
+    [one for one in hot(0) if one[0] != "items" or one[1] in POINTED],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_heavy_user_does_not_pay_for_all_rows_to_read_a_few(
+    analyzed: str, family: str, name: str, values: dict[str, Any]
+) -> None:
+    async with opened(analyzed) as database:
+        plan = await explained(database, HEAVY, family, name, **values)
+    assert scans(plan)
+    for scan in scans(plan):
+        assert "user_id" in conditions(scan, "Index Cond"), scan
+        assert rows_read(scan) <= 100, scan
+
+
+@pytest.mark.parametrize("only", [None, HEAVY, SMALL], ids=["everybody", "heavy", "small"])
+async def test_what_is_pending_is_found_among_what_is_done(analyzed: str, only: UUID | None) -> None:
+    first = UUID(int=0)
+    values = {"only": only, "after_user": first, "after_conversation": first, "limit": 500, "deriver": "embed"}
+    async with opened(analyzed) as database:
+        (pending,) = scans(await explained(database, None, "derivations", "pending", **values))
+        (backlog,) = scans(await explained(database, None, "derivations", "backlog", only=only))
+    assert "user_id" in conditions(pending, "Index Cond"), pending
+    assert max(rows_read(pending), rows_read(backlog)) <= 60, "a fortieth of the conversations and of the users"
+
+
+async def test_the_plan_does_not_change_when_a_statement_is_run_again_and_again(seeded: Database) -> None:
+    """The driver and the server both like to make a generic plan of a statement that they have seen five times."""
+    values = {"query": vector(), "model_id": MODEL, "limit": 10}
+    plans = [await explained(seeded, SMALL, "items", "nearest", **values)]
+    async with seeded.scope(SMALL) as scope:
+        for _ in range(12):
+            await items.nearest(scope, vector(), MODEL, Filters(), 10)
+            await items.matching(scope, [7020], Filters())
+        prepared = await scope.connection.execute("select statement from pg_prepared_statements")
+        assert await prepared.fetchall() == []
+    plans.append(await explained(seeded, SMALL, "items", "nearest", **values))
+    first, last = ([(scan["Node Type"], conditions(scan, "Index Cond")) for scan in scans(plan)] for plan in plans)
+    assert first == last
+    assert str(SMALL) in first[0][1]
+
+
+async def vectors_of(url: str, user: UUID, where: str = "true") -> dict[UUID, Any]:
+    query = "select item_id, embedding::text from item_vectors join item_text using (user_id, item_id, chunk)"
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        rows = await connection.execute(f"{query} where user_id = %s and {where}", [user])
+        return {item: np.fromstring(text[1:-1], sep=",", dtype=np.float64) async for item, text in rows}
+
+
+SINCE = datetime(2024, 1, 3, tzinfo=UTC)
+PLACE = conversation_number(0, 3)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "where"),
+    [
+        (Filters(), "true"),
+        (Filters(tiers=[Tier.FACTS]), "tier = 'facts'"),
+        (Filters(roles=["user"], tags=["trip"]), "role = 'user' and tags @> '{trip}'"),
+        (Filters(conversation_id=PLACE), f"conversation_id = '{PLACE}'"),
+        (
+            Filters(since=SINCE, until=datetime(2024, 1, 9, tzinfo=UTC)),
+            "occurred_at >= '2024-01-03Z' and occurred_at < '2024-01-09Z'",
+        ),
+        (Filters(as_of=datetime(2020, 1, 1, tzinfo=UTC)), "false"),
+    ],
+    ids=["everything", "tier", "role and tag", "conversation", "time", "as of long ago"],
+)
+@pytest.mark.parametrize("user", [HEAVY, SMALL], ids=["heavy", "small"])
+async def test_nearest_neighbours_are_exact(analyzed: str, user: UUID, chosen: Filters, where: str) -> None:
+    """Recall 1.0 and the same order as by brute force, with and without a filter."""
+    own = await vectors_of(analyzed, user, where)
+    names = list(own)
+    matrix = np.stack(list(own.values())) if own else np.zeros((0, DIMENSIONS))
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    async with opened(analyzed) as database, database.scope(user) as scope:
+        for seed in range(3):
+            query = vector(seed)
+            cosines = matrix @ query.astype(np.float64)
+            best = np.argsort(-cosines)[:50]
+            found = await items.nearest(scope, query, MODEL, chosen, 50)
+            assert [key.item_id for key in found] == [names[n] for n in best]
+            assert list(found.values()) == pytest.approx(list(cosines[best]), abs=1e-6)
+
+
+async def test_ties_come_in_one_order(clone: str) -> None:
+    """Equal vectors (the same words, said twice) are told apart by id, so that a context is the same every time."""
+    user, texts = UUID(int=5), sorted(uuid4() for _ in range(60))
+    with psycopg.connect(clone) as connection:
+        connection.execute("insert into users (user_id, name) values (%s, 'twice')", [user])
+        for item in reversed(texts):
+            connection.execute(
+                "insert into item_text (user_id, item_id, chunk, tier, start, stop, length, terms,"
+                " frequencies, occurred_at) values (%s, %s, 0, 'messages', 0, 1, 1, '{1}', '{1}', now())",
+                [user, item],
+            )
+            connection.execute("insert into item_vectors values (%s, %s, 0, %s, '[1,1]')", [user, item, MODEL])
+    async with opened(clone) as database, database.scope(user) as scope:
+        query = np.array([1, 1], dtype=np.float32)
+        assert [key.item_id for key in await items.nearest(scope, query, MODEL, Filters(), 40)] == texts[:40]
+        tiers = Filters(tiers=[Tier.MESSAGES])
+        assert [key.item_id for key in await items.nearest(scope, query, MODEL, tiers, 40)] == texts[:40]
+        assert [key.item_id for key in await items.latest(scope, Filters(), 40)] == texts[:40]
+
+
+@pytest.mark.parametrize("name", ["nearest", "nearest_filtered"])
+def test_a_vector_index_is_not_taken_even_when_everything_else_is_forbidden(
+    database: psycopg.Connection[Any], name: str
+) -> None:
+    """Behind a filter by user an index over all users has a recall of 0.08, and the planner would choose it."""
+    database.execute("alter table item_vectors alter embedding type vector(2)")
+    database.execute("create index trap on item_vectors using hnsw (embedding vector_cosine_ops)")
+    for setting in ("enable_seqscan", "enable_bitmapscan", "enable_sort"):
+        database.execute(f"set local {setting} = off")
+    wanted = {"query": "[1,1]", "limit": "10", "user_id": str(HEAVY), "model_id": str(MODEL), "tiers": "{facts}"}
+
+    def taken(statement: str) -> bool:
+        text, names = numbered(statement)
+        literals = [f"'{wanted[one]}'" if one in wanted else "null" for one in names]
+        database.execute(f"prepare trapped as {text}")
+        row = database.execute(f"explain (format json) execute trapped({', '.join(literals)})").fetchone()
+        database.execute("deallocate trapped")
+        assert row is not None
+        return any(node.get("Index Name") == "trap" for node in nodes(row[0][0]["Plan"]))
+
+    statement = EVERY["items", name]
+    free = statement.replace("(v.embedding <=> %(query)s) + 0, v.item_id, v.chunk", "v.embedding <=> %(query)s")
+    assert free != statement
+    assert taken(free), "the trap does not work"
+    assert not taken(statement)

@@ -1,0 +1,107 @@
+"""What the command line shows: safe texts, JSON, the meter."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from memstore.cli import show
+from memstore.cli.show import line, meter, plain, print_json, safe
+from memstore.models import Receipt, Tier
+
+
+@given(st.text())
+def test_what_is_shown_holds_nothing_that_a_terminal_obeys(text: str) -> None:
+    shown = safe(text)
+    assert all(char in "\n\t" or char >= " " for char in shown)
+    assert not any("\x7f" <= char <= "\x9f" for char in shown)
+    assert "\n" not in line(text)
+    assert "\t" not in line(text)
+
+
+@pytest.mark.parametrize("text", ["plain", "tab\tand\nnewline", "👩‍👩‍👧 naïve 日本 مرحبا \u200c\u200d\u200f", "a\\x1b"])
+def test_what_is_harmless_is_shown_as_it_is(text: str) -> None:
+    assert safe(text) == text
+
+
+def test_what_is_harmful_is_spelled_out() -> None:
+    assert safe("\x1b[2J\x07\x9b\x7f\r\u202e\u2028") == r"\x1b[2J\x07\x9b\x7f\r\u202e\u2028"
+    assert safe("a\r\nb") == "a\nb"
+    assert line("a\r\n  b\x1b") == r"a b\x1b"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    tier: Tier
+    parts: object
+
+
+def test_json_is_json_whatever_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    said = 'é👩‍👧 "quoted" \x1b \x9b \u202e \udcff'
+    when = datetime(2024, 5, 1, tzinfo=UTC)
+    print_json([Shape(Tier.FACTS, MappingProxyType({"said": said, "at": when})), {UUID(int=1)}, None, 1, True])
+    text = capsys.readouterr().out
+    assert json.loads(text) == [
+        {"tier": "facts", "parts": {"said": said, "at": "2024-05-01T00:00:00+00:00"}},
+        ["00000000-0000-0000-0000-000000000001"],
+        None,
+        1,
+        True,
+    ]
+    assert "é👩‍👧" in text
+    assert not set(text) & set("\x1b\x9b\u202e")
+
+
+def test_json_is_json_in_every_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="latin-1"))
+    show.never_fail_to_print()
+    print_json("é👩‍👧")
+    print("é→")
+    show.sys.stdout.flush()
+    first, second = raw.getvalue().decode("latin-1").splitlines()
+    assert (json.loads(first), second) == ("é👩‍👧", "é\\u2192")
+
+
+def receipt(budget: int, **sections: int) -> Receipt:
+    return Receipt(budget, sum(sections.values()), "words", sections, (), (), 0)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=7), st.integers(0, 1000), st.integers(8, 200))
+def test_the_meter_is_as_long_as_the_budget_whatever_the_sections(sizes: list[int], free: int, columns: int) -> None:
+    budget = max(1, sum(sizes) + free)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(show, "out", Console(width=columns))
+        text = meter(receipt(budget, **{f"s{number}": size for number, size in enumerate(sizes)})).plain
+    bar = text.partition("  ")[0]
+    full = bar.count("█")
+    assert set(bar) <= {"█", "·"}
+    assert len(bar) == max(8, min(show.METER, columns - len(f"  {sum(sizes):,} of {budget:,} tokens")))
+    assert full == round(len(bar) * sum(sizes) / budget)
+
+
+def test_the_meter_names_what_has_tokens() -> None:
+    text = meter(receipt(2000, system=17, summaries=0, recent=1234)).plain
+    assert "1,251 of 2,000 tokens" in text
+    assert "■ recent 1,234" in text
+    assert "summaries" not in text
+
+
+def test_plain_keeps_what_json_knows() -> None:
+    assert plain({"a": (1, 2.5, None, "x")}) == {"a": [1, 2.5, None, "x"]}
+
+
+def test_a_log_record_that_cannot_be_told_does_not_stop_the_work(capsys: pytest.CaptureFixture[str]) -> None:
+    record = logging.LogRecord("x", logging.WARNING, "", 0, "%d apples", ("no number",), None)
+    show.Warnings(tracebacks=False).handle(record)
+    assert "Logging error" in capsys.readouterr().err
