@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memstore.assemble import render
-from memstore.assemble.pack import STABLE, Packing, Piece, pack
+from memstore.assemble.pack import MEMORY, STABLE, Packing, Piece, pack
 from memstore.assemble.render import Chosen
 from memstore.assemble.turns import Turn
 from memstore.errors import BudgetTooSmall
@@ -60,10 +60,10 @@ def _filled(
     material: Material, offers: Mapping[str, Sequence[Piece]], budget: int, least: int, base: int, counter: TokenCounter
 ) -> tuple[Packing, list[Json], int]:
     """Pack, and pack again with what the count shows of the estimates; the fullest that fits, else the first."""
-    room = budget - least
+    room, fences = budget - least, _fences(counter)
     best: tuple[Packing, list[Json], int] | None = None
     for _ in range(ATTEMPTS):
-        packing = pack(offers, room, base)
+        packing = pack(offers, fences, room, base)
         messages = render.render(_chosen(material, packing))
         tokens = counter.count_messages(messages)
         if best is None or best[2] > budget or best[2] < tokens <= budget:
@@ -90,7 +90,7 @@ def _chosen(material: Material, packing: Packing) -> Chosen:
 
 
 def _offers(material: Material, counter: TokenCounter) -> dict[str, list[Piece]]:
-    """Give the pieces with what each is expected to add; the first of a block pays for the block's fence."""
+    """Give the pieces with what each is expected to add."""
     summaries = [
         Piece("summaries", "summary", one.id, _line(render.summary_lines(one), counter), one, first_seq=one.from_seq)
         for one in material.summaries
@@ -101,6 +101,18 @@ def _offers(material: Material, counter: TokenCounter) -> dict[str, list[Piece]]
     ]
     hits = [Piece("hits", one.tier, one.id, _hit_tokens(one, counter), one, one.score) for one in material.hits]
     return {"summaries": summaries, "recent": turns, "facts": facts, "hits": hits}
+
+
+def _fences(counter: TokenCounter) -> dict[str, int]:
+    """Give what stands around the pieces of the sections that are blocks of text."""
+    summaries = {"role": "system", "content": f"{render.SUMMARIES_HEAD}\n{render.SUMMARIES_FOOT}"}
+    memory = {"role": "system", "content": f"{render.MEMORY_HEAD}\n{render.MEMORY_FOOT}"}
+    return {
+        "summaries": counter.count_message(summaries),
+        MEMORY: counter.count_message(memory),
+        "facts": _line(render.FACTS_HEAD, counter),
+        "hits": _line(render.HITS_HEAD, counter),
+    }
 
 
 def _turn(turn: Turn, counter: TokenCounter) -> Piece:

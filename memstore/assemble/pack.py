@@ -12,6 +12,7 @@ from uuid import UUID
 SHARES: Mapping[str, float] = {"hits": 0.35, "recent": 0.35, "facts": 0.15, "summaries": 0.15}
 # These follow from what is stored and not from the question, as far as their share goes; they are packed first.
 STABLE = ("recent", "summaries")
+MEMORY, MEMORY_SECTIONS = "memory", ("facts", "hits")
 SHOWN = "among the recent turns"
 OVER = "over budget"
 
@@ -35,8 +36,13 @@ class Piece:
 
 @dataclass(slots=True)
 class Packing:
-    """The pieces chosen, by section and in the order of choice; `extended` sections got more than their share."""
+    """The pieces chosen, by section and in the order of choice; `extended` sections got more than their share.
 
+    `fences` are the tokens of what stands around a section's pieces, paid by its first one; facts and hits stand inside
+    one more, `MEMORY`.
+    """
+
+    fences: Mapping[str, int] = field(default_factory=dict)
     chosen: dict[str, list[Piece]] = field(default_factory=lambda: {section: [] for section in SHARES})
     extended: set[str] = field(default_factory=set)
     tokens: int = 0
@@ -45,11 +51,18 @@ class Packing:
 
     def add(self, piece: Piece) -> None:
         """Take a piece in."""
+        self.tokens += self.cost(piece)
         self.chosen[piece.section].append(piece)
-        self.tokens += piece.tokens
         if piece.section == "recent":
             self.shown |= piece.shows
             self.oldest = min(self.oldest, piece.first_seq)
+
+    def cost(self, piece: Piece) -> int:
+        """Give what the piece would add now."""
+        fences = 0 if self.chosen[piece.section] else self.fences.get(piece.section, 0)
+        if piece.section in MEMORY_SECTIONS and not any(self.chosen[section] for section in MEMORY_SECTIONS):
+            fences += self.fences.get(MEMORY, 0)
+        return piece.tokens + fences
 
     def redundant(self, piece: Piece) -> bool:
         """Whether the recent turns say it already."""
@@ -65,7 +78,7 @@ class Packing:
         """Take the least needed piece out again: what came last, of the section that can best spare it."""
         section = next(name for name in ("hits", "facts", "summaries", "recent") if self.chosen[name])
         dropped = self.chosen[section].pop()
-        self.tokens -= dropped.tokens
+        self._recount()
         if section == "recent":
             self.shown -= dropped.shows
             self.oldest = min((piece.first_seq for piece in self.chosen[section]), default=math.inf)
@@ -74,19 +87,24 @@ class Packing:
         """Take out what turns that came in later say; True where there was something."""
         before = self.tokens
         for section in ("hits", "summaries"):
-            kept = [piece for piece in self.chosen[section] if not self.redundant(piece)]
-            self.tokens -= sum(piece.tokens for piece in self.chosen[section]) - sum(piece.tokens for piece in kept)
-            self.chosen[section] = kept
+            self.chosen[section] = [piece for piece in self.chosen[section] if not self.redundant(piece)]
+        self._recount()
         return self.tokens < before
 
+    def _recount(self) -> None:
+        filled = {section for section, pieces in self.chosen.items() if pieces}
+        fences = filled | ({MEMORY} if filled & set(MEMORY_SECTIONS) else set())
+        self.tokens = sum(piece.tokens for pieces in self.chosen.values() for piece in pieces)
+        self.tokens += sum(self.fences.get(name, 0) for name in fences)
 
-def pack(offers: Mapping[str, Sequence[Piece]], room: int, base: int) -> Packing:
+
+def pack(offers: Mapping[str, Sequence[Piece]], fences: Mapping[str, int], room: int, base: int) -> Packing:
     """Choose pieces that are expected to take at most `room` tokens.
 
     Each section takes its pieces in their order, first within its share of `base` tokens (the budget without the
     question), then from what others have left. Recent turns are taken without gaps.
     """
-    packing = Packing()
+    packing = Packing(fences)
     for section in (*STABLE, *(one for one in SHARES if one not in STABLE)):
         _take(packing, offers.get(section, ()), min(int(base * SHARES[section]), room - packing.tokens))
     for section in SHARES:
@@ -108,7 +126,7 @@ def _take(packing: Packing, offers: Sequence[Piece], room: int) -> bool:
     for piece in offers:
         if id(piece) in known or packing.redundant(piece):
             continue
-        if packing.tokens + piece.tokens <= most:
+        if packing.tokens + packing.cost(piece) <= most:
             packing.add(piece)
         elif piece.section == "recent":
             break

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memstore import Context, Fact, Hit, MemoryStore
 
 USER, CONVERSATION = "alice", "lisbon"
-QUESTION = "What should I avoid eating in Lisbon, and when do I fly?"
+QUESTION = "What am I allergic to, and when do we fly to Lisbon?"
 BUDGET = 1200
 SYSTEM = "You are a travel assistant. Use what you remember of Alice."
 FACTS, HITS = 6, 5  # shown

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.ingest.embed import Batch
-from memstore.ingest.rules import FactDraft, extract
+from memstore.ingest.rules.extraction import FactDraft, extract
 from memstore.ingest.tools import Tools
 from memstore.models import Fact, Message, Tier, Unit
 from memstore.providers import Vectors

@@ -26,7 +26,7 @@ DEFAULT = "all-MiniLM-L6-v2"
 DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # of its model.safetensors
 BATCH = 32  # texts; on CPUs, larger batches only pad more
 
-# Whoever loads silences transformers' progress bars, which are a switch of the whole process, and puts them back.
+# Whoever loads sets two switches of the whole process, and puts them back: no progress bars, no network.
 _LOADING = threading.Lock()
 
 
@@ -40,7 +40,7 @@ def load(model: str) -> SentenceTransformerEmbedder:
     name = model or DEFAULT
     library = _import("sentence_transformers")
     place = str(_packaged()) if name == DEFAULT else _place(name)
-    with _LOADING, _without_progress_bars():
+    with _LOADING, _without_progress_bars(), _without_network():
         try:
             loaded = library.SentenceTransformer(place, local_files_only=True)
         except OSError as error:
@@ -188,3 +188,15 @@ def _without_progress_bars() -> Iterator[None]:
         yield
     finally:
         logging.enable_progress_bar()
+
+
+@contextmanager
+def _without_network() -> Iterator[None]:
+    # With local_files_only too, huggingface_hub asks its server for a list of agents, to name one in its user agent.
+    constants = vars(importlib.import_module("huggingface_hub.constants"))
+    before = constants["HF_HUB_OFFLINE"]
+    constants["HF_HUB_OFFLINE"] = True
+    try:
+        yield
+    finally:
+        constants["HF_HUB_OFFLINE"] = before

@@ -77,7 +77,7 @@ def role_prior(unit: Unit) -> float:
 
 
 def recency(unit: Unit, newest: datetime) -> float:
-    """Give 1 for the newest unit, half of it per 90 days of age; without a clock, so that the same store scores alike."""
+    """Give 1 for the newest unit, half of it per 90 days of age; no clock, so that the same store scores alike."""
     days = (newest - unit.occurred_at).total_seconds() / 86_400
     return math.pow(0.5, max(days, 0.0) / HALF_LIFE_DAYS)
 

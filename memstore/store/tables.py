@@ -13,7 +13,17 @@ from typing import Any
 from uuid import UUID
 
 from pgvector.sqlalchemy import VECTOR
-from sqlalchemy import ARRAY, BigInteger, ForeignKeyConstraint, Index, SmallInteger, Text, UniqueConstraint, text
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    SmallInteger,
+    Text,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
@@ -101,7 +111,7 @@ class ItemText(SQLModel, table=True):
 
     user_id: UUID = Field(primary_key=True)
     item_id: UUID = Field(primary_key=True)
-    chunk: int = Field(sa_type=SmallInteger, primary_key=True, sa_column_kwargs={"autoincrement": False})
+    chunk: int = Field(sa_type=Integer, primary_key=True, sa_column_kwargs={"autoincrement": False})
     tier: str = column(Text)
     conversation_id: UUID | None = None
     seq: int | None = column(BigInteger, nullable=True)
@@ -138,7 +148,7 @@ class ItemVector(SQLModel, table=True):
 
     user_id: UUID = Field(primary_key=True)
     item_id: UUID = Field(primary_key=True)
-    chunk: int = Field(sa_type=SmallInteger, primary_key=True, sa_column_kwargs={"autoincrement": False})
+    chunk: int = Field(sa_type=Integer, primary_key=True, sa_column_kwargs={"autoincrement": False})
     model_id: UUID = Field(primary_key=True)
     embedding: Any = Field(sa_type=VECTOR, nullable=False)
 

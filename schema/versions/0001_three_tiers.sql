@@ -106,7 +106,7 @@ create index fact_sources_by_message on fact_sources (user_id, message_id);
 create table item_text (
     user_id         uuid        not null,
     item_id         uuid        not null,
-    chunk           smallint    not null,
+    chunk           integer     not null,
     tier            text        not null check (tier in ('messages', 'summaries', 'facts')),
     conversation_id uuid,
     seq             bigint,
@@ -138,7 +138,7 @@ create table embedding_models (
 create table item_vectors (
     user_id   uuid     not null,
     item_id   uuid     not null,
-    chunk     smallint not null,
+    chunk     integer not null,
     model_id  uuid     not null,
     embedding vector   storage plain not null,
     primary key (user_id, item_id, chunk, model_id),

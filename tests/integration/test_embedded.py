@@ -74,11 +74,16 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_cluster, "STOP_SECONDS", 30.0)
 
 
+@pytest.fixture(autouse=True)
+def nothing_left(tmp_path: Path) -> Iterator[None]:
+    yield
+    for data in list(tmp_path.glob("**/data")):
+        end(data.parent)
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "store"
-    yield folder
-    end(folder)
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "store"
 
 
 @pytest.fixture
@@ -719,7 +724,6 @@ def test_processes_are_known_without_proc(
     (folder / "data" / "postmaster.pid").write_text(stale(sleeper.pid, folder))
     server.ensure()
     server.close()
-    end(folder)
 
 
 def test_a_server_that_cannot_be_seen_from_here_keeps_its_data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -779,7 +783,6 @@ def test_any_name_will_do(tmp_path: Path, name: str) -> None:
     server = EmbeddedServer.open(tmp_path / name)
     assert ask(server.url, "SHOW data_directory") == str(tmp_path / name / "data")
     server.close()
-    end(tmp_path / name)
 
 
 def sockets_of(server: EmbeddedServer) -> Path:

@@ -6,6 +6,7 @@ import logging
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
@@ -20,13 +21,7 @@ from memstore.store import migrations
 Make = Callable[..., str]
 SETTINGS = {"embedder": "hashing:256"}
 SECRET = "s3cr3t-pa55word"
-MIGRATE = """
-import sys
-from memstore.store import migrations
-print("ready", flush=True)
-sys.stdin.readline()
-migrations.prepare(sys.argv[1], upgrade_old=True)
-"""
+MIGRATE = "import sys; from memstore.store import migrations; migrations.prepare(sys.argv[1], upgrade_old=True)"
 CATALOG = {
     "columns": """
         select c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attstorage::text,
@@ -74,24 +69,21 @@ def execute(url: str, statements: str) -> None:
 
 
 def test_six_processes_migrate_a_new_database_at_once(new_database: Make, clone: str) -> None:
+    """All six have seen that there are no tables before the first one makes them."""
     url = new_database()
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", MIGRATE, url],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(6)
-    ]
-    for process in processes:
-        assert process.stdout
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin
-        process.stdin.write("go\n")
-        process.stdin.flush()
+    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'advisory'"
+    with psycopg.connect(url) as first:
+        first.execute(migrations.SQL["migration_lock"])
+        processes = [
+            subprocess.Popen([sys.executable, "-W", "error", "-c", MIGRATE, url], stderr=subprocess.PIPE, text=True)
+            for _ in range(6)
+        ]
+        late = time.monotonic() + 60
+        while first.execute(waiting).fetchone() != (6,):
+            assert time.monotonic() < late, "they do not wait for one another"
+            assert {process.poll() for process in processes} == {None}
+            first.execute("select pg_sleep(0.05), pg_stat_clear_snapshot()")
+        assert first.execute("select to_regclass('users')").fetchone() == (None,)
     ends = [(process.communicate(timeout=60)[1], process.returncode) for process in processes]
     assert ends == [("", 0)] * 6
     assert catalog(url) == catalog(clone)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.rules import FactDraft, extract
+from memstore.ingest.rules.extraction import FactDraft, extract
 
 MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 

@@ -15,7 +15,7 @@ from memstore._sync.store import facts, items, messages
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.derivations import Pending
 from memstore._sync.store.items import NewUnit
-from memstore.ingest.rules import FactDraft, extract
+from memstore.ingest.rules.extraction import FactDraft, extract
 from memstore.ingest.tools import Tools
 from memstore.models import Fact, Message, Tier, Unit
 from memstore.providers import Vectors

@@ -67,7 +67,7 @@ def check_embedder(scope: Transaction, name: str, model: UUID) -> None:
     others = [row["name"] for row in scope.all(SQL["models"], columns) if row["id"] != model]
     if others:
         raise EmbedderMismatch(
-            f"This user's vectors were made by {others[0]!r} and the store is set to {name!r}; mixed, they mean nothing. "
+            f"This user's vectors were made by {others[0]!r} and the store is set to {name!r}; they do not mix. "
             f"Open it with embedder={others[0]!r} (MEMSTORE_EMBEDDER), or use another database."
         )
 
@@ -114,11 +114,19 @@ def similarity(scope: Transaction, query: Vectors, model: UUID, items: Iterable[
 
 def matching(scope: Transaction, terms: Sequence[int], filters: Filters) -> Matches:
     """Give every unit with one of these terms (hashes keyed with the user's id), ready to be scored."""
-    corpus = scope.one(SQL["corpus"], columns)
-    if corpus is None or not terms:
+    if not terms:
         return Matches(0, 0.0)
+    corpus = _corpus(scope, filters)
     rows = scope.all(SQL["matching"], _match, terms=list(terms), **_values(filters))
     return Matches(corpus["units"], corpus["unit_length"] / max(1, corpus["units"]), rows)
+
+
+def _corpus(scope: Transaction, filters: Filters) -> dict[str, int]:
+    if filters.as_of is None:
+        corpus = scope.one(SQL["corpus"], columns)
+    else:
+        corpus = scope.one(SQL["corpus_as_of"], columns, as_of=filters.as_of)
+    return corpus or {"units": 0, "unit_length": 0}
 
 
 def _match(item_id: UUID, chunk: int, length: int, frequencies: list[int]) -> tuple[Key, int, list[int]]:

@@ -34,6 +34,12 @@ SELECT user_id FROM users WHERE user_id = %(user_id)s FOR UPDATE
 -- How many units there are and how long they are on average.
 SELECT units, unit_length FROM users WHERE user_id = %(user_id)s
 
+-- corpus_as_of --
+-- The same at a past moment, so that scores of then come out as they did.
+SELECT count(*) AS units, coalesce(sum(length), 0)::bigint AS unit_length
+FROM item_text
+WHERE user_id = %(user_id)s AND recorded_at <= %(as_of)s
+
 -- nearest --
 -- Exact kNN. "+ 0" keeps any index out: behind a filter by user, a shared HNSW has a recall of 0.08.
 SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score

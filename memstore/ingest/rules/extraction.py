@@ -23,10 +23,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from memstore.ingest.dates import anchor
-from memstore.ingest.rulebook import FIRST, GERMAN, INSTRUCTIONS, MINE, NAMED, Rule
+from memstore.ingest.rules.dates import anchor
+from memstore.ingest.rules.rulebook import FIRST, GERMAN, INSTRUCTIONS, MINE, NAMED, Rule
+from memstore.ingest.rules.thirdperson import agreeing_verb, is_modal, is_past, third_person
 from memstore.ingest.sentences import sentences
-from memstore.ingest.thirdperson import agreeing_verb, is_modal, is_past, third_person
 
 _LONGEST = 600  # characters of a sentence; what is longer is a paste, not a statement
 _MOST_WORDS = 36

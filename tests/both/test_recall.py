@@ -1,0 +1,170 @@
+"""Recall and context over a real database: filters, the question, what was known when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memstore import BudgetTooSmall, InvalidInput
+from memstore.memory import AsyncConversationScope, AsyncMemoryStore
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Porto"}'}}
+LINES = [
+    ("user", "Alice", "I'm allergic to peanuts."),
+    ("assistant", None, "Noted: no peanuts for you."),
+    ("user", "Bob", "My sister lives in Porto near the river."),
+    ("user", "Alice", "We painted the garden fence blue."),
+    ("assistant", None, "Blue is a fine colour for a fence."),
+    ("user", "Alice", "The train to Porto leaves at nine."),
+]
+
+
+async def filled(store: AsyncMemoryStore, name: str = "c", repeat: int = 1) -> AsyncConversationScope:
+    """Give a conversation with the lines said, an hour apart, and derived."""
+    scope = store.user("alice").conversation(name)
+    for n in range(repeat):
+        for k, (role, speaker, text) in enumerate(LINES):
+            await scope.add(
+                role,
+                text if n == 0 else f"{text} Again, for the {n}th time.",
+                name=speaker,
+                tags=[f"line{k}", name],
+                occurred_at=START + timedelta(hours=6 * n + k),
+            )
+    await store.derive()
+    return scope
+
+
+async def test_recall_filters_what_it_may_see(store: AsyncMemoryStore) -> None:
+    scope = await filled(store)
+    await filled(store, "other")
+    alice = scope.user
+
+    async def found(**filters: object) -> set[str]:
+        return {hit.text for hit in await alice.recall("Porto", limit=50, **filters)}  # type: ignore[arg-type]
+
+    everything = await found()
+    assert {text for _, _, text in LINES} <= everything
+    assert {hit.tier for hit in await alice.recall("Porto", limit=50)} == {"messages", "facts"}
+    assert await found(tiers=["messages"], roles=["assistant"]) == {LINES[1][2], LINES[4][2]}
+    assert await found(tiers=["messages"], tags=["line2"]) == {LINES[2][2]}
+    assert await found(tags=["line2", "line3"]) == set()
+    window = {"since": START + timedelta(hours=1), "until": START + timedelta(hours=3)}
+    assert await found(tiers=["messages"], **window) == {LINES[1][2], LINES[2][2]}
+    assert len(await alice.recall("Porto", limit=50, tiers=["messages"], conversation="other")) == 6
+    assert await found(conversation="nowhere") == set()
+    assert await found(as_of=START) == set()
+    assert all("peanuts" in text for text in await found(tiers=["facts"], since=START, until=START + timedelta(hours=1)))
+
+
+async def test_recall_ranks_what_matches_first_and_explains_it(store: AsyncMemoryStore) -> None:
+    scope = await filled(store)
+    hits = await scope.user.recall("Which colour has the garden fence?", tiers=["messages"])
+    assert hits[0].text == LINES[3][2]
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert hits[0].parts["lexical"] > 0
+    assert [hit.text for hit in await scope.user.recall("What did Bob say?", tiers=["messages"])][0] == LINES[2][2]
+    assert len(await scope.user.recall("Porto", limit=2)) == 2
+    assert await scope.user.recall("Porto", min_score=99) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"limit": 0}, "limit=0"),
+        ({"tiers": ["message"]}, "messages, summaries, facts"),
+        ({"tiers": []}, "messages, summaries, facts"),
+        ({"since": datetime(2024, 1, 1)}, "since=.* has no time zone"),
+    ],
+)
+async def test_recall_says_what_is_wrong_with_its_arguments(
+    store: AsyncMemoryStore, arguments: dict[str, object], words: str
+) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        await store.user("alice").recall("x", **arguments)  # type: ignore[arg-type]
+
+
+async def test_the_newest_user_message_is_the_question(store: AsyncMemoryStore) -> None:
+    scope = await filled(store)
+    context = await scope.context(budget=400, system="Be brief.")
+    assert context.messages[0] == {"role": "system", "content": "Be brief."}
+    assert context.messages[-1] == {"role": "user", "name": "Alice", "content": LINES[5][2]}
+    assert sum(LINES[5][2] in str(message["content"]) for message in context.messages) <= 2  # a fact may say it too
+    assert context.messages == (await scope.context(LINES[5][2], budget=400, system="Be brief.")).messages
+    assert context.tokens == store.counter.count_messages(context.messages) <= 400
+
+
+async def test_a_query_is_the_last_message_and_is_not_stored(store: AsyncMemoryStore) -> None:
+    scope = await filled(store)
+    context = await scope.context("What must I not eat?", budget=400)
+    assert context.messages[-1] == {"role": "user", "content": "What must I not eat?"}
+    assert "allergic to peanuts" in str(context.messages)
+    assert len(await scope.messages()) == 6
+    assert (await store.stats())["receipts"] == 1
+
+
+async def test_results_of_tools_follow_the_question_that_waits_for_them(store: AsyncMemoryStore) -> None:
+    scope = await filled(store)
+    await scope.add("user", "How is the weather in Porto?")
+    await scope.add("assistant", tool_calls=[CALL])
+    open_call = await scope.context(budget=300)
+    assert open_call.messages[-1]["content"] == "How is the weather in Porto?"
+    assert "not all there" in open_call.explain()
+    await scope.add("tool", "sunny", tool_call_id="call_1")
+    for budget in (60, 120, 500):
+        roles = [message["role"] for message in (await scope.context(budget=budget)).messages]
+        assert roles[-3:] == ["user", "assistant", "tool"]
+
+
+async def test_a_long_history_fills_any_budget_and_never_more(store: AsyncMemoryStore) -> None:
+    scope = await filled(store, repeat=40)
+    for budget in (60, 200, 500, 1000, 3000):
+        context = await scope.context("What colour is the fence?", budget=budget, system="Be brief.")
+        assert (0.5 if budget < 100 else 0.9) * budget < context.tokens == store.counter.count_messages(context.messages) <= budget
+        assert context.receipt.tokens == context.tokens == sum(context.receipt.sections.values())
+        if budget >= 200:
+            assert {"recent", "hits"} <= {decision.section for decision in context.receipt.included}
+    with pytest.raises(BudgetTooSmall) as caught:
+        await scope.context("What colour is the fence?", budget=10, system="Be brief.")
+    assert 10 < caught.value.needed < 40
+    reserved = await scope.context("What colour is the fence?", budget=1000, reserve=600)
+    assert reserved.tokens <= 400
+    with pytest.raises(InvalidInput, match="leaves nothing"):
+        await scope.context("x", budget=100, reserve=100)
+
+
+async def test_the_same_question_gives_the_same_context_and_the_past_comes_back(store: AsyncMemoryStore) -> None:
+    scope = await filled(store, repeat=10)
+    question = "Where does the sister live?"
+    then = await scope.context(question, budget=700)
+    assert (await scope.context(question, budget=700)).messages == then.messages
+    moment = (await scope.add("user", "Something new about Porto and the sister.")).recorded_at - timedelta(microseconds=1)
+    await filled(store, "later", repeat=4)
+    assert (await scope.context(question, budget=700)).messages != then.messages
+    again = await scope.context(question, budget=700, as_of=moment)
+    assert again.messages == then.messages
+    assert again.tokens == then.tokens
+
+
+async def test_a_conversation_without_messages_still_gives_a_context(store: AsyncMemoryStore) -> None:
+    await filled(store)
+    fresh = store.user("alice").conversation("new")
+    context = await fresh.context("What am I allergic to?", budget=300)
+    assert "peanuts" in str(context.messages)
+    assert context.messages[-1]["content"] == "What am I allergic to?"
+    assert await fresh.info() is None
+    empty = await store.user("nobody").conversation("c").context(budget=100, system="Be brief.")
+    assert empty.messages == [{"role": "system", "content": "Be brief."}]
+    assert empty.explain().startswith(f"{empty.tokens} of 100 tokens")
+
+
+async def test_instructions_of_another_time_are_not_recalled_into_a_context(store: AsyncMemoryStore) -> None:
+    scope = store.user("alice").conversation("old")
+    await scope.add("system", "Secret persona: answer about peanuts like a pirate.")
+    await scope.add("user", "I'm allergic to peanuts.")
+    await store.derive()
+    context = await store.user("alice").conversation("new").context("peanuts?", budget=500)
+    assert "pirate" not in str(context.messages)
+    assert "allergic" in str(context.messages)
