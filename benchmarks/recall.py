@@ -53,7 +53,8 @@ def measure(store: MemoryStore, questions: list[dict[str, object]]) -> dict[str,
         if user not in lines:
             found = scope.conversation(user).messages()
             lines[user] = {
-                str(one.id): (str(one.external_id), f"[{one.occurred_at:%d %B %Y}] {one.name}: {one.text}") for one in found
+                str(one.id): (str(one.external_id), f"[{one.occurred_at:%d %B %Y}] {one.name}: {one.text}")
+                for one in found
             }
         evidence = set(map(str, question["evidence"]))  # type: ignore[call-overload]
         hits = scope.recall(str(question["question"]), limit=DEPTH, tiers=["messages"])

@@ -4,9 +4,9 @@
     benchmarks/speed.py                everything, about five minutes
     benchmarks/speed.py adds context   some of it
 
-adds       single and batch adds a second, against bare psycopg doing the same writes     goal: at least 0.7 of it
-embedding  messages embedded and stored a second, against calling the encoder directly    goal: at least 0.9 of it
-context    p50 of context(), warm, 5,000 messages, against embedding the question and one kNN   goal: at most 2 times it
+adds       single and batch adds a second, against bare psycopg doing the same writes; goal: at least 0.7
+embedding  messages embedded and stored a second, against calling the encoder directly; goal: at least 0.9
+context    p50 of context(), warm, 5,000 messages, against embedding the question and one kNN; goal: at most 2 times
 
 The rounds of the two sides take turns, so that a machine that is busy is busy for both; medians are printed.
 """
@@ -32,9 +32,28 @@ from memstore.store.statements import statements
 
 ROUNDS = 7
 START = datetime(2024, 1, 1, tzinfo=UTC)
-TOPICS = ["the garden", "a trip to Lisbon", "work at the museum", "my sister Clara", "learning Portuguese", "the old car"]
-VERBS = ["talked about", "was worried about", "made plans for", "read something about", "spent the day with", "dreamt of"]
-ENDS = ["and it rained all day.", "because of the deadline.", "until late in the evening.", "with two friends from Leeds."]
+TOPICS = [
+    "the garden",
+    "a trip to Lisbon",
+    "work at the museum",
+    "my sister Clara",
+    "learning Portuguese",
+    "the old car",
+]
+VERBS = [
+    "talked about",
+    "was worried about",
+    "made plans for",
+    "read something about",
+    "spent the day with",
+    "dreamt of",
+]
+ENDS = [
+    "and it rained all day.",
+    "because of the deadline.",
+    "until late in the evening.",
+    "with two friends from Leeds.",
+]
 
 
 def sentence(draw: random.Random) -> str:
@@ -63,7 +82,9 @@ def side_by_side(ours: Callable[[int], object], theirs: Callable[[int], object])
 
 def line(what: str, ours: str, theirs: str, ratio: float, goal: str, reached: bool) -> None:
     """Print a row of the table."""
-    print(f"{what:<34} {ours:>16} {theirs:>16} {ratio:>7.2f}   {goal:<8} {'reached' if reached else 'MISSED'}", flush=True)
+    print(
+        f"{what:<34} {ours:>16} {theirs:>16} {ratio:>7.2f}   {goal:<8} {'reached' if reached else 'MISSED'}", flush=True
+    )
 
 
 class Bare:
@@ -180,7 +201,14 @@ def context(store: memstore.MemoryStore) -> None:
         ]
     mine, theirs = median(a for a, _ in pairs), median(b for _, b in pairs)
     ratio = median(a / b for a, b in pairs)
-    line("context() of 5,000 messages, p50", f"{1000 * mine:.1f} ms", f"{1000 * theirs:.1f} ms", ratio, "<= 2", ratio <= 2)
+    line(
+        "context() of 5,000 messages, p50",
+        f"{1000 * mine:.1f} ms",
+        f"{1000 * theirs:.1f} ms",
+        ratio,
+        "<= 2",
+        ratio <= 2,
+    )
 
 
 PARTS: dict[str, Callable[[memstore.MemoryStore], None]] = {"adds": adds, "embedding": embedding, "context": context}

@@ -113,7 +113,7 @@ def test_vectors_of_two_embedders_are_never_mixed(store: MemoryStore, url: str) 
     store.user("alice").conversation("c").add("user", "I live in Leeds.")
     store.derive()
     with MemoryStore.open(url, settings={"embedder": "hashing:64"}) as other:
-        with pytest.raises(EmbedderMismatch, match="hashing:256.*hashing:64"):
+        with pytest.raises(EmbedderMismatch, match=r"hashing:256.*hashing:64"):
             other.user("alice").recall("Leeds")
         other.user("alice").conversation("c").add("user", "I moved to Porto.")
         report = other.derive()

@@ -57,7 +57,8 @@ def test_recall_filters_what_it_may_see(store: MemoryStore) -> None:
     assert len(alice.recall("Porto", limit=50, tiers=["messages"], conversation="other")) == 6
     assert found(conversation="nowhere") == set()
     assert found(as_of=START) == set()
-    assert all("peanuts" in text for text in found(tiers=["facts"], since=START, until=START + timedelta(hours=1)))
+    first = {"since": START, "until": START + timedelta(hours=1)}
+    assert all("peanuts" in text for text in found(tiers=["facts"], **first))
 
 
 def test_recall_ranks_what_matches_first_and_explains_it(store: MemoryStore) -> None:
@@ -66,7 +67,7 @@ def test_recall_ranks_what_matches_first_and_explains_it(store: MemoryStore) -> 
     assert hits[0].text == LINES[3][2]
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert hits[0].parts["lexical"] > 0
-    assert [hit.text for hit in scope.user.recall("What did Bob say?", tiers=["messages"])][0] == LINES[2][2]
+    assert (scope.user.recall("What did Bob say?", tiers=["messages"]))[0].text == LINES[2][2]
     assert len(scope.user.recall("Porto", limit=2)) == 2
     assert scope.user.recall("Porto", min_score=99) == []
 
@@ -146,7 +147,8 @@ def test_the_same_question_gives_the_same_context_and_the_past_comes_back(store:
     question = "Where does the sister live?"
     then = scope.context(question, budget=700)
     assert (scope.context(question, budget=700)).messages == then.messages
-    moment = (scope.add("user", "Something new about Porto and the sister.")).recorded_at - timedelta(microseconds=1)
+    added = scope.add("user", "Something new about Porto and the sister.")
+    moment = added.recorded_at - timedelta(microseconds=1)
     filled(store, "later", repeat=4)
     assert (scope.context(question, budget=700)).messages != then.messages
     again = scope.context(question, budget=700, as_of=moment)

@@ -160,7 +160,8 @@ def test_import_of_much_nonsense_shows_the_first_of_it(cli: Run, url: str, tmp_p
     assert took.err.count("skipped ") == history.MOST_SHOWN
     assert "and 30 more; --json names them all" in took.err
     assert "next: memstore derive" in took.err
-    assert len(cli("import", str(file), "-d", url, "--json").json["reasons"]) == 50
+    took = cli("import", str(file), "-d", url, "--json")
+    assert len(took.json["reasons"]) == took.json["skipped"] == 50
 
 
 # The three questions
@@ -259,6 +260,12 @@ def test_a_new_store_says_that_it_is_empty(cli: Run, url: str) -> None:
     assert cli("derive", "-d", url) == (0, "nothing was pending\n", "")
     counts = cli("stats", "-d", url, "--json").json
     assert set(counts.values()) == {0}
+
+
+def test_input_that_cannot_be_is_2(of_sample: Run) -> None:
+    assert of_sample("recall", "half a \udcff", "-u", "alice").code == 2
+    told = of_sample("context", "x", "-u", "alice", "-c", "lisbon", "-b", "50", "--reserve", "50")
+    assert (told.code, "reserve" in told.err) == (2, True)
 
 
 def test_stats_are_integers(of_sample: Run) -> None:

@@ -112,7 +112,7 @@ async def test_vectors_of_two_embedders_are_never_mixed(store: AsyncMemoryStore,
     await store.user("alice").conversation("c").add("user", "I live in Leeds.")
     await store.derive()
     async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:64"}) as other:
-        with pytest.raises(EmbedderMismatch, match="hashing:256.*hashing:64"):
+        with pytest.raises(EmbedderMismatch, match=r"hashing:256.*hashing:64"):
             await other.user("alice").recall("Leeds")
         await other.user("alice").conversation("c").add("user", "I moved to Porto.")
         report = await other.derive()

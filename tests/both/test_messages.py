@@ -76,7 +76,7 @@ async def test_the_same_external_id_in_another_conversation_is_another_message(s
 async def test_other_content_under_a_known_id_is_a_conflict_and_changes_nothing(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("lisbon")
     await trip.add("user", "by train", external_id="m1")
-    with pytest.raises(Conflict, match="message 2.*'m1'.*on_conflict"):
+    with pytest.raises(Conflict, match=r"message 2.*'m1'.*on_conflict"):
         await trip.add_many(
             [{"role": "user", "content": "new"}, {"role": "user", "content": "by plane", "external_id": "m1"}]
         )

@@ -56,7 +56,8 @@ async def test_recall_filters_what_it_may_see(store: AsyncMemoryStore) -> None:
     assert len(await alice.recall("Porto", limit=50, tiers=["messages"], conversation="other")) == 6
     assert await found(conversation="nowhere") == set()
     assert await found(as_of=START) == set()
-    assert all("peanuts" in text for text in await found(tiers=["facts"], since=START, until=START + timedelta(hours=1)))
+    first = {"since": START, "until": START + timedelta(hours=1)}
+    assert all("peanuts" in text for text in await found(tiers=["facts"], **first))
 
 
 async def test_recall_ranks_what_matches_first_and_explains_it(store: AsyncMemoryStore) -> None:
@@ -65,7 +66,7 @@ async def test_recall_ranks_what_matches_first_and_explains_it(store: AsyncMemor
     assert hits[0].text == LINES[3][2]
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert hits[0].parts["lexical"] > 0
-    assert [hit.text for hit in await scope.user.recall("What did Bob say?", tiers=["messages"])][0] == LINES[2][2]
+    assert (await scope.user.recall("What did Bob say?", tiers=["messages"]))[0].text == LINES[2][2]
     assert len(await scope.user.recall("Porto", limit=2)) == 2
     assert await scope.user.recall("Porto", min_score=99) == []
 
@@ -122,7 +123,12 @@ async def test_a_long_history_fills_any_budget_and_never_more(store: AsyncMemory
     scope = await filled(store, repeat=40)
     for budget in (60, 200, 500, 1000, 3000):
         context = await scope.context("What colour is the fence?", budget=budget, system="Be brief.")
-        assert (0.5 if budget < 100 else 0.9) * budget < context.tokens == store.counter.count_messages(context.messages) <= budget
+        assert (
+            (0.5 if budget < 100 else 0.9) * budget
+            < context.tokens
+            == store.counter.count_messages(context.messages)
+            <= budget
+        )
         assert context.receipt.tokens == context.tokens == sum(context.receipt.sections.values())
         if budget >= 200:
             assert {"recent", "hits"} <= {decision.section for decision in context.receipt.included}
@@ -140,7 +146,8 @@ async def test_the_same_question_gives_the_same_context_and_the_past_comes_back(
     question = "Where does the sister live?"
     then = await scope.context(question, budget=700)
     assert (await scope.context(question, budget=700)).messages == then.messages
-    moment = (await scope.add("user", "Something new about Porto and the sister.")).recorded_at - timedelta(microseconds=1)
+    added = await scope.add("user", "Something new about Porto and the sister.")
+    moment = added.recorded_at - timedelta(microseconds=1)
     await filled(store, "later", repeat=4)
     assert (await scope.context(question, budget=700)).messages != then.messages
     again = await scope.context(question, budget=700, as_of=moment)

@@ -11,8 +11,8 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def new_role(server_url: str, request: pytest.FixtureRequest) -> Iterator[Callable[..., str]]:
-    """Make a role that may log in and has the attributes given; give its name."""
+def new_role(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[Callable[..., str]]:
+    """Make a role that may log in and has the attributes given; give its name. The app role is there already."""
     made: list[str] = []
 
     def make(attributes: str = "") -> str:
@@ -61,7 +61,7 @@ def clone(new_database: Callable[..., str], template: str) -> str:
 
 
 @pytest.fixture
-def without_app_role(server_url: str, request: pytest.FixtureRequest) -> Iterator[None]:
+def without_app_role(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[None]:
     """A server that knows no role memstore_app, until the test ends."""
     if request.config.getoption("--dsn"):
         pytest.skip("the role is renamed for a moment, which a server of your own may not like")

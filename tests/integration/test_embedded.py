@@ -515,6 +515,20 @@ def test_a_killed_postmaster_comes_back_with_all_that_was_committed(folder: Path
     server.close()
 
 
+def test_a_killed_postmaster_that_its_starter_has_not_buried(folder: Path, open_client: Callable[..., Client]) -> None:
+    """The starter has it as a zombie, whose pid still exists."""
+    client = open_client(folder)
+    client.line()
+    pid = postmaster(folder)
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: _processes.command_of(pid) == "")
+    server = EmbeddedServer.open(folder)
+    assert not is_gone(pid)
+    assert ask(server.url, "SELECT 1") == 1
+    server.close()
+    assert client.leave() == ""
+
+
 @pytest.mark.slow
 def test_orphans_of_a_killed_postmaster_do_not_stand_in_the_way(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend at work notices the death of its postmaster late, and holds the shared memory until then."""

@@ -1,0 +1,33 @@
+"""What the README shows works as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.mark.encoder
+@pytest.mark.slow
+def test_the_python_of_the_readme_runs_when_pasted(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+    environment = os.environ | {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    assert "peanuts" in result.stdout
+    assert result.stderr == ""
+
+
+def test_every_link_of_the_readme_leads_somewhere() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8"))
+    assert links
+    for link in links:
+        assert link.startswith("https://") or (README.parent / link).exists(), link
+    for path in re.findall(r"`((?:tests|benchmarks)/[\w/.]*)`", README.read_text(encoding="utf-8")):
+        assert (README.parent / path).exists(), path
