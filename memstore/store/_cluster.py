@@ -201,7 +201,7 @@ class Cluster:
                 os.kill(pid, number)
 
     def _drop_stale_pid_file(self) -> None:
-        """Remove the pid file of a server that is gone: Postgres stumbles over it if its pid is anybody's, or a zombie's.
+        """Remove the pid file of a server that is gone; Postgres stumbles if its pid is a zombie's or a stranger's.
 
         Its own check for shared memory in use does not need the file.
         """

@@ -511,6 +511,7 @@ def test_doctor_finds_all_well_and_keeps_secrets(of_sample: Run, stored: str) ->
     looked_at = [one["what"] for one in told.json["checks"]]
     assert looked_at[:5] == ["python", "settings", "token counter", "embedder", "database"]
     assert {"server", "schema", "isolation", "derivations"} <= set(looked_at)
+    assert told.json["checks"][1]["detail"] == f"embedder={EMBEDDER}"
     told = of_sample("doctor", "-d", NOWHERE.replace("nobody@", "nobody:secret@"))
     assert "secret" not in told.out + told.err
 

@@ -19,6 +19,7 @@ import pytest
 
 import memstore
 from memstore import ids
+from memstore.store._locks import attempts
 
 T = TypeVar("T")
 
@@ -327,6 +328,22 @@ def test_writing_while_deriving_stops_neither(store: memstore.MemoryStore, url: 
             calm.user("alice").conversation(name).add_many(said(name, messages))
         calm.derive()
     assert rows(url, "alice") == rows(twin, "alice")
+
+
+def test_a_writer_that_waits_for_a_deriver_does_not_hold_it_up(store: memstore.MemoryStore, url: str) -> None:
+    """A deriver holds its watermark, the writer waits to raise it, and the deriver's rows refer to the conversation."""
+    trip = store.user("alice").conversation("lisbon")
+    trip.add_many(said("lisbon", 2))
+    with psycopg.connect(url) as deriver, ThreadPoolExecutor(1) as pool:
+        deriver.execute("SELECT set_config('memstore.user_id', %s, false)", [str(trip.user.id)])
+        deriver.execute("UPDATE derivations SET attempts = attempts WHERE deriver = 'summarize'")
+        writer = pool.submit(trip.add_many, said("lisbon", 4))
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+        assert any(deriver.execute(waiting).fetchone() == (1,) for _ in attempts(30)), "the writer does not wait"
+        deriver.execute("SET lock_timeout = '5s'")
+        deriver.execute("SELECT FROM conversations FOR KEY SHARE")  # what a foreign key does
+        deriver.commit()
+        assert [message.seq for message in writer.result(timeout=30)] == [1, 2, 3, 4]
 
 
 # -- readers
