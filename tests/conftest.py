@@ -50,6 +50,9 @@ def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix="memstore-tests-") as folder:
         server = EmbeddedServer.open(Path(folder) / "store")
+        with psycopg.connect(server.url, autocommit=True) as connection:  # nothing here outlives a crash anyway
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
         yield server.url
         server.close()
 
@@ -66,13 +69,14 @@ def template(server_url: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def url(server_url: str, template: str) -> Iterator[str]:
-    """The URL of a database of the test's own."""
+def url(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a database of the test's own. An embedded server goes with the session, and dropping takes time."""
     name = f"test_{uuid4().hex[:12]}"
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         yield with_database(server_url, name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        if request.config.getoption("--dsn"):
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def with_database(url: str, name: str) -> str:

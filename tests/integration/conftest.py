@@ -34,10 +34,6 @@ def new_database(
 ) -> Iterator[Callable[..., str]]:
     """Make a database, empty or a clone, that may belong to another role; give its URL."""
     made: list[str] = []
-    if not request.config.getoption("--dsn"):
-        with psycopg.connect(server_url, autocommit=True) as connection:  # nothing here outlives a crash anyway
-            connection.execute("ALTER SYSTEM SET fsync = off")
-            connection.execute("SELECT pg_reload_conf()")
 
     def make(template: str = "template0", owner: str = "DEFAULT") -> str:
         made.append(f"test_{uuid4().hex[:12]}")
@@ -46,9 +42,7 @@ def new_database(
         return urlsplit(server_url)._replace(path=f"/{made[-1]}").geturl()
 
     yield make
-    if request.config.getoption(
-        "--dsn"
-    ):  # the embedded server goes with the session; dropping takes half a second each
+    if request.config.getoption("--dsn"):
         with psycopg.connect(server_url, autocommit=True) as connection:
             for name in made:
                 connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
