@@ -17,6 +17,7 @@ from memstore import ids
 from memstore.assemble.context import Request, assemble
 from memstore.errors import ConfigurationError, InvalidInput
 from memstore.ingest.add import Given, OnConflict, Place, add_many, make_conversation
+from memstore.ingest.check import check_name
 from memstore.ingest.derive import Progress, derive
 from memstore.ingest.history import import_file
 from memstore.ingest.importers import Imported
@@ -100,7 +101,7 @@ class AsyncMemoryStore:
 
     def user(self, name: str) -> AsyncUserScope:
         """Give the scope of a user: everything below sees this user's rows only."""
-        return AsyncUserScope(self, _name(name, "user"))
+        return AsyncUserScope(self, name)
 
     async def users(self) -> AsyncIterator[str]:
         """Give the names of all users, sorted."""
@@ -166,6 +167,7 @@ class AsyncUserScope:
     """One user's memory."""
 
     def __init__(self, store: AsyncMemoryStore, name: str) -> None:
+        check_name(name, "user")
         self.store = store
         self.name = name
         self.id = ids.user_id(name)
@@ -174,7 +176,7 @@ class AsyncUserScope:
         self, name: str, *, title: str | None = None, channel: str | None = None
     ) -> AsyncConversationScope:
         """Give the scope of a conversation; it is made with its first message."""
-        return AsyncConversationScope(self, Place(self.name, _name(name, "conversation"), title, channel))
+        return AsyncConversationScope(self, Place(self.name, name, title, channel))
 
     async def conversations(self, *, channel: str | None = None) -> list[Conversation]:
         """Give the user's conversations, the latest first."""
@@ -351,12 +353,6 @@ def checked_url(url: str) -> str:
             "postgresql://user@host/database (MEMSTORE_DATABASE_URL)."
         )
     return url.replace("postgres://", "postgresql://", 1)
-
-
-def _name(name: str, kind: str) -> str:
-    if not name or not name.strip() or "\0" in name:
-        raise InvalidInput(f"{name!r} is no name for a {kind}; give a text that is not empty and has no NUL.")
-    return name
 
 
 def _tiers(tiers: Sequence[str]) -> tuple[Tier, ...]:

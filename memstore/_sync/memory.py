@@ -24,6 +24,7 @@ from memstore._sync.store import facts, messages, summaries
 from memstore._sync.store.database import Database
 from memstore._sync.store.items import EVERY_TIER, Filters
 from memstore.errors import ConfigurationError, InvalidInput
+from memstore.ingest.check import check_name
 from memstore.ingest.importers import Imported
 from memstore.ingest.tools import Tools
 from memstore.models import Context, Conversation, DeriveReport, Fact, Hit, Json, Message, Summary, Tier
@@ -100,7 +101,7 @@ class MemoryStore:
 
     def user(self, name: str) -> UserScope:
         """Give the scope of a user: everything below sees this user's rows only."""
-        return UserScope(self, _name(name, "user"))
+        return UserScope(self, name)
 
     def users(self) -> Iterator[str]:
         """Give the names of all users, sorted."""
@@ -166,13 +167,14 @@ class UserScope:
     """One user's memory."""
 
     def __init__(self, store: MemoryStore, name: str) -> None:
+        check_name(name, "user")
         self.store = store
         self.name = name
         self.id = ids.user_id(name)
 
     def conversation(self, name: str, *, title: str | None = None, channel: str | None = None) -> ConversationScope:
         """Give the scope of a conversation; it is made with its first message."""
-        return ConversationScope(self, Place(self.name, _name(name, "conversation"), title, channel))
+        return ConversationScope(self, Place(self.name, name, title, channel))
 
     def conversations(self, *, channel: str | None = None) -> list[Conversation]:
         """Give the user's conversations, the latest first."""
@@ -345,12 +347,6 @@ def checked_url(url: str) -> str:
             "postgresql://user@host/database (MEMSTORE_DATABASE_URL)."
         )
     return url.replace("postgres://", "postgresql://", 1)
-
-
-def _name(name: str, kind: str) -> str:
-    if not name or not name.strip() or "\0" in name:
-        raise InvalidInput(f"{name!r} is no name for a {kind}; give a text that is not empty and has no NUL.")
-    return name
 
 
 def _tiers(tiers: Sequence[str]) -> tuple[Tier, ...]:

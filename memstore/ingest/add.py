@@ -11,7 +11,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.errors import Conflict
-from memstore.ingest.check import NewMessage, checked
+from memstore.ingest.check import NewMessage, check_name, checked
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
 from memstore.store import messages as store
@@ -31,6 +31,11 @@ class Place:
     name: str
     title: str | None = None
     channel: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse names that cannot be kept."""
+        check_name(self.user_name, "user")
+        check_name(self.name, "conversation")
 
     @cached_property
     def user_id(self) -> UUID:

@@ -75,6 +75,12 @@ def checked(given: Mapping[str, Any] | Message | NewMessage, *, where: str, max_
     return message
 
 
+def check_name(name: str, kind: str) -> None:
+    """Raise `InvalidInput` for a name of a user or a conversation that is blank or cannot be stored."""
+    if not isinstance(name, str) or not name.strip() or UNSTORABLE.search(name):
+        raise InvalidInput(f"{name!r} is no name for a {kind}; give a text that is not blank, without NUL.")
+
+
 def _keys(given: Mapping[str, Any] | Message) -> dict[str, Any]:
     if not isinstance(given, Message):
         return {key: value for key, value in given.items() if key not in ("user", "conversation")}

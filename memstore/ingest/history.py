@@ -54,11 +54,11 @@ def _batches(records: Iterator[Record | Skipped], user: str | None, done: Import
         if isinstance(record, Skipped):
             done.skipped.append(record)
             continue
-        owner = record.user or user
-        if owner is None:
-            done.skipped.append(Skipped(record.where, "it names no user; say whose it is with --user"))
+        try:
+            place = _place(record, user)
+        except InvalidInput as error:
+            done.skipped.append(Skipped(record.where, str(error)))
             continue
-        place = Place(owner, record.conversation, record.title, record.channel)
         if batch is not None and (batch.place != place or len(batch.records) == BATCH):
             yield batch
             batch = None
@@ -66,6 +66,13 @@ def _batches(records: Iterator[Record | Skipped], user: str | None, done: Import
         batch.records.append(record)
     if batch is not None:
         yield batch
+
+
+def _place(record: Record, user: str | None) -> Place:
+    owner = record.user or user
+    if owner is None:
+        raise InvalidInput("it names no user; say whose it is with --user")
+    return Place(owner, record.conversation, record.title, record.channel)
 
 
 async def _take(database: Database, counter: TokenCounter, batch: _Batch, settings: Settings, done: Imported) -> None:

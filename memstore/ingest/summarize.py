@@ -27,6 +27,7 @@ from memstore.store.items import NewUnit
 
 RECIPE = "extractive/1"
 GROUP = 8  # summaries of level 1 under one of level 2
+SHORTLIST = 2.5  # times the tokens of the summary
 LONGEST_SENTENCE = 80  # tokens; a longer one is a list or a listing, and would fill a summary alone
 SPOKEN = {Role.USER, Role.ASSISTANT}
 
@@ -112,23 +113,34 @@ class Summarize:
         ]
 
     def _best(self, candidates: list[list[Line]], limit: int) -> Iterator[str]:
-        """Give a text of at most `limit` tokens for each list of lines."""
-        vectors = iter(self.tools.embed([str(line) for lines in candidates for line in lines]))
-        for lines in candidates:
+        """Give a text of at most `limit` tokens for each list of lines.
+
+        A shortlist is made by words alone and only that is embedded: measured on 38 sessions of LoCoMo, 39.3 % of the
+        stems of its own summaries, against 39.0 with every sentence embedded, which is four times the work.
+        """
+        shortlists = [self._chosen(lines, [None] * len(lines), SHORTLIST * limit) for lines in candidates]
+        vectors = iter(self.tools.embed([str(line) for lines in shortlists for line in lines]))
+        for lines in shortlists:
             yield self._text(lines, list(islice(vectors, len(lines))), limit)
 
     def _text(self, lines: list[Line], vectors: list[Vectors | None], limit: int) -> str:
-        costs = [self.tools.counter.count(f"{line}\n") for line in lines]
-        bonus = [keeps(line.text) for line in lines]
         room = limit
         while lines and room > 0:
-            chosen = choose([str(line) for line in lines], _matrix(vectors), costs, room, bonus)
-            text = written([lines[index] for index in chosen])
+            chosen = self._chosen(lines, vectors, room)
+            text = written(chosen)
             over = self.tools.counter.count(text) - limit
             if over <= 0 and chosen:
                 return text
             room -= max(over, 1)  # the headings with the days were not in the costs
         return "(Nothing that could be summarized in words.)"
+
+    def _chosen(self, lines: list[Line], vectors: list[Vectors | None], room: float) -> list[Line]:
+        if not lines:
+            return []
+        costs = [self.tools.counter.count(f"{line}\n") for line in lines]
+        bonus = [keeps(line.text) for line in lines]
+        chosen = choose([str(line) for line in lines], _matrix(vectors), costs, int(room), bonus)
+        return [lines[index] for index in chosen]
 
     def _summary(
         self, work: Pending, level: int, from_seq: int, to_seq: int, text: str, span: tuple[datetime, datetime]

@@ -46,12 +46,15 @@ async def prepare(embedder: Embedder | None, user_id: UUID, query: str) -> Quest
     return Question(query, vector, terms, ids.model_id(name, dimensions), name)
 
 
-async def candidates(scope: Transaction, question: Question, filters: Filters, depth: int = DEPTH) -> list[Candidate]:
-    """Give every unit that a leg found, with all its signals, ranked."""
+async def candidates(
+    scope: Transaction, question: Question, filters: Filters, depth: int = DEPTH, also: Sequence[UUID] = ()
+) -> list[Candidate]:
+    """Give every unit that a leg found, and the first one of each item in `also`, with all its signals, ranked."""
     await items.check_embedder(scope, question.embedder, question.model)
     lexical = bm25(await items.matching(scope, question.terms, filters))
     keys = set(nlargest(depth, lexical, key=lambda key: (lexical[key], key)))
     keys.update(await items.latest(scope, filters, LATEST))
+    keys.update(Key(item_id, 0) for item_id in also)
     semantic: dict[Key, float] = {}
     if question.vector is not None:
         semantic = await items.nearest(scope, question.vector, question.model, filters, depth)

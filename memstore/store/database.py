@@ -228,12 +228,20 @@ def explained(url: str) -> Iterator[None]:
                 "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
                 "characters other than letters and digits in a password their codes, such as %40 for @."
             ) from None  # the driver's own words quote the URL, and with it the password
-        if isinstance(error, (psycopg.OperationalError, PoolTimeout)):
+        if not isinstance(error, psycopg.Error) or _is_about_the_connection(error):
             raise _operational(error, url) from error
         hint = f" {error.diag.message_hint}" if error.diag.message_hint else ""
         raise DatabaseError(
             f"{masked(url)} refused: {_first_line(error)}.{hint} Nothing of this call was stored."
         ) from error
+
+
+def _is_about_the_connection(error: psycopg.Error) -> bool:
+    """Whether the server could not be reached or went away; a deadlock, say, is operational too but no such thing."""
+    state = error.sqlstate
+    return isinstance(error, psycopg.OperationalError) and (
+        state is None or state.startswith(("08", "28", "3D", "53", "57P"))
+    )
 
 
 def _operational(error: Exception, url: str) -> DatabaseError:

@@ -45,6 +45,14 @@ async def facts(
     return await scope.all(SQL["facts"], _with_sources, state=state, type=type, as_of=as_of)
 
 
+async def standing(
+    scope: Transaction, types: Sequence[str], *, limit: int, as_of: datetime | None = None
+) -> list[UUID]:
+    """Give facts of these types, which matter whatever is asked: by the order of types, the latest first."""
+    rows = await scope.all(SQL["standing_facts"], columns, types=list(types), limit=limit, as_of=as_of)
+    return [row["id"] for row in rows]
+
+
 async def nearest(
     scope: Transaction, query: Vectors, model: UUID, *, type: str, subject: str
 ) -> tuple[UUID, str, float] | None:

@@ -176,3 +176,13 @@ def test_instructions_of_another_time_are_not_recalled_into_a_context(store: Mem
     context = store.user("alice").conversation("new").context("peanuts?", budget=500)
     assert "pirate" not in str(context.messages)
     assert "allergic" in str(context.messages)
+
+
+def test_what_always_matters_is_in_the_context_whatever_is_asked(store: MemoryStore) -> None:
+    scope = store.user("alice").conversation("old")
+    scope.add("user", "I'm allergic to peanuts.")
+    for n in range(60):
+        scope.add("user", f"I went to dinner number {n} in the town hall on {1 + n % 28} May 2024.")
+    store.derive()
+    context = store.user("alice").conversation("new").context("What is there for dinner in the town?", budget=400)
+    assert "allergic to peanuts" in str(context.messages)

@@ -175,3 +175,13 @@ async def test_instructions_of_another_time_are_not_recalled_into_a_context(stor
     context = await store.user("alice").conversation("new").context("peanuts?", budget=500)
     assert "pirate" not in str(context.messages)
     assert "allergic" in str(context.messages)
+
+
+async def test_what_always_matters_is_in_the_context_whatever_is_asked(store: AsyncMemoryStore) -> None:
+    scope = store.user("alice").conversation("old")
+    await scope.add("user", "I'm allergic to peanuts.")
+    for n in range(60):
+        await scope.add("user", f"I went to dinner number {n} in the town hall on {1 + n % 28} May 2024.")
+    await store.derive()
+    context = await store.user("alice").conversation("new").context("What is there for dinner in the town?", budget=400)
+    assert "allergic to peanuts" in str(context.messages)

@@ -867,7 +867,7 @@ make_folder = _account.Account.make_folder
 
 
 def no_sockets(self: _account.Account, path: Path) -> bool:
-    return make_folder(self, path) and not path.name.startswith("memstore-")
+    return not path.name.startswith("memstore-") and make_folder(self, path)
 
 
 def test_a_link_to_the_folder_is_the_folder(folder: Path, tmp_path: Path) -> None:

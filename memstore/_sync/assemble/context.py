@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from uuid import UUID
 
 from memstore import ids
 from memstore._sync.retrieve import recall
-from memstore._sync.store import messages, receipts, summaries
+from memstore._sync.store import facts, messages, receipts, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.items import Filters
 from memstore.assemble.compose import Material, compose
@@ -22,6 +23,9 @@ from memstore.retrieve.rank import Candidate, best_of_each
 from memstore.waiting import in_place
 
 FACTS, HITS = 40, 80  # offered to packing
+# Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
+# embedder; nobody asks for standing instructions at all.
+STANDING, MOST_STANDING = ("health", "instruction", "identity"), 8
 SHORTEST_TURN = 12  # tokens, to guess how many recent messages to read: few are shorter
 OVERHEAD = 4  # tokens that a message costs besides its content, at least
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
@@ -124,8 +128,10 @@ def _hits(
     scope: Transaction, question: recall.Question, asked: Message | None, request: Request
 ) -> dict[Tier, list[Hit]]:
     """Give facts and other hits, the best first. Summaries of other conversations stand among the hits."""
+    standing = facts.standing(scope, STANDING, limit=MOST_STANDING, as_of=request.as_of)
     chosen: dict[Tier, list[Candidate]] = {Tier.FACTS: [], Tier.MESSAGES: []}
-    for one in best_of_each(recall.candidates(scope, question, Filters(as_of=request.as_of))):
+    filters = Filters(as_of=request.as_of)
+    for one in best_of_each(recall.candidates(scope, question, filters, also=standing)):
         unit = one.unit
         ours = unit.conversation_id == request.conversation_id
         if unit.tier == Tier.FACTS:
@@ -134,11 +140,18 @@ def _hits(
             continue
         elif unit.role not in NEVER_RECALLED and (asked is None or unit.item_id != asked.id):
             chosen[Tier.MESSAGES].append(one)
-    wanted = chosen[Tier.FACTS][:FACTS] + chosen[Tier.MESSAGES][:HITS]
+    wanted = _interleaved(chosen[Tier.FACTS], standing)[:FACTS] + chosen[Tier.MESSAGES][:HITS]
     found: dict[Tier, list[Hit]] = {Tier.FACTS: [], Tier.MESSAGES: []}
     for hit in recall.hits(scope, wanted, request.as_of):
         found[Tier.FACTS if hit.tier == Tier.FACTS else Tier.MESSAGES].append(hit)
     return found
+
+
+def _interleaved(relevant: Sequence[Candidate], standing: Sequence[UUID]) -> list[Candidate]:
+    """Give facts in the order of relevance, with a standing one after each, until there are no more of those."""
+    by_id = {one.unit.item_id: one for one in relevant}
+    pairs = zip_longest(relevant, [by_id[fact] for fact in standing if fact in by_id])
+    return best_of_each(one for pair in pairs for one in pair if one is not None)
 
 
 def cover(above: Sequence[Summary]) -> list[Summary]:

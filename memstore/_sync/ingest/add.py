@@ -15,7 +15,7 @@ from memstore._sync.store import messages as store
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.derivations import DERIVERS
 from memstore.errors import Conflict
-from memstore.ingest.check import NewMessage, checked
+from memstore.ingest.check import NewMessage, check_name, checked
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
 from memstore.waiting import in_place
@@ -32,6 +32,11 @@ class Place:
     name: str
     title: str | None = None
     channel: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse names that cannot be kept."""
+        check_name(self.user_name, "user")
+        check_name(self.name, "conversation")
 
     @cached_property
     def user_id(self) -> UUID:

@@ -46,6 +46,12 @@ def facts(
     return scope.all(SQL["facts"], _with_sources, state=state, type=type, as_of=as_of)
 
 
+def standing(scope: Transaction, types: Sequence[str], *, limit: int, as_of: datetime | None = None) -> list[UUID]:
+    """Give facts of these types, which matter whatever is asked: by the order of types, the latest first."""
+    rows = scope.all(SQL["standing_facts"], columns, types=list(types), limit=limit, as_of=as_of)
+    return [row["id"] for row in rows]
+
+
 def nearest(
     scope: Transaction, query: Vectors, model: UUID, *, type: str, subject: str
 ) -> tuple[UUID, str, float] | None:

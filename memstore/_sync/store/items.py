@@ -57,19 +57,23 @@ def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID:
     """Give the id under which this embedder's vectors are kept; refuse to mix it with another one's."""
     name, dimensions = ("none", 0) if embedder is None else (embedder.name, embedder.dimensions)
     model = ids.model_id(name, dimensions)
-    check_embedder(scope, name, model)
-    scope.run(SQL["add_model"], id=model, name=name, dimensions=dimensions)
+    if not check_embedder(scope, name, model):
+        scope.one(SQL["lock_user"], columns)  # two derivers that both find none would both be the first
+        check_embedder(scope, name, model)
+        scope.run(SQL["add_model"], id=model, name=name, dimensions=dimensions)
     return model
 
 
-def check_embedder(scope: Transaction, name: str, model: UUID) -> None:
-    """Raise `EmbedderMismatch` where the user's vectors were made by another embedder."""
-    others = [row["name"] for row in scope.all(SQL["models"], columns) if row["id"] != model]
+def check_embedder(scope: Transaction, name: str, model: UUID) -> bool:
+    """Whether this embedder made the user's vectors; False before there are any. Raises `EmbedderMismatch`."""
+    known = {row["id"]: row["name"] for row in scope.all(SQL["models"], columns)}
+    others = [other for id, other in known.items() if id != model]
     if others:
         raise EmbedderMismatch(
             f"This user's vectors were made by {others[0]!r} and the store is set to {name!r}; they do not mix. "
             f"Open it with embedder={others[0]!r} (MEMSTORE_EMBEDDER), or use another database."
         )
+    return model in known
 
 
 def add(scope: Transaction, units: Sequence[NewUnit], model: UUID) -> int:

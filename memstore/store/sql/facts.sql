@@ -22,6 +22,15 @@ WHERE f.user_id = %(user_id)s
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
 ORDER BY f.occurred_at DESC, f.id
 
+-- standing_facts --
+-- Facts of kinds that matter whatever is asked, the kinds in the order given, the latest of each first.
+SELECT f.id
+FROM facts f
+WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.type = ANY(%(types)s::text[])
+  AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
+ORDER BY array_position(%(types)s::text[], f.type), f.occurred_at DESC, f.id
+LIMIT %(limit)s
+
 -- known_facts --
 -- Those of these facts that are stored.
 SELECT id FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
