@@ -35,7 +35,7 @@ def summary_id(conversation: UUID, level: int, from_seq: int, to_seq: int, recip
 
 def fact_id(user: UUID, subject: str, text: str) -> UUID:
     """Give the id of a fact: the same statement about the same subject is the same fact."""
-    return uuid.uuid5(user, f"fact/{subject.casefold()}/{' '.join(text.casefold().split())}")
+    return uuid.uuid5(user, f"fact/{subject.casefold()}\0{' '.join(text.casefold().split())}")
 
 
 def model_id(name: str, dimensions: int) -> UUID:

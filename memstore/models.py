@@ -233,12 +233,14 @@ class Receipt:
     included: tuple[Decision, ...]
     left_out: tuple[Decision, ...]
     stable_prefix: int
+    reserve: int = 0
 
     def as_dict(self) -> Json:
         """Give the receipt as JSON has it."""
         decisions = {"included": self.included, "left_out": self.left_out}
         return {
             "budget": self.budget,
+            "reserve": self.reserve,
             "tokens": self.tokens,
             "counter": self.counter,
             "sections": dict(self.sections),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -27,7 +28,7 @@ from memstore.errors import ConfigurationError, InvalidInput
 from memstore.ingest.check import check_name
 from memstore.ingest.importers import Imported
 from memstore.ingest.tools import Tools
-from memstore.models import Context, Conversation, DeriveReport, Fact, Hit, Json, Message, Summary, Tier
+from memstore.models import Context, Conversation, DeriveReport, Fact, Hit, Json, Message, Role, Summary, Tier
 from memstore.providers import Embedder, TokenCounter, load_counter, load_embedder
 from memstore.settings import Settings, load
 from memstore.store import migrations
@@ -35,6 +36,8 @@ from memstore.store.embedded import EmbeddedServer, default_folder
 from memstore.waiting import in_place
 
 EMBEDDED = "embedded"
+LOADING = Lock()  # several first questions at once must not load the encoder several times
+STATES = ("active", "superseded", "retracted", None)
 SCHEMES = ("postgresql://", "postgres://")
 
 
@@ -97,7 +100,8 @@ class MemoryStore:
     @cached_property
     def embedder(self) -> Embedder | None:
         """The embedder that the settings name, loaded when it is first needed: torch takes seconds."""
-        return load_embedder(self.settings.embedder)
+        with LOADING:
+            return self.__dict__.get("embedder") or load_embedder(self.settings.embedder)
 
     def user(self, name: str) -> UserScope:
         """Give the scope of a user: everything below sees this user's rows only."""
@@ -200,13 +204,13 @@ class UserScope:
         `since` (inclusive) and `until` (not) bound when it was said, `as_of` hides what was recorded later. Tags must
         all be there. Scores are comparable within one recall.
         """
-        if limit < 1:
-            raise InvalidInput(f"limit={limit} asks for nothing; give 1 or more.")
+        if not isinstance(limit, int) or limit < 1:
+            raise InvalidInput(f"limit={limit!r} asks for nothing; give 1 or more.")
         filters = Filters(
             tiers=_tiers(tiers),
             conversation_id=None if conversation is None else ids.conversation_id(self.id, conversation),
-            roles=roles,
-            tags=tags,
+            roles=_listed(roles, "roles", Role),
+            tags=_listed(tags, "tags"),
             since=_aware(since, "since"),
             until=_aware(until, "until"),
             as_of=_aware(as_of, "as_of"),
@@ -219,6 +223,8 @@ class UserScope:
         self, *, state: str | None = "active", type: str | None = None, as_of: datetime | None = None
     ) -> list[Fact]:
         """Give facts with their sources, the latest first; those of every state with `state=None`."""
+        if state not in STATES:
+            raise InvalidInput(f"state={state!r}: give one of active, superseded, retracted, or None for all.")
         with self.store._database.scope(self.id) as scope:
             return facts.facts(scope, state=state, type=type, as_of=_aware(as_of, "as_of"))
 
@@ -236,13 +242,31 @@ class ConversationScope:
     def _database(self) -> Database:
         return self.user.store._database
 
-    def add(self, role: str, content: str | list[Json] | None = None, **more: Any) -> Message:
-        """Store one message; give it with its id, number and tokens.
-
-        `more` are the other keys of a message: name, occurred_at, external_id, tool_calls, tool_call_id, tags,
-        metadata.
-        """
-        return (self.add_many([{"role": role, "content": content, **more}]))[0]
+    def add(
+        self,
+        role: str,
+        content: str | list[Json] | None = None,
+        *,
+        name: str | None = None,
+        occurred_at: datetime | None = None,
+        external_id: str | None = None,
+        tool_calls: list[Json] | None = None,
+        tool_call_id: str | None = None,
+        tags: Sequence[str] = (),
+        metadata: Json | None = None,
+        on_conflict: OnConflict = "error",
+    ) -> Message:
+        """Store one message; give it with its id, number and tokens. See `add_many` for `on_conflict`."""
+        given: Json = {"role": role, "content": content, "tags": list(tags), "metadata": metadata or {}}
+        more = {
+            "name": name,
+            "occurred_at": occurred_at,
+            "external_id": external_id,
+            "tool_calls": tool_calls,
+            "tool_call_id": tool_call_id,
+        }
+        given |= {key: value for key, value in more.items() if value is not None}
+        return (self.add_many([given], on_conflict=on_conflict))[0]
 
     def add_many(self, messages: Sequence[Given], *, on_conflict: OnConflict = "error") -> list[Message]:
         """Store messages in order, all of them or none; give them as stored, known ones included.
@@ -279,8 +303,8 @@ class ConversationScope:
                 self.id,
                 from_seq=from_seq,
                 to_seq=to_seq,
-                roles=roles,
-                tags=tags,
+                roles=_listed(roles, "roles", Role),
+                tags=_listed(tags, "tags"),
                 meta=metadata,
                 since=_aware(since, "since"),
                 until=_aware(until, "until"),
@@ -314,8 +338,9 @@ class ConversationScope:
     ) -> Context:
         """Give chat messages that answer to the question with what is remembered, in at most `budget` tokens.
 
-        Without a query the newest user message is the question. `reserve` tokens of the budget are kept free, for the
-        reply or for tools. Raises `BudgetTooSmall` where the system prompt and the question alone do not fit.
+        Without a query the newest user message is the question, and is always in; with one, that is. `reserve` tokens
+        of the budget are kept free, for the reply or for tools. Raises `BudgetTooSmall` where the system prompt and the
+        question alone do not fit.
         """
         store = self.user.store
         request = Request(self.user.id, self.id, query, budget, system, reserve, _aware(as_of, "as_of"))
@@ -354,6 +379,14 @@ def _tiers(tiers: Sequence[str]) -> tuple[Tier, ...]:
     if unknown or not tiers or isinstance(tiers, str):
         raise InvalidInput(f"tiers={tiers!r}: give some of {', '.join(Tier)}.")
     return tuple(Tier(tier) for tier in tiers)
+
+
+def _listed(values: Sequence[str] | None, name: str, known: type[Role] | None = None) -> list[str] | None:
+    if values is None:
+        return None
+    if isinstance(values, str) or (known is not None and set(values) - set(known)):
+        raise InvalidInput(f"{name}={values!r}: give a list" + (f" of {', '.join(known)}." if known else " of texts."))
+    return [str(value) for value in values]
 
 
 def _aware(moment: datetime | None, name: str) -> datetime | None:

@@ -7,15 +7,15 @@ at or under the budget. Estimates only decide what to try first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memstore.assemble import render
-from memstore.assemble.pack import MEMORY, STABLE, Packing, Piece, pack
+from memstore.assemble.pack import MEMORY, Packing, Piece, pack
 from memstore.assemble.render import Chosen
 from memstore.assemble.turns import Turn
 from memstore.errors import BudgetTooSmall
-from memstore.models import Context, Decision, Hit, Json, Receipt, Summary
+from memstore.models import Context, Decision, Hit, Json, Message, Receipt, Summary
 from memstore.providers import TokenCounter
 
 ATTEMPTS = 4  # rounds of correcting the estimates: fences cost more, days that are shared cost less
@@ -41,19 +41,20 @@ class Material:
     left_out: Sequence[Decision] = ()
 
 
-def compose(material: Material, budget: int, counter: TokenCounter) -> Context:
-    """Give the best context of this material within `budget` tokens, or raise `BudgetTooSmall`."""
+def compose(material: Material, budget: int, counter: TokenCounter, reserve: int = 0) -> Context:
+    """Give the best context of this material within `budget` tokens less `reserve`, or raise `BudgetTooSmall`."""
+    whole, budget = budget, budget - reserve
     least = counter.count_messages(render.render(_chosen(material, Packing())))
     if least > budget:
-        raise BudgetTooSmall(least, budget, _largest(material, counter))
-    offers = _offers(material, counter)
+        raise BudgetTooSmall(least + reserve, whole, _largest(material, counter))
+    offers = _offers(material, counter, budget)
     base = budget - counter.count_messages(render.before_question(Chosen(system=material.system)))
     packing, messages, tokens = _filled(material, offers, budget, least, base, counter)
     while tokens > budget:
         packing.drop()
         messages = render.render(_chosen(material, packing))
         tokens = counter.count_messages(messages)
-    return Context(messages, tokens, _receipt(material, offers, packing, budget, tokens, counter))
+    return Context(messages, tokens, _receipt(material, offers, packing, (whole, reserve), tokens, counter))
 
 
 def _filled(
@@ -89,13 +90,13 @@ def _chosen(material: Material, packing: Packing) -> Chosen:
     )
 
 
-def _offers(material: Material, counter: TokenCounter) -> dict[str, list[Piece]]:
+def _offers(material: Material, counter: TokenCounter, budget: int) -> dict[str, list[Piece]]:
     """Give the pieces with what each is expected to add."""
     summaries = [
         Piece("summaries", "summary", one.id, _line(render.summary_lines(one), counter), one, first_seq=one.from_seq)
         for one in material.summaries
     ]
-    turns = [_turn(turn, counter) for turn in material.turns]
+    turns = [_turn(turn, counter, budget) for turn in material.turns]
     facts = [
         Piece("facts", "fact", one.id, _line(render.fact_line(one), counter), one, one.score) for one in material.facts
     ]
@@ -115,10 +116,17 @@ def _fences(counter: TokenCounter) -> dict[str, int]:
     }
 
 
-def _turn(turn: Turn, counter: TokenCounter) -> Piece:
-    tokens = sum(counter.count_message(message.as_chat()) for message in turn.messages)
+def _turn(turn: Turn, counter: TokenCounter, budget: int) -> Piece:
+    tokens = sum(_message(message, counter, budget) for message in turn.messages)
     shows = frozenset(message.id for message in turn.messages)
     return Piece("recent", "turn", turn.messages[0].id, tokens, turn, shows=shows, first_seq=turn.first_seq)
+
+
+def _message(message: Message, counter: TokenCounter, budget: int) -> int:
+    """Give what a message adds; one that the stored count shows to be too long is not counted again."""
+    if message.counter == counter.name and message.tokens > budget:
+        return message.tokens
+    return counter.count_message(message.as_chat())
 
 
 def _hit_tokens(hit: Hit, counter: TokenCounter) -> int:
@@ -133,15 +141,22 @@ def _receipt(
     material: Material,
     offers: Mapping[str, Sequence[Piece]],
     packing: Packing,
-    budget: int,
+    allowed: tuple[int, int],
     tokens: int,
     counter: TokenCounter,
 ) -> Receipt:
     every = [piece for pieces in offers.values() for piece in pieces]
     inside = {id(piece) for pieces in packing.chosen.values() for piece in pieces}
     outside = [_decision(piece, packing.why_not(piece)) for piece in every if id(piece) not in inside]
+    older = [one for one in outside if one.section == "recent"]
+    if older:  # there may be thousands of them
+        together = Decision(
+            "recent", "turns", older[0].id, sum(one.tokens for one in older), f"{len(older)} older turns: over budget"
+        )
+        outside = [together, *(one for one in outside if one.section != "recent")]
     return Receipt(
-        budget=budget,
+        budget=allowed[0],
+        reserve=allowed[1],
         tokens=tokens,
         counter=counter.name,
         sections=_sections(material, packing, tokens, counter),
@@ -181,14 +196,11 @@ def _added(messages: Sequence[Json], counter: TokenCounter) -> int:
 
 
 def _stable_prefix(material: Material, packing: Packing, counter: TokenCounter) -> int:
-    """Give the tokens before the first message that another question might change."""
+    """Give the tokens before the first message that another question about the same conversation might change."""
     chosen = _chosen(material, packing)
     stable = Chosen(system=chosen.system)
-    for section in STABLE:
-        if section in packing.extended:
-            break
-        turns = chosen.turns if section == "recent" else ()
-        stable = Chosen(chosen.system, chosen.summaries, turns, question_seq=chosen.question_seq)
+    if packing.is_settled("summaries") and packing.is_settled("recent"):
+        stable = replace(chosen, facts=(), hits=(), question=None)
     return _added(render.before_question(stable), counter)
 
 

@@ -12,6 +12,7 @@ from memstore import ids
 from memstore.assemble.compose import Material, compose
 from memstore.assemble.turns import Turn, turns
 from memstore.errors import InvalidInput
+from memstore.ingest.check import UNSTORABLE
 from memstore.models import Context, Decision, Hit, Message, Role, Summary, Tier
 from memstore.providers import Embedder, TokenCounter
 from memstore.retrieve import recall
@@ -53,12 +54,19 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
     question = await recall.prepare(embedder, request.user_id, query or "")
     async with database.scope(request.user_id) as scope:
         material = await _material(scope, question, newest, request)
-    context = await in_thread(compose, material, request.budget - request.reserve, counter)
+    context = await in_thread(compose, material, request.budget, counter, request.reserve)
     await _keep(database, request, context)
     return context
 
 
 def _check(request: Request) -> None:
+    if not isinstance(request.budget, int) or not isinstance(request.reserve, int):
+        raise InvalidInput(
+            f"budget={request.budget!r} and reserve={request.reserve!r} must be whole numbers of tokens."
+        )
+    for name, text in (("query", request.query), ("system", request.system)):
+        if text is not None and (not isinstance(text, str) or UNSTORABLE.search(text)):
+            raise InvalidInput(f"{name} must be a text without NUL and half surrogate pairs.")
     if request.budget < 1 or not 0 <= request.reserve < request.budget:
         raise InvalidInput(
             f"budget={request.budget} with reserve={request.reserve} leaves nothing; "

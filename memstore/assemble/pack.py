@@ -36,7 +36,9 @@ class Piece:
 
 @dataclass(slots=True)
 class Packing:
-    """The pieces chosen, by section and in the order of choice; `extended` sections got more than their share.
+    """The pieces chosen, by section and in the order of choice.
+
+    `settled` tells how many pieces a section took within its share alone: another question would not change those.
 
     `fences` are the tokens of what stands around a section's pieces, paid by its first one; facts and hits stand inside
     one more, `MEMORY`.
@@ -44,7 +46,7 @@ class Packing:
 
     fences: Mapping[str, int] = field(default_factory=dict)
     chosen: dict[str, list[Piece]] = field(default_factory=lambda: {section: [] for section in SHARES})
-    extended: set[str] = field(default_factory=set)
+    settled: dict[str, int] = field(default_factory=dict)
     tokens: int = 0
     shown: set[UUID] = field(default_factory=set)
     oldest: float = math.inf
@@ -63,6 +65,10 @@ class Packing:
         if piece.section in MEMORY_SECTIONS and not any(self.chosen[section] for section in MEMORY_SECTIONS):
             fences += self.fences.get(MEMORY, 0)
         return piece.tokens + fences
+
+    def is_settled(self, section: str) -> bool:
+        """Whether the section is what any question would have made it."""
+        return self.settled.get(section) == len(self.chosen[section])
 
     def redundant(self, piece: Piece) -> bool:
         """Whether the recent turns say it already."""
@@ -106,10 +112,12 @@ def pack(offers: Mapping[str, Sequence[Piece]], fences: Mapping[str, int], room:
     """
     packing = Packing(fences)
     for section in (*STABLE, *(one for one in SHARES if one not in STABLE)):
-        _take(packing, offers.get(section, ()), min(int(base * SHARES[section]), room - packing.tokens))
+        share, left = int(base * SHARES[section]), room - packing.tokens
+        _take(packing, offers.get(section, ()), min(share, left))
+        if share <= left:
+            packing.settled[section] = len(packing.chosen[section])
     for section in SHARES:
-        if _take(packing, offers.get(section, ()), room - packing.tokens):
-            packing.extended.add(section)
+        _take(packing, offers.get(section, ()), room - packing.tokens)
     if packing.drop_redundant():
         for section in SHARES:
             _take(packing, offers.get(section, ()), room - packing.tokens)
@@ -117,11 +125,9 @@ def pack(offers: Mapping[str, Sequence[Piece]], fences: Mapping[str, int], room:
     return packing
 
 
-def _take(packing: Packing, offers: Sequence[Piece], room: int) -> bool:
-    """Take pieces while they fit; True where there was one."""
-    if not offers:
-        return False
-    known = {id(piece) for piece in packing.chosen[offers[0].section]}
+def _take(packing: Packing, offers: Sequence[Piece], room: int) -> None:
+    """Take pieces while they fit."""
+    known = {id(piece) for pieces in packing.chosen.values() for piece in pieces}
     most = packing.tokens + room
     for piece in offers:
         if id(piece) in known or packing.redundant(piece):
@@ -130,4 +136,3 @@ def _take(packing: Packing, offers: Sequence[Piece], room: int) -> bool:
             packing.add(piece)
         elif piece.section == "recent":
             break
-    return len(packing.chosen[offers[0].section]) > len(known)

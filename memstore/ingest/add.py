@@ -10,7 +10,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from memstore import ids
-from memstore.errors import Conflict
+from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.check import NewMessage, check_name, checked
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
@@ -36,6 +36,9 @@ class Place:
         """Refuse names that cannot be kept."""
         check_name(self.user_name, "user")
         check_name(self.name, "conversation")
+        for kind, text in (("title", self.title), ("channel", self.channel)):
+            if text is not None:
+                check_name(text, f"conversation's {kind}")
 
     @cached_property
     def user_id(self) -> UUID:
@@ -62,6 +65,8 @@ async def add_many(
     A known `external_id` with the same content is the same message. With other content it is a `Conflict`, or with
     `on_conflict="skip"` the stored one is given and nothing changes.
     """
+    if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str):
+        raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
     drafts = await in_thread(_drafts, given, place, counter, max_bytes)
     if not drafts:
         return []
@@ -79,6 +84,9 @@ def _drafts(given: Sequence[Given], place: Place, counter: TokenCounter, max_byt
 
 def _draft(given: Given, where: str, place: Place, counter: TokenCounter, max_bytes: int) -> Message:
     """Give the message with its id and tokens, not yet numbered."""
+    for key, ours in (("user", place.user_name), ("conversation", place.name)):
+        if isinstance(given, Mapping) and given.get(key, ours) != ours:
+            raise InvalidInput(f"{where} is of the {key} {given[key]!r} and was given to {ours!r}. Nothing was stored.")
     new = checked(given, where=where, max_bytes=max_bytes)
     text = new.text
     calls = json.dumps(new.tool_calls, ensure_ascii=False, separators=(",", ":")) if new.tool_calls else ""

@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import (
+    AfterValidator,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    Strict,
     StrictStr,
     ValidationError,
     model_validator,
@@ -22,13 +24,24 @@ from pydantic import (
 from memstore.errors import InvalidInput
 from memstore.models import Json, Message, Role
 
+# JSON can escape both, and Postgres holds neither, in a text or in jsonb.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def _known_role(value: object) -> object:
-    if value not in set(Role):
+    if not isinstance(value, str) or value not in set(Role):
         raise ValueError(f"the role {value!r} is unknown; use one of {', '.join(Role)}")
     return value
+
+
+def _in_utc(value: datetime) -> datetime:
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("it is outside of the years 1 to 9999 in UTC") from None
+
+
+Name = Annotated[str, Strict(), Field(min_length=1)]
 
 
 class NewMessage(BaseModel):
@@ -38,9 +51,9 @@ class NewMessage(BaseModel):
 
     role: Annotated[Role, BeforeValidator(_known_role)]
     content: StrictStr | list[Json] | None = None
-    name: StrictStr | None = None
-    occurred_at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
-    external_id: StrictStr | None = None
+    name: Name | None = None
+    occurred_at: Annotated[AwareDatetime, AfterValidator(_in_utc)] = Field(default_factory=lambda: datetime.now(UTC))
+    external_id: Name | None = None
     tool_calls: list[Json] | None = None
     tool_call_id: StrictStr | None = None
     tags: list[StrictStr] = Field(default_factory=list)
@@ -66,6 +79,8 @@ TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occ
 
 def checked(given: Mapping[str, Any] | Message | NewMessage, *, where: str, max_bytes: int) -> NewMessage:
     """Give the message, or raise `InvalidInput` that says what is wrong with it and what to do. `where` names it."""
+    if not isinstance(given, Mapping | Message | NewMessage):
+        raise InvalidInput(f"{where} is a {type(given).__name__}; give a dict with role and content, or a Message.")
     try:
         message = given if isinstance(given, NewMessage) else NewMessage.model_validate(_keys(given))
     except ValidationError as error:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
-from memstore.errors import DatabaseUnreachable
+from memstore.errors import DatabaseUnreachable, ProviderMissing
 from memstore.ingest.embed import Embed
-from memstore.ingest.extract import Extract
+from memstore.ingest.facts import Facts
 from memstore.ingest.summarize import Summarize
 from memstore.ingest.tools import Tools
 from memstore.models import DeriveReport
@@ -66,7 +66,7 @@ async def derive(
     """Derive everything that is pending, of every user or of one; give what was made and what failed."""
     async with database.operator() as scope:
         run = _Run(progress, await derivations.backlog(scope, only=only))
-    for deriver in (Embed(tools), Summarize(tools), Extract(tools)):
+    for deriver in (Embed(tools), Summarize(tools), Facts(tools)):
         await _all(database, deriver, only, run)
     made = run.made
     return DeriveReport(run.done["embed"], made["units"], made["summaries"], made["facts"], tuple(run.failed))
@@ -102,7 +102,7 @@ async def _finish(database: Database, deriver: Deriver, group: list[Pending], ru
     while group:
         try:
             group = await _step(database, deriver, group, run)
-        except DatabaseUnreachable:
+        except (DatabaseUnreachable, ProviderMissing):
             raise
         except Exception as error:  # one conversation that cannot be derived must not hold up the others
             if len(group) == 1:
@@ -125,8 +125,8 @@ async def _step(database: Database, deriver: Deriver, group: list[Pending], run:
         to_seq = batches[position].to_seq
         try:
             async with database.scope(work.user_id) as scope:
-                await derivations.advance(scope, work, to_seq)
                 counts = await deriver.write(scope, made[position])
+                await derivations.advance(scope, work, to_seq)  # last: whoever adds messages waits for this row
         except LostRace:
             continue  # another worker does this conversation
         run.made.update(counts)

@@ -12,9 +12,10 @@ from memstore.models import Message, Tier, Unit
 from memstore.store import items, messages
 from memstore.store.database import Transaction
 from memstore.store.derivations import Pending
-from memstore.store.items import NewUnit
+from memstore.store.items import NewUnit, new_unit
 
 SHORTEST_UNIT = 16
+BATCH_TOKENS = 250_000  # a batch is held in memory, and a message may have megabytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,15 @@ class Batch:
 
     to_seq: int
     messages: list[Message]
+
+
+async def next_messages(scope: Transaction, work: Pending, limit: int) -> Batch:
+    """Give the next messages after the watermark, as many as are thought about at once."""
+    begin = work.done_seq + 1
+    to_seq = await messages.within(
+        scope, work.conversation_id, begin, min(work.last_seq, work.done_seq + limit), BATCH_TOKENS
+    )
+    return Batch(to_seq, await messages.messages(scope, work.conversation_id, from_seq=begin, to_seq=to_seq))
 
 
 class Embed:
@@ -35,19 +45,20 @@ class Embed:
 
     async def read(self, scope: Transaction, work: Pending, limit: int) -> Batch:
         """Give the next messages."""
-        to_seq = min(work.last_seq, work.done_seq + limit)
-        found = await messages.messages(scope, work.conversation_id, from_seq=work.done_seq + 1, to_seq=to_seq)
-        return Batch(to_seq, found)
+        return await next_messages(scope, work, limit)
 
     def think(self, batches: Sequence[Batch]) -> list[list[NewUnit]]:
         """Cut and embed; texts of all conversations go to the encoder together."""
-        cut = [[pair for message in batch.messages for pair in units(message, self.tools)] for batch in batches]
-        texts = [text for pairs in cut for _, text, _ in pairs]
+        cut = [
+            [(message, unit, text) for message in batch.messages for unit, text in units(message, self.tools)]
+            for batch in batches
+        ]
+        texts = [text for pairs in cut for _, _, text in pairs]
         vectors = iter(self.tools.embed(texts))
         return [
             [
-                NewUnit(unit, text, vector, tags)
-                for (unit, text, tags), vector in zip(pairs, islice(vectors, len(pairs)), strict=True)
+                new_unit(message.user_id, unit, text, vector, message.tags)
+                for (message, unit, text), vector in zip(pairs, islice(vectors, len(pairs)), strict=True)
             ]
             for pairs in cut
         ]
@@ -58,7 +69,7 @@ class Embed:
         return {"units": await items.add(scope, made, model)}
 
 
-def units(message: Message, tools: Tools) -> list[tuple[Unit, str, list[str]]]:
+def units(message: Message, tools: Tools) -> list[tuple[Unit, str]]:
     """Give a message's units, each with the text to embed: who speaks is part of it (+14 points of recall)."""
     text = message.text or ""
     speaker = message.name or message.role
@@ -80,7 +91,6 @@ def units(message: Message, tools: Tools) -> list[tuple[Unit, str, list[str]]]:
                 occurred_at=message.occurred_at,
             ),
             prefix + text[start:stop],
-            message.tags,
         )
         for number, (start, stop) in enumerate(spans)
     ]

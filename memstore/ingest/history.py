@@ -13,6 +13,7 @@ from memstore.providers import TokenCounter
 from memstore.settings import Settings
 from memstore.store import messages as store
 from memstore.store.database import Database
+from memstore.waiting import in_thread
 
 BATCH = 500  # messages to a transaction
 
@@ -41,7 +42,8 @@ async def import_file(
     and named. `progress` is called with the number of records seen so far.
     """
     done = Imported()
-    for batch in _batches(importer_for(path, format).read(path), user, done):
+    batches = _batches(importer_for(path, format).read(path), user, done)
+    while (batch := await in_thread(next, batches, None)) is not None:
         await _take(database, counter, batch, settings, done)
         if progress is not None:
             progress(done.read)

@@ -17,11 +17,13 @@ from memstore.retrieve.rank import Candidate, best_of_each, bm25, named_speaker,
 from memstore.store import items
 from memstore.store.database import Database, Transaction
 from memstore.store.items import Filters
-from memstore.store.terms import term_hashes
+from memstore.store.terms import hashed, terms
 from memstore.waiting import in_thread
 
 DEPTH = 200  # candidates of each leg: ranking sees no others
 LATEST = 20
+# Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
+LONGEST_QUERY, MOST_TERMS = 8000, 64
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -40,17 +42,21 @@ async def prepare(embedder: Embedder | None, user_id: UUID, query: str) -> Quest
     """Embed a question, with no connection held; "" asks for nothing in particular."""
     if SURROGATE.search(query):
         raise InvalidInput("The query holds half a surrogate pair, which is no text; remove it.")
-    vector = await in_thread(embedder.embed_query, query) if embedder is not None and query.strip() else None
-    terms, _ = term_hashes(query, user_id)
+    text = query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY // 2]} {query[-LONGEST_QUERY // 2 :]}"
+    vector = await in_thread(embedder.embed_query, text) if embedder is not None and text.strip() else None
+    words = list(terms(text))
+    if len(words) > MOST_TERMS:
+        words = words[: MOST_TERMS // 2] + words[-MOST_TERMS // 2 :]
     name, dimensions = ("none", 0) if embedder is None else (embedder.name, embedder.dimensions)
-    return Question(query, vector, terms, ids.model_id(name, dimensions), name)
+    return Question(text, vector, [hashed(word, user_id) for word in words], ids.model_id(name, dimensions), name)
 
 
 async def candidates(
     scope: Transaction, question: Question, filters: Filters, depth: int = DEPTH, also: Sequence[UUID] = ()
 ) -> list[Candidate]:
     """Give every unit that a leg found, and the first one of each item in `also`, with all its signals, ranked."""
-    await items.check_embedder(scope, question.embedder, question.model)
+    if question.vector is not None:
+        await items.check_embedder(scope, question.embedder, question.model)
     lexical = bm25(await items.matching(scope, question.terms, filters))
     keys = set(nlargest(depth, lexical, key=lambda key: (lexical[key], key)))
     keys.update(await items.latest(scope, filters, LATEST))

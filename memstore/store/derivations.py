@@ -57,7 +57,8 @@ async def advance(scope: Transaction, work: Pending, to_seq: int) -> None:
 
 async def fail(scope: Transaction, work: Pending, error: str) -> None:
     """Note why a deriver could not go on; its watermark stays."""
-    await scope.run(SQL["fail"], conversation_id=work.conversation_id, deriver=work.deriver, error=error)
+    values = {"conversation_id": work.conversation_id, "deriver": work.deriver, "from_seq": work.done_seq}
+    await scope.run(SQL["fail"], error=error, **values)
 
 
 async def backlog(scope: Transaction, *, only: UUID | None) -> dict[str, int]:

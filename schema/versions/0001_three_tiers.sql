@@ -12,7 +12,7 @@ where e.extname = 'vector' and to_regtype('vector') is null;
 create table users (
     user_id     uuid        not null primary key,
     name        text        not null,
-    units       bigint      not null default 0,   -- rows in item_text: chooses the plan of kNN, and is BM25's N
+    units       bigint      not null default 0,   -- rows in item_text: BM25's N
     unit_length bigint      not null default 0,   -- sum of item_text.length: BM25's average length
     settings    jsonb       not null default '{}',
     created_at  timestamptz not null default now()

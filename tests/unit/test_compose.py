@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -14,7 +15,7 @@ from memstore.assemble.compose import Material, compose
 from memstore.assemble.turns import turns
 from memstore.providers import TokenCounter, load_counter
 from memstore.testing import WordCounter
-from tests.unit.strategies import call, conversations, materials, message
+from tests.unit.strategies import call, conversations, materials, message, texts
 
 EXACT = load_counter("tiktoken:o200k_base")
 quick = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
@@ -126,10 +127,39 @@ def test_the_same_material_gives_the_same_bytes(material: Material, budget: int)
 def test_every_piece_is_in_or_left_out_with_a_reason(material: Material, budget: int) -> None:
     context = composed(material, budget)
     assume(not isinstance(context, BudgetTooSmall))
-    offered = len(material.turns) + len(material.summaries) + len(material.facts) + len(material.hits)
     receipt = context.receipt
-    assert len(receipt.included) + len(receipt.left_out) == offered
+    others = len(material.summaries) + len(material.facts) + len(material.hits)
+    assert sum(one.section != "recent" for one in (*receipt.included, *receipt.left_out)) == others
+    taken = sum(one.section == "recent" for one in receipt.included)
+    older = [one.reason for one in receipt.left_out if one.section == "recent"]
+    left = len(material.turns) - taken
+    assert older == ([f"{left} older turns: over budget"] if left else [])
     assert all(decision.reason for decision in receipt.left_out)
+
+
+@quick
+@given(materials(), budgets, texts, texts)
+def test_another_question_leaves_the_stable_prefix_as_it_is(
+    material: Material, budget: int, one_text: str, other_text: str
+) -> None:
+    asked = [
+        composed(replace(material, question={"role": "user", "content": text}, question_seq=None, ending=()), budget)
+        for text in (one_text, other_text)
+    ]
+    assume(not any(isinstance(context, BudgetTooSmall) for context in asked))
+    least = min(context.receipt.stable_prefix for context in asked)
+    prefixes = [cut(context.messages, least) for context in asked]
+    assert prefixes[0] == prefixes[1]
+
+
+def cut(messages: list[dict[str, object]], tokens: int) -> list[dict[str, object]]:
+    """Give the first messages, as many as have so many tokens."""
+    found: list[dict[str, object]] = []
+    while tokens > 0:
+        found.append(messages[len(found)])
+        tokens -= EXACT.count_message(found[-1])
+    assert tokens == 0
+    return found
 
 
 @quick
@@ -149,6 +179,13 @@ def test_a_budget_that_is_too_small_says_what_is_needed_and_by_what() -> None:
     assert caught.value.needed > 200
     assert compose(material, caught.value.needed, WordCounter()).tokens == caught.value.needed
     assert compose(material, caught.value.needed, WordCounter()).receipt.included == ()
+
+
+def test_what_is_reserved_is_part_of_the_budget_that_is_asked_for() -> None:
+    material = Material(question={"role": "user", "content": "word " * 50})
+    with pytest.raises(BudgetTooSmall) as caught:
+        compose(material, 100, WordCounter(), reserve=90)
+    assert compose(material, caught.value.needed, WordCounter(), reserve=90).tokens == caught.value.needed - 90
 
 
 def test_results_that_the_model_waits_for_are_always_in() -> None:

@@ -17,6 +17,7 @@ from memstore._sync.store.items import Filters
 from memstore.assemble.compose import Material, compose
 from memstore.assemble.turns import Turn, turns
 from memstore.errors import InvalidInput
+from memstore.ingest.check import UNSTORABLE
 from memstore.models import Context, Decision, Hit, Message, Role, Summary, Tier
 from memstore.providers import Embedder, TokenCounter
 from memstore.retrieve.rank import Candidate, best_of_each
@@ -54,12 +55,19 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
     question = recall.prepare(embedder, request.user_id, query or "")
     with database.scope(request.user_id) as scope:
         material = _material(scope, question, newest, request)
-    context = in_place(compose, material, request.budget - request.reserve, counter)
+    context = in_place(compose, material, request.budget, counter, request.reserve)
     _keep(database, request, context)
     return context
 
 
 def _check(request: Request) -> None:
+    if not isinstance(request.budget, int) or not isinstance(request.reserve, int):
+        raise InvalidInput(
+            f"budget={request.budget!r} and reserve={request.reserve!r} must be whole numbers of tokens."
+        )
+    for name, text in (("query", request.query), ("system", request.system)):
+        if text is not None and (not isinstance(text, str) or UNSTORABLE.search(text)):
+            raise InvalidInput(f"{name} must be a text without NUL and half surrogate pairs.")
     if request.budget < 1 or not 0 <= request.reserve < request.budget:
         raise InvalidInput(
             f"budget={request.budget} with reserve={request.reserve} leaves nothing; "

@@ -15,12 +15,12 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from memstore._sync.ingest.embed import Embed
-from memstore._sync.ingest.extract import Extract
+from memstore._sync.ingest.facts import Facts
 from memstore._sync.ingest.summarize import Summarize
 from memstore._sync.store import derivations
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.derivations import LostRace, Pending
-from memstore.errors import DatabaseUnreachable
+from memstore.errors import DatabaseUnreachable, ProviderMissing
 from memstore.ingest.tools import Tools
 from memstore.models import DeriveReport
 from memstore.waiting import in_place
@@ -67,7 +67,7 @@ def derive(
     """Derive everything that is pending, of every user or of one; give what was made and what failed."""
     with database.operator() as scope:
         run = _Run(progress, derivations.backlog(scope, only=only))
-    for deriver in (Embed(tools), Summarize(tools), Extract(tools)):
+    for deriver in (Embed(tools), Summarize(tools), Facts(tools)):
         _all(database, deriver, only, run)
     made = run.made
     return DeriveReport(run.done["embed"], made["units"], made["summaries"], made["facts"], tuple(run.failed))
@@ -103,7 +103,7 @@ def _finish(database: Database, deriver: Deriver, group: list[Pending], run: _Ru
     while group:
         try:
             group = _step(database, deriver, group, run)
-        except DatabaseUnreachable:
+        except (DatabaseUnreachable, ProviderMissing):
             raise
         except Exception as error:  # one conversation that cannot be derived must not hold up the others
             if len(group) == 1:
@@ -126,8 +126,8 @@ def _step(database: Database, deriver: Deriver, group: list[Pending], run: _Run)
         to_seq = batches[position].to_seq
         try:
             with database.scope(work.user_id) as scope:
-                derivations.advance(scope, work, to_seq)
                 counts = deriver.write(scope, made[position])
+                derivations.advance(scope, work, to_seq)  # last: whoever adds messages waits for this row
         except LostRace:
             continue  # another worker does this conversation
         run.made.update(counts)

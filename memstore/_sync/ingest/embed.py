@@ -10,12 +10,13 @@ from itertools import islice
 from memstore._sync.store import items, messages
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.derivations import Pending
-from memstore._sync.store.items import NewUnit
+from memstore._sync.store.items import NewUnit, new_unit
 from memstore.ingest.chunks import chunks
 from memstore.ingest.tools import Tools
 from memstore.models import Message, Tier, Unit
 
 SHORTEST_UNIT = 16
+BATCH_TOKENS = 250_000  # a batch is held in memory, and a message may have megabytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,15 @@ class Batch:
 
     to_seq: int
     messages: list[Message]
+
+
+def next_messages(scope: Transaction, work: Pending, limit: int) -> Batch:
+    """Give the next messages after the watermark, as many as are thought about at once."""
+    begin = work.done_seq + 1
+    to_seq = messages.within(
+        scope, work.conversation_id, begin, min(work.last_seq, work.done_seq + limit), BATCH_TOKENS
+    )
+    return Batch(to_seq, messages.messages(scope, work.conversation_id, from_seq=begin, to_seq=to_seq))
 
 
 class Embed:
@@ -36,19 +46,20 @@ class Embed:
 
     def read(self, scope: Transaction, work: Pending, limit: int) -> Batch:
         """Give the next messages."""
-        to_seq = min(work.last_seq, work.done_seq + limit)
-        found = messages.messages(scope, work.conversation_id, from_seq=work.done_seq + 1, to_seq=to_seq)
-        return Batch(to_seq, found)
+        return next_messages(scope, work, limit)
 
     def think(self, batches: Sequence[Batch]) -> list[list[NewUnit]]:
         """Cut and embed; texts of all conversations go to the encoder together."""
-        cut = [[pair for message in batch.messages for pair in units(message, self.tools)] for batch in batches]
-        texts = [text for pairs in cut for _, text, _ in pairs]
+        cut = [
+            [(message, unit, text) for message in batch.messages for unit, text in units(message, self.tools)]
+            for batch in batches
+        ]
+        texts = [text for pairs in cut for _, _, text in pairs]
         vectors = iter(self.tools.embed(texts))
         return [
             [
-                NewUnit(unit, text, vector, tags)
-                for (unit, text, tags), vector in zip(pairs, islice(vectors, len(pairs)), strict=True)
+                new_unit(message.user_id, unit, text, vector, message.tags)
+                for (message, unit, text), vector in zip(pairs, islice(vectors, len(pairs)), strict=True)
             ]
             for pairs in cut
         ]
@@ -59,7 +70,7 @@ class Embed:
         return {"units": items.add(scope, made, model)}
 
 
-def units(message: Message, tools: Tools) -> list[tuple[Unit, str, list[str]]]:
+def units(message: Message, tools: Tools) -> list[tuple[Unit, str]]:
     """Give a message's units, each with the text to embed: who speaks is part of it (+14 points of recall)."""
     text = message.text or ""
     speaker = message.name or message.role
@@ -81,7 +92,6 @@ def units(message: Message, tools: Tools) -> list[tuple[Unit, str, list[str]]]:
                 occurred_at=message.occurred_at,
             ),
             prefix + text[start:stop],
-            message.tags,
         )
         for number, (start, stop) in enumerate(spans)
     ]

@@ -14,6 +14,7 @@ from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.importers import Imported, Record, Skipped, importer_for
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
+from memstore.waiting import in_place
 
 BATCH = 500  # messages to a transaction
 
@@ -42,7 +43,8 @@ def import_file(
     and named. `progress` is called with the number of records seen so far.
     """
     done = Imported()
-    for batch in _batches(importer_for(path, format).read(path), user, done):
+    batches = _batches(importer_for(path, format).read(path), user, done)
+    while (batch := in_place(next, batches, None)) is not None:
         _take(database, counter, batch, settings, done)
         if progress is not None:
             progress(done.read)

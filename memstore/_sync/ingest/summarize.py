@@ -15,19 +15,22 @@ from itertools import islice
 import numpy as np
 
 from memstore import ids
+from memstore._sync.ingest.embed import BATCH_TOKENS
 from memstore._sync.store import items, messages, summaries
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.derivations import Pending
-from memstore._sync.store.items import NewUnit
+from memstore._sync.store.items import NewUnit, new_unit
 from memstore.ingest.chunks import chunks
-from memstore.ingest.extractive import choose, keeps
+from memstore.ingest.selection import choose, keeps
 from memstore.ingest.sentences import sentences
 from memstore.ingest.tools import Tools
 from memstore.models import Message, Role, Summary, Tier, Unit
 from memstore.providers import Vectors
+from memstore.times import day
 
 RECIPE = "extractive/1"
 GROUP = 8  # summaries of level 1 under one of level 2
+MOST_SENTENCES = 400
 SHORTLIST = 2.5  # times the tokens of the summary
 LONGEST_SENTENCE = 80  # tokens; a longer one is a list or a listing, and would fill a summary alone
 SPOKEN = {Role.USER, Role.ASSISTANT}
@@ -73,7 +76,9 @@ class Summarize:
 
     def read(self, scope: Transaction, work: Pending, limit: int) -> Batch:
         """Give the messages that are not summarized, up to `limit` new ones."""
-        to_seq = min(work.last_seq, work.done_seq + limit)
+        to_seq = messages.within(
+            scope, work.conversation_id, work.done_seq + 1, min(work.last_seq, work.done_seq + limit), BATCH_TOKENS
+        )
         begin = 1 + summaries.covered(scope, work.conversation_id, 1, RECIPE)
         found = messages.messages(scope, work.conversation_id, from_seq=begin, to_seq=to_seq)
         above = summaries.covered(scope, work.conversation_id, 2, RECIPE)
@@ -119,10 +124,16 @@ class Summarize:
         A shortlist is made by words alone and only that is embedded: measured on 38 sessions of LoCoMo, 39.3 % of the
         stems of its own summaries, against 39.0 with every sentence embedded, which is four times the work.
         """
-        shortlists = [self._chosen(lines, [None] * len(lines), SHORTLIST * limit) for lines in candidates]
+        shortlists = [self._shortlist(lines, limit) for lines in candidates]
         vectors = iter(self.tools.embed([str(line) for lines in shortlists for line in lines]))
         for lines in shortlists:
             yield self._text(lines, list(islice(vectors, len(lines))), limit)
+
+    def _shortlist(self, lines: list[Line], limit: int) -> list[Line]:
+        if len(lines) > MOST_SENTENCES:  # choosing is quadratic, and one message may have tens of thousands
+            best = sorted(range(len(lines)), key=lambda place: (-keeps(lines[place].text), place))[:MOST_SENTENCES]
+            lines = [lines[place] for place in sorted(best)]
+        return self._chosen(lines, [None] * len(lines), SHORTLIST * limit)
 
     def _text(self, lines: list[Line], vectors: list[Vectors | None], limit: int) -> str:
         room = limit
@@ -170,7 +181,7 @@ class Summarize:
         texts = [summary.text[start:stop] for summary, _, (start, stop) in cut]
         vectors = self.tools.embed(texts)
         return [
-            NewUnit(_unit(summary, number, span), text, vector)
+            new_unit(summary.user_id, _unit(summary, number, span), text, vector)
             for (summary, number, span), text, vector in zip(cut, texts, vectors, strict=True)
         ]
 
@@ -230,11 +241,6 @@ def written(lines: Sequence[Line]) -> str:
             parts.append(f"{current}:")
         parts.append(str(line))
     return "\n".join(parts)
-
-
-def day(moment: datetime) -> str:
-    """Give a day for people: 8 May 2023."""
-    return f"{moment.day} {moment:%B %Y}"
 
 
 def _span(stretch: Sequence[Message]) -> tuple[datetime, datetime]:

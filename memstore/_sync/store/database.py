@@ -107,6 +107,11 @@ class Database:
     def open(self) -> None:
         """Connect, or raise what is wrong with the server."""
         self.capabilities = in_place(capabilities, self.url)
+        if self.capabilities.ignores_policies and not self.capabilities.may_be_app:
+            raise ConfigurationError(
+                f"The login of {masked(self.url)} ignores row-level security and may not become memstore_app, so that "
+                "users would not be kept apart. As an administrator: GRANT memstore_app TO that login."
+            )
         self._pool.open()
 
     def close(self) -> None:
@@ -232,9 +237,7 @@ def explained(url: str) -> Iterator[None]:
         if not isinstance(error, psycopg.Error) or _is_about_the_connection(error):
             raise _operational(error, url) from error
         hint = f" {error.diag.message_hint}" if error.diag.message_hint else ""
-        raise DatabaseError(
-            f"{masked(url)} refused: {_first_line(error)}.{hint} Nothing of this call was stored."
-        ) from error
+        raise DatabaseError(f"{masked(url)} refused: {_first_line(error)}.{hint}") from error
 
 
 def _is_about_the_connection(error: psycopg.Error) -> bool:

@@ -58,7 +58,8 @@ def advance(scope: Transaction, work: Pending, to_seq: int) -> None:
 
 def fail(scope: Transaction, work: Pending, error: str) -> None:
     """Note why a deriver could not go on; its watermark stays."""
-    scope.run(SQL["fail"], conversation_id=work.conversation_id, deriver=work.deriver, error=error)
+    values = {"conversation_id": work.conversation_id, "deriver": work.deriver, "from_seq": work.done_seq}
+    scope.run(SQL["fail"], error=error, **values)
 
 
 def backlog(scope: Transaction, *, only: UUID | None) -> dict[str, int]:

@@ -39,6 +39,11 @@ def add_sources(scope: Transaction, sources: Iterable[tuple[UUID, UUID]]) -> Non
         scope.run_many(SQL["add_source"], rows)
 
 
+def said_at(scope: Transaction, times: Iterable[tuple[UUID, datetime]]) -> None:
+    """Let facts have been said first at the earliest of these times: conversations are not derived in that order."""
+    scope.run_many(SQL["said_at"], [{"id": fact, "occurred_at": time} for fact, time in times])
+
+
 def facts(
     scope: Transaction, *, state: str | None = "active", type: str | None = None, as_of: datetime | None = None
 ) -> list[Fact]:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
-
-import numpy as np
 
 from memstore import ids
 from memstore._sync.store.database import Transaction, columns
+from memstore._sync.store.derivations import LostRace
 from memstore.errors import EmbedderMismatch
 from memstore.models import Key, Matches, Tier, Unit
 from memstore.providers import Embedder, Vectors
@@ -24,12 +24,18 @@ EVERY_TIER = tuple(Tier)
 
 @dataclass(frozen=True, slots=True)
 class NewUnit:
-    """A unit to be stored: the text that is searched by words, and its vector where there is an embedder."""
+    """A unit to be stored: hashes of its terms, how often it has each, and its vector where there is an embedder."""
 
     unit: Unit
-    text: str
+    terms: list[int]
+    frequencies: list[int]
     vector: Vectors | None
     tags: Sequence[str] = ()
+
+
+def new_unit(user_id: UUID, unit: Unit, text: str, vector: Vectors | None, tags: Sequence[str] = ()) -> NewUnit:
+    """Give a unit to be stored for the text by which it is to be found. Costs time, so not in a transaction."""
+    return NewUnit(unit, *term_hashes(text, user_id), vector, tags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +59,15 @@ class Filters:
         return self.conversation_id, self.roles, self.tags, self.since, self.until, self.as_of
 
 
-def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID:
-    """Give the id under which this embedder's vectors are kept; refuse to mix it with another one's."""
-    name, dimensions = ("none", 0) if embedder is None else (embedder.name, embedder.dimensions)
-    model = ids.model_id(name, dimensions)
-    if not check_embedder(scope, name, model):
+def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID | None:
+    """Give the id under which this embedder's vectors are kept; refuse to mix it with another one's. None for none."""
+    if embedder is None:
+        return None
+    model = ids.model_id(embedder.name, embedder.dimensions)
+    if not check_embedder(scope, embedder.name, model):
         scope.one(SQL["lock_user"], columns)  # two derivers that both find none would both be the first
-        check_embedder(scope, name, model)
-        scope.run(SQL["add_model"], id=model, name=name, dimensions=dimensions)
+        check_embedder(scope, embedder.name, model)
+        scope.run(SQL["add_model"], id=model, name=embedder.name, dimensions=embedder.dimensions)
     return model
 
 
@@ -76,28 +83,23 @@ def check_embedder(scope: Transaction, name: str, model: UUID) -> bool:
     return model in known
 
 
-def add(scope: Transaction, units: Sequence[NewUnit], model: UUID) -> int:
-    """Store units, their terms and vectors; give how many were new."""
+def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) -> int:
+    """Store units, their terms and vectors; give how many. Raises `LostRace` where another worker has stored some."""
     if not units:
         return 0
-    rows, lengths = [], []
-    for new in units:
-        terms, frequencies = term_hashes(new.text, scope.user_id)
-        lengths.append(sum(frequencies))
-        rows.append(_row(new, terms, frequencies))
-    added = scope.run_many(SQL["add_text"], rows)
+    if scope.run_many(SQL["add_text"], [_row(new) for new in units]) != len(units):
+        raise LostRace
     vectors = [
         new.unit.key._asdict() | {"model_id": model, "embedding": new.vector} for new in units if new.vector is not None
     ]
     if vectors:
         scope.run_many(SQL["add_vector"], vectors)
-    if added == len(units):
-        scope.run(SQL["count_units"], units=added, length=sum(lengths))
-    return added
+    scope.run(SQL["count_units"], units=len(units), length=sum(sum(new.frequencies) for new in units))
+    return len(units)
 
 
-def _row(new: NewUnit, terms: list[int], frequencies: list[int]) -> dict[str, object]:
-    searched = {"terms": terms, "frequencies": frequencies, "length": sum(frequencies)}
+def _row(new: NewUnit) -> dict[str, object]:
+    searched = {"terms": new.terms, "frequencies": new.frequencies, "length": sum(new.frequencies)}
     return asdict(new.unit) | {"tier": str(new.unit.tier), "tags": list(new.tags)} | searched
 
 
@@ -166,8 +168,8 @@ def sources(
     return {row["id"]: tuple(row["sources"]) for row in rows}
 
 
-def _scores(rows: Iterable[dict[str, object]]) -> dict[Key, float]:
-    return {Key(row["item_id"], row["chunk"]): float(np.float64(row["score"])) for row in rows}  # type: ignore[arg-type]
+def _scores(rows: Iterable[dict[str, Any]]) -> dict[Key, float]:
+    return {Key(row["item_id"], row["chunk"]): row["score"] for row in rows}
 
 
 def _values(filters: Filters) -> dict[str, object]:

@@ -106,6 +106,15 @@ def messages(
     )
 
 
+def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
+    """Give the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
+    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}
+    row = scope.one(SQL["within"], columns, **values)
+    assert row is not None
+    last: int = row["to_seq"]
+    return last
+
+
 def newest(
     scope: Transaction, conversation: UUID, *, limit: int, before: int = LAST, as_of: datetime | None = None
 ) -> list[Message]:

@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from memstore.errors import InvalidInput
+from memstore.ingest.check import UNSTORABLE
 
 from .files import HEAD, READ_ERRORS, ZIP, ByteStream, array_elements, check_file, head, parts, take
-from .records import EPOCH, UNSTORABLE, Record, Skipped, moment, shown
+from .records import EPOCH, Record, Skipped, moment, shown
 
 AGAIN = "ask ChatGPT for the export again, and import the zip as it comes"
 GIVEN_UP = "the rest of the file was not read"

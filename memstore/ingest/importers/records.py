@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,12 +10,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from memstore.errors import InvalidInput
+from memstore.ingest.check import UNSTORABLE
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Deeper than anything written on purpose; far below what json.dumps can write back.
 DEEPEST = 100
-# JSON can escape both, and Postgres holds neither in a text nor in jsonb.
-UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,13 @@
 -- Confines the transaction to one user's rows. Sent as text (client-side binding), all in one round trip.
 SET LOCAL ROLE memstore_app;
 SET LOCAL memstore.user_id = %(user_id)s;
+SET LOCAL TimeZone = 'UTC';
 SET LOCAL plan_cache_mode = force_custom_plan
 
 -- scope_without_role --
 -- The same for a role that is confined by FORCE ROW LEVEL SECURITY and may not become the app role.
 SET LOCAL memstore.user_id = %(user_id)s;
+SET LOCAL TimeZone = 'UTC';
 SET LOCAL plan_cache_mode = force_custom_plan
 
 -- operator --

@@ -15,10 +15,11 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND derive
   AND done_seq = %(from_seq)s
 
 -- fail --
--- Keeps the watermark and says why.
+-- Keeps the watermark and says why, unless another worker has moved it.
 UPDATE derivations
-SET attempts = attempts + 1, last_error = %(error)s, updated_at = now()
+SET attempts = least(attempts + 1, 32767), last_error = %(error)s, updated_at = now()
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
+  AND done_seq = %(from_seq)s
 
 -- backlog --
 -- How many messages wait for each deriver.

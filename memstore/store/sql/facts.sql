@@ -10,6 +10,11 @@ INSERT INTO fact_sources (user_id, fact_id, message_id)
 VALUES (%(user_id)s, %(fact_id)s, %(message_id)s)
 ON CONFLICT (user_id, fact_id, message_id) DO NOTHING
 
+-- said_at --
+-- When it was first said is the earliest time.
+UPDATE facts SET occurred_at = %(occurred_at)s
+WHERE user_id = %(user_id)s AND id = %(id)s AND occurred_at > %(occurred_at)s
+
 -- facts --
 -- A user's facts with their sources, the latest first.
 SELECT f.*, (SELECT coalesce(array_agg(s.message_id ORDER BY s.message_id), '{}') FROM fact_sources s

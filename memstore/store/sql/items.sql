@@ -23,12 +23,12 @@ ON CONFLICT (user_id, id) DO NOTHING
 SELECT id, name FROM embedding_models WHERE user_id = %(user_id)s
 
 -- count_units --
--- The counters that choose the plan of kNN and that BM25 needs; the row is locked until the transaction ends.
+-- The counters that BM25 needs; the row is locked until the transaction ends.
 UPDATE users SET units = units + %(units)s, unit_length = unit_length + %(length)s WHERE user_id = %(user_id)s
 
 -- lock_user --
 -- One writer of facts at a time: near-duplicates are looked for and added in one breath.
-SELECT user_id FROM users WHERE user_id = %(user_id)s FOR UPDATE
+SELECT user_id FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
 
 -- corpus --
 -- How many units there are and how long they are on average.

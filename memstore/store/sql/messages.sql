@@ -39,10 +39,11 @@ ORDER BY updated_at DESC, id
 SELECT last_seq FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s FOR NO KEY UPDATE
 
 -- take_numbers --
--- The counter row is what keeps seq gapless: it is given back when the transaction is.
+-- The counter row is what keeps seq gapless: it is given back when the transaction is. The time is taken with the row
+-- locked, so that it follows seq.
 UPDATE conversations SET last_seq = last_seq + %(count)s, updated_at = now()
 WHERE user_id = %(user_id)s AND id = %(id)s
-RETURNING last_seq, now() AS recorded_at
+RETURNING last_seq, clock_timestamp() AS recorded_at
 
 -- raise_watermark --
 -- Tells the derivers that there is more to do.
@@ -52,9 +53,10 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND last_s
 -- add_message --
 -- Messages are only ever inserted.
 INSERT INTO messages (user_id, conversation_id, seq, id, role, name, text, parts, tool_calls, tool_call_id, tokens, counter,
-                      tags, meta, external_id, occurred_at)
+                      tags, meta, external_id, occurred_at, recorded_at)
 VALUES (%(user_id)s, %(conversation_id)s, %(seq)s, %(id)s, %(role)s, %(name)s, %(text)s, %(parts)s, %(tool_calls)s,
-        %(tool_call_id)s, %(tokens)s, %(counter)s, %(tags)s, %(meta)s, %(external_id)s, %(occurred_at)s)
+        %(tool_call_id)s, %(tokens)s, %(counter)s, %(tags)s, %(meta)s, %(external_id)s, %(occurred_at)s,
+        %(recorded_at)s)
 
 -- known_messages --
 -- Those of these ids that are stored.
@@ -71,6 +73,15 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BE
   AND (%(until)s::timestamptz IS NULL OR occurred_at < %(until)s)
 ORDER BY seq
 LIMIT %(limit)s
+
+-- within --
+-- The last message of a stretch that is to have about so many tokens, and at least one message.
+SELECT coalesce(max(seq), %(from_seq)s) AS to_seq
+FROM (SELECT seq, sum(tokens) OVER (ORDER BY seq) - tokens AS before
+      FROM messages
+      WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BETWEEN %(from_seq)s AND %(to_seq)s
+     ) AS stretch
+WHERE before < %(tokens)s
 
 -- newest_messages --
 -- The newest messages before a number, the newest first.
@@ -103,4 +114,4 @@ SELECT (SELECT count(*) FROM conversations WHERE user_id = %(user_id)s) AS conve
        (SELECT count(*) FROM item_vectors WHERE user_id = %(user_id)s) AS vectors,
        (SELECT count(*) FROM receipts WHERE user_id = %(user_id)s) AS receipts,
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq) AS pending,
-       (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND last_error IS NOT NULL) AS failed
+       (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq AND last_error IS NOT NULL) AS failed
