@@ -18,7 +18,7 @@ from memstore import ids
 from memstore.assemble.context import Request, assemble
 from memstore.errors import ConfigurationError, InvalidInput
 from memstore.ingest.add import Given, OnConflict, Place, add_many, make_conversation
-from memstore.ingest.check import check_name
+from memstore.ingest.check import check_json, check_name, check_text
 from memstore.ingest.derive import Progress, derive
 from memstore.ingest.history import import_file
 from memstore.ingest.importers import Imported
@@ -35,6 +35,7 @@ from memstore.waiting import in_thread
 
 EMBEDDED = "embedded"
 LOADING = Lock()  # several first questions at once must not load the encoder several times
+MOST = 1_000_000  # hits or messages at once
 STATES = ("active", "superseded", "retracted", None)
 SCHEMES = ("postgresql://", "postgres://")
 
@@ -126,6 +127,8 @@ class AsyncMemoryStore:
         """
         embedder = await in_thread(lambda: self.embedder)
         tools = Tools(self.counter, embedder, self.settings)
+        if user is not None:
+            check_name(user, "user")
         only = ids.user_id(user) if user is not None else None
         return await derive(self._database, tools, only=only, progress=progress or _quiet)
 
@@ -144,6 +147,8 @@ class AsyncMemoryStore:
 
     async def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Give how much is stored, of every user or of one."""
+        if user is not None:
+            check_name(user, "user")
         names = [user] if user is not None else [name async for name in self.users()]
         total = dict.fromkeys(COUNTED, 0)
         for name in names:
@@ -206,8 +211,10 @@ class AsyncUserScope:
         `since` (inclusive) and `until` (not) bound when it was said, `as_of` hides what was recorded later. Tags must
         all be there. Scores are comparable within one recall.
         """
-        if not isinstance(limit, int) or limit < 1:
-            raise InvalidInput(f"limit={limit!r} asks for nothing; give 1 or more.")
+        check_text(query, "the query")
+        _check_limit(limit)
+        if conversation is not None:
+            check_name(conversation, "conversation")
         filters = Filters(
             tiers=_tiers(tiers),
             conversation_id=None if conversation is None else ids.conversation_id(self.id, conversation),
@@ -227,6 +234,8 @@ class AsyncUserScope:
         self, *, state: str | None = "active", type: str | None = None, as_of: datetime | None = None
     ) -> list[Fact]:
         """Give facts with their sources, the latest first; those of every state with `state=None`."""
+        if type is not None:
+            check_text(type, "the type")
         if state not in STATES:
             raise InvalidInput(f"state={state!r}: give one of active, superseded, retracted, or None for all.")
         async with self.store._database.scope(self.id) as scope:
@@ -301,6 +310,8 @@ class AsyncConversationScope:
         limit: int | None = None,
     ) -> list[Message]:
         """Give messages in order. Tags and metadata must all be there; `since` is inclusive, `until` is not."""
+        _check_limit(limit)
+        check_json(metadata, "metadata")
         async with self._database.scope(self.user.id) as scope:
             return await messages.messages(
                 scope,
@@ -329,6 +340,7 @@ class AsyncConversationScope:
         self, *, title: str | None = None, channel: str | None = None, settings: Json | None = None
     ) -> None:
         """Set the title, the channel, or settings of the conversation's own; what is not given stays."""
+        check_json([title, channel, settings], "title, channel or settings")
         async with self._database.scope(self.user.id) as scope:
             await make_conversation(scope, self._place)
             await messages.describe(scope, self.id, title, channel, settings or {})
@@ -381,21 +393,32 @@ def checked_url(url: str) -> str:
 
 
 def _tiers(tiers: Sequence[str]) -> tuple[Tier, ...]:
-    unknown = set(tiers) - set(Tier)
-    if unknown or not tiers or isinstance(tiers, str):
+    given = _listed(tiers, "tiers", Tier)
+    if not given:
         raise InvalidInput(f"tiers={tiers!r}: give some of {', '.join(Tier)}.")
-    return tuple(Tier(tier) for tier in tiers)
+    return tuple(Tier(tier) for tier in given)
 
 
-def _listed(values: Sequence[str] | None, name: str, known: type[Role] | None = None) -> list[str] | None:
+def _check_limit(limit: int | None) -> None:
+    if limit is not None and (type(limit) is not int or not 1 <= limit <= MOST):
+        raise InvalidInput(f"limit={limit!r}: give a number from 1 to {MOST:,}.")
+
+
+def _listed(values: Sequence[str] | None, name: str, known: type[Role] | type[Tier] | None = None) -> list[str] | None:
     if values is None:
         return None
-    if isinstance(values, str) or (known is not None and set(values) - set(known)):
-        raise InvalidInput(f"{name}={values!r}: give a list" + (f" of {', '.join(known)}." if known else " of texts."))
+    if not isinstance(values, list | tuple | set | frozenset):
+        raise InvalidInput(f"{name}={values!r}: give a list.")
+    for value in values:
+        check_text(value, f"one of {name}")
+    if known is not None and set(values) - set(known):
+        raise InvalidInput(f"{name}={values!r}: give some of {', '.join(known)}.")
     return [str(value) for value in values]
 
 
 def _aware(moment: datetime | None, name: str) -> datetime | None:
+    if moment is not None and not isinstance(moment, datetime):
+        raise InvalidInput(f"{name}={moment!r} is no datetime; give one with its time zone.")
     if moment is not None and moment.tzinfo is None:
         raise InvalidInput(f"{name}={moment} has no time zone; give one, such as {moment}+00:00.")
     return moment

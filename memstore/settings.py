@@ -36,7 +36,9 @@ class Settings(BaseSettings):
     stretch_tokens: int = Field(
         default=1200, ge=50, description="a stretch to be summarized has at most about this many tokens"
     )
-    stretch_gap_hours: float = Field(default=4.0, gt=0, description="a silence of this many hours ends a stretch")
+    stretch_gap_hours: float = Field(
+        default=4.0, gt=0, le=100_000, description="a silence of this many hours ends a stretch"
+    )
     summary_tokens: int = Field(default=160, ge=10, description="a summary has at most this many tokens")
 
 

@@ -25,7 +25,7 @@ from memstore._sync.store import facts, messages, summaries
 from memstore._sync.store.database import Database
 from memstore._sync.store.items import EVERY_TIER, Filters
 from memstore.errors import ConfigurationError, InvalidInput
-from memstore.ingest.check import check_name
+from memstore.ingest.check import check_json, check_name, check_text
 from memstore.ingest.importers import Imported
 from memstore.ingest.tools import Tools
 from memstore.models import Context, Conversation, DeriveReport, Fact, Hit, Json, Message, Role, Summary, Tier
@@ -37,6 +37,7 @@ from memstore.waiting import in_place
 
 EMBEDDED = "embedded"
 LOADING = Lock()  # several first questions at once must not load the encoder several times
+MOST = 1_000_000  # hits or messages at once
 STATES = ("active", "superseded", "retracted", None)
 SCHEMES = ("postgresql://", "postgres://")
 
@@ -126,6 +127,8 @@ class MemoryStore:
         """
         embedder = in_place(lambda: self.embedder)
         tools = Tools(self.counter, embedder, self.settings)
+        if user is not None:
+            check_name(user, "user")
         only = ids.user_id(user) if user is not None else None
         return derive(self._database, tools, only=only, progress=progress or _quiet)
 
@@ -144,6 +147,8 @@ class MemoryStore:
 
     def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Give how much is stored, of every user or of one."""
+        if user is not None:
+            check_name(user, "user")
         names = [user] if user is not None else [name for name in self.users()]
         total = dict.fromkeys(COUNTED, 0)
         for name in names:
@@ -204,8 +209,10 @@ class UserScope:
         `since` (inclusive) and `until` (not) bound when it was said, `as_of` hides what was recorded later. Tags must
         all be there. Scores are comparable within one recall.
         """
-        if not isinstance(limit, int) or limit < 1:
-            raise InvalidInput(f"limit={limit!r} asks for nothing; give 1 or more.")
+        check_text(query, "the query")
+        _check_limit(limit)
+        if conversation is not None:
+            check_name(conversation, "conversation")
         filters = Filters(
             tiers=_tiers(tiers),
             conversation_id=None if conversation is None else ids.conversation_id(self.id, conversation),
@@ -223,6 +230,8 @@ class UserScope:
         self, *, state: str | None = "active", type: str | None = None, as_of: datetime | None = None
     ) -> list[Fact]:
         """Give facts with their sources, the latest first; those of every state with `state=None`."""
+        if type is not None:
+            check_text(type, "the type")
         if state not in STATES:
             raise InvalidInput(f"state={state!r}: give one of active, superseded, retracted, or None for all.")
         with self.store._database.scope(self.id) as scope:
@@ -297,6 +306,8 @@ class ConversationScope:
         limit: int | None = None,
     ) -> list[Message]:
         """Give messages in order. Tags and metadata must all be there; `since` is inclusive, `until` is not."""
+        _check_limit(limit)
+        check_json(metadata, "metadata")
         with self._database.scope(self.user.id) as scope:
             return messages.messages(
                 scope,
@@ -323,6 +334,7 @@ class ConversationScope:
 
     def describe(self, *, title: str | None = None, channel: str | None = None, settings: Json | None = None) -> None:
         """Set the title, the channel, or settings of the conversation's own; what is not given stays."""
+        check_json([title, channel, settings], "title, channel or settings")
         with self._database.scope(self.user.id) as scope:
             make_conversation(scope, self._place)
             messages.describe(scope, self.id, title, channel, settings or {})
@@ -375,21 +387,32 @@ def checked_url(url: str) -> str:
 
 
 def _tiers(tiers: Sequence[str]) -> tuple[Tier, ...]:
-    unknown = set(tiers) - set(Tier)
-    if unknown or not tiers or isinstance(tiers, str):
+    given = _listed(tiers, "tiers", Tier)
+    if not given:
         raise InvalidInput(f"tiers={tiers!r}: give some of {', '.join(Tier)}.")
-    return tuple(Tier(tier) for tier in tiers)
+    return tuple(Tier(tier) for tier in given)
 
 
-def _listed(values: Sequence[str] | None, name: str, known: type[Role] | None = None) -> list[str] | None:
+def _check_limit(limit: int | None) -> None:
+    if limit is not None and (type(limit) is not int or not 1 <= limit <= MOST):
+        raise InvalidInput(f"limit={limit!r}: give a number from 1 to {MOST:,}.")
+
+
+def _listed(values: Sequence[str] | None, name: str, known: type[Role] | type[Tier] | None = None) -> list[str] | None:
     if values is None:
         return None
-    if isinstance(values, str) or (known is not None and set(values) - set(known)):
-        raise InvalidInput(f"{name}={values!r}: give a list" + (f" of {', '.join(known)}." if known else " of texts."))
+    if not isinstance(values, list | tuple | set | frozenset):
+        raise InvalidInput(f"{name}={values!r}: give a list.")
+    for value in values:
+        check_text(value, f"one of {name}")
+    if known is not None and set(values) - set(known):
+        raise InvalidInput(f"{name}={values!r}: give some of {', '.join(known)}.")
     return [str(value) for value in values]
 
 
 def _aware(moment: datetime | None, name: str) -> datetime | None:
+    if moment is not None and not isinstance(moment, datetime):
+        raise InvalidInput(f"{name}={moment!r} is no datetime; give one with its time zone.")
     if moment is not None and moment.tzinfo is None:
         raise InvalidInput(f"{name}={moment} has no time zone; give one, such as {moment}+00:00.")
     return moment

@@ -52,6 +52,6 @@ def _complete(call: Message, results: Sequence[Message]) -> bool:
     """Every call is answered and nothing else is: by id where calls have ids, else by number."""
     asked = [one.get("id") for one in call.tool_calls or ()]
     answered = [message.tool_call_id for message in results]
-    if None in asked:
+    if None in asked or None in answered:
         return len(asked) == len(answered)
     return set(asked) == set(answered) and len(answered) == len(asked)

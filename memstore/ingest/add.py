@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -65,7 +65,7 @@ async def add_many(
     A known `external_id` with the same content is the same message. With other content it is a `Conflict`, or with
     `on_conflict="skip"` the stored one is given and nothing changes.
     """
-    if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str):
+    if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str) or not isinstance(given, Iterable):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
     drafts = await in_thread(_drafts, given, place, counter, max_bytes)
     if not drafts:
@@ -138,7 +138,16 @@ def _fresh(drafts: Sequence[Message], known: Mapping[UUID, Message], on_conflict
 
 
 def _said(message: Message) -> tuple[object, ...]:
-    return message.role, message.name, message.content, message.tool_calls, message.tool_call_id
+    return message.role, message.name, _as_stored(message.content), _as_stored(message.tool_calls), message.tool_call_id
+
+
+def _as_stored(value: Any) -> Any:
+    """Give JSON as jsonb gives it back: it knows no tuples, keys are texts, and 1e23 may come back an integer."""
+    if isinstance(value, Mapping):
+        return {str(key): _as_stored(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_stored(one) for one in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1023 else value
 
 
 async def _numbered(scope: Transaction, place: Place, fresh: list[Message]) -> list[Message]:

@@ -24,6 +24,9 @@ from pydantic import (
 from memstore.errors import InvalidInput
 from memstore.models import Json, Message, Role
 
+LONGEST_NAME = 200  # characters; a speaker stands before every unit of what was said, and a tag beside it
+MOST_TAGS = 100
+DEEPEST = 100  # levels of JSON: far above anything written on purpose, far below Python's own limit
 # JSON can escape both, and Postgres holds neither, in a text or in jsonb.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -41,7 +44,20 @@ def _in_utc(value: datetime) -> datetime:
         raise ValueError("it is outside of the years 1 to 9999 in UTC") from None
 
 
-Name = Annotated[str, Strict(), Field(min_length=1)]
+def _no_number(value: object) -> object:
+    if isinstance(value, int | float):
+        raise ValueError("a number of seconds or of milliseconds? give a datetime, or ISO 8601 with its zone")
+    return value
+
+
+def _named_call(call: Json) -> Json:
+    if not isinstance(call.get("id", ""), str | None):
+        raise ValueError("the id of a tool call is a text")
+    return call
+
+
+Name = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_NAME)]
+Moment = Annotated[AwareDatetime, BeforeValidator(_no_number), AfterValidator(_in_utc)]
 
 
 class NewMessage(BaseModel):
@@ -52,11 +68,11 @@ class NewMessage(BaseModel):
     role: Annotated[Role, BeforeValidator(_known_role)]
     content: StrictStr | list[Json] | None = None
     name: Name | None = None
-    occurred_at: Annotated[AwareDatetime, AfterValidator(_in_utc)] = Field(default_factory=lambda: datetime.now(UTC))
-    external_id: Name | None = None
-    tool_calls: list[Json] | None = None
+    occurred_at: Moment = Field(default_factory=lambda: datetime.now(UTC))
+    external_id: Annotated[str, Strict(), Field(min_length=1)] | None = None
+    tool_calls: list[Annotated[Json, AfterValidator(_named_call)]] | None = None
     tool_call_id: StrictStr | None = None
-    tags: list[StrictStr] = Field(default_factory=list)
+    tags: list[Name] = Field(default_factory=list, max_length=MOST_TAGS)
     metadata: Json = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -70,7 +86,8 @@ class NewMessage(BaseModel):
         """The plain text of the content: its text parts, joined; None where there is no content."""
         if self.content is None or isinstance(self.content, str):
             return self.content
-        return "\n".join(str(part.get("text") or "") for part in self.content if part.get("type") in TEXT_PARTS)
+        kinds = [(str(part.get("type")), part.get("text")) for part in self.content]
+        return "\n".join(str(text or "") for kind, text in kinds if kind in TEXT_PARTS)
 
 
 TEXT_PARTS = {"text", "input_text", "output_text"}
@@ -90,10 +107,25 @@ def checked(given: Mapping[str, Any] | Message | NewMessage, *, where: str, max_
     return message
 
 
-def check_name(name: str, kind: str) -> None:
-    """Raise `InvalidInput` for a name of a user or a conversation that is blank or cannot be stored."""
-    if not isinstance(name, str) or not name.strip() or UNSTORABLE.search(name):
-        raise InvalidInput(f"{name!r} is no name for a {kind}; give a text that is not blank, without NUL.")
+def check_name(name: object, kind: str) -> None:
+    """Raise `InvalidInput` for a name that is blank or cannot be stored; `kind` says of what, such as "user"."""
+    check_text(name, f"the name of a {kind}")
+    if not str(name).strip():
+        raise InvalidInput(f"{name!r} is no name for a {kind}; give a text that is not blank.")
+
+
+def check_text(text: object, what: str) -> None:
+    """Raise `InvalidInput` for what is no text, or holds what neither Postgres nor UTF-8 can."""
+    if not isinstance(text, str):
+        raise InvalidInput(f"{what} is a text, not {text!r:.60}.")
+    if UNSTORABLE.search(text):
+        raise InvalidInput(f"{what} holds a NUL character or half a surrogate pair: {text!r:.60}. Remove it.")
+
+
+def check_json(value: object, what: str) -> None:
+    """Raise `InvalidInput` for what is not JSON, or holds what Postgres cannot."""
+    for problem in _json_problems(value, what):
+        raise InvalidInput(problem)
 
 
 def _keys(given: Mapping[str, Any] | Message) -> dict[str, Any]:
@@ -116,32 +148,46 @@ def _reasons(error: ValidationError) -> Iterator[str]:
 
 def _problems(message: NewMessage, max_bytes: int) -> Iterator[str]:
     size = 0
-    for place, text in _strings(message):
-        size += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-        if found := UNSTORABLE.search(text):
-            kind = "a NUL character" if found[0] == "\0" else f"half a surrogate pair (U+{ord(found[0]):04X})"
-            yield f"{place} holds {kind} at position {found.start()}, which Postgres cannot store; remove it."
+    for place in TEXTUAL:
+        value = getattr(message, place)
+        if isinstance(value, str):
+            yield from _text_problems(value, place)
+            size += _bytes(value)
+        elif value:
+            yield from _json_problems(value, place)
+            size += _bytes(json.dumps(value, ensure_ascii=False))
     if size > max_bytes:
         yield (
             f"it holds {size:,} bytes and a message may have {max_bytes:,}. "
             "Split it, store a reference instead, or raise max_message_bytes (MEMSTORE_MAX_MESSAGE_BYTES)."
         )
-    for place in ("content", "tool_calls", "metadata"):
-        if (value := getattr(message, place)) and not isinstance(value, str):
-            try:
-                json.dumps(value, allow_nan=False)
-            except (TypeError, ValueError, RecursionError) as error:
-                yield f"{place} must be JSON: {error}."
 
 
-def _strings(message: NewMessage) -> Iterator[tuple[str, str]]:
-    for name in TEXTUAL:
-        stack = [getattr(message, name)]
-        while stack:
-            value = stack.pop()
-            if isinstance(value, str):
-                yield name, value
-            elif isinstance(value, Mapping):
-                stack += [*value.keys(), *value.values()]
-            elif isinstance(value, list | tuple):
-                stack += value
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _text_problems(text: str, place: str) -> Iterator[str]:
+    if found := UNSTORABLE.search(text):
+        kind = "a NUL character" if found[0] == "\0" else f"half a surrogate pair (U+{ord(found[0]):04X})"
+        yield f"{place} holds {kind} at position {found.start()}, which Postgres cannot store; remove it."
+
+
+def _json_problems(value: object, place: str) -> Iterator[str]:
+    """No recursion before the depth is known: Python's own stack may be shallower than what was given."""
+    stack = [(value, 0)]
+    while stack:
+        here, depth = stack.pop()
+        if depth > DEEPEST:
+            yield f"{place} is nested deeper than {DEEPEST} levels; make it flatter."
+            return
+        if isinstance(here, str):
+            yield from _text_problems(here, place)
+        elif isinstance(here, Mapping):
+            stack += [(one, depth + 1) for pair in here.items() for one in pair]
+        elif isinstance(here, list | tuple):
+            stack += [(one, depth + 1) for one in here]
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        yield f"{place} must be JSON: {error}."

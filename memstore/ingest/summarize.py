@@ -138,9 +138,11 @@ class Summarize:
         room = limit
         while lines and room > 0:
             chosen = self._chosen(lines, vectors, room)
+            if not chosen:
+                break
             text = written(chosen)
             over = self.tools.counter.count(text) - limit
-            if over <= 0 and chosen:
+            if over <= 0:
                 return text
             room -= max(over, 1)  # the headings with the days were not in the costs
         return "(Nothing that could be summarized in words.)"

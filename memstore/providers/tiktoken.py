@@ -31,6 +31,7 @@ DEFAULT = "o200k_base"
 PER_MESSAGE = 3
 PER_NAME = 1
 REPLY = 3
+TEXT_PARTS = ("text", "input_text", "output_text")
 
 # tiktoken 0.14 panics (a BaseException, with a backtrace on stderr) on a run of more than 999,000 white characters:
 # its `\s+(?!\S)` keeps a stack of one million places. Shorter runs are left to it.
@@ -109,11 +110,10 @@ class TiktokenCounter:
 def _text_of(part: object) -> str:
     if isinstance(part, str):
         return part
-    if isinstance(part, Mapping) and part.get("type") in ("text", "input_text", "output_text"):
-        text = part.get("text")
-        if isinstance(text, str):
-            return text
-    return _json(part)
+    # A part with more than its text, such as annotations, is counted with all of it.
+    if not isinstance(part, Mapping) or part.keys() != {"type", "text"} or part["type"] not in TEXT_PARTS:
+        return _json(part)
+    return part["text"] if isinstance(part["text"], str) else _json(part)
 
 
 def _json(value: object) -> str:

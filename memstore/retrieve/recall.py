@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +9,6 @@ from heapq import nlargest
 from uuid import UUID
 
 from memstore import ids
-from memstore.errors import InvalidInput
 from memstore.models import Hit, Key, Tier, Unit
 from memstore.providers import Embedder, Vectors
 from memstore.retrieve.rank import Candidate, best_of_each, bm25, named_speaker, ranked, recency, role_prior
@@ -24,7 +22,6 @@ DEPTH = 200  # candidates of each leg: ranking sees no others
 LATEST = 20
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
-SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +37,6 @@ class Question:
 
 async def prepare(embedder: Embedder | None, user_id: UUID, query: str) -> Question:
     """Embed a question, with no connection held; "" asks for nothing in particular."""
-    if SURROGATE.search(query):
-        raise InvalidInput("The query holds half a surrogate pair, which is no text; remove it.")
     text = query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY // 2]} {query[-LONGEST_QUERY // 2 :]}"
     vector = await in_thread(embedder.embed_query, text) if embedder is not None and text.strip() else None
     words = list(terms(text))

@@ -6,6 +6,7 @@ nothing is left over for the next client of a pooled connection.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pgvector.psycopg import register_vector_async
 from psycopg import AsyncClientCursor, AsyncConnection
 from psycopg.rows import kwargs_row
 from psycopg.types.json import JsonbDumper
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
 from memstore.store.statements import statements
@@ -89,6 +90,7 @@ class Database:
         self.url = url
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
+        self._process = os.getpid()
         self._pool = AsyncConnectionPool(
             url,
             min_size=1,
@@ -149,6 +151,8 @@ class Database:
                 await self._pool.putconn(connection)
 
     async def _connection(self) -> AsyncConnection[Any]:
+        if os.getpid() != self._process:
+            raise DatabaseError("This store was opened before a fork and is the parent's; open one in the child.")
         if self._revive is None:
             return await self._pool.getconn()
         try:
@@ -248,6 +252,8 @@ def _is_about_the_connection(error: psycopg.Error) -> bool:
 
 
 def _operational(error: Exception, url: str) -> DatabaseError:
+    if isinstance(error, PoolClosed):
+        return DatabaseError("This store is closed; open it again.")
     if isinstance(error, psycopg.errors.DiskFull):
         return DatabaseError(
             f"The disk of {masked(url)} is full. Nothing of this call was stored: free some space, then repeat it."

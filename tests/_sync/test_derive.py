@@ -109,6 +109,15 @@ def test_no_sentence_of_a_long_message_is_invisible(store: MemoryStore) -> None:
     assert hit.sources == (message.id,)
 
 
+def test_a_message_of_many_sentences_or_none_is_summarized_in_time(store: MemoryStore) -> None:
+    scope = store.user("alice").conversation("c")
+    scope.add("user", " ".join(f"Sentence {n} names the town {n * 7919 % 10_007}." for n in range(9_000)))
+    scope.add("user", "word another thing here without an end " * 400, name="N " * 100)
+    scope.add("user", "中文没有句号" * 1500)
+    report = store.derive()
+    assert (report.failed, report.summaries) == ((), 3)
+
+
 def test_vectors_of_two_embedders_are_never_mixed(store: MemoryStore, url: str) -> None:
     store.user("alice").conversation("c").add("user", "I live in Leeds.")
     store.derive()
@@ -135,6 +144,19 @@ def test_without_an_embedder_words_alone_are_enough(url: str) -> None:
         assert "peanuts" in hits[0].text
         assert hits[0].parts["semantic"] == 0
         assert (store.stats())["vectors"] == 0
+
+
+def test_an_embedder_may_come_later(store: MemoryStore, url: str) -> None:
+    with MemoryStore.open(url, settings={"embedder": "none"}) as words:
+        words.user("alice").conversation("c").add("user", "I live in Leeds.")
+        words.derive()
+    store.user("alice").conversation("c").add("user", "I moved to Porto.")
+    store.derive()
+    hits = store.user("alice").recall("Leeds or Porto?", tiers=["messages"])
+    assert {hit.text: hit.parts["semantic"] > 0 for hit in hits} == {
+        "I live in Leeds.": False,
+        "I moved to Porto.": True,
+    }
 
 
 def test_progress_is_told(store: MemoryStore) -> None:

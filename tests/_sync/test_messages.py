@@ -7,10 +7,14 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from memstore import Conflict, InvalidInput
+from memstore import Conflict, DatabaseError, InvalidInput
 from memstore._sync.memory import MemoryStore
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisboa"}'}}
+EARLY = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
+DEEP: dict[str, object] = {}
+for _ in range(900):
+    DEEP = {"deeper": DEEP}
 THEN = datetime(2024, 5, 1, 9, 30, tzinfo=timezone(timedelta(hours=2)))
 
 
@@ -102,12 +106,23 @@ def test_other_content_under_a_known_id_is_a_conflict_and_changes_nothing(store:
         ({"role": "user"}, "neither content nor tool_calls"),
         ({"role": "user", "content": "hi", "colour": "red"}, "colour: memstore does not know this key.*metadata"),
         ({"role": "user", "content": "hi", "external_id": 5}, "external_id"),
+        ({"role": "user", "content": "hi", "external_id": ""}, "external_id"),
+        ({"role": ["user"], "content": "hi"}, "role"),
+        ({"role": "user", "content": "hi", "name": "N" * 201}, "name: .*200"),
+        ({"role": "user", "content": "hi", "tags": ["x" * 201]}, "tags"),
+        ({"role": "user", "content": [{"type": [1], "text": "\0"}]}, "content holds a NUL"),
+        ({"role": "user", "content": "hi", "occurred_at": -62135596801}, "give a datetime"),
+        ({"role": "user", "content": "hi", "occurred_at": EARLY}, "outside of the years"),
+        ({"role": "user", "content": "hi", "metadata": DEEP}, "nested deeper than 100 levels"),
+        ({"role": "assistant", "tool_calls": [{"id": {"a": 1}}]}, "id of a tool call is a text"),
+        ({"role": "user", "content": "hi", "user": "bob"}, "message 2 is of the user 'bob' and was given to 'alice'"),
+        ("hi", "message 2 is a str; give a dict"),
     ],
 )
-def test_what_cannot_be_stored_is_said_and_nothing_is(store: MemoryStore, given: dict[str, object], words: str) -> None:
+def test_what_cannot_be_stored_is_said_and_nothing_is(store: MemoryStore, given: object, words: str) -> None:
     trip = store.user("alice").conversation("lisbon")
     with pytest.raises(InvalidInput, match=words):
-        trip.add_many([{"role": "user", "content": "good"}, given])
+        trip.add_many([{"role": "user", "content": "good"}, given])  # type: ignore[list-item]
     assert trip.messages() == []
     assert trip.info() is None
 
@@ -164,3 +179,41 @@ def test_empty_names_and_an_empty_batch(store: MemoryStore) -> None:
         store.user(" ")
     assert store.user("alice").conversation("c").add_many([]) == []
     assert [name for name in store.users()] == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "tool_calls": [{"id": "1", "function": {"arguments": {"x": 1e23, "y": [1, 2.0, True]}}}]},
+        {"role": "user", "content": [{"type": "text", "text": "é", "n": (1, 2)}]},
+    ],
+)
+def test_what_jsonb_gives_back_in_other_words_is_still_the_same(store: MemoryStore, message: dict[str, object]) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    first = trip.add_many([message | {"external_id": "m"}])
+    again = trip.add_many([message | {"external_id": "m"}])
+    assert (first[0].id, first[0].seq) == (again[0].id, again[0].seq)
+
+
+def test_arguments_of_the_wrong_kind_are_told(store: MemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    with pytest.raises(InvalidInput, match="a list of messages"):
+        trip.add_many({"role": "user", "content": "hi"})  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="on_conflict"):
+        trip.add("user", "hi", on_conflict="eror")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="limit=-1"):
+        trip.messages(limit=-1)
+    with pytest.raises(InvalidInput, match="roles='user'"):
+        trip.messages(roles="user")
+    with pytest.raises(InvalidInput, match="state='actve'"):
+        trip.user.facts(state="actve")
+    with pytest.raises(InvalidInput, match="half a surrogate"):
+        store.user("alice").conversation("c", title="\ud800")
+    with pytest.raises(InvalidInput, match="budget='100'"):
+        trip.context("hi", budget="100")  # type: ignore[arg-type]
+
+
+def test_a_closed_store_says_so(store: MemoryStore) -> None:
+    store.close()
+    with pytest.raises(DatabaseError, match="This store is closed"):
+        store.user("alice").conversation("c").messages()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput
@@ -118,6 +119,44 @@ def test_results_of_tools_follow_the_question_that_waits_for_them(store: MemoryS
     for budget in (60, 120, 500):
         roles = [message["role"] for message in (scope.context(budget=budget)).messages]
         assert roles[-3:] == ["user", "assistant", "tool"]
+
+
+def test_many_results_of_tools_are_not_cut_off_from_their_calls(store: MemoryStore) -> None:
+    scope = store.user("alice").conversation("c")
+    calls = [CALL | {"id": f"call_{n}"} for n in range(40)]
+    scope.add("user", "How is the weather everywhere?")
+    scope.add("assistant", tool_calls=calls)
+    scope.add_many([{"role": "tool", "content": "sunny", "tool_call_id": call["id"]} for call in calls])
+    with pytest.raises(BudgetTooSmall) as caught:
+        scope.context(budget=60)
+    needed = caught.value.needed
+    assert len((scope.context(budget=needed)).messages) == 42
+    with pytest.raises(BudgetTooSmall):
+        scope.context(budget=needed - 1)
+    with pytest.raises(BudgetTooSmall) as caught:
+        scope.context(budget=60, reserve=50)
+    assert caught.value.needed == needed + 50
+
+
+def test_a_page_pasted_as_a_question_is_answered_in_time(store: MemoryStore) -> None:
+    scope = filled(store, repeat=5)
+    scope.add("user", " ".join(f"word{n}" for n in range(20_000)) + " And where is the blue fence?")
+    hits = scope.user.recall((scope.messages())[-1].text or "", tiers=["messages"], limit=3)
+    assert any("blue" in hit.text for hit in hits)
+    with pytest.raises(BudgetTooSmall):
+        scope.context(budget=1000)
+
+
+def test_the_time_zone_of_the_server_changes_nothing(store: MemoryStore, url: str) -> None:
+    scope = filled(store, repeat=3)
+    before = scope.context("Where does the sister live?", budget=600)
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET timezone = 'Pacific/Auckland'")
+        connection.execute(f"ALTER DATABASE {name} SET datestyle = 'German'")
+    with MemoryStore.open(url, settings={"embedder": "hashing:256"}) as other:
+        again = other.user("alice").conversation("c").context("Where does the sister live?", budget=600)
+    assert again.messages == before.messages
 
 
 def test_a_long_history_fills_any_budget_and_never_more(store: MemoryStore) -> None:

@@ -6,10 +6,14 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from memstore import Conflict, InvalidInput
+from memstore import Conflict, DatabaseError, InvalidInput
 from memstore.memory import AsyncMemoryStore
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisboa"}'}}
+EARLY = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
+DEEP: dict[str, object] = {}
+for _ in range(900):
+    DEEP = {"deeper": DEEP}
 THEN = datetime(2024, 5, 1, 9, 30, tzinfo=timezone(timedelta(hours=2)))
 
 
@@ -101,14 +105,23 @@ async def test_other_content_under_a_known_id_is_a_conflict_and_changes_nothing(
         ({"role": "user"}, "neither content nor tool_calls"),
         ({"role": "user", "content": "hi", "colour": "red"}, "colour: memstore does not know this key.*metadata"),
         ({"role": "user", "content": "hi", "external_id": 5}, "external_id"),
+        ({"role": "user", "content": "hi", "external_id": ""}, "external_id"),
+        ({"role": ["user"], "content": "hi"}, "role"),
+        ({"role": "user", "content": "hi", "name": "N" * 201}, "name: .*200"),
+        ({"role": "user", "content": "hi", "tags": ["x" * 201]}, "tags"),
+        ({"role": "user", "content": [{"type": [1], "text": "\0"}]}, "content holds a NUL"),
+        ({"role": "user", "content": "hi", "occurred_at": -62135596801}, "give a datetime"),
+        ({"role": "user", "content": "hi", "occurred_at": EARLY}, "outside of the years"),
+        ({"role": "user", "content": "hi", "metadata": DEEP}, "nested deeper than 100 levels"),
+        ({"role": "assistant", "tool_calls": [{"id": {"a": 1}}]}, "id of a tool call is a text"),
+        ({"role": "user", "content": "hi", "user": "bob"}, "message 2 is of the user 'bob' and was given to 'alice'"),
+        ("hi", "message 2 is a str; give a dict"),
     ],
 )
-async def test_what_cannot_be_stored_is_said_and_nothing_is(
-    store: AsyncMemoryStore, given: dict[str, object], words: str
-) -> None:
+async def test_what_cannot_be_stored_is_said_and_nothing_is(store: AsyncMemoryStore, given: object, words: str) -> None:
     trip = store.user("alice").conversation("lisbon")
     with pytest.raises(InvalidInput, match=words):
-        await trip.add_many([{"role": "user", "content": "good"}, given])
+        await trip.add_many([{"role": "user", "content": "good"}, given])  # type: ignore[list-item]
     assert await trip.messages() == []
     assert await trip.info() is None
 
@@ -165,3 +178,43 @@ async def test_empty_names_and_an_empty_batch(store: AsyncMemoryStore) -> None:
         store.user(" ")
     assert await store.user("alice").conversation("c").add_many([]) == []
     assert [name async for name in store.users()] == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "tool_calls": [{"id": "1", "function": {"arguments": {"x": 1e23, "y": [1, 2.0, True]}}}]},
+        {"role": "user", "content": [{"type": "text", "text": "é", "n": (1, 2)}]},
+    ],
+)
+async def test_what_jsonb_gives_back_in_other_words_is_still_the_same(
+    store: AsyncMemoryStore, message: dict[str, object]
+) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    first = await trip.add_many([message | {"external_id": "m"}])
+    again = await trip.add_many([message | {"external_id": "m"}])
+    assert (first[0].id, first[0].seq) == (again[0].id, again[0].seq)
+
+
+async def test_arguments_of_the_wrong_kind_are_told(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    with pytest.raises(InvalidInput, match="a list of messages"):
+        await trip.add_many({"role": "user", "content": "hi"})  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="on_conflict"):
+        await trip.add("user", "hi", on_conflict="eror")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="limit=-1"):
+        await trip.messages(limit=-1)
+    with pytest.raises(InvalidInput, match="roles='user'"):
+        await trip.messages(roles="user")
+    with pytest.raises(InvalidInput, match="state='actve'"):
+        await trip.user.facts(state="actve")
+    with pytest.raises(InvalidInput, match="half a surrogate"):
+        store.user("alice").conversation("c", title="\ud800")
+    with pytest.raises(InvalidInput, match="budget='100'"):
+        await trip.context("hi", budget="100")  # type: ignore[arg-type]
+
+
+async def test_a_closed_store_says_so(store: AsyncMemoryStore) -> None:
+    await store.close()
+    with pytest.raises(DatabaseError, match="This store is closed"):
+        await store.user("alice").conversation("c").messages()

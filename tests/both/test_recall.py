@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput
@@ -117,6 +118,44 @@ async def test_results_of_tools_follow_the_question_that_waits_for_them(store: A
     for budget in (60, 120, 500):
         roles = [message["role"] for message in (await scope.context(budget=budget)).messages]
         assert roles[-3:] == ["user", "assistant", "tool"]
+
+
+async def test_many_results_of_tools_are_not_cut_off_from_their_calls(store: AsyncMemoryStore) -> None:
+    scope = store.user("alice").conversation("c")
+    calls = [CALL | {"id": f"call_{n}"} for n in range(40)]
+    await scope.add("user", "How is the weather everywhere?")
+    await scope.add("assistant", tool_calls=calls)
+    await scope.add_many([{"role": "tool", "content": "sunny", "tool_call_id": call["id"]} for call in calls])
+    with pytest.raises(BudgetTooSmall) as caught:
+        await scope.context(budget=60)
+    needed = caught.value.needed
+    assert len((await scope.context(budget=needed)).messages) == 42
+    with pytest.raises(BudgetTooSmall):
+        await scope.context(budget=needed - 1)
+    with pytest.raises(BudgetTooSmall) as caught:
+        await scope.context(budget=60, reserve=50)
+    assert caught.value.needed == needed + 50
+
+
+async def test_a_page_pasted_as_a_question_is_answered_in_time(store: AsyncMemoryStore) -> None:
+    scope = await filled(store, repeat=5)
+    await scope.add("user", " ".join(f"word{n}" for n in range(20_000)) + " And where is the blue fence?")
+    hits = await scope.user.recall((await scope.messages())[-1].text or "", tiers=["messages"], limit=3)
+    assert any("blue" in hit.text for hit in hits)
+    with pytest.raises(BudgetTooSmall):
+        await scope.context(budget=1000)
+
+
+async def test_the_time_zone_of_the_server_changes_nothing(store: AsyncMemoryStore, url: str) -> None:
+    scope = await filled(store, repeat=3)
+    before = await scope.context("Where does the sister live?", budget=600)
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET timezone = 'Pacific/Auckland'")
+        connection.execute(f"ALTER DATABASE {name} SET datestyle = 'German'")
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as other:
+        again = await other.user("alice").conversation("c").context("Where does the sister live?", budget=600)
+    assert again.messages == before.messages
 
 
 async def test_a_long_history_fills_any_budget_and_never_more(store: AsyncMemoryStore) -> None:

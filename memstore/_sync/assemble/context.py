@@ -17,17 +17,19 @@ from memstore._sync.store.items import Filters
 from memstore.assemble.compose import Material, compose
 from memstore.assemble.turns import Turn, turns
 from memstore.errors import InvalidInput
-from memstore.ingest.check import UNSTORABLE
+from memstore.ingest.check import check_text
 from memstore.models import Context, Decision, Hit, Message, Role, Summary, Tier
 from memstore.providers import Embedder, TokenCounter
 from memstore.retrieve.rank import Candidate, best_of_each
 from memstore.waiting import in_place
 
+LARGEST_BUDGET = 10**9
 FACTS, HITS = 40, 80  # offered to packing
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.
 STANDING, MOST_STANDING = ("health", "instruction", "identity"), 8
 SHORTEST_TURN = 12  # tokens, to guess how many recent messages to read: few are shorter
+MOST_READ = 2000  # messages at once
 OVERHEAD = 4  # tokens that a message costs besides its content, at least
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
 UNPAIRED = "a tool call and its results are not all there"
@@ -61,17 +63,16 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
 
 
 def _check(request: Request) -> None:
-    if not isinstance(request.budget, int) or not isinstance(request.reserve, int):
-        raise InvalidInput(
-            f"budget={request.budget!r} and reserve={request.reserve!r} must be whole numbers of tokens."
-        )
-    for name, text in (("query", request.query), ("system", request.system)):
-        if text is not None and (not isinstance(text, str) or UNSTORABLE.search(text)):
-            raise InvalidInput(f"{name} must be a text without NUL and half surrogate pairs.")
-    if request.budget < 1 or not 0 <= request.reserve < request.budget:
+    for name, tokens in (("budget", request.budget), ("reserve", request.reserve)):
+        if type(tokens) is not int:
+            raise InvalidInput(f"{name}={tokens!r} must be a whole number of tokens.")
+    for name, text in (("the query", request.query), ("the system prompt", request.system)):
+        if text is not None:
+            check_text(text, name)
+    if not 1 <= request.budget <= LARGEST_BUDGET or not 0 <= request.reserve < request.budget:
         raise InvalidInput(
             f"budget={request.budget} with reserve={request.reserve} leaves nothing; "
-            "give a budget of at least 1 token and a smaller reserve."
+            "give a budget of at least 1 token and at most 10**9, and a smaller reserve."
         )
 
 
@@ -109,11 +110,11 @@ def _recent(scope: Transaction, request: Request) -> list[Message]:
     """Give the newest messages in order, as many as could fill the budget."""
     found: list[Message] = []
     tokens = 0
-    while tokens < request.budget:
+    while tokens < request.budget or (found and found[-1].role == Role.TOOL):  # results are nothing without their call
         page = messages.newest(
             scope,
             request.conversation_id,
-            limit=max(16, (request.budget - tokens) // SHORTEST_TURN),
+            limit=max(16, min(MOST_READ, (request.budget - tokens) // SHORTEST_TURN)),
             before=found[-1].seq if found else messages.LAST,
             as_of=request.as_of,
         )
@@ -122,14 +123,7 @@ def _recent(scope: Transaction, request: Request) -> list[Message]:
         if not page or page[-1].seq == 1:
             break
     found.reverse()
-    return found[_cut(found) :]
-
-
-def _cut(found: Sequence[Message]) -> int:
-    """Give where the oldest whole turn begins: the page may have parted results from their call."""
-    if not found or found[0].seq == 1:
-        return 0
-    return next((place for place, one in enumerate(found) if one.role != Role.TOOL), len(found))
+    return found
 
 
 def _hits(

@@ -3,12 +3,14 @@
 SET LOCAL ROLE memstore_app;
 SET LOCAL memstore.user_id = %(user_id)s;
 SET LOCAL TimeZone = 'UTC';
+SET LOCAL DateStyle = 'ISO, MDY';
 SET LOCAL plan_cache_mode = force_custom_plan
 
 -- scope_without_role --
 -- The same for a role that is confined by FORCE ROW LEVEL SECURITY and may not become the app role.
 SET LOCAL memstore.user_id = %(user_id)s;
 SET LOCAL TimeZone = 'UTC';
+SET LOCAL DateStyle = 'ISO, MDY';
 SET LOCAL plan_cache_mode = force_custom_plan
 
 -- operator --

@@ -39,8 +39,8 @@ ORDER BY updated_at DESC, id
 SELECT last_seq FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s FOR NO KEY UPDATE
 
 -- take_numbers --
--- The counter row is what keeps seq gapless: it is given back when the transaction is. The time is taken with the row
--- locked, so that it follows seq.
+-- The counter row keeps seq gapless: it is given back when the transaction is.
+-- The time is taken with the row locked, so that it follows seq.
 UPDATE conversations SET last_seq = last_seq + %(count)s, updated_at = now()
 WHERE user_id = %(user_id)s AND id = %(id)s
 RETURNING last_seq, clock_timestamp() AS recorded_at
