@@ -13,12 +13,16 @@ The rounds of the two sides take turns, so that a machine that is busy is busy f
 
 from __future__ import annotations
 
+import argparse
+import json
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,43 +32,36 @@ from pgvector.psycopg import register_vector
 
 import memstore
 from memstore import ids
+from memstore.ingest.sentences import sentences
 from memstore.store.statements import statements
 
 ROUNDS = 7
 START = datetime(2024, 1, 1, tzinfo=UTC)
-TOPICS = [
-    "the garden",
-    "a trip to Lisbon",
-    "work at the museum",
-    "my sister Clara",
-    "learning Portuguese",
-    "the old car",
-]
-VERBS = [
-    "talked about",
-    "was worried about",
-    "made plans for",
-    "read something about",
-    "spent the day with",
-    "dreamt of",
-]
-ENDS = [
-    "and it rained all day.",
-    "because of the deadline.",
-    "until late in the evening.",
-    "with two friends from Leeds.",
+QUESTIONS = [
+    "What am I allergic to?",
+    "When do we fly to Lisbon?",
+    "What did Tom say about the job in Porto?",
+    "Which dessert did I cook for my mother's birthday?",
+    "How is the cat doing after the move?",
+    "Where does my aunt Ulla live?",
+    "What is the weather going to be in May?",
+    "Which contract do I have to send before Friday?",
 ]
 
 
-def sentence(draw: random.Random) -> str:
-    """Give a sentence; with its number it is one of thousands."""
-    return f"I {draw.choice(VERBS)} {draw.choice(TOPICS)} {draw.choice(ENDS)}"
+@cache
+def sentences_of_the_sample() -> list[str]:
+    """Give the sentences of the demo's history: natural text, so that words are as frequent as they are in life."""
+    lines = files("memstore.cli").joinpath("sample.jsonl").read_text(encoding="utf-8").splitlines()
+    said = [json.loads(line).get("content") or "" for line in lines]
+    return [text[start:stop] for text in said for start, stop in sentences(text)]
 
 
 def texts(count: int, seed: int) -> list[str]:
     """Give messages of one to six sentences."""
     draw = random.Random(seed)
-    return [f"{n}. " + " ".join(sentence(draw) for _ in range(draw.choice([1, 1, 2, 3, 6]))) for n in range(count)]
+    every = sentences_of_the_sample()
+    return [f"{n}. " + " ".join(draw.choices(every, k=draw.choice([1, 1, 2, 3, 6]))) for n in range(count)]
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -74,9 +71,11 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def side_by_side(ours: Callable[[int], object], theirs: Callable[[int], object]) -> tuple[float, float, float]:
+def side_by_side(
+    ours: Callable[[int], object], theirs: Callable[[int], object], rounds: int
+) -> tuple[float, float, float]:
     """Run both in turn; give the medians of the seconds, and of the pairs' ratios theirs / ours."""
-    pairs = [(timed(lambda n=n: ours(n)), timed(lambda n=n: theirs(n))) for n in range(ROUNDS)]
+    pairs = [(timed(lambda n=n: ours(n)), timed(lambda n=n: theirs(n))) for n in range(rounds)]
     return median(a for a, _ in pairs), median(b for _, b in pairs), median(b / a for a, b in pairs)
 
 
@@ -124,10 +123,11 @@ class Bare:
             "tags": [],
             "meta": psycopg.types.json.Jsonb({}),
             "occurred_at": START,
+            "recorded_at": START,
         }
 
 
-def adds(store: memstore.MemoryStore) -> None:
+def adds(store: memstore.MemoryStore, rounds: int) -> None:
     """Compare single and batch adds."""
     bare = Bare(store.url, "bare")
     for user, name in (("bare", "bare"), ("ours", "c")):
@@ -135,16 +135,18 @@ def adds(store: memstore.MemoryStore) -> None:
     ours = store.user("ours").conversation("c")
     single = texts(300, 1)
     mine, theirs, ratio = side_by_side(
-        lambda n: [ours.add("user", text) for text in single], lambda n: [bare.add([text]) for text in single]
+        lambda n: [ours.add("user", text) for text in single],
+        lambda n: [bare.add([text]) for text in single],
+        rounds,
     )
     line("single adds", f"{300 / mine:,.0f}/s", f"{300 / theirs:,.0f}/s", ratio, ">= 0.7", ratio >= 0.7)
     batch = texts(2000, 2)
     given = [{"role": "user", "content": text} for text in batch]
-    mine, theirs, ratio = side_by_side(lambda n: ours.add_many(given), lambda n: bare.add(batch))
+    mine, theirs, ratio = side_by_side(lambda n: ours.add_many(given), lambda n: bare.add(batch), rounds)
     line("adds in batches of 2,000", f"{2000 / mine:,.0f}/s", f"{2000 / theirs:,.0f}/s", ratio, ">= 0.7", ratio >= 0.7)
 
 
-def embedding(store: memstore.MemoryStore) -> None:
+def embedding(store: memstore.MemoryStore, rounds: int) -> None:
     """Compare the embed deriver, from rows to rows, with the encoder alone on the same texts."""
     from memstore._sync.ingest import derive
     from memstore._sync.ingest.embed import Embed
@@ -153,23 +155,23 @@ def embedding(store: memstore.MemoryStore) -> None:
     embedder = store.embedder
     assert embedder is not None
     tools = Tools(store.counter, embedder, store.settings)
-    rounds = [texts(512, seed) for seed in range(ROUNDS)]
+    given = [texts(512, seed) for seed in range(rounds)]
 
     def ours(n: int) -> None:
         run = derive._Run(lambda *_: None, {})
         derive._all(store._database, Embed(tools), ids.user_id(f"embed-{n}"), run)
         assert run.made["units"] >= 512
 
-    for n, given in enumerate(rounds):
-        store.user(f"embed-{n}").conversation("c").add_many([{"role": "user", "content": text} for text in given])
-    embedder.embed_documents(rounds[0][:64])
+    for n, batch in enumerate(given):
+        store.user(f"embed-{n}").conversation("c").add_many([{"role": "user", "content": text} for text in batch])
+    embedder.embed_documents(given[0][:64])
     mine, theirs, ratio = side_by_side(
-        ours, lambda n: embedder.embed_documents([f"user: {text}" for text in rounds[n]])
+        ours, lambda n: embedder.embed_documents([f"user: {text}" for text in given[n]]), rounds
     )
     line("messages embedded", f"{512 / mine:,.0f}/s", f"{512 / theirs:,.0f}/s", ratio, ">= 0.9", ratio >= 0.9)
 
 
-def context(store: memstore.MemoryStore) -> None:
+def context(store: memstore.MemoryStore, rounds: int) -> None:
     """Compare context() on 5,000 messages with embedding its question and one kNN statement."""
     scope = store.user("long").conversation("life")
     given = [
@@ -178,7 +180,7 @@ def context(store: memstore.MemoryStore) -> None:
     ]
     scope.add_many(given)
     store.derive(user="long")
-    questions = [f"What did I say about {topic} {end}" for topic in TOPICS for end in ENDS]
+    questions = QUESTIONS
     embedder = store.embedder
     assert embedder is not None
     knn = statements("items")["nearest"]
@@ -191,12 +193,12 @@ def context(store: memstore.MemoryStore) -> None:
             values = {"query": query, "user_id": scope.user.id, "model_id": model, "limit": 20}
             assert len(connection.execute(knn, values).fetchall()) == 20
 
-        for question in questions[:5]:
+        for question in questions:
             scope.context(question, budget=2000)
             least(question)
         pairs = [
             (timed(lambda q=q: scope.context(q, budget=2000)), timed(lambda q=q: least(q)))
-            for _ in range(ROUNDS)
+            for _ in range(3 * rounds)
             for q in questions
         ]
     mine, theirs = median(a for a, _ in pairs), median(b for _, b in pairs)
@@ -211,22 +213,28 @@ def context(store: memstore.MemoryStore) -> None:
     )
 
 
-PARTS: dict[str, Callable[[memstore.MemoryStore], None]] = {"adds": adds, "embedding": embedding, "context": context}
+PARTS: dict[str, Callable[[memstore.MemoryStore, int], None]] = {
+    "adds": adds,
+    "embedding": embedding,
+    "context": context,
+}
 
 
 def main() -> int:
     """Run what was asked for."""
-    wanted = sys.argv[1:] or list(PARTS)
-    if unknown := set(wanted) - set(PARTS):
-        print(f"unknown: {', '.join(unknown)}; choose from {', '.join(PARTS)}", file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; all by default")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each side takes its turn")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
     print(f"{'':<34} {'memstore':>16} {'beside it':>16} {'ratio':>7}   goal")
     with (
         tempfile.TemporaryDirectory(prefix="memstore-bench-") as folder,
         memstore.open(f"embedded:{Path(folder) / 'store'}") as store,
     ):
-        for name in wanted:
-            PARTS[name](store)
+        for name in options.parts or PARTS:
+            PARTS[name](store, options.rounds)
     return 0
 
 

@@ -181,6 +181,9 @@ class AsyncUserScope:
         self.name = name
         self.id = ids.user_id(name)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
     def conversation(
         self, name: str, *, title: str | None = None, channel: str | None = None
     ) -> AsyncConversationScope:
@@ -431,5 +434,10 @@ def _quiet(deriver: str, done: int, total: int) -> None:
 async def open_async(
     url: str | None = None, *, settings: Settings | Mapping[str, Any] | None = None
 ) -> AsyncMemoryStore:
-    """Open a store for `async` code: `async with await memstore.open_async() as store`."""
+    """Open a store, at `url` or where the settings say; close it, or use it as a context manager.
+
+    `url` is "embedded", "embedded:FOLDER" or "postgresql://…"; `settings` a `Settings` or some of its options. The
+    store for `async` code is opened with `async with await memstore.open_async() as store`, the blocking one with
+    `with memstore.open() as store`.
+    """
     return await AsyncMemoryStore.open(url, settings=settings)

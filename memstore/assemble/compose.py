@@ -15,7 +15,7 @@ from memstore.assemble.pack import MEMORY, Packing, Piece, pack
 from memstore.assemble.render import Chosen
 from memstore.assemble.turns import Turn
 from memstore.errors import BudgetTooSmall
-from memstore.models import Context, Decision, Hit, Json, Message, Receipt, Summary
+from memstore.models import Context, Decision, Hit, Json, Receipt, Summary
 from memstore.providers import TokenCounter
 
 ATTEMPTS = 4  # rounds of correcting the estimates: fences cost more, days that are shared cost less
@@ -96,7 +96,7 @@ def _offers(material: Material, counter: TokenCounter, budget: int) -> dict[str,
         Piece("summaries", "summary", one.id, _line(render.summary_lines(one), counter), one, first_seq=one.from_seq)
         for one in material.summaries
     ]
-    turns = [_turn(turn, counter, budget) for turn in material.turns]
+    turns = _turns(material.turns, counter, budget)
     facts = [
         Piece("facts", "fact", one.id, _line(render.fact_line(one), counter), one, one.score) for one in material.facts
     ]
@@ -116,17 +116,21 @@ def _fences(counter: TokenCounter) -> dict[str, int]:
     }
 
 
-def _turn(turn: Turn, counter: TokenCounter, budget: int) -> Piece:
-    tokens = sum(_message(message, counter, budget) for message in turn.messages)
-    shows = frozenset(message.id for message in turn.messages)
-    return Piece("recent", "turn", turn.messages[0].id, tokens, turn, shows=shows, first_seq=turn.first_seq)
-
-
-def _message(message: Message, counter: TokenCounter, budget: int) -> int:
-    """Give what a message adds; one that the stored count shows to be too long is not counted again."""
-    if message.counter == counter.name and message.tokens > budget:
-        return message.tokens
-    return counter.count_message(message.as_chat())
+def _turns(turns: Sequence[Turn], counter: TokenCounter, budget: int) -> list[Piece]:
+    """Give recent turns as pieces. Those that cannot fit any more are not counted again: what is stored will do."""
+    pieces: list[Piece] = []
+    used = 0
+    for turn in turns:
+        stored = sum(message.tokens for message in turn.messages)
+        known = all(message.counter == counter.name for message in turn.messages)
+        if known and (used > budget or stored > budget):
+            tokens = stored
+        else:
+            tokens = sum(counter.count_message(message.as_chat()) for message in turn.messages)
+        used += tokens
+        shows = frozenset(message.id for message in turn.messages)
+        pieces.append(Piece("recent", "turn", turn.messages[0].id, tokens, turn, shows=shows, first_seq=turn.first_seq))
+    return pieces
 
 
 def _hit_tokens(hit: Hit, counter: TokenCounter) -> int:

@@ -113,6 +113,8 @@ def pack(offers: Mapping[str, Sequence[Piece]], fences: Mapping[str, int], room:
     packing = Packing(fences)
     for section in (*STABLE, *(one for one in SHARES if one not in STABLE)):
         share, left = int(base * SHARES[section]), room - packing.tokens
+        if section == "hits" and offers.get(section):
+            share = max(share, packing.cost(offers[section][0]))  # the best hit is worth more than its share
         _take(packing, offers.get(section, ()), min(share, left))
         if share <= left:
             packing.settled[section] = len(packing.chosen[section])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from memstore import ids
@@ -77,7 +76,7 @@ async def check_embedder(scope: Transaction, name: str, model: UUID) -> bool:
     if others:
         raise EmbedderMismatch(
             f"This user's vectors were made by {others[0]!r} and the store is set to {name!r}; they do not mix. "
-            f"Open it with embedder={others[0]!r} (MEMSTORE_EMBEDDER), or use another database."
+            f"Set embedder to {others[0]!r} (settings, or MEMSTORE_EMBEDDER), or use another database."
         )
     return model in known
 
@@ -106,15 +105,15 @@ async def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filt
     """Give the cosines of the units nearest to a vector of length 1: exact, over every unit that the filter shows."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
-        rows = await scope.all(SQL["nearest"], columns, **values)
+        rows = await scope.tuples(SQL["nearest"], **values)
     else:
-        rows = await scope.all(SQL["nearest_filtered"], columns, **values, **_values(filters))
+        rows = await scope.tuples(SQL["nearest_filtered"], **values, **_values(filters))
     return _scores(rows)
 
 
 async def similarity(scope: Transaction, query: Vectors, model: UUID, items: Iterable[UUID]) -> dict[Key, float]:
     """Give the cosines of the units of given items."""
-    return _scores(await scope.all(SQL["similarity"], columns, query=query, model_id=model, item_ids=list(items)))
+    return _scores(await scope.tuples(SQL["similarity"], query=query, model_id=model, item_ids=list(items)))
 
 
 async def matching(scope: Transaction, terms: Sequence[int], filters: Filters) -> Matches:
@@ -122,7 +121,8 @@ async def matching(scope: Transaction, terms: Sequence[int], filters: Filters) -
     if not terms:
         return Matches(0, 0.0)
     corpus = await _corpus(scope, filters)
-    rows = await scope.all(SQL["matching"], _match, terms=list(terms), **_values(filters))
+    found = await scope.tuples(SQL["matching"], terms=list(terms), **_values(filters))
+    rows = [(Key(item_id, chunk), length, frequencies) for item_id, chunk, length, frequencies in found]
     return Matches(corpus["units"], corpus["unit_length"] / max(1, corpus["units"]), rows)
 
 
@@ -134,10 +134,6 @@ async def _corpus(scope: Transaction, filters: Filters) -> dict[str, int]:
     return corpus or {"units": 0, "unit_length": 0}
 
 
-def _match(item_id: UUID, chunk: int, length: int, frequencies: list[int]) -> tuple[Key, int, list[int]]:
-    return Key(item_id, chunk), length, frequencies
-
-
 async def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:
     """Give the units that were said last."""
     return await scope.all(SQL["latest"], Key, limit=limit, **_values(filters))
@@ -145,7 +141,7 @@ async def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:
 
 async def units(scope: Transaction, items: Iterable[UUID]) -> dict[Key, Unit]:
     """Give the units of items, by name."""
-    found = await scope.all(SQL["units"], Unit, item_ids=list(items))
+    found = [Unit(*row) for row in await scope.tuples(SQL["units"], item_ids=list(items))]
     return {unit.key: unit for unit in found}
 
 
@@ -167,8 +163,8 @@ async def sources(
     return {row["id"]: tuple(row["sources"]) for row in rows}
 
 
-def _scores(rows: Iterable[dict[str, Any]]) -> dict[Key, float]:
-    return {Key(row["item_id"], row["chunk"]): row["score"] for row in rows}
+def _scores(rows: Iterable[tuple[UUID, int, float]]) -> dict[Key, float]:
+    return {Key(item_id, chunk): score for item_id, chunk, score in rows}
 
 
 def _values(filters: Filters) -> dict[str, object]:

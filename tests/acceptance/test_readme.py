@@ -16,7 +16,7 @@ README = Path(__file__).parents[2] / "README.md"
 @pytest.mark.encoder
 @pytest.mark.slow
 def test_the_python_of_the_readme_runs_when_pasted(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+    code, *_ = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
     environment = os.environ | {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr

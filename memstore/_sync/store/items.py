@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from memstore import ids
@@ -78,7 +77,7 @@ def check_embedder(scope: Transaction, name: str, model: UUID) -> bool:
     if others:
         raise EmbedderMismatch(
             f"This user's vectors were made by {others[0]!r} and the store is set to {name!r}; they do not mix. "
-            f"Open it with embedder={others[0]!r} (MEMSTORE_EMBEDDER), or use another database."
+            f"Set embedder to {others[0]!r} (settings, or MEMSTORE_EMBEDDER), or use another database."
         )
     return model in known
 
@@ -107,15 +106,15 @@ def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, l
     """Give the cosines of the units nearest to a vector of length 1: exact, over every unit that the filter shows."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
-        rows = scope.all(SQL["nearest"], columns, **values)
+        rows = scope.tuples(SQL["nearest"], **values)
     else:
-        rows = scope.all(SQL["nearest_filtered"], columns, **values, **_values(filters))
+        rows = scope.tuples(SQL["nearest_filtered"], **values, **_values(filters))
     return _scores(rows)
 
 
 def similarity(scope: Transaction, query: Vectors, model: UUID, items: Iterable[UUID]) -> dict[Key, float]:
     """Give the cosines of the units of given items."""
-    return _scores(scope.all(SQL["similarity"], columns, query=query, model_id=model, item_ids=list(items)))
+    return _scores(scope.tuples(SQL["similarity"], query=query, model_id=model, item_ids=list(items)))
 
 
 def matching(scope: Transaction, terms: Sequence[int], filters: Filters) -> Matches:
@@ -123,7 +122,8 @@ def matching(scope: Transaction, terms: Sequence[int], filters: Filters) -> Matc
     if not terms:
         return Matches(0, 0.0)
     corpus = _corpus(scope, filters)
-    rows = scope.all(SQL["matching"], _match, terms=list(terms), **_values(filters))
+    found = scope.tuples(SQL["matching"], terms=list(terms), **_values(filters))
+    rows = [(Key(item_id, chunk), length, frequencies) for item_id, chunk, length, frequencies in found]
     return Matches(corpus["units"], corpus["unit_length"] / max(1, corpus["units"]), rows)
 
 
@@ -135,10 +135,6 @@ def _corpus(scope: Transaction, filters: Filters) -> dict[str, int]:
     return corpus or {"units": 0, "unit_length": 0}
 
 
-def _match(item_id: UUID, chunk: int, length: int, frequencies: list[int]) -> tuple[Key, int, list[int]]:
-    return Key(item_id, chunk), length, frequencies
-
-
 def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:
     """Give the units that were said last."""
     return scope.all(SQL["latest"], Key, limit=limit, **_values(filters))
@@ -146,7 +142,7 @@ def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:
 
 def units(scope: Transaction, items: Iterable[UUID]) -> dict[Key, Unit]:
     """Give the units of items, by name."""
-    found = scope.all(SQL["units"], Unit, item_ids=list(items))
+    found = [Unit(*row) for row in scope.tuples(SQL["units"], item_ids=list(items))]
     return {unit.key: unit for unit in found}
 
 
@@ -168,8 +164,8 @@ def sources(
     return {row["id"]: tuple(row["sources"]) for row in rows}
 
 
-def _scores(rows: Iterable[dict[str, Any]]) -> dict[Key, float]:
-    return {Key(row["item_id"], row["chunk"]): row["score"] for row in rows}
+def _scores(rows: Iterable[tuple[UUID, int, float]]) -> dict[Key, float]:
+    return {Key(item_id, chunk): score for item_id, chunk, score in rows}
 
 
 def _values(filters: Filters) -> dict[str, object]:

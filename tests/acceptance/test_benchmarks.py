@@ -1,0 +1,28 @@
+"""The benchmarks still run; what they measure is read by people."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.mark.slow
+def test_speed_prints_its_ratios_side_by_side() -> None:
+    command = [sys.executable, str(BENCHMARKS / "speed.py"), "adds", "--rounds", "1"]
+    environment = os.environ | {"MEMSTORE_EMBEDDER": "none"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.splitlines() if ">= 0.7" in line]
+    assert [row.split("  ")[0] for row in rows] == ["single adds", "adds in batches of 2,000"]
+
+
+def test_recall_says_when_its_data_is_not_there(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS / "recall.py"), "--data", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.startswith("skipped: ")) == (0, True)
