@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -18,6 +19,9 @@ from memstore.store.embedded import EmbeddedServer
 for name in [name for name in os.environ if name.startswith("MEMSTORE_")]:
     del os.environ[name]
 os.environ["HF_HUB_OFFLINE"] = "1"
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would every program that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TEMPLATE = "memstore_template"
 
