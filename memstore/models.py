@@ -27,7 +27,6 @@ from sqlmodel import Field, SQLModel
 
 Json = dict[str, Any]
 Time = DateTime(timezone=True)
-NOW = text("now()")
 
 
 class Role(StrEnum):

@@ -26,13 +26,17 @@ class Batch:
     messages: list[Message]
 
 
+async def batch_end(scope: Transaction, work: Pending, limit: int) -> int:
+    """Give the number of the last message that is thought about at once with those after the watermark."""
+    most = min(work.last_seq, work.done_seq + limit)
+    return await messages.within(scope, work.conversation_id, work.done_seq + 1, most, BATCH_TOKENS)
+
+
 async def next_messages(scope: Transaction, work: Pending, limit: int) -> Batch:
     """Give the next messages after the watermark, as many as are thought about at once."""
-    begin = work.done_seq + 1
-    to_seq = await messages.within(
-        scope, work.conversation_id, begin, min(work.last_seq, work.done_seq + limit), BATCH_TOKENS
-    )
-    return Batch(to_seq, await messages.messages(scope, work.conversation_id, from_seq=begin, to_seq=to_seq))
+    to_seq = await batch_end(scope, work, limit)
+    found = await messages.messages(scope, work.conversation_id, from_seq=work.done_seq + 1, to_seq=to_seq)
+    return Batch(to_seq, found)
 
 
 class Embed:

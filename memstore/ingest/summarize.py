@@ -15,7 +15,7 @@ import numpy as np
 
 from memstore import ids
 from memstore.ingest.chunks import chunks
-from memstore.ingest.embed import BATCH_TOKENS
+from memstore.ingest.embed import batch_end
 from memstore.ingest.selection import choose, keeps
 from memstore.ingest.sentences import sentences
 from memstore.ingest.tools import Tools
@@ -75,9 +75,7 @@ class Summarize:
 
     async def read(self, scope: Transaction, work: Pending, limit: int) -> Batch:
         """Give the messages that are not summarized, up to `limit` new ones."""
-        to_seq = await messages.within(
-            scope, work.conversation_id, work.done_seq + 1, min(work.last_seq, work.done_seq + limit), BATCH_TOKENS
-        )
+        to_seq = await batch_end(scope, work, limit)
         begin = 1 + await summaries.covered(scope, work.conversation_id, 1, RECIPE)
         found = await messages.messages(scope, work.conversation_id, from_seq=begin, to_seq=to_seq)
         above = await summaries.covered(scope, work.conversation_id, 2, RECIPE)

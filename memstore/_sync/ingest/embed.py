@@ -27,13 +27,17 @@ class Batch:
     messages: list[Message]
 
 
+def batch_end(scope: Transaction, work: Pending, limit: int) -> int:
+    """Give the number of the last message that is thought about at once with those after the watermark."""
+    most = min(work.last_seq, work.done_seq + limit)
+    return messages.within(scope, work.conversation_id, work.done_seq + 1, most, BATCH_TOKENS)
+
+
 def next_messages(scope: Transaction, work: Pending, limit: int) -> Batch:
     """Give the next messages after the watermark, as many as are thought about at once."""
-    begin = work.done_seq + 1
-    to_seq = messages.within(
-        scope, work.conversation_id, begin, min(work.last_seq, work.done_seq + limit), BATCH_TOKENS
-    )
-    return Batch(to_seq, messages.messages(scope, work.conversation_id, from_seq=begin, to_seq=to_seq))
+    to_seq = batch_end(scope, work, limit)
+    found = messages.messages(scope, work.conversation_id, from_seq=work.done_seq + 1, to_seq=to_seq)
+    return Batch(to_seq, found)
 
 
 class Embed:

@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 
 from memstore import ids
-from memstore._sync.ingest.embed import BATCH_TOKENS
+from memstore._sync.ingest.embed import batch_end
 from memstore._sync.store import items, messages, summaries
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.derivations import Pending
@@ -76,9 +76,7 @@ class Summarize:
 
     def read(self, scope: Transaction, work: Pending, limit: int) -> Batch:
         """Give the messages that are not summarized, up to `limit` new ones."""
-        to_seq = messages.within(
-            scope, work.conversation_id, work.done_seq + 1, min(work.last_seq, work.done_seq + limit), BATCH_TOKENS
-        )
+        to_seq = batch_end(scope, work, limit)
         begin = 1 + summaries.covered(scope, work.conversation_id, 1, RECIPE)
         found = messages.messages(scope, work.conversation_id, from_seq=begin, to_seq=to_seq)
         above = summaries.covered(scope, work.conversation_id, 2, RECIPE)

@@ -16,5 +16,5 @@ ORDER BY level, from_seq, id
 
 -- covered --
 -- How far the summaries of a level reach.
-SELECT coalesce(max(to_seq), 0) AS to_seq, count(*) AS summaries FROM summaries
+SELECT coalesce(max(to_seq), 0) AS to_seq FROM summaries
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level = %(level)s AND recipe = %(recipe)s
