@@ -15,7 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memstore._sync.memory import ConversationScope, MemoryStore, UserScope, open
+    from memstore._sync.memory.conversation import ConversationScope
+    from memstore._sync.memory.store import MemoryStore, open
+    from memstore._sync.memory.user import UserScope
     from memstore.errors import (
         BudgetTooSmall,
         ConfigurationError,
@@ -32,12 +34,16 @@ if TYPE_CHECKING:
         SchemaOutdated,
         SchemaTooNew,
     )
-    from memstore.memory import AsyncConversationScope, AsyncMemoryStore, AsyncUserScope, open_async
+    from memstore.memory.conversation import AsyncConversationScope
+    from memstore.memory.store import AsyncMemoryStore, open_async
+    from memstore.memory.user import AsyncUserScope
     from memstore.models import Context, Conversation, DeriveReport, Fact, Hit, Message, Receipt, Role, Summary, Tier
     from memstore.settings import Settings
 
 _HOMES = {
-    "memstore._sync.memory": ("ConversationScope", "MemoryStore", "UserScope", "open"),
+    "memstore._sync.memory.conversation": ("ConversationScope",),
+    "memstore._sync.memory.store": ("MemoryStore", "open"),
+    "memstore._sync.memory.user": ("UserScope",),
     "memstore.errors": (
         "BudgetTooSmall",
         "ConfigurationError",
@@ -54,7 +60,9 @@ _HOMES = {
         "SchemaOutdated",
         "SchemaTooNew",
     ),
-    "memstore.memory": ("AsyncConversationScope", "AsyncMemoryStore", "AsyncUserScope", "open_async"),
+    "memstore.memory.conversation": ("AsyncConversationScope",),
+    "memstore.memory.store": ("AsyncMemoryStore", "open_async"),
+    "memstore.memory.user": ("AsyncUserScope",),
     "memstore.models": (
         "Context",
         "Conversation",

@@ -103,7 +103,7 @@ class Message(SQLModel):
 
 
 class Summary(SQLModel):
-    """A summary of a stretch of a conversation (level 1), or of several summaries (level 2)."""
+    """A summary of a stretch (level 1), of several summaries (level n + 1), or one that was asked for (level 0)."""
 
     user_id: UUID = Field(primary_key=True)
     id: UUID = Field(primary_key=True)
@@ -126,10 +126,14 @@ class FactColumns(SQLModel):
     user_id: UUID = Field(primary_key=True)
     id: UUID = Field(primary_key=True)
     type: str = column(Text)
+    kind: str = column(Text, default="'semantic'", description="episodic, semantic or procedural")
     subject: str = column(Text)
+    attribute: str | None = column(Text, nullable=True, description="what of the subject it tells: its slot")
+    value: str | None = column(Text, nullable=True, description="what it says that the attribute is")
     text: str = column(Text)
+    language: str = column(Text, default="'und'", description="ISO 639")
     confidence: float = column(REAL)
-    state: str = column(Text, default="'active'")
+    state: str = column(Text, default="'active'", description="active, superseded, retracted or erased")
     valid_from: datetime | None = column(Time, nullable=True)
     valid_to: datetime | None = column(Time, nullable=True)
     recipe: str = column(Text)

@@ -92,15 +92,16 @@ def redirect(body: str, mirrored: set[str]) -> str:
     """
 
     def swap(match: re.Match[str]) -> str:
-        package, names = match[1], [name.strip() for name in match[2].strip("()\n").split(",") if name.strip()]
+        indent, package = match[1], match[2]
+        names = [name.strip() for name in match[3].strip("()\n").split(",") if name.strip()]
         if package in mirrored:
-            return f"from {_twin(package)} import {', '.join(names)}"
+            return f"{indent}from {_twin(package)} import {', '.join(names)}"
         twins = [name for name in names if f"{package}.{name.split(' ')[0]}" in mirrored]
         rest = [name for name in names if name not in twins]
-        lines = [f"from {package} import {', '.join(rest)}"] if rest else []
-        return "\n".join([*lines, *([f"from {_twin(package)} import {', '.join(twins)}"] if twins else [])])
+        lines = [f"{indent}from {package} import {', '.join(rest)}"] if rest else []
+        return "\n".join([*lines, *([f"{indent}from {_twin(package)} import {', '.join(twins)}"] if twins else [])])
 
-    return re.sub(r"^from (memstore[\w.]*) import (\([^)]*\)|[^\n(]+)$", swap, body, flags=re.M)
+    return re.sub(r"^( *)from (memstore[\w.]*) import (\([^)]*\)|[^\n(]+)$", swap, body, flags=re.M)
 
 
 def _twin(module: str) -> str:

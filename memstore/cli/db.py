@@ -37,7 +37,7 @@ def status(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     JSON: {"revision", "head": text or null, "current": true or false}.
     """
-    from memstore.memory import database_url, embedded_folder, is_embedded
+    from memstore.memory.address import database_url, embedded_folder, is_embedded
     from memstore.store import migrations
 
     target = database_url(database)
@@ -70,7 +70,7 @@ def stop(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     JSON: {"folder": text, "stopped": false where it was not running}.
     """
     from memstore.errors import ConfigurationError
-    from memstore.memory import database_url, embedded_folder, is_embedded
+    from memstore.memory.address import database_url, embedded_folder, is_embedded
     from memstore.store import embedded
     from memstore.store.database import masked
 
@@ -103,7 +103,7 @@ def _is_missing(folder: Path) -> bool:
 @contextmanager
 def _address(database: str | None) -> Iterator[str]:
     """Give the URL of the database, with an embedded one running meanwhile."""
-    from memstore.memory import checked_url, database_url, embedded_folder, is_embedded
+    from memstore.memory.address import checked_url, database_url, embedded_folder, is_embedded
     from memstore.store import embedded
 
     target = database_url(database)

@@ -1,4 +1,4 @@
-"""What the derivers work with: the providers and the settings, handed down from `memory.py`."""
+"""What the derivers work with: the providers and the settings, handed down from `memory/`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ tests imports this module, so that rows are plain objects without an object-rela
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from pgvector.sqlalchemy import VECTOR
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Date,
     ForeignKeyConstraint,
     Index,
     Integer,
@@ -70,7 +71,7 @@ class SummaryRecord(Summary, table=True):
     __tablename__ = "summaries"
     __table_args__ = (
         _owned("conversation_id", by="conversations"),
-        UniqueConstraint("user_id", "conversation_id", "level", "from_seq", "recipe", name="summaries_range"),
+        UniqueConstraint("user_id", "conversation_id", "level", "from_seq", "to_seq", "recipe", name="summaries_range"),
     )
 
 
@@ -81,6 +82,8 @@ class FactRecord(FactColumns, table=True):
     __table_args__ = (
         _owned(by="users", key=("user_id",)),
         Index("facts_by_state", "user_id", "state", "occurred_at"),
+        Index("facts_by_slot", "user_id", "subject", "attribute", postgresql_where=text("attribute IS NOT NULL")),
+        Index("facts_by_value", "user_id", text("lower(value)"), postgresql_where=text("value IS NOT NULL")),
     )
 
 
@@ -97,7 +100,31 @@ class FactSource(SQLModel, table=True):
     user_id: UUID = Field(primary_key=True)
     fact_id: UUID = Field(primary_key=True)
     message_id: UUID = Field(primary_key=True)
+    start: int | None = column(BigInteger, nullable=True, description="where in the message it is said, in characters")
+    stop: int | None = column(BigInteger, nullable=True)
+    trust: int = column(SmallInteger, default="2", description="3 by hand, 2 a person, 1 an assistant, 0 a tool")
     recorded_at: datetime = column(Time, default="now()")
+
+
+class FactChange(SQLModel, table=True):
+    """What was done to a fact, with the columns before and after."""
+
+    __tablename__ = "fact_changes"
+    __table_args__ = (
+        _owned("fact_id", by="facts"),
+        Index("fact_changes_by_fact", "user_id", "fact_id", "recorded_at"),
+    )
+
+    user_id: UUID = Field(primary_key=True)
+    id: UUID = Field(primary_key=True)
+    fact_id: UUID
+    action: str = column(Text)
+    other_id: UUID | None = None
+    before: Json = column(JSONB, default="'{}'")
+    after: Json = column(JSONB, default="'{}'")
+    actor: str = column(Text)
+    undoes: UUID | None = None
+    recorded_at: datetime = column(Time, default="clock_timestamp()")
 
 
 class ItemText(SQLModel, table=True):
@@ -169,7 +196,59 @@ class Derivation(SQLModel, table=True):
     last_seq: int = column(BigInteger, default="0")
     attempts: int = column(SmallInteger, default="0")
     last_error: str | None = column(Text, nullable=True)
+    recipe: str | None = column(Text, nullable=True)
     updated_at: datetime = column(Time, default="now()")
+
+
+class DeadLetter(SQLModel, table=True):
+    """What a model answered and nobody could use."""
+
+    __tablename__ = "dead_letters"
+    __table_args__ = (_owned("conversation_id", by="conversations"),)
+
+    user_id: UUID = Field(primary_key=True)
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    deriver: str = column(Text)
+    from_seq: int = column(BigInteger)
+    to_seq: int = column(BigInteger)
+    recipe: str = column(Text)
+    error: str = column(Text)
+    payload: str = column(Text)
+    attempts: int = column(SmallInteger, default="1")
+    recorded_at: datetime = column(Time, default="now()")
+
+
+class ModelUsage(SQLModel, table=True):
+    """What a model cost on a day."""
+
+    __tablename__ = "model_usage"
+    __table_args__ = (_owned(by="users", key=("user_id",)),)
+
+    user_id: UUID = Field(primary_key=True)
+    day: date = Field(sa_type=Date, primary_key=True)
+    model: str = Field(sa_type=Text, primary_key=True)
+    calls: int = column(BigInteger, default="0")
+    prompt_tokens: int = column(BigInteger, default="0")
+    completion_tokens: int = column(BigInteger, default="0")
+
+
+class EventRecord(SQLModel, table=True):
+    """The outbox: what happened; ids, numbers and reasons, never a text."""
+
+    __tablename__ = "events"
+    __table_args__ = (
+        _owned(by="users", key=("user_id",)),
+        _owned("conversation_id", by="conversations"),
+        Index("events_by_time", "user_id", "recorded_at"),
+    )
+
+    user_id: UUID = Field(primary_key=True)
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID | None = None
+    type: str = column(Text)
+    body: Json = column(JSONB, default="'{}'")
+    recorded_at: datetime = column(Time, default="clock_timestamp()")
 
 
 class ReceiptRecord(SQLModel, table=True):

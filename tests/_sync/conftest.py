@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memstore._sync.memory import MemoryStore
+from memstore._sync.memory.store import MemoryStore
 
 
 @pytest.fixture

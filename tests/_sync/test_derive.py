@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memstore import EmbedderMismatch
-from memstore._sync.memory import MemoryStore
+from memstore._sync.memory.store import MemoryStore
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 SAID = [

@@ -9,7 +9,8 @@ import psycopg
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput
-from memstore._sync.memory import ConversationScope, MemoryStore
+from memstore._sync.memory.conversation import ConversationScope
+from memstore._sync.memory.store import MemoryStore
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Porto"}'}}

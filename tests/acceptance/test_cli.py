@@ -24,6 +24,7 @@ from memstore.cli.exits import ended
 from memstore.errors import MemstoreError
 from memstore.ingest.importers import IMPORTERS
 from memstore.models import Role, Tier
+from memstore.store import migrations
 from memstore.store.embedded import EmbeddedServer
 
 SCRIPT = Path(sys.executable).parent / "memstore"
@@ -489,7 +490,7 @@ def test_bars_are_on_a_terminal_only_and_never_in_the_data(url: str) -> None:
 def test_db_commands(tmp_path: Path, cli: Run) -> None:
     folder = tmp_path / "store"
     at = ("-d", f"embedded:{folder}", "--json")
-    assert cli("db", "status", *at).json == {"revision": None, "head": "0001", "current": False}
+    assert cli("db", "status", *at).json == {"revision": None, "head": migrations.HEAD, "current": False}
     assert not folder.exists()
     assert cli("db", "stop", *at).json == {"folder": str(folder), "stopped": False}
     server = EmbeddedServer.open(folder)

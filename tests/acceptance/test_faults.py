@@ -254,7 +254,7 @@ def cut(holder: psycopg.Connection[Any]) -> None:
 LIVES = """
 import json, os, random, signal, sys, threading, time
 from pathlib import Path
-import psycopg, memstore, memstore._sync.memory
+import psycopg, memstore, memstore._sync.memory.store
 
 url, work, seed, lives = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 exchanges = 0

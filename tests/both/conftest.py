@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from memstore.memory import AsyncMemoryStore
+from memstore.memory.store import AsyncMemoryStore
 
 
 @pytest.fixture

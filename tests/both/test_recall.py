@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput
-from memstore.memory import AsyncConversationScope, AsyncMemoryStore
+from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.store import AsyncMemoryStore
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Porto"}'}}

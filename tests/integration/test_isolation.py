@@ -15,7 +15,7 @@ from psycopg.errors import ForeignKeyViolation, InsufficientPrivilege, InvalidTe
 
 import memstore
 from memstore import ids
-from memstore.memory import AsyncMemoryStore
+from memstore.memory.store import AsyncMemoryStore
 from memstore.store import messages as stored
 from memstore.store import migrations
 

@@ -31,8 +31,12 @@ TABLES = {
     "embedding_models",
     "derivations",
     "receipts",
+    "fact_changes",
+    "dead_letters",
+    "model_usage",
+    "events",
 }
-NEVER_CHANGED = sorted(TABLES - {"users", "conversations", "facts", "derivations"})
+NEVER_CHANGED = sorted(TABLES - {"users", "conversations", "facts", "derivations", "dead_letters", "model_usage"})
 ALICE, PLACE = UUID(int=1), UUID(int=2)
 
 
@@ -66,6 +70,12 @@ def filled(database: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
             "insert into derivations (user_id, conversation_id, deriver) values (%(a)s, %(p)s, 'embed')",
             "insert into receipts (user_id, id, conversation_id, budget, tokens, body)"
             " values (%(a)s, %(p)s, %(p)s, 1, 1, '{}')",
+            "insert into fact_changes (user_id, id, fact_id, action, actor)"
+            " values (%(a)s, %(p)s, %(p)s, 'retracted', 'hand')",
+            "insert into dead_letters (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"
+            " values (%(a)s, %(p)s, %(p)s, 'facts', 1, 1, 'r', 'e', 'p')",
+            "insert into model_usage (user_id, day, model) values (%(a)s, '2024-01-01', 'm')",
+            "insert into events (user_id, id, conversation_id, type) values (%(a)s, %(p)s, %(p)s, 'message_added')",
         ):
             cursor.execute(statement, {"a": ALICE, "p": PLACE})
     return database
@@ -159,7 +169,7 @@ def test_policies_are_enabled_and_forced_on_every_table(database: psycopg.Connec
         *((table, "by_user", "PERMISSIVE", "{public}", "ALL", by_user, by_user) for table in TABLES),
         *(
             (table, "for_operator", "PERMISSIVE", "{public}", "SELECT", operator, None)
-            for table in ("users", "derivations")
+            for table in ("users", "derivations", "model_usage", "events")
         ),
     }
 

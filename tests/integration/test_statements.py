@@ -59,6 +59,10 @@ TABLES = {
     "item_vectors",
     "derivations",
     "receipts",
+    "fact_changes",
+    "dead_letters",
+    "model_usage",
+    "events",
 }
 ASKED = {"SHOW data_directory"}  # asked of a server that may not be memstore's
 PARAMETER = re.compile(r"%\((\w+)\)s")

@@ -1,0 +1,48 @@
+"""What callers give: checked here, in words that say what to give instead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from memstore.errors import InvalidInput
+from memstore.ingest.check import check_text
+from memstore.models import Role, Tier
+
+MOST = 1_000_000  # hits or messages at once
+
+
+def known_tiers(tiers: Sequence[str]) -> tuple[Tier, ...]:
+    """Give the tiers that are meant, at least one."""
+    given = listed(tiers, "tiers", Tier)
+    if not given:
+        raise InvalidInput(f"tiers={tiers!r}: give some of {', '.join(Tier)}.")
+    return tuple(Tier(tier) for tier in given)
+
+
+def check_limit(limit: int | None) -> None:
+    """Refuse what is no number of rows."""
+    if limit is not None and (type(limit) is not int or not 1 <= limit <= MOST):
+        raise InvalidInput(f"limit={limit!r}: give a number from 1 to {MOST:,}.")
+
+
+def listed(values: Sequence[str] | None, name: str, known: type[Role] | type[Tier] | None = None) -> list[str] | None:
+    """Give a list of strings, each of `known`; None stays None."""
+    if values is None:
+        return None
+    if not isinstance(values, list | tuple | set | frozenset):
+        raise InvalidInput(f"{name}={values!r}: give a list.")
+    for value in values:
+        check_text(value, f"one of {name}")
+    if known is not None and set(values) - set(known):
+        raise InvalidInput(f"{name}={values!r}: give some of {', '.join(known)}.")
+    return [str(value) for value in values]
+
+
+def aware(moment: datetime | None, name: str) -> datetime | None:
+    """Give the moment, which must have a time zone; None stays None."""
+    if moment is not None and not isinstance(moment, datetime):
+        raise InvalidInput(f"{name}={moment!r} is no datetime; give one with its time zone.")
+    if moment is not None and moment.tzinfo is None:
+        raise InvalidInput(f"{name}={moment} has no time zone; give one, such as {moment}+00:00.")
+    return moment

@@ -1,0 +1,142 @@
+"""One conversation of a user: messages in, contexts out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from memstore.assemble.context import Request, assemble
+from memstore.ingest.add import Given, OnConflict, Place, add_many, make_conversation
+from memstore.ingest.check import check_json
+from memstore.memory.arguments import aware, check_limit, listed
+from memstore.models import Context, Conversation, Json, Message, Role, Summary
+from memstore.store import messages, summaries
+from memstore.store.database import Database
+
+if TYPE_CHECKING:
+    from memstore.memory.user import AsyncUserScope
+
+
+class AsyncConversationScope:
+    """One conversation of a user."""
+
+    def __init__(self, user: AsyncUserScope, place: Place) -> None:
+        self.user = user
+        self.name = place.name
+        self.id = place.id
+        self._place = place
+        self._opened = user._opened
+
+    @property
+    def _database(self) -> Database:
+        return self._opened.database
+
+    async def add(
+        self,
+        role: str,
+        content: str | list[Json] | None = None,
+        *,
+        name: str | None = None,
+        occurred_at: datetime | None = None,
+        external_id: str | None = None,
+        tool_calls: list[Json] | None = None,
+        tool_call_id: str | None = None,
+        tags: Sequence[str] = (),
+        metadata: Json | None = None,
+        on_conflict: OnConflict = "error",
+    ) -> Message:
+        """Store one message; give it with its id, number and tokens. See `add_many` for `on_conflict`."""
+        given: Json = {"role": role, "content": content, "tags": list(tags), "metadata": metadata or {}}
+        more = {
+            "name": name,
+            "occurred_at": occurred_at,
+            "external_id": external_id,
+            "tool_calls": tool_calls,
+            "tool_call_id": tool_call_id,
+        }
+        given |= {key: value for key, value in more.items() if value is not None}
+        return (await self.add_many([given], on_conflict=on_conflict))[0]
+
+    async def add_many(self, messages: Sequence[Given], *, on_conflict: OnConflict = "error") -> list[Message]:
+        """Store messages in order, all of them or none; give them as stored, known ones included.
+
+        A message with a known `external_id` is not stored twice. Where it now has other content, `Conflict` is raised,
+        or with `on_conflict="skip"` the stored one is kept and given.
+        """
+        opened = self._opened
+        return await add_many(
+            self._database,
+            opened.counter,
+            self._place,
+            messages,
+            on_conflict=on_conflict,
+            max_bytes=opened.settings.max_message_bytes,
+        )
+
+    async def messages(
+        self,
+        *,
+        from_seq: int = 1,
+        to_seq: int = messages.LAST,
+        roles: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: Json | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> list[Message]:
+        """Give messages in order. Tags and metadata must all be there; `since` is inclusive, `until` is not."""
+        check_limit(limit)
+        check_json(metadata, "metadata")
+        async with self._database.scope(self.user.id) as scope:
+            return await messages.messages(
+                scope,
+                self.id,
+                from_seq=from_seq,
+                to_seq=to_seq,
+                roles=listed(roles, "roles", Role),
+                tags=listed(tags, "tags"),
+                meta=metadata,
+                since=aware(since, "since"),
+                until=aware(until, "until"),
+                limit=limit,
+            )
+
+    async def summaries(self, *, level: int | None = None) -> list[Summary]:
+        """Give the summaries, by level and in order."""
+        async with self._database.scope(self.user.id) as scope:
+            return await summaries.summaries(scope, self.id, level=level)
+
+    async def info(self) -> Conversation | None:
+        """Give title, channel, settings and size; None before the first message."""
+        async with self._database.scope(self.user.id) as scope:
+            return await messages.conversation(scope, self.id)
+
+    async def describe(
+        self, *, title: str | None = None, channel: str | None = None, settings: Json | None = None
+    ) -> None:
+        """Set the title, the channel, or settings of the conversation's own; what is not given stays."""
+        check_json([title, channel, settings], "title, channel or settings")
+        async with self._database.scope(self.user.id) as scope:
+            await make_conversation(scope, self._place)
+            await messages.describe(scope, self.id, title, channel, settings or {})
+
+    async def context(
+        self,
+        query: str | None = None,
+        *,
+        budget: int,
+        system: str | None = None,
+        reserve: int = 0,
+        as_of: datetime | None = None,
+    ) -> Context:
+        """Give chat messages that answer to the question with what is remembered, in at most `budget` tokens.
+
+        Without a query the newest user message is the question, and is always in; with one, that is. `reserve` tokens
+        of the budget are kept free, for the reply or for tools. Raises `BudgetTooSmall` where the system prompt and the
+        question alone do not fit.
+        """
+        request = Request(self.user.id, self.id, query, budget, system, reserve, aware(as_of, "as_of"))
+        embedder = await self._opened.encoder()
+        return await assemble(self._database, embedder, self._opened.counter, request)

@@ -1,0 +1,175 @@
+"""The store that users open: it wires the rooms together, and is the only place that does.
+
+`AsyncMemoryStore` is the source; its blocking twin `MemoryStore` is generated. Scopes hold no state but names, so they
+are cheap to make and to throw away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from memstore import ids
+from memstore.ingest.check import check_name
+from memstore.ingest.derive import Progress, derive
+from memstore.ingest.history import import_file
+from memstore.ingest.importers import Imported
+from memstore.memory.address import checked_url, embedded_folder, is_embedded
+from memstore.memory.opened import Opened
+from memstore.memory.user import AsyncUserScope
+from memstore.models import DeriveReport
+from memstore.providers import Embedder, TokenCounter
+from memstore.settings import Settings, load
+from memstore.store import messages, migrations
+from memstore.store.database import Database
+from memstore.store.embedded import EmbeddedServer
+from memstore.waiting import in_thread
+
+
+class AsyncMemoryStore:
+    """An open store. Close it, or use it as a context manager.
+
+    Raises `DatabaseUnreachable` where a URL was given that does not answer: there is no other database that it would
+    silently use instead.
+    """
+
+    def __init__(self, database: Database, settings: Settings, server: EmbeddedServer | None) -> None:
+        self.settings = settings
+        self._database = database
+        self._opened = Opened(database, settings)
+        self._server = server
+
+    @classmethod
+    async def open(
+        cls, url: str | None = None, *, settings: Settings | Mapping[str, Any] | None = None
+    ) -> AsyncMemoryStore:
+        """Open the store at `url`: "embedded", "embedded:FOLDER" or "postgresql://…"; by default what the settings say.
+
+        `settings` are a `Settings` or some of its options; the rest comes from the environment (`MEMSTORE_…`).
+        """
+        settings = settings if isinstance(settings, Settings) else load(settings or {})
+        target = url or settings.database_url
+        server = await in_thread(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
+        address = server.url if server else checked_url(target)
+        database = Database(address, settings.pool_size, revive=server.ensure if server else None)
+        store = cls(database, settings, server)
+        try:
+            await in_thread(migrations.prepare, address, upgrade_old=server is not None)
+            await database.open()
+        except BaseException:
+            await store.close()
+            raise
+        return store
+
+    async def close(self) -> None:
+        """Give the connections back; the last one to leave an embedded Postgres stops it."""
+        await self._database.close()
+        if self._server is not None:
+            await in_thread(self._server.close)
+
+    async def __aenter__(self) -> AsyncMemoryStore:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def url(self) -> str:
+        """The database's URL; it opens the same database elsewhere, as long as an embedded one runs."""
+        return self._database.url
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The token counter that the settings name."""
+        return self._opened.counter
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedder that the settings name, loaded when it is first needed: torch takes seconds."""
+        return self._opened.embedder
+
+    def user(self, name: str) -> AsyncUserScope:
+        """Give the scope of a user: everything below sees this user's rows only."""
+        return AsyncUserScope(self._opened, name)
+
+    async def users(self) -> AsyncIterator[str]:
+        """Give the names of all users, sorted."""
+        after = ""
+        while True:
+            async with self._database.operator() as scope:
+                page = await messages.users(scope, after=after)
+            if not page:
+                return
+            for _, name in page:
+                yield name
+            after = page[-1][1]
+
+    async def derive(self, *, user: str | None = None, progress: Progress | None = None) -> DeriveReport:
+        """Embed, summarize and extract facts from what is pending, here and now; of every user or of one.
+
+        `progress(deriver, done, total)` is called as messages are done, from whatever thread this runs in.
+        """
+        tools = await self._opened.tools()
+        if user is not None:
+            check_name(user, "user")
+        only = ids.user_id(user) if user is not None else None
+        return await derive(self._database, tools, only=only, progress=progress or _quiet)
+
+    async def import_file(
+        self,
+        path: str | Path,
+        *,
+        user: str | None = None,
+        format: str = "auto",
+        progress: Callable[[int], None] | None = None,
+    ) -> Imported:
+        """Take history in; what is known is not taken twice. `user` owns what the file gives no user for."""
+        return await import_file(
+            self._database, self.counter, Path(path), self.settings, user=user, format=format, progress=progress
+        )
+
+    async def stats(self, *, user: str | None = None) -> dict[str, int]:
+        """Give how much is stored, of every user or of one."""
+        if user is not None:
+            check_name(user, "user")
+        names = [user] if user is not None else [name async for name in self.users()]
+        total = dict.fromkeys(COUNTED, 0)
+        for name in names:
+            async with self._database.scope(ids.user_id(name)) as scope:
+                for key, count in (await messages.counts(scope)).items():
+                    total[key] += count
+        return {"users": len(names) if user is None else int(total["conversations"] > 0)} | total
+
+
+COUNTED = (
+    "conversations",
+    "messages",
+    "tokens",
+    "summaries",
+    "facts",
+    "units",
+    "vectors",
+    "receipts",
+    "pending",
+    "failed",
+)
+
+
+def _quiet(deriver: str, done: int, total: int) -> None:
+    """Report nothing."""
+
+
+async def open_async(
+    url: str | None = None, *, settings: Settings | Mapping[str, Any] | None = None
+) -> AsyncMemoryStore:
+    """Open a store, at `url` or where the settings say; close it, or use it as a context manager.
+
+    `url` is "embedded", "embedded:FOLDER" or "postgresql://…"; `settings` a `Settings` or some of its options. The
+    store for `async` code is opened with `async with await memstore.open_async() as store`, the blocking one with
+    `with memstore.open() as store`.
+    """
+    return await AsyncMemoryStore.open(url, settings=settings)
