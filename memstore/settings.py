@@ -39,6 +39,9 @@ class Settings(BaseSettings):
     stretch_gap_hours: float = Field(
         default=4.0, gt=0, le=100_000, description="a silence of this many hours ends a stretch"
     )
+    outbox_days: float = Field(
+        default=30.0, ge=0, le=100_000, description="events are kept for this many days; 0 keeps none"
+    )
     summary_tokens: int = Field(default=160, ge=10, description="a summary has at most this many tokens")
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from enum import StrEnum
 
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_text
-from memstore.models import Role, Tier
+from memstore.models import Tier
 
 MOST = 1_000_000  # hits or messages at once
 
@@ -26,7 +27,7 @@ def check_limit(limit: int | None) -> None:
         raise InvalidInput(f"limit={limit!r}: give a number from 1 to {MOST:,}.")
 
 
-def listed(values: Sequence[str] | None, name: str, known: type[Role] | type[Tier] | None = None) -> list[str] | None:
+def listed(values: Sequence[str] | None, name: str, known: type[StrEnum] | None = None) -> list[str] | None:
     """Give a list of strings, each of `known`; None stays None."""
     if values is None:
         return None

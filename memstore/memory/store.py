@@ -6,17 +6,19 @@ are cheap to make and to throw away.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from memstore import ids
+from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.check import check_name
 from memstore.ingest.derive import Progress, derive
 from memstore.ingest.history import import_file
 from memstore.ingest.importers import Imported
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
+from memstore.memory.arguments import listed
 from memstore.memory.opened import Opened
 from memstore.memory.user import AsyncUserScope
 from memstore.models import DeriveReport
@@ -53,7 +55,8 @@ class AsyncMemoryStore:
         target = url or settings.database_url
         server = await in_thread(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
         address = server.url if server else checked_url(target)
-        database = Database(address, settings.pool_size, revive=server.ensure if server else None)
+        revive = server.ensure if server else None
+        database = Database(address, settings.pool_size, revive=revive, outbox=settings.outbox_days > 0)
         store = cls(database, settings, server)
         try:
             await in_thread(migrations.prepare, address, upgrade_old=server is not None)
@@ -131,6 +134,15 @@ class AsyncMemoryStore:
         return await import_file(
             self._database, self.counter, Path(path), self.settings, user=user, format=format, progress=progress
         )
+
+    def subscribe(self, subscriber: Subscriber, types: Iterable[str] = tuple(EventType)) -> Subscription:
+        """Have a function called with each event of these types that happens in this store from now on.
+
+        It is called in a thread of its own, after the fact: slow or failing, it holds up nobody. What happened in other
+        processes, or before, is in the outbox (`events`). Close the subscription, or use it as a context manager.
+        """
+        wanted = listed(list(types), "types", EventType) or []
+        return self._database.dispatcher.subscribe(subscriber, map(EventType, wanted))
 
     async def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Give how much is stored, of every user or of one."""

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from memstore import ids
 from memstore.errors import InvalidInput
+from memstore.events import Event, EventType
 from memstore.ingest.add import Place
 from memstore.ingest.check import check_name, check_text
 from memstore.memory.arguments import aware, check_limit, known_tiers, listed
@@ -14,7 +15,7 @@ from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.opened import Opened
 from memstore.models import Conversation, Fact, Hit, Role
 from memstore.retrieve.recall import recall
-from memstore.store import facts, messages
+from memstore.store import events, facts, messages
 from memstore.store.items import EVERY_TIER, Filters
 
 STATES = ("active", "superseded", "retracted", None)
@@ -90,3 +91,15 @@ class AsyncUserScope:
             raise InvalidInput(f"state={state!r}: give one of active, superseded, retracted, or None for all.")
         async with self._opened.database.scope(self.id) as scope:
             return await facts.facts(scope, state=state, type=type, as_of=aware(as_of, "as_of"))
+
+    async def events(
+        self, *, after: str | None = None, types: Sequence[str] | None = None, limit: int = 100
+    ) -> list[Event]:
+        """Give what happened, from the outbox, in order; `after` is the `cursor` of the last event that was read.
+
+        Who reads on from there misses nothing: an event is given once every transaction before its own has ended.
+        """
+        check_limit(limit)
+        wanted = listed(types, "types", EventType)
+        async with self._opened.database.scope(self.id) as scope:
+            return await events.events(scope, after=after, types=wanted, limit=limit)

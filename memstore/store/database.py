@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from psycopg.types.json import JsonbDumper
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
+from memstore.events import Dispatcher, Event, EventType
 from memstore.store.statements import statements
 from memstore.waiting import in_thread
 
@@ -49,6 +50,11 @@ class Transaction:
     def __init__(self, connection: AsyncConnection[Any], user_id: UUID) -> None:
         self.connection = connection
         self.user_id = user_id
+        self.events: list[Event] = []
+
+    def happened(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
+        """Say what happens here: kept in the outbox with this transaction, told once it is committed."""
+        self.events.append(Event(self.user_id, kind, conversation_id, body))
 
     async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
         """Give every row, each built from its columns."""
@@ -90,10 +96,23 @@ def columns(**values: Any) -> dict[str, Any]:
 
 
 class Database:
-    """An open database. `revive` starts an embedded server again that has died; it is called from a thread."""
+    """An open database.
 
-    def __init__(self, url: str, pool_size: int, revive: Callable[[], None] | None = None) -> None:
+    `revive` starts an embedded server again that has died; it is called from a thread. The dispatcher tells
+    the events of each transaction that was committed; with `outbox` they are kept too.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        pool_size: int,
+        *,
+        revive: Callable[[], None] | None = None,
+        outbox: bool = True,
+    ) -> None:
         self.url = url
+        self.dispatcher = Dispatcher()
+        self._outbox = outbox
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
         self._process = os.getpid()
@@ -122,8 +141,9 @@ class Database:
         await self._pool.open()
 
     async def close(self) -> None:
-        """Give every connection back."""
+        """Give every connection back; what subscribers have not heard yet they hear now."""
         await self._pool.close()
+        await in_thread(self.dispatcher.close)
 
     @asynccontextmanager
     async def scope(self, user_id: UUID) -> AsyncIterator[Transaction]:
@@ -147,7 +167,11 @@ class Database:
                 async with connection.transaction():
                     async with AsyncClientCursor(connection) as cursor:
                         await cursor.execute(statement, {"user_id": str(user_id)})
-                    yield Transaction(connection, user_id)
+                    transaction = Transaction(connection, user_id)
+                    yield transaction
+                    if transaction.events and self._outbox:
+                        await transaction.run_many(SQL["add_event"], map(asdict, transaction.events))
+                self.dispatcher.publish(transaction.events)
             except psycopg.OperationalError:
                 # Before the pool replaces the connection: after a failed try it pauses twice as long, each time.
                 if connection.broken and self._revive is not None:

@@ -240,7 +240,7 @@ class EventRecord(SQLModel, table=True):
     __table_args__ = (
         _owned(by="users", key=("user_id",)),
         _owned("conversation_id", by="conversations"),
-        Index("events_by_time", "user_id", "recorded_at"),
+        Index("events_in_order", "user_id", "transaction", "id"),
     )
 
     user_id: UUID = Field(primary_key=True)
@@ -248,6 +248,7 @@ class EventRecord(SQLModel, table=True):
     conversation_id: UUID | None = None
     type: str = column(Text)
     body: Json = column(JSONB, default="'{}'")
+    transaction: int = column(BigInteger, default="((pg_current_xact_id())::text)::bigint")
     recorded_at: datetime = column(Time, default="clock_timestamp()")
 
 

@@ -92,12 +92,13 @@ create table events (
     conversation_id uuid,
     type            text        not null,
     body            jsonb       not null default '{}',
+    transaction     bigint      not null default (pg_current_xact_id()::text::bigint),   -- readers go by its order
     recorded_at     timestamptz not null default clock_timestamp(),
     primary key (user_id, id),
     foreign key (user_id) references users (user_id) on delete cascade,
     foreign key (user_id, conversation_id) references conversations (user_id, id) on delete cascade
 );
-create index events_by_time on events (user_id, recorded_at);
+create index events_in_order on events (user_id, transaction, id);
 
 do $$
 declare

@@ -7,7 +7,7 @@ are cheap to make and to throw away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,9 +19,11 @@ from memstore._sync.memory.opened import Opened
 from memstore._sync.memory.user import UserScope
 from memstore._sync.store import messages
 from memstore._sync.store.database import Database
+from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.check import check_name
 from memstore.ingest.importers import Imported
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
+from memstore.memory.arguments import listed
 from memstore.models import DeriveReport
 from memstore.providers import Embedder, TokenCounter
 from memstore.settings import Settings, load
@@ -53,7 +55,8 @@ class MemoryStore:
         target = url or settings.database_url
         server = in_place(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
         address = server.url if server else checked_url(target)
-        database = Database(address, settings.pool_size, revive=server.ensure if server else None)
+        revive = server.ensure if server else None
+        database = Database(address, settings.pool_size, revive=revive, outbox=settings.outbox_days > 0)
         store = cls(database, settings, server)
         try:
             in_place(migrations.prepare, address, upgrade_old=server is not None)
@@ -131,6 +134,15 @@ class MemoryStore:
         return import_file(
             self._database, self.counter, Path(path), self.settings, user=user, format=format, progress=progress
         )
+
+    def subscribe(self, subscriber: Subscriber, types: Iterable[str] = tuple(EventType)) -> Subscription:
+        """Have a function called with each event of these types that happens in this store from now on.
+
+        It is called in a thread of its own, after the fact: slow or failing, it holds up nobody. What happened in other
+        processes, or before, is in the outbox (`events`). Close the subscription, or use it as a context manager.
+        """
+        wanted = listed(list(types), "types", EventType) or []
+        return self._database.dispatcher.subscribe(subscriber, map(EventType, wanted))
 
     def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Give how much is stored, of every user or of one."""

@@ -11,9 +11,10 @@ from memstore._sync.ingest.add import Place
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.opened import Opened
 from memstore._sync.retrieve.recall import recall
-from memstore._sync.store import facts, messages
+from memstore._sync.store import events, facts, messages
 from memstore._sync.store.items import EVERY_TIER, Filters
 from memstore.errors import InvalidInput
+from memstore.events import Event, EventType
 from memstore.ingest.check import check_name, check_text
 from memstore.memory.arguments import aware, check_limit, known_tiers, listed
 from memstore.models import Conversation, Fact, Hit, Role
@@ -89,3 +90,13 @@ class UserScope:
             raise InvalidInput(f"state={state!r}: give one of active, superseded, retracted, or None for all.")
         with self._opened.database.scope(self.id) as scope:
             return facts.facts(scope, state=state, type=type, as_of=aware(as_of, "as_of"))
+
+    def events(self, *, after: str | None = None, types: Sequence[str] | None = None, limit: int = 100) -> list[Event]:
+        """Give what happened, from the outbox, in order; `after` is the `cursor` of the last event that was read.
+
+        Who reads on from there misses nothing: an event is given once every transaction before its own has ended.
+        """
+        check_limit(limit)
+        wanted = listed(types, "types", EventType)
+        with self._opened.database.scope(self.id) as scope:
+            return events.events(scope, after=after, types=wanted, limit=limit)

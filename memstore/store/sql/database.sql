@@ -50,3 +50,8 @@ WHERE e.extname = 'vector' AND to_regtype('vector') IS NULL
 -- migration_lock --
 -- One migration at a time; released with the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended('memstore:migrate', 0))
+
+-- add_event --
+-- What happened, in the transaction in which it did.
+INSERT INTO events (user_id, id, conversation_id, type, body, recorded_at)
+VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(type)s, %(body)s, %(recorded_at)s)
