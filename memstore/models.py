@@ -147,6 +147,31 @@ class Fact(FactColumns):
     sources: list[UUID] = Field(default_factory=list)
 
 
+class DeadLetter(SQLModel):
+    """What a model answered about a stretch and nobody could use; messages are not lost, this is beside them."""
+
+    user_id: UUID = Field(primary_key=True)
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    deriver: str = column(Text)
+    from_seq: int = column(BigInteger)
+    to_seq: int = column(BigInteger)
+    recipe: str = column(Text)
+    error: str = column(Text)
+    payload: str = column(Text)
+    attempts: int = column(SmallInteger, default="1")
+    recorded_at: datetime = column(Time, default="now()")
+
+
+class Usage(NamedTuple):
+    """What calls of a model cost."""
+
+    model: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
 class Key(NamedTuple):
     """A unit's name: its item, and which chunk of it."""
 

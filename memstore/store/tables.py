@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
-from memstore.models import Conversation, FactColumns, Json, Message, Summary, Time, column
+from memstore.models import Conversation, DeadLetter, FactColumns, Json, Message, Summary, Time, column
 
 
 def _owned(*columns: str, by: str, key: Iterable[str] = ("user_id", "id")) -> ForeignKeyConstraint:
@@ -200,23 +200,11 @@ class Derivation(SQLModel, table=True):
     updated_at: datetime = column(Time, default="now()")
 
 
-class DeadLetter(SQLModel, table=True):
+class DeadLetterRecord(DeadLetter, table=True):
     """What a model answered and nobody could use."""
 
     __tablename__ = "dead_letters"
     __table_args__ = (_owned("conversation_id", by="conversations"),)
-
-    user_id: UUID = Field(primary_key=True)
-    id: UUID = Field(primary_key=True)
-    conversation_id: UUID
-    deriver: str = column(Text)
-    from_seq: int = column(BigInteger)
-    to_seq: int = column(BigInteger)
-    recipe: str = column(Text)
-    error: str = column(Text)
-    payload: str = column(Text)
-    attempts: int = column(SmallInteger, default="1")
-    recorded_at: datetime = column(Time, default="now()")
 
 
 class ModelUsage(SQLModel, table=True):

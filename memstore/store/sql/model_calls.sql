@@ -1,0 +1,27 @@
+-- add_letter --
+-- What a model answered and nobody could use; the same stretch by the same recipe is the same letter.
+INSERT INTO dead_letters (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)
+VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(deriver)s, %(from_seq)s, %(to_seq)s, %(recipe)s, %(error)s, %(payload)s)
+ON CONFLICT (user_id, id) DO UPDATE
+SET error = excluded.error, payload = excluded.payload, attempts = dead_letters.attempts + 1, recorded_at = now()
+
+-- letters --
+-- A user's dead letters, the oldest first.
+SELECT * FROM dead_letters WHERE user_id = %(user_id)s ORDER BY recorded_at, id LIMIT %(limit)s
+
+-- remove_letter --
+-- What has been answered at last.
+DELETE FROM dead_letters WHERE user_id = %(user_id)s AND id = %(id)s
+
+-- add_usage --
+-- What calls of a model cost, added to the day's sum.
+INSERT INTO model_usage (user_id, day, model, calls, prompt_tokens, completion_tokens)
+VALUES (%(user_id)s, %(day)s, %(model)s, %(calls)s, %(prompt_tokens)s, %(completion_tokens)s)
+ON CONFLICT (user_id, day, model) DO UPDATE
+SET calls = model_usage.calls + excluded.calls,
+    prompt_tokens = model_usage.prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = model_usage.completion_tokens + excluded.completion_tokens
+
+-- spent --
+-- What all users' calls cost on a day; needs the operator's scope.
+SELECT coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint AS tokens FROM model_usage WHERE day = %(day)s
