@@ -15,7 +15,6 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import psycopg
@@ -28,49 +27,11 @@ from memstore.store import embedded
 from memstore.store._locks import attempts
 from memstore.store._processes import command_of, processes_of
 from memstore.testing import HashingEmbedder
+from tests.rows import rows
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the tests may take
 HASHING = {"embedder": "hashing:256"}
 START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
-
-# What a user has, but for the times at which it was recorded.
-TABLES = {
-    "users": "user_id",
-    "conversations": "id",
-    "messages": "id",
-    "item_text": "item_id, chunk",
-    "item_vectors": "item_id, chunk",
-    "embedding_models": "id",
-    "summaries": "id",
-    "facts": "id",
-    "fact_sources": "fact_id, message_id",
-    "derivations": "conversation_id, deriver",
-}
-CLOCKS = ["recorded_at", "created_at", "updated_at"]
-
-
-def rows(url: str, *users: str) -> dict[str, list[dict[str, Any]]]:
-    """Give every row of the users, table by table."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    with psycopg.connect(url, autocommit=True) as connection:
-        for user in users:
-            identity = str(ids.user_id(user))
-            connection.execute("SELECT set_config('memstore.user_id', %s, false)", [identity])
-            for table, key in TABLES.items():
-                statement = f"SELECT to_jsonb(t) - %s::text[] FROM {table} t WHERE user_id = %s ORDER BY {key}"
-                found[f"{user}: {table}"] = [row[0] for row in connection.execute(statement, [CLOCKS, identity])]
-    return found
-
-
-@pytest.fixture
-def twin(server_url: str, template: str) -> Iterator[str]:
-    """The URL of a second database, for the same history undisturbed."""
-    name = f"twin_{uuid4().hex[:12]}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        place, _, options = server_url.partition("?")
-        yield f"{place.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

@@ -1,0 +1,38 @@
+"""What a user has in the database, row by row, to be compared with what another history left there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+from memstore import ids
+
+# But for the times at which it was recorded, and for the outbox and receipts, whose ids are made by chance.
+TABLES = {
+    "users": "user_id",
+    "conversations": "id",
+    "messages": "id",
+    "item_text": "item_id, chunk",
+    "item_vectors": "item_id, chunk",
+    "embedding_models": "id",
+    "summaries": "id",
+    "facts": "id",
+    "fact_sources": "fact_id, message_id",
+    "fact_changes": "id",
+    "derivations": "conversation_id, deriver",
+}
+CLOCKS = ["recorded_at", "created_at", "updated_at"]
+
+
+def rows(url: str, *users: str) -> dict[str, list[dict[str, Any]]]:
+    """Give every row of the users, table by table."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    with psycopg.connect(url, autocommit=True) as connection:
+        for user in users:
+            identity = str(ids.user_id(user))
+            connection.execute("SELECT set_config('memstore.user_id', %s, false)", [identity])
+            for table, key in TABLES.items():
+                statement = f"SELECT to_jsonb(t) - %s::text[] FROM {table} t WHERE user_id = %s ORDER BY {key}"
+                found[f"{user}: {table}"] = [row[0] for row in connection.execute(statement, [CLOCKS, identity])]
+    return found
