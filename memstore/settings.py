@@ -5,7 +5,9 @@ Every option is a `MEMSTORE_…` variable of the same name, and a keyword of `me
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -47,6 +49,7 @@ class Settings(BaseSettings):
 
 def load(given: Mapping[str, Any]) -> Settings:
     """Give the settings, with these options of them; raise `ConfigurationError` that names what cannot be."""
+    _check_environment()
     try:
         return Settings(**given)
     except ValidationError as error:
@@ -56,3 +59,14 @@ def load(given: Mapping[str, Any]) -> Settings:
             f"{name if name in given else f'MEMSTORE_{name.upper()}'}={value}: {why}" for name, value, why in wrong
         )
     )
+
+
+def _check_environment() -> None:
+    """Refuse a variable that is none of ours: a misspelt URL would silently open another database."""
+    known = [name.upper() for name in Settings.model_fields]
+    for name in os.environ:
+        prefix, _, option = name.upper().partition("_")
+        if prefix == "MEMSTORE" and option not in known:
+            near = get_close_matches(option, known, n=1)
+            meant = f"Did you mean MEMSTORE_{near[0]}?" if near else f"There are MEMSTORE_{', MEMSTORE_'.join(known)}."
+            raise ConfigurationError(f"The environment has {name}, which is no option of memstore. {meant}")
