@@ -58,7 +58,7 @@ def recall(
     with opened(database) as store:
         hits = store.user(user).recall(query, limit=limit, since=since, until=until, **filters)
         if not hits:
-            hint_why_empty(store, user)
+            hint_why_empty(store, user, conversation)
     if as_json:
         print_json(hits)
     else:

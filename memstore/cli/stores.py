@@ -33,17 +33,22 @@ def hint_if_unknown(store: MemoryStore, user: str) -> bool:
     return True
 
 
-def hint_why_empty(store: MemoryStore, user: str) -> None:
+def hint_why_empty(store: MemoryStore, user: str, conversation: str | None = None) -> None:
     """Say on stderr why nothing was found, where it is not that there is nothing."""
+    if conversation is not None and hint_if_new(store, user, conversation):
+        return
     if not hint_if_unknown(store, user) and store.stats(user=user)["pending"]:
         hint(f"not everything of {user!r} is derived yet: memstore derive")
 
 
-def hint_if_new(store: MemoryStore, user: str, conversation: str) -> None:
-    """Say on stderr if nothing was said yet in the conversation."""
+def hint_if_new(store: MemoryStore, user: str, conversation: str) -> bool:
+    """Say on stderr if nothing was said yet in the conversation; give whether that is so."""
     scope = store.user(user)
-    if scope.conversation(conversation).info() is None and not hint_if_unknown(store, user):
+    if scope.conversation(conversation).info() is not None:
+        return False
+    if not hint_if_unknown(store, user):
         hint(_unknown("conversation", conversation, [one.name for one in scope.conversations()]))
+    return True
 
 
 def _unknown(kind: str, name: str, known: Sequence[str]) -> str:

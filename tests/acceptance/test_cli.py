@@ -248,6 +248,8 @@ def test_an_unknown_name_is_no_error_but_a_hint(of_sample: Run) -> None:
     assert told.err == "no user 'nobody'; known: alice, mallory, waiting\n"
     told = of_sample("context", "x", "-u", "alice", "-c", "lisboa", "-b", "100")
     assert told.err == "no conversation 'lisboa'; known: lisbon and 2 more\n"
+    told = of_sample("recall", "x", "-u", "alice", "-c", "lisboa")
+    assert told.err == "no conversation 'lisboa'; known: lisbon and 2 more\n"
     assert of_sample("context", "x", "-u", "alice", "-c", "lisbon", "-b", "100").err == ""
 
 
