@@ -11,7 +11,6 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.errors import Conflict, InvalidInput
-from memstore.events import EventType
 from memstore.ingest.check import NewMessage, check_name, checked
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
@@ -163,8 +162,6 @@ async def _numbered(scope: Transaction, place: Place, fresh: list[Message]) -> l
     for seq, message in enumerate(fresh, first):
         message.seq, message.recorded_at = seq, numbers.recorded_at
     await store.add(scope, fresh)
-    tokens = sum(message.tokens for message in fresh)
-    scope.happened(EventType.MESSAGE_ADDED, place.id, from_seq=first, to_seq=numbers.last_seq, tokens=tokens)
     return fresh
 
 

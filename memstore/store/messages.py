@@ -9,6 +9,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from memstore.events import EventType
 from memstore.models import Conversation, Json, Message
 from memstore.store.database import Transaction, columns
 from memstore.store.statements import statements
@@ -64,12 +65,19 @@ async def conversations(scope: Transaction, channel: str | None = None) -> list[
 
 
 async def add(scope: Transaction, messages: Sequence[Message]) -> None:
-    """Store numbered messages of one conversation and tell the derivers."""
+    """Store numbered messages of one conversation; tell the derivers, and whoever listens."""
     if not messages:
         return
-    await scope.run_many(SQL["add_message"], [_row(message) for message in messages])
-    newest = messages[-1]
-    await scope.run(SQL["raise_watermark"], conversation_id=newest.conversation_id, last_seq=newest.seq)
+    first, newest = messages[0], messages[-1]
+    tokens = sum(message.tokens for message in messages)
+    place = newest.conversation_id
+    scope.happened(EventType.MESSAGE_ADDED, place, from_seq=first.seq, to_seq=newest.seq, tokens=tokens)
+    await scope.run_together(
+        [
+            (SQL["add_message"], [_row(message) for message in messages]),
+            (SQL["raise_watermark"], [{"conversation_id": place, "last_seq": newest.seq}]),
+        ]
+    )
 
 
 async def known(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:

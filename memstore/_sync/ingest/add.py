@@ -15,7 +15,6 @@ from memstore._sync.store import messages as store
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.derivations import DERIVERS
 from memstore.errors import Conflict, InvalidInput
-from memstore.events import EventType
 from memstore.ingest.check import NewMessage, check_name, checked
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
@@ -164,8 +163,6 @@ def _numbered(scope: Transaction, place: Place, fresh: list[Message]) -> list[Me
     for seq, message in enumerate(fresh, first):
         message.seq, message.recorded_at = seq, numbers.recorded_at
     store.add(scope, fresh)
-    tokens = sum(message.tokens for message in fresh)
-    scope.happened(EventType.MESSAGE_ADDED, place.id, from_seq=first, to_seq=numbers.last_seq, tokens=tokens)
     return fresh
 
 

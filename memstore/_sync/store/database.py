@@ -8,7 +8,7 @@ nothing is left over for the next client of a pooled connection.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, LiteralString, TypeVar
@@ -48,10 +48,12 @@ class Capabilities:
 class Transaction:
     """One transaction in the scope of one user, whose id every statement is given."""
 
-    def __init__(self, connection: Connection[Any], user_id: UUID) -> None:
+    def __init__(self, connection: Connection[Any], user_id: UUID, *, outbox: bool) -> None:
         self.connection = connection
         self.user_id = user_id
         self.events: list[Event] = []
+        self._outbox = outbox
+        self._written = 0
 
     def happened(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
         """Say what happens here: kept in the outbox with this transaction, told once it is committed."""
@@ -80,6 +82,22 @@ class Transaction:
         with self.connection.cursor() as cursor:
             cursor.execute(statement, self._bound(values))
             return cursor.rowcount
+
+    def run_together(self, statements: Sequence[tuple[LiteralString, Sequence[Mapping[str, Any]]]]) -> None:
+        """Run statements, each once for each of its rows, and write the events so far, in one round trip."""
+        with self.connection.pipeline(), self.connection.cursor() as cursor:
+            for statement, rows in (*statements, (SQL["add_event"], self._unwritten())):
+                if rows:
+                    cursor.executemany(statement, [self._bound(row) for row in rows])
+
+    def write_events(self) -> None:
+        """Put the events that are not there yet into the outbox."""
+        if rows := self._unwritten():
+            self.run_many(SQL["add_event"], rows)
+
+    def _unwritten(self) -> list[dict[str, Any]]:
+        events, self._written = self.events[self._written :], len(self.events)
+        return [asdict(event) for event in events] if self._outbox else []
 
     def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
         """Run the statement once for each row, in one round trip; give the number of rows changed."""
@@ -168,10 +186,9 @@ class Database:
                 with connection.transaction():
                     with ClientCursor(connection) as cursor:
                         cursor.execute(statement, {"user_id": str(user_id)})
-                    transaction = Transaction(connection, user_id)
+                    transaction = Transaction(connection, user_id, outbox=self._outbox)
                     yield transaction
-                    if transaction.events and self._outbox:
-                        transaction.run_many(SQL["add_event"], map(asdict, transaction.events))
+                    transaction.write_events()
                 self.dispatcher.publish(transaction.events)
             except psycopg.OperationalError:
                 # Before the pool replaces the connection: after a failed try it pauses twice as long, each time.

@@ -11,6 +11,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from memstore._sync.store.database import Transaction, columns
+from memstore.events import EventType
 from memstore.models import Conversation, Json, Message
 from memstore.store.statements import statements
 
@@ -63,12 +64,19 @@ def conversations(scope: Transaction, channel: str | None = None) -> list[Conver
 
 
 def add(scope: Transaction, messages: Sequence[Message]) -> None:
-    """Store numbered messages of one conversation and tell the derivers."""
+    """Store numbered messages of one conversation; tell the derivers, and whoever listens."""
     if not messages:
         return
-    scope.run_many(SQL["add_message"], [_row(message) for message in messages])
-    newest = messages[-1]
-    scope.run(SQL["raise_watermark"], conversation_id=newest.conversation_id, last_seq=newest.seq)
+    first, newest = messages[0], messages[-1]
+    tokens = sum(message.tokens for message in messages)
+    place = newest.conversation_id
+    scope.happened(EventType.MESSAGE_ADDED, place, from_seq=first.seq, to_seq=newest.seq, tokens=tokens)
+    scope.run_together(
+        [
+            (SQL["add_message"], [_row(message) for message in messages]),
+            (SQL["raise_watermark"], [{"conversation_id": place, "last_seq": newest.seq}]),
+        ]
+    )
 
 
 def known(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
