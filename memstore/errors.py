@@ -12,7 +12,10 @@ MemstoreError
 ├── Conflict                     the id is known with other content; what is stored stays
 ├── ProviderError                an embedder, counter or model failed
 │   ├── ProviderMissing          it is not installed, or nobody knows its name
-│   └── EmbedderMismatch         the stored vectors were made by another embedder
+│   ├── EmbedderMismatch         the stored vectors were made by another embedder
+│   ├── ModelUnavailable         a chat model is away for now; what waits for it goes on waiting
+│   ├── ModelAnswerInvalid       a chat model answered, twice, with something that cannot be used
+│   └── PromptTooLong            a prompt does not fit into a chat model's window, or was cut there
 └── BudgetTooSmall               what must be in the context does not fit
 """
 
@@ -69,6 +72,30 @@ class ProviderMissing(ProviderError):
 
 class EmbedderMismatch(ProviderError):
     """The user's vectors were made by another embedder than the one that is set."""
+
+
+class ModelUnavailable(ProviderError):
+    """A chat model cannot be reached, is not there, or did not answer in time: later it may."""
+
+
+class ModelAnswerInvalid(ProviderError):
+    """A chat model's answer cannot be used, and neither could its second one.
+
+    `payload` is the text of the last answer, whole; `prompt_tokens` and `completion_tokens` are what both have cost.
+    """
+
+    def __init__(self, message: str, payload: str, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
+        super().__init__(message)
+        self.payload = payload
+        self.prompt_tokens = prompt_tokens
+        self.completion_tokens = completion_tokens
+
+    def __reduce__(self) -> tuple[type[ModelAnswerInvalid], tuple[str, str, int, int]]:
+        return type(self), (str(self), self.payload, self.prompt_tokens, self.completion_tokens)
+
+
+class PromptTooLong(ProviderError):
+    """A prompt may not fit into the window of a chat model, or the server shows that it cut it."""
 
 
 class BudgetTooSmall(MemstoreError):

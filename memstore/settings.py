@@ -8,12 +8,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, AnyHttpUrl, Field, TypeAdapter, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memstore.errors import ConfigurationError
+
+
+def _http_url(value: str) -> str:
+    TypeAdapter(AnyHttpUrl).validate_python(value)
+    return value
 
 
 class Settings(BaseSettings):
@@ -45,6 +50,27 @@ class Settings(BaseSettings):
         default=30.0, ge=0, le=100_000, description="events are kept for this many days; 0 keeps none"
     )
     summary_tokens: int = Field(default=160, ge=10, description="a summary has at most this many tokens")
+    summary_model: str = Field(
+        default="none", description='the chat model that writes summaries, as kind:model; "none" chooses sentences'
+    )
+    facts_model: str = Field(
+        default="none", description='the chat model that finds facts, as kind:model; "none" leaves them to the rules'
+    )
+    llm_daily_tokens: int | None = Field(
+        default=None, ge=1, description="tokens that chat models may take and give in a day (UTC), all users together"
+    )
+    ollama_url: Annotated[str, AfterValidator(_http_url)] = Field(
+        default="http://127.0.0.1:11434", description="where Ollama answers; OLLAMA_HOST is not read"
+    )
+    ollama_num_ctx: int = Field(
+        default=8192,
+        ge=2048,
+        le=2_000_000,
+        description="the window that Ollama is asked for, in tokens, answer included",
+    )
+    ollama_timeout_seconds: float = Field(
+        default=300.0, gt=0, le=86_400, description="the longest wait for one answer of Ollama, retries included"
+    )
 
 
 def load(given: Mapping[str, Any]) -> Settings:

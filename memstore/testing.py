@@ -1,22 +1,25 @@
-"""What tests of programs that use memstore need: an embedder and a token counter without weights, and checks of others.
+"""What tests of programs that use memstore need: an embedder, a token counter and a chat model without weights.
 
-`HashingEmbedder` is also the embedder "hashing:256" of the settings. `check_embedder` and `check_counter` are for the
-authors of providers.
+`HashingEmbedder` is also the embedder "hashing:256" of the settings. `check_embedder`, `check_counter` and
+`check_chat_model` are for the authors of providers.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Protocol
 
 import numpy as np
+from pydantic import BaseModel, ValidationError
 
-from memstore.errors import ProviderMissing
-from memstore.providers import Embedder, TokenCounter, Vectors
+from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong, ProviderMissing
+from memstore.providers import ChatMessage, ChatModel, Completion, Embedder, T, TokenCounter, Vectors
+
+Scripted = str | Mapping[str, Any] | BaseModel | Exception
 
 _WORD = re.compile(r"\w+")
 _EXAMPLES = (
@@ -126,6 +129,69 @@ class WordCounter:
         return 3 + sum(map(self.count_message, messages))
 
 
+class ScriptedChatModel:
+    """A ChatModel that answers what it was told to, one answer a call, in order; then it is unavailable.
+
+    An answer is a text, an object (sent as JSON), an exception to be raised, or a function of the messages that gives
+    one of those. `calls` are the messages of each call. A token is a byte, and a prompt that does not fit is refused as
+    a real model's is; an answer that is not of the shape asked for raises ModelAnswerInvalid, without a second try.
+    """
+
+    def __init__(
+        self,
+        answers: Iterable[Scripted | Callable[[Sequence[ChatMessage]], Scripted]] = (),
+        *,
+        name: str = "scripted",
+        context_tokens: int = 8192,
+    ) -> None:
+        self._answers = iter(answers)
+        self._name = name
+        self._context_tokens = context_tokens
+        self.calls: list[list[ChatMessage]] = []
+
+    @property
+    def name(self) -> str:
+        """The full name, as given."""
+        return self._name
+
+    @property
+    def context_tokens(self) -> int:
+        """The window, as given."""
+        return self._context_tokens
+
+    def bound(self, messages: Sequence[ChatMessage]) -> int:
+        """Give the bytes of the messages, and 4 for each."""
+        return sum(4 + _bytes(message["content"]) for message in messages)
+
+    def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
+        """Give the next answer of the script, read as `schema`."""
+        prompt_tokens = self.bound(messages)
+        if prompt_tokens + max_tokens > self._context_tokens:
+            raise PromptTooLong(f"{prompt_tokens} + {max_tokens} tokens exceed the window of {self._context_tokens}.")
+        self.calls.append(list(messages))
+        text = self._next(messages)
+        try:
+            return Completion(schema.model_validate_json(text), prompt_tokens, _bytes(text))
+        except ValidationError as error:
+            raise ModelAnswerInvalid(f"The script gave {error}", text, prompt_tokens, _bytes(text)) from error
+
+    def _next(self, messages: Sequence[ChatMessage]) -> str:
+        answer = next(self._answers, None)
+        if callable(answer):
+            answer = answer(messages)
+        if answer is None:
+            raise ModelUnavailable("The script has no more answers.")
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, BaseModel):
+            return answer.model_dump_json()
+        return answer if isinstance(answer, str) else json.dumps(answer)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
 class _Counts(Protocol):
     @property
     def name(self) -> str: ...
@@ -169,6 +235,41 @@ def check_counter(counter: TokenCounter) -> None:
     assert total >= counter.count_messages(chat[:-1]), "a message more makes the chat shorter"
     empty = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]}
     _check_whole(lambda: counter.count_messages([empty]), "count_messages with tool calls and without content")
+
+
+class _Word(BaseModel):
+    word: str
+
+
+def check_chat_model(model: ChatModel) -> None:
+    """Raise AssertionError, saying what is wrong, unless this chat model keeps the promises of the Protocol.
+
+    Asks it once, for {"word": "..."}; a fake needs one such answer.
+    """
+    assert isinstance(model.name, str), f"name must be a str, not {model.name!r}"
+    assert model.name, "name is empty"
+    window = _check_whole(lambda: model.context_tokens, "context_tokens")
+    assert window > 0, "context_tokens must be positive"
+    for text in _EXAMPLES:
+        alone = _check_whole(lambda text=text: model.bound(_chat(text)), f"bound of {text[:40]!r}")  # type: ignore[misc]
+        longer = _check_whole(lambda text=text: model.bound(_chat(text + " word")), "bound")  # type: ignore[misc]
+        assert longer >= alone, f"a word more lowers the bound of {text[:40]!r}"
+    assert model.bound(_chat("a")) > 0, "a message is bound to 0 tokens"
+    for prompt, most in ((_chat("word " * window), 1), (_chat("a"), window + 1)):
+        try:
+            model.complete(prompt, _Word, max_tokens=most)
+        except PromptTooLong:
+            continue
+        raise AssertionError("a prompt that does not fit with its answer must raise PromptTooLong")
+    made = model.complete(_chat('Answer with {"word": "..."}, and any word.'), _Word, max_tokens=64)
+    assert isinstance(made, Completion), f"complete must give a Completion, not {made!r}"
+    assert isinstance(made.answer, _Word), f"the answer is not of the schema: {made.answer!r}"
+    assert _check_whole(lambda: made.prompt_tokens, "prompt_tokens") > 0, "prompt_tokens is 0"
+    assert _check_whole(lambda: made.completion_tokens, "completion_tokens") > 0, "completion_tokens is 0"
+
+
+def _chat(text: str) -> list[ChatMessage]:
+    return [{"role": "system", "content": "You answer with JSON."}, {"role": "user", "content": text}]
 
 
 def _check_name_and_count(counts: _Counts) -> None:

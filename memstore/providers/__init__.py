@@ -1,21 +1,28 @@
-"""What is borrowed: the Protocols of token counters and embedders, and the one door that finds them.
+"""What is borrowed: the Protocols of token counters, embedders and chat models, and the one door that finds them.
 
-A provider is named "kind:model". Its kind is an entry point of the group `memstore.counters` or `memstore.embedders`,
-a function that takes the model's name and gives the provider; the built-in ones come through the same door.
+A provider is named "kind:model". Its kind is an entry point of the group `memstore.counters`, `memstore.embedders` or
+`memstore.chat_models`, a function that takes the model's name (for chat models the settings too) and gives the
+provider; the built-in ones come through the same door.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from memstore.errors import ProviderMissing
+from memstore.settings import Settings
+from memstore.settings import load as load_settings
 
 Vectors = NDArray[np.float32]
+ChatMessage = Mapping[str, str]  # of "role" and "content"
+T = TypeVar("T", bound=BaseModel)
 
 
 class TokenCounter(Protocol):
@@ -60,6 +67,43 @@ class Embedder(Protocol):
         """Give the vector of a question: shape (dimensions,), float32, of length 1."""
 
 
+@dataclass(frozen=True, slots=True)
+class Completion(Generic[T]):
+    """A chat model's answer, and what it has cost in the model's own tokens, a refused first answer included."""
+
+    answer: T
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class ChatModel(Protocol):
+    """Answers a chat with an object of a given shape. Blocking, and safe to share by threads."""
+
+    @property
+    def name(self) -> str:
+        """The full name, with the digest of the weights where that is known: it is kept with what the model made.
+
+        May ask the server, the first time; raises `ModelUnavailable` where that is away.
+        """
+
+    @property
+    def context_tokens(self) -> int:
+        """The model's window in its own tokens: prompt and answer together. May ask the server as `name` does."""
+
+    def bound(self, messages: Sequence[ChatMessage]) -> int:
+        """Give a number of tokens that the prompt of these messages does not exceed, everything around them included.
+
+        What is to be sent must keep `bound(messages) + max_tokens <= context_tokens`; a text is cut until it does.
+        """
+
+    def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
+        """Give the model's answer of at most `max_tokens` tokens, read as `schema`.
+
+        Returns or raises within a set time. Raises `PromptTooLong` before anything is sent where the prompt may not
+        fit, `ModelUnavailable` where the model is away, `ModelAnswerInvalid` where it answers with something else.
+        """
+
+
 def load_counter(name: str) -> TokenCounter:
     """Give the token counter of this name, such as "tiktoken:o200k_base"."""
     counter: TokenCounter = _load("memstore.counters", name)
@@ -74,7 +118,18 @@ def load_embedder(name: str) -> Embedder | None:
     return embedder
 
 
-def _load(group: str, name: str) -> Any:
+def load_chat_model(name: str, settings: Settings | None = None) -> ChatModel | None:
+    """Give the chat model of this name, such as "ollama:qwen3:4b"; None for "none". Nothing is asked of a server yet.
+
+    `settings` say where the server is and how long to wait; by default they are those of the environment.
+    """
+    if name == "none":
+        return None
+    model: ChatModel = _load("memstore.chat_models", name, load_settings({}) if settings is None else settings)
+    return model
+
+
+def _load(group: str, name: str, *more: object) -> Any:
     kind, _, model = name.partition(":")
     known = entry_points(group=group)
     if kind not in known.names:
@@ -82,4 +137,4 @@ def _load(group: str, name: str) -> Any:
             f"Nobody knows the provider {name!r}: {group} has {', '.join(sorted(known.names))}. "
             "Write it as kind:model, or install the package that brings it."
         )
-    return known[kind].load()(model)
+    return known[kind].load()(model, *more)

@@ -8,14 +8,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
-from memstore.errors import ProviderMissing
-from memstore.providers import Vectors, load_embedder
-from memstore.testing import HashingEmbedder, WordCounter, check_counter, check_embedder
+from memstore.errors import ConfigurationError, ModelAnswerInvalid, ModelUnavailable, PromptTooLong, ProviderMissing
+from memstore.providers import ChatMessage, Completion, T, Vectors, load_embedder
+from memstore.testing import (
+    HashingEmbedder,
+    ScriptedChatModel,
+    WordCounter,
+    check_chat_model,
+    check_counter,
+    check_embedder,
+)
 from memstore.testing import load_embedder as load
 
 
 def test_the_fakes_conform() -> None:
+    check_chat_model(ScriptedChatModel([{"word": "ferry"}]))
     check_embedder(HashingEmbedder())
     check_embedder(HashingEmbedder(17))
     check_counter(WordCounter())
@@ -149,3 +158,78 @@ class _Free(WordCounter):
 def test_a_wrong_counter_is_told_what_is_wrong(counter: WordCounter, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_counter(counter)
+
+
+class _Place(BaseModel):
+    city: str
+
+
+def _ask(model: ScriptedChatModel, text: str = "Where?") -> str:
+    return model.complete([{"role": "user", "content": text}], _Place, max_tokens=10).answer.city
+
+
+def test_a_scripted_model_answers_what_it_was_told_to() -> None:
+    model = ScriptedChatModel(
+        [
+            '{"city": "Lisbon"}',
+            {"city": "Porto"},
+            _Place(city="Faro"),
+            lambda messages: {"city": messages[0]["content"].upper()},
+            ConfigurationError("no"),
+            {"town": "Braga"},
+        ]
+    )
+    assert [_ask(model), _ask(model), _ask(model), _ask(model, "tavira")] == ["Lisbon", "Porto", "Faro", "TAVIRA"]
+    with pytest.raises(ConfigurationError):
+        _ask(model)
+    with pytest.raises(ModelAnswerInvalid) as raised:
+        _ask(model)
+    assert raised.value.payload == '{"town": "Braga"}'
+    with pytest.raises(ModelUnavailable):
+        _ask(model)
+    assert model.calls[3] == [{"role": "user", "content": "tavira"}]
+    assert len(model.calls) == 7
+
+
+def test_a_scripted_model_has_a_window() -> None:
+    model = ScriptedChatModel([{"city": "Lisbon"}], context_tokens=20)
+    with pytest.raises(PromptTooLong):
+        _ask(model, "1234567")
+    assert model.calls == []
+    assert _ask(model, "123456") == "Lisbon"
+
+
+class _WrongModel(ScriptedChatModel):
+    def __init__(self, change: str) -> None:
+        super().__init__([{"word": "ferry"}] * 9, name="" if change == "name is empty" else "wrong")
+        self.change = change
+
+    def bound(self, messages: Sequence[ChatMessage]) -> int:
+        found = super().bound(messages)
+        changes = {"lowers the bound": -found + 10**6, "bound to 0": 0 if found < 40 else found, "must be an int": 1.5}
+        return changes.get(self.change, found)  # type: ignore[return-value]
+
+    def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
+        if self.change == "must raise PromptTooLong":
+            max_tokens, messages = 1, [message | {"content": "cut"} for message in map(dict, messages)]
+        made = super().complete(messages, schema, max_tokens=max_tokens)
+        if self.change == "not of the schema":
+            return Completion({"word": "ferry"}, 1, 1)  # type: ignore[type-var]
+        return Completion(made.answer, 0, 1) if self.change == "prompt_tokens is 0" else made
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "name is empty",
+        "lowers the bound",
+        "bound to 0",
+        "must be an int",
+        "must raise PromptTooLong",
+        "not of the schema",
+        "prompt_tokens is 0",
+    ],
+)
+def test_a_wrong_chat_model_is_told_what_is_wrong(change: str) -> None:
+    with pytest.raises(AssertionError, match=change):
+        check_chat_model(_WrongModel(change))

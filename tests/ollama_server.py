@@ -1,0 +1,193 @@
+"""A server that speaks Ollama's HTTP API on a real socket and answers as it was told to, badly where that is wanted.
+
+Not a mock of the client: the client under test is the real one, and what it meets here are bytes. The shapes are those
+of Ollama 0.33 (`/api/chat`, `/api/show`, `/api/tags`, `/api/ps`, `/api/version`), unknown paths are 404 as there.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+
+Json = dict[str, Any]
+Behaviour = Callable[["Handler"], None]
+
+DIGEST = "a80c4f17acd55265feec403c7aef86be0c25983ab279d83f3bcd3abbcb5b8b72"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one connection."""
+
+    protocol_version = "HTTP/1.1"
+    server: ScriptedOllama
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self._answer(None)
+
+    def do_POST(self) -> None:
+        self._answer(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+
+    def _answer(self, body: Any) -> None:
+        ours = self.server
+        ours.requests.append((self.path, body, dict(self.headers)))
+        self.body = body
+        if self.path in ours.instead:
+            return ours.instead[self.path](self)
+        if self.path == "/api/chat":
+            return (ours.script.popleft() if ours.script else status(500, "the script has no more answers"))(self)
+        known = {
+            "/api/show": lambda: self._show(body),
+            "/api/tags": lambda: {"models": [ours.entry()]},
+            "/api/ps": lambda: {"models": [ours.entry() | {"context_length": ours.allotted}]},
+            "/api/version": lambda: {"version": "0.33.0"},
+        }
+        if self.path not in known:
+            return self.send(404, b"404 page not found")
+        found = known[self.path]()
+        return None if found is None else self.send(200, json.dumps(found).encode())
+
+    def _show(self, body: Json) -> Json | None:
+        if body["model"] not in (self.server.model, self.server.model.removesuffix(":latest")):
+            return status(404, f"model '{body['model']}' not found")(self)
+        return {
+            "details": {"family": "qwen3"},
+            "model_info": {"general.architecture": "qwen3", "qwen3.context_length": self.server.trained},
+            "template": "{{ .Prompt }}",
+            "capabilities": self.server.capabilities,
+        }
+
+    def send(self, code: int, payload: bytes, headers: Json | None = None, length: int | None = None) -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        self.send_header("Content-Length", str(len(payload) if length is None else length))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(payload)
+        self.wfile.flush()
+
+    def reset(self) -> None:
+        """End the connection as a server does that is killed: RST, not FIN."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        self.connection.close()
+
+
+class ScriptedOllama(ThreadingHTTPServer):
+    """The server, on a free port of 127.0.0.1. Each request to /api/chat takes the next behaviour of `script`."""
+
+    daemon_threads = True
+
+    def __init__(self, script: Iterable[Behaviour] = ()) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.script = deque(script)
+        self.instead: dict[str, Behaviour] = {}
+        self.requests: list[tuple[str, Any, Json]] = []
+        self.model = "qwen3:4b"
+        self.digest = DIGEST
+        self.trained: int | None = 40_960
+        self.allotted: int | None = 8192
+        self.capabilities = ["completion", "tools", "thinking"]
+        self.closing = threading.Event()
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def entry(self) -> Json:
+        return {"name": self.model, "model": self.model, "digest": self.digest}
+
+    def asked(self, path: str = "/api/chat") -> list[Json]:
+        return [body for each, body, _ in self.requests if each == path]
+
+    def handle_error(self, *_: object) -> None:
+        pass  # clients that give up close their connections
+
+    def __enter__(self) -> ScriptedOllama:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.closing.set()
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+
+def chat(content: str, **fields: Any) -> Json:
+    """Give the body of an answer of /api/chat; a field given as None is left out."""
+    body = {
+        "model": "qwen3:4b",
+        "created_at": "2026-08-21T09:00:00Z",
+        "message": {"role": "assistant", "content": content},
+        "done": True,
+        "done_reason": "stop",
+        "total_duration": 1_000_000,
+        "prompt_eval_count": 100,
+        "eval_count": 20,
+    } | fields
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def says(content: str | Json, **fields: Any) -> Behaviour:
+    text = content if isinstance(content, str) else json.dumps(content)
+    return raw(json.dumps(chat(text, **fields)).encode())
+
+
+def raw(payload: bytes, code: int = 200, **headers: str) -> Behaviour:
+    return lambda handler: handler.send(code, payload, headers)
+
+
+def status(code: int, error: str, **headers: str) -> Behaviour:
+    return raw(json.dumps({"error": error}).encode(), code, **{k.replace("_", "-"): v for k, v in headers.items()})
+
+
+def hangs_before_headers(handler: Handler) -> None:
+    handler.server.closing.wait(60)
+
+
+def hangs_in_the_body(handler: Handler) -> None:
+    handler.send(200, b'{"model": "qwen3:4b", ', length=1000)
+    handler.server.closing.wait(60)
+
+
+def drips(handler: Handler) -> None:
+    """Send a byte now and then, for ever: no silence is ever long."""
+    handler.send(200, b"{", length=1_000_000)
+    while not handler.server.closing.wait(0.05):
+        handler.wfile.write(b" ")
+        handler.wfile.flush()
+
+
+def drips_headers(handler: Handler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    while not handler.server.closing.wait(0.05):
+        handler.wfile.write(b"x")
+        handler.wfile.flush()
+
+
+def resets_before_headers(handler: Handler) -> None:
+    handler.reset()
+
+
+def resets_in_the_body(handler: Handler) -> None:
+    handler.send(200, b'{"model": "qwen3:4b", "message": {"ro', length=1000)
+    handler.reset()
+
+
+def closes_in_the_body(handler: Handler) -> None:
+    handler.send(200, b'{"model": "qwen3:4b", "message": {"ro', length=1000)
+    handler.close_connection = True
