@@ -174,12 +174,13 @@ def embedding(store: memstore.MemoryStore, rounds: int) -> None:
 def context(store: memstore.MemoryStore, rounds: int) -> None:
     """Compare context() on 5,000 messages with embedding its question and one kNN statement."""
     scope = store.user("long").conversation("life")
-    given = [
-        {"role": "user" if n % 2 == 0 else "assistant", "content": text, "occurred_at": START + timedelta(hours=n)}
-        for n, text in enumerate(texts(5000, 3))
-    ]
-    scope.add_many(given)
-    store.derive(user="long")
+    if scope.info() is None:  # a kept store has them
+        given = [
+            {"role": "user" if n % 2 == 0 else "assistant", "content": text, "occurred_at": START + timedelta(hours=n)}
+            for n, text in enumerate(texts(5000, 3))
+        ]
+        scope.add_many(given)
+        store.derive(user="long")
     questions = QUESTIONS
     embedder = store.embedder
     assert embedder is not None
@@ -225,13 +226,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; all by default")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each side takes its turn")
+    parser.add_argument("--store", type=Path, help="a folder in which the store is kept for the next run")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
     print(f"{'':<34} {'memstore':>16} {'beside it':>16} {'ratio':>7}   goal")
     with (
         tempfile.TemporaryDirectory(prefix="memstore-bench-") as folder,
-        memstore.open(f"embedded:{Path(folder) / 'store'}") as store,
+        memstore.open(f"embedded:{options.store or Path(folder) / 'store'}") as store,
     ):
         for name in options.parts or PARTS:
             PARTS[name](store, options.rounds)

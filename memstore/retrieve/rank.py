@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memstore.models import Key, Matches, Role, Tier, Unit
 
@@ -23,6 +28,9 @@ WEIGHTS: Mapping[str, float] = {
 }
 HALF_LIFE_DAYS = 90.0
 K1, B = 1.2, 0.4  # BM25: saturation and length, for short texts
+BUILT_AT_ONCE = 50
+
+Number = TypeVar("Number", float, NDArray[np.float64])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,30 @@ class Candidate:
         return sum(self.parts.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Candidates by score. Few of them are ever looked at, so they are built then: `build` takes their places."""
+
+    tiers: Sequence[Tier]
+    build: Callable[[Sequence[int]], Sequence[Candidate]]
+
+    def of(self, *tiers: Tier) -> Iterator[Candidate]:
+        """Give the candidates of some tiers, the best first."""
+        places = [place for place, tier in enumerate(self.tiers) if tier in tiers]
+        for start in range(0, len(places), BUILT_AT_ONCE):
+            yield from self.build(places[start : start + BUILT_AT_ONCE])
+
+
+def idf(holding: int, units: int) -> float:
+    """Give the weight of a term that so many of all units have."""
+    return math.log(1 + (units - holding + 0.5) / (holding + 0.5))
+
+
+def saturated(weight: float, count: Number, length: Number, mean_length: float) -> Number:
+    """Give what a term of this weight adds to a unit of this length that has it `count` times."""
+    return weight * count * (K1 + 1) / (count + K1 * (1 - B + B * length / mean_length))
+
+
 def bm25(matches: Matches) -> dict[Key, float]:
     """Give BM25 (Robertson, with Lucene's idf) of each unit, divided by the best, so that the best has 1.
 
@@ -51,11 +83,11 @@ def bm25(matches: Matches) -> dict[Key, float]:
     terms = len(matches.rows[0][2]) if matches.rows else 0
     holding = [sum(1 for _, _, frequencies in matches.rows if frequencies[term]) for term in range(terms)]
     units = max(matches.units, len(matches.rows))
-    weights = [math.log(1 + (units - count + 0.5) / (count + 0.5)) for count in holding]
+    weights = [idf(count, units) for count in holding]
     mean = max(matches.mean_length, 1e-9)
     scores = {
         key: sum(
-            weight * count * (K1 + 1) / (count + K1 * (1 - B + B * length / mean))
+            saturated(weight, float(count), float(length), mean)
             for weight, count in zip(weights, frequencies, strict=True)
             if count
         )
@@ -82,14 +114,16 @@ def recency(unit: Unit, newest: datetime) -> float:
     return math.pow(0.5, max(days, 0.0) / HALF_LIFE_DAYS)
 
 
-def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Give candidates by score; equal ones by their place in the history, so that the order is always the same."""
-    return sorted(candidates, key=lambda one: (-round(one.score, 9), -one.unit.occurred_at.timestamp(), one.unit.key))
+def ranked(candidates: Iterable[Candidate]) -> Ranking:
+    """Rank candidates by score; equal ones by their place in the history, so that the order is always the same."""
+    found = sorted(candidates, key=lambda one: (-round(one.score, 9), -one.unit.occurred_at.timestamp(), one.unit.key))
+    return Ranking([one.unit.tier for one in found], lambda places: [found[place] for place in places])
 
 
-def best_of_each(candidates: Iterable[Candidate]) -> list[Candidate]:
+def best_of_each(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
     """Give only the best unit of each item, in the order given."""
-    seen: dict[object, Candidate] = {}
+    seen: set[UUID] = set()
     for candidate in candidates:
-        seen.setdefault(candidate.unit.item_id, candidate)
-    return list(seen.values())
+        if candidate.unit.item_id not in seen:
+            seen.add(candidate.unit.item_id)
+            yield candidate

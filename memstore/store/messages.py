@@ -11,10 +11,11 @@ from psycopg.types.json import Jsonb
 
 from memstore.events import EventType
 from memstore.models import Conversation, Json, Message
-from memstore.store.database import Transaction, columns
+from memstore.store.database import Transaction, columns, stored
 from memstore.store.statements import statements
 
 SQL = statements("messages")
+MESSAGE = stored(Message)
 LAST = 2**62
 
 
@@ -82,7 +83,7 @@ async def add(scope: Transaction, messages: Sequence[Message]) -> None:
 
 async def known(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
     """Give those of these messages that are stored, by id."""
-    found = await scope.all(SQL["known_messages"], Message.model_construct, ids=list(ids))
+    found = await scope.all(SQL["known_messages"], MESSAGE, ids=list(ids))
     return {message.id: message for message in found}
 
 
@@ -102,7 +103,7 @@ async def messages(
     """Give messages of a conversation in order; `since` is inclusive, `until` is not."""
     return await scope.all(
         SQL["messages"],
-        Message.model_construct,
+        MESSAGE,
         conversation_id=conversation,
         from_seq=from_seq,
         to_seq=to_seq,
@@ -130,7 +131,7 @@ async def newest(
     """Give the newest messages before a number, the newest first; `as_of` leaves out what was recorded later."""
     return await scope.all(
         SQL["newest_messages"],
-        Message.model_construct,
+        MESSAGE,
         conversation_id=conversation,
         before=before,
         limit=limit,
@@ -142,9 +143,7 @@ async def newest_of(
     scope: Transaction, conversation: UUID, role: str, *, as_of: datetime | None = None
 ) -> Message | None:
     """Give the newest message of a role."""
-    return await scope.one(
-        SQL["newest_of_role"], Message.model_construct, conversation_id=conversation, role=str(role), as_of=as_of
-    )
+    return await scope.one(SQL["newest_of_role"], MESSAGE, conversation_id=conversation, role=str(role), as_of=as_of)
 
 
 async def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> list[tuple[UUID, str]]:

@@ -13,6 +13,5 @@ SQL = statements("receipts")
 
 async def add(scope: Transaction, receipt_id: UUID, conversation: UUID, receipt: Receipt) -> None:
     """Keep a receipt with its conversation."""
-    await scope.run(SQL["lazily"])
     values = {"conversation_id": conversation, "budget": receipt.budget, "tokens": receipt.tokens}
     await scope.run(SQL["add_receipt"], id=receipt_id, body=receipt.as_dict(), **values)

@@ -6,10 +6,11 @@ from datetime import datetime
 from uuid import UUID
 
 from memstore.models import Summary
-from memstore.store.database import Transaction, columns
+from memstore.store.database import Transaction, columns, stored
 from memstore.store.statements import statements
 
 SQL = statements("summaries")
+SUMMARY = stored(Summary)
 
 
 async def add(scope: Transaction, summaries: list[Summary]) -> int:
@@ -23,9 +24,7 @@ async def summaries(
     scope: Transaction, conversation: UUID, *, level: int | None = None, as_of: datetime | None = None
 ) -> list[Summary]:
     """Give a conversation's summaries, by level and in order."""
-    return await scope.all(
-        SQL["summaries"], Summary.model_construct, conversation_id=conversation, level=level, as_of=as_of
-    )
+    return await scope.all(SQL["summaries"], SUMMARY, conversation_id=conversation, level=level, as_of=as_of)
 
 
 async def covered(scope: Transaction, conversation: UUID, level: int, recipe: str) -> int:

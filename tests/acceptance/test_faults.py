@@ -407,7 +407,7 @@ def test_a_model_that_fails_in_one_conversation_harms_nothing(
     with memstore.open(url, settings=HASHING) as store:
         alice = store.user("alice")
         before = rows(url, "alice")
-        store.embedder = Broken(fault)
+        store._opened.embedder = Broken(fault)
         report = store.derive()
         broken = str(alice.conversation("poison").id)
         assert [line.partition(":")[0] for line in report.failed] == [
@@ -424,7 +424,7 @@ def test_a_model_that_fails_in_one_conversation_harms_nothing(
         assert (store.stats()["failed"], store.stats()["pending"]) == (3, 3)
         assert {len(json.loads(row["embedding"])) for row in after["alice: item_vectors"]} == {256}
         assert store.derive().failed, "it fails again, and is not forgotten"
-        del store.embedder
+        del store._opened.embedder
         assert store.derive().failed == ()
         assert (store.stats()["failed"], store.stats()["pending"]) == (0, 0)
     with memstore.open(twin, settings=HASHING) as store:
@@ -442,11 +442,11 @@ def test_a_run_that_is_interrupted_while_a_model_works_goes_on_later(url: str, t
                 store.user("alice").conversation(name).add_many(said(name, 25))
     with memstore.open(url, settings=HASHING) as store:
         before = rows(url, "alice")
-        store.embedder = Broken(interrupt)
+        store._opened.embedder = Broken(interrupt)
         with pytest.raises(KeyboardInterrupt):
             store.derive()
         assert rows(url, "alice") == before
-        del store.embedder
+        del store._opened.embedder
         assert store.derive().failed == ()
     with memstore.open(twin, settings=HASHING) as store:
         store.derive()
@@ -498,7 +498,7 @@ def test_no_connection_is_held_while_a_model_works(url: str) -> None:
 
         store.derive()
         trip.add_many(said("lisbon", 30, start=30))
-        store.embedder = busy = Busy(use)
+        store._opened.embedder = busy = Busy(use)
         assert store.derive().failed == ()
         assert busy.calls >= 3, "units, summaries and facts"
         calls = busy.calls
@@ -517,7 +517,7 @@ async def test_no_connection_is_held_while_a_model_works_in_async_code(url: str)
             assert (await trip.add("user", "Meanwhile.")).seq > 30
             assert await trip.messages()
 
-        store.embedder = busy = Busy(lambda: asyncio.run_coroutine_threadsafe(use(), loop).result(timeout=10))
+        store._opened.embedder = busy = Busy(lambda: asyncio.run_coroutine_threadsafe(use(), loop).result(timeout=10))
         assert (await store.derive()).failed == ()
         await trip.context("Where do I live?", budget=400)
         assert busy.calls >= 4

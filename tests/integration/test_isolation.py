@@ -327,8 +327,9 @@ async def test_nothing_is_left_on_a_connection_that_many_share(url: str) -> None
                 " current_setting('memstore.operator', true), current_setting('plan_cache_mode')"
             )
             assert await left.fetchone() in {(True, "", "", "auto"), (True, None, None, "auto")}
-            await connection.execute("set local role memstore_app")
-            assert await (await connection.execute("select * from messages")).fetchall() == []
+            async with connection.transaction():
+                await connection.execute("set local role memstore_app")
+                assert await (await connection.execute("select * from messages")).fetchall() == []
 
 
 async def test_two_scopes_at_once_do_not_mix(filled: str) -> None:

@@ -229,3 +229,18 @@ def test_threads_build_an_encoding_once(o200k: TiktokenCounter) -> None:
         thread.join()
     assert found == [2] * 8
     assert module._build.cache_info().misses == 1
+
+
+def test_what_is_remembered_is_counts_of_bounded_number_and_no_words(
+    o200k: TiktokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_KEPT", 5)
+    long = [f"Number {n}: I'm allergic to peanuts and live in Porto. \ud800" for n in range(12)]
+    expected = [TiktokenCounter("o200k_base").count(text) for text in long]
+    for order in (1, -1, 1):
+        assert [o200k.count(text) for text in long[::order]] == expected[::order]
+    kept = o200k._counts | o200k._older
+    assert 5 <= len(kept) <= 10
+    assert {len(digest) for digest in kept} == {16}
+    other = load("cl100k_base")
+    assert not other._counts.keys() & kept.keys(), "another key"

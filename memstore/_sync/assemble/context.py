@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from uuid import UUID
 
 from memstore import ids
@@ -18,7 +18,7 @@ from memstore.assemble.compose import Material, compose
 from memstore.assemble.turns import Turn, turns
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_text
-from memstore.models import Context, Decision, Hit, Message, Role, Summary, Tier
+from memstore.models import Context, Decision, Hit, Message, Role, Summary, Tier, Unit
 from memstore.providers import Embedder, TokenCounter
 from memstore.retrieve.rank import Candidate, best_of_each
 from memstore.waiting import in_place
@@ -49,16 +49,22 @@ class Request:
 
 
 def assemble(database: Database, embedder: Embedder | None, counter: TokenCounter, request: Request) -> Context:
-    """Give the context that was asked for; its receipt is kept where the conversation exists."""
+    """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none."""
     _check(request)
-    with database.scope(request.user_id) as scope:
-        newest = _newest_question(scope, request)
-    query = request.query if request.query is not None else (newest.text if newest else None)
+    newest, query = None, request.query
+    if query is None:
+        with database.scope(request.user_id) as scope:
+            newest = _newest_question(scope, request)
+        query = newest.text if newest else None
     question = recall.prepare(embedder, request.user_id, query or "")
     with database.scope(request.user_id) as scope:
+        if request.query is not None:
+            newest = _newest_question(scope, request)
         material = _material(scope, question, newest, request)
     context = in_place(compose, material, request.budget, counter, request.reserve)
-    _keep(database, request, context)
+    with database.scope(request.user_id, lazily=True) as scope:
+        if newest is not None or messages.conversation(scope, request.conversation_id) is not None:
+            receipts.add(scope, ids.uuid7(), request.conversation_id, context.receipt)
     return context
 
 
@@ -131,25 +137,24 @@ def _hits(
 ) -> dict[Tier, list[Hit]]:
     """Give facts and other hits, the best first. Summaries of other conversations stand among the hits."""
     standing = facts.standing(scope, STANDING, limit=MOST_STANDING, as_of=request.as_of)
-    chosen: dict[Tier, list[Candidate]] = {Tier.FACTS: [], Tier.MESSAGES: []}
-    filters = Filters(as_of=request.as_of)
-    for one in best_of_each(recall.candidates(scope, question, filters, also=standing)):
-        unit = one.unit
-        ours = unit.conversation_id == request.conversation_id
-        if unit.tier == Tier.FACTS:
-            chosen[Tier.FACTS].append(one)
-        elif unit.tier == Tier.SUMMARIES and ours:
-            continue
-        elif unit.role not in NEVER_RECALLED and (asked is None or unit.item_id != asked.id):
-            chosen[Tier.MESSAGES].append(one)
-    wanted = _interleaved(chosen[Tier.FACTS], standing)[:FACTS] + chosen[Tier.MESSAGES][:HITS]
+    ranking = recall.candidates(scope, question, Filters(as_of=request.as_of), also=standing)
+    said = (one for one in ranking.of(Tier.MESSAGES, Tier.SUMMARIES) if _recallable(one.unit, asked, request))
+    relevant = list(best_of_each(ranking.of(Tier.FACTS)))
+    wanted = [*islice(_interleaved(relevant, standing), FACTS), *islice(best_of_each(said), HITS)]
     found: dict[Tier, list[Hit]] = {Tier.FACTS: [], Tier.MESSAGES: []}
     for hit in recall.hits(scope, wanted, request.as_of):
         found[Tier.FACTS if hit.tier == Tier.FACTS else Tier.MESSAGES].append(hit)
     return found
 
 
-def _interleaved(relevant: Sequence[Candidate], standing: Sequence[UUID]) -> list[Candidate]:
+def _recallable(unit: Unit, asked: Message | None, request: Request) -> bool:
+    """Whether a unit may stand among the hits: the question and this conversation's summaries have their own places."""
+    if unit.tier == Tier.SUMMARIES:
+        return unit.conversation_id != request.conversation_id
+    return unit.role not in NEVER_RECALLED and (asked is None or unit.item_id != asked.id)
+
+
+def _interleaved(relevant: Sequence[Candidate], standing: Sequence[UUID]) -> Iterator[Candidate]:
     """Give facts in the order of relevance, with a standing one after each, until there are no more of those."""
     by_id = {one.unit.item_id: one for one in relevant}
     pairs = zip_longest(relevant, [by_id[fact] for fact in standing if fact in by_id])
@@ -162,10 +167,3 @@ def cover(above: Sequence[Summary]) -> list[Summary]:
     reach = max((one.to_seq for one in coarse), default=0)
     fine = [one for one in above if one.level == 1 and one.from_seq > reach]
     return sorted(coarse + fine, key=lambda one: -one.from_seq)
-
-
-def _keep(database: Database, request: Request, context: Context) -> None:
-    with database.scope(request.user_id) as scope:
-        if messages.conversation(scope, request.conversation_id) is None:
-            return  # nothing was said in it yet, and asking makes no conversation
-        receipts.add(scope, ids.uuid7(), request.conversation_id, context.receipt)

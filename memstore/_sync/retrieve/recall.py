@@ -7,20 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
+from itertools import islice, takewhile
 from uuid import UUID
+
+import numpy as np
 
 from memstore import ids
 from memstore._sync.store import items
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.items import Filters
+from memstore._sync.store.items import Filters, Version
 from memstore.models import Hit, Key, Tier, Unit
 from memstore.providers import Embedder, Vectors
-from memstore.retrieve.rank import Candidate, best_of_each, bm25, named_speaker, ranked, recency, role_prior
+from memstore.retrieve import legs
+from memstore.retrieve.rank import Candidate, Ranking, best_of_each, bm25, named_speaker, ranked, recency, role_prior
+from memstore.store.arrays import MOST_UNITS, Arrays
 from memstore.store.terms import hashed, terms
 from memstore.waiting import in_place
 
 DEPTH = 200  # candidates of each leg: ranking sees no others
 LATEST = 20
+NOTHING = ranked(())
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
 
@@ -49,10 +55,24 @@ def prepare(embedder: Embedder | None, user_id: UUID, query: str) -> Question:
 
 def candidates(
     scope: Transaction, question: Question, filters: Filters, depth: int = DEPTH, also: Sequence[UUID] = ()
-) -> list[Candidate]:
-    """Give every unit that a leg found, and the first one of each item in `also`, with all its signals, ranked."""
+) -> Ranking:
+    """Rank every unit that a leg found, and the first one of each item in `also`, with all its signals."""
+    version = items.version(scope, question.model)
+    if version is None:
+        return NOTHING
     if question.vector is not None:
-        items.check_embedder(scope, question.embedder, question.model)
+        items.check_others(question.embedder, version.others)
+    if filters.tags is None and version.units <= MOST_UNITS:
+        arrays = items.arrays(scope, question.model, version.version)
+        if arrays is None:
+            return NOTHING
+        return in_place(_of_arrays, arrays, version, question, filters, depth, also)
+    return _of_statements(scope, question, filters, depth, also)
+
+
+def _of_statements(
+    scope: Transaction, question: Question, filters: Filters, depth: int, also: Sequence[UUID]
+) -> Ranking:
     lexical = bm25(items.matching(scope, question.terms, filters))
     keys = set(nlargest(depth, lexical, key=lambda key: (lexical[key], key)))
     keys.update(items.latest(scope, filters, LATEST))
@@ -67,12 +87,31 @@ def candidates(
     return _signalled(question, [units[key] for key in sorted(keys & units.keys())], semantic, lexical)
 
 
+def _of_arrays(
+    arrays: Arrays, version: Version, question: Question, filters: Filters, depth: int, also: Sequence[UUID]
+) -> Ranking:
+    units, length = version.units, version.unit_length
+    if filters.as_of is not None:
+        units, length = arrays.corpus(filters.as_of)
+    if not filters.everything:
+        arrays = arrays.seen_through(**filters.on_columns())
+    lexical = legs.lexical(arrays, question.terms, units, length / max(1, units))
+    others = [legs.latest(arrays, LATEST), legs.first_chunks(arrays, also)]
+    rows = np.unique(np.concatenate([legs.highest(arrays, lexical, depth), *others]))
+    semantic = np.zeros(len(arrays))
+    if question.vector is not None:
+        near = legs.nearest(arrays, question.vector, depth)
+        rows = np.union1d(near, arrays.whole_items(np.setdiff1d(rows, near)))
+        semantic = legs.cosines(arrays, question.vector, rows)
+    return legs.ranked(arrays, rows, question.text, semantic, lexical)
+
+
 def _signalled(
     question: Question, units: Sequence[Unit], semantic: dict[Key, float], lexical: dict[Key, float]
-) -> list[Candidate]:
+) -> Ranking:
     newest = max((unit.occurred_at for unit in units), default=None)
     if newest is None:
-        return []
+        return NOTHING
     named = named_speaker(question.text, {unit.speaker for unit in units if unit.speaker})
     found = []
     for unit in units:
@@ -131,7 +170,7 @@ def recall(
     """Give the best items for a question, each once, the best first."""
     question = prepare(embedder, user_id, query)
     with database.scope(user_id) as scope:
-        found = best_of_each(candidates(scope, question, filters, max(DEPTH, 4 * limit)))
+        found = best_of_each((candidates(scope, question, filters, max(DEPTH, 4 * limit))).of(*Tier))
         if min_score is not None:
-            found = [one for one in found if one.score >= min_score]
-        return (hits(scope, found[: 2 * limit], filters.as_of))[:limit]
+            found = takewhile(lambda one: one.score >= min_score, found)
+        return (hits(scope, list(islice(found, 2 * limit)), filters.as_of))[:limit]

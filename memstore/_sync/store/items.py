@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from memstore import ids
@@ -14,8 +15,10 @@ from memstore._sync.store.derivations import LostRace
 from memstore.errors import EmbedderMismatch
 from memstore.models import Key, Matches, Tier, Unit
 from memstore.providers import Embedder, Vectors
+from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, unpacked
 from memstore.store.statements import statements
 from memstore.store.terms import term_hashes
+from memstore.waiting import in_place
 
 SQL = statements("items")
 EVERY_TIER = tuple(Tier)
@@ -54,6 +57,10 @@ class Filters:
         """Whether nothing is filtered out."""
         return set(self.tiers) == set(Tier) and not any(value is not None for value in self._optional())
 
+    def on_columns(self) -> dict[str, Any]:
+        """The filters by columns that hold one value, by name."""
+        return {name: getattr(self, name) for name in ("tiers", "conversation_id", "roles", "since", "until", "as_of")}
+
     def _optional(self) -> tuple[object, ...]:
         return self.conversation_id, self.roles, self.tags, self.since, self.until, self.as_of
 
@@ -73,13 +80,17 @@ def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID | None:
 def check_embedder(scope: Transaction, name: str, model: UUID) -> bool:
     """Whether this embedder made the user's vectors; False before there are any. Raises `EmbedderMismatch`."""
     known = {row["id"]: row["name"] for row in scope.all(SQL["models"], columns)}
-    others = [other for id, other in known.items() if id != model]
+    check_others(name, [other for id, other in known.items() if id != model])
+    return model in known
+
+
+def check_others(name: str, others: Sequence[str]) -> None:
+    """Refuse to mix this embedder with others that made vectors of the user: raises `EmbedderMismatch`."""
     if others:
         raise EmbedderMismatch(
             f"This user's vectors were made by {others[0]!r} and the store is set to {name!r}; they do not mix. "
             f"Set embedder to {others[0]!r} (settings, or MEMSTORE_EMBEDDER), or use another database."
         )
-    return model in known
 
 
 def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) -> int:
@@ -100,6 +111,51 @@ def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) -> int
 def _row(new: NewUnit) -> dict[str, object]:
     searched = {"terms": new.terms, "frequencies": new.frequencies, "length": sum(new.frequencies)}
     return asdict(new.unit) | {"tier": str(new.unit.tier), "tags": list(new.tags)} | searched
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which units a user has now, how many and how long in all, and whether other embedders made vectors of them."""
+
+    version: str
+    units: int
+    unit_length: int
+    others: list[str]
+
+
+def version(scope: Transaction, model: UUID) -> Version | None:
+    """Give the version of a user's units; None for a user of whom nothing is stored."""
+    return scope.one(SQL["version"], Version, model_id=model)
+
+
+def arrays(scope: Transaction, model: UUID, version: str) -> Arrays | None:
+    """Give the user's units and their vectors of a model, of this version or a later one; None where there are none."""
+    kept = scope.shelf.get(scope.user_id, model)
+    if kept is not None and kept.version == version:
+        return kept
+    found = _read(scope, model, kept) if kept is not None else None
+    if found is None:
+        found = _read(scope, model, None)
+    if found is not None:
+        scope.shelf.put(scope.user_id, model, found)
+    return found
+
+
+def _read(scope: Transaction, model: UUID, kept: Arrays | None) -> Arrays | None:
+    """Give what the user has, by reading what came after what is kept; None where that is not the whole difference."""
+    since = datetime.min.replace(tzinfo=UTC) if kept is None else kept.newest - OVERLAP
+    values = {"model_id": model, "since": since, "tiers": [*TIERS], "roles": [*ROLES]}
+    row = scope.packed(SQL["arrays"], **values)
+    if row is None or not row[1]:
+        return None
+    version, units, digest, newest, records, *rest = row
+    if records is None:
+        return None
+    found = in_place(unpacked, version, newest, records, *rest)
+    if kept is None:
+        return found
+    found = in_place(kept.followed_by, found)
+    return found if len(found) == units and found.digest == digest else None
 
 
 def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int) -> dict[Key, float]:

@@ -14,6 +14,5 @@ SQL = statements("receipts")
 
 def add(scope: Transaction, receipt_id: UUID, conversation: UUID, receipt: Receipt) -> None:
     """Keep a receipt with its conversation."""
-    scope.run(SQL["lazily"])
     values = {"conversation_id": conversation, "budget": receipt.budget, "tokens": receipt.tokens}
     scope.run(SQL["add_receipt"], id=receipt_id, body=receipt.as_dict(), **values)

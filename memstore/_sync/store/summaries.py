@@ -6,11 +6,12 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from memstore._sync.store.database import Transaction, columns
+from memstore._sync.store.database import Transaction, columns, stored
 from memstore.models import Summary
 from memstore.store.statements import statements
 
 SQL = statements("summaries")
+SUMMARY = stored(Summary)
 
 
 def add(scope: Transaction, summaries: list[Summary]) -> int:
@@ -24,7 +25,7 @@ def summaries(
     scope: Transaction, conversation: UUID, *, level: int | None = None, as_of: datetime | None = None
 ) -> list[Summary]:
     """Give a conversation's summaries, by level and in order."""
-    return scope.all(SQL["summaries"], Summary.model_construct, conversation_id=conversation, level=level, as_of=as_of)
+    return scope.all(SQL["summaries"], SUMMARY, conversation_id=conversation, level=level, as_of=as_of)
 
 
 def covered(scope: Transaction, conversation: UUID, level: int, recipe: str) -> int:

@@ -1,3 +1,11 @@
+-- begin --
+-- Sent with what confines the transaction.
+BEGIN
+
+-- lazily --
+-- What may be lost with the last half second before a crash does not wait for the disk.
+SET LOCAL synchronous_commit = off
+
 -- scope --
 -- Confines the transaction to one user's rows. Sent as text (client-side binding), all in one round trip.
 SET LOCAL ROLE memstore_app;

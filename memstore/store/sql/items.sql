@@ -40,6 +40,39 @@ SELECT count(*) AS units, coalesce(sum(length), 0)::bigint AS unit_length
 FROM item_text
 WHERE user_id = %(user_id)s AND recorded_at <= %(as_of)s
 
+-- version --
+-- What arrays in a process must agree with: whoever adds or removes units updates the user's row. And other embedders.
+SELECT u.xmin::text AS version, u.units, u.unit_length,
+       ARRAY(SELECT m.name FROM embedding_models m
+             WHERE m.user_id = %(user_id)s AND m.id <> %(model_id)s ORDER BY m.created_at, m.id) AS others
+FROM users u
+WHERE u.user_id = %(user_id)s
+
+-- arrays --
+-- Units that came since a moment, packed into few values in Postgres' binary format; count and digest are of all units.
+SELECT u.xmin::text AS version, total.units, total.digest, total.newest, fresh.*
+FROM users u,
+     (SELECT count(*) AS units, bit_xor(uuid_hash_extended(item_id, chunk)) AS digest, max(recorded_at) AS newest
+      FROM item_text WHERE user_id = %(user_id)s) AS total,
+     (SELECT string_agg(
+                 uuid_send(t.item_id) || int4send(t.chunk)
+                 || coalesce(uuid_send(t.conversation_id), decode(repeat('00', 16), 'hex')) || int8send(coalesce(t.seq, -1))
+                 || int8send(t.start) || int8send(t.stop) || int8send(t.length) || timestamptz_send(t.occurred_at)
+                 || int8send(uuid_hash_extended(t.item_id, t.chunk))
+                 || int2send(array_position(%(tiers)s::text[], t.tier)::smallint)
+                 || int2send(coalesce(array_position(%(roles)s::text[], t.role), 0)::smallint)
+                 || int4send(cardinality(t.terms)) || int4send((v.embedding IS NOT NULL)::int)
+                 || timestamptz_send(t.recorded_at), '') AS records,
+             array_agg(t.speaker) AS speakers,
+             string_agg(array_send(t.terms), '') AS terms,
+             string_agg(array_send(t.frequencies), '') AS frequencies,
+             string_agg(vector_send(v.embedding), '') AS vectors
+      FROM item_text t
+      LEFT JOIN item_vectors v ON v.user_id = t.user_id AND v.item_id = t.item_id AND v.chunk = t.chunk
+                                  AND v.model_id = %(model_id)s
+      WHERE t.user_id = %(user_id)s AND t.recorded_at >= %(since)s) AS fresh
+WHERE u.user_id = %(user_id)s
+
 -- nearest --
 -- Exact kNN. "+ 0" keeps any index out: behind a filter by user, a shared HNSW has a recall of 0.08.
 SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score

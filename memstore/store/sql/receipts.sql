@@ -1,7 +1,3 @@
--- lazily --
--- A receipt may be lost with the last half second before a crash; a context does not wait for the disk. No user_id here.
-SET LOCAL synchronous_commit = off
-
 -- add_receipt --
 -- The record of one assembly.
 INSERT INTO receipts (user_id, id, conversation_id, budget, tokens, body)

@@ -1,0 +1,326 @@
+"""A user's units as arrays in this process, so that a question costs no scan of the database.
+
+They are always those of the version that the database has when the question is asked: every transaction that adds units
+or vectors, or removes some, changes the user's row in `users`, which then has another `xmin`. What came since is read
+alone, and serves only where number and digest of all units then agree with the database's; else all is read anew.
+
+No text is kept, but vectors and keyed hashes of words are, until others need the room or the store is closed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from itertools import compress
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstore.models import Role, Tier, Unit
+from memstore.providers import Vectors
+
+Rows = NDArray[np.intp]
+
+MOST_UNITS = 100_000  # of a user; whoever has more is scanned in the database. 190 MB with 384 dimensions
+MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
+OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
+TIERS, ROLES = tuple(Tier), tuple(Role)
+# A unit as the statement `arrays` sends it; `name` is item and chunk once more, a string that sorts as they do.
+LAYOUT = {
+    "name": ("S20", 0),
+    "item": ("V16", 0),
+    "chunk": (">i4", 16),
+    "conversation": ("V16", 20),
+    "seq": (">i8", 36),
+    "start": (">i8", 44),
+    "stop": (">i8", 52),
+    "length": (">i8", 60),
+    "at": (">i8", 68),
+    "digest": (">i8", 76),
+    "tier": (">i2", 84),  # 1 for the first of TIERS
+    "role": (">i2", 86),  # 1 for the first of ROLES, 0 for none
+    "terms": (">i4", 88),
+    "embedded": (">i4", 92),
+    "recorded": (">i8", 96),
+}
+FORMATS, OFFSETS = zip(*LAYOUT.values(), strict=True)
+RECORD = np.dtype({"names": list(LAYOUT), "formats": FORMATS, "offsets": OFFSETS, "itemsize": 104})
+NOWHERE = bytes(16)
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Units in the order in which they came, each a row.
+
+    `terms` and their `frequencies` are those of all units, one unit after the other. `vectors` are blocks of shape
+    (some, dimensions), together a row for each unit that is embedded.
+    """
+
+    version: str
+    newest: datetime
+    records: NDArray[np.void]
+    speakers: list[str | None]
+    terms: NDArray[np.int64]
+    frequencies: NDArray[np.int64]
+    vectors: tuple[Vectors, ...]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @cached_property
+    def digest(self) -> int:
+        """A number that other units would not have."""
+        return int(np.bitwise_xor.reduce(self.records["digest"].astype(np.int64)))
+
+    @cached_property
+    def lengths(self) -> NDArray[np.float64]:
+        """The number of terms of each unit, repeated ones counted again."""
+        return self.records["length"].astype(np.float64)
+
+    @cached_property
+    def times(self) -> NDArray[np.int64]:
+        """When each was said, in microseconds since 2000."""
+        return self.records["at"].astype(np.int64)
+
+    @cached_property
+    def holders(self) -> Rows:
+        """The unit of each of the terms."""
+        return np.repeat(np.arange(len(self)), self.records["terms"])
+
+    @cached_property
+    def embedded(self) -> Rows:
+        """The unit of each vector."""
+        return np.flatnonzero(self.records["embedded"])
+
+    @cached_property
+    def order(self) -> Rows:
+        """The rows by name."""
+        return np.argsort(self.records["name"], kind="stable")
+
+    @cached_property
+    def rank(self) -> Rows:
+        """The place of each row in `order`."""
+        rank = np.empty_like(self.order)
+        rank[self.order] = np.arange(len(self))
+        return rank
+
+    @cached_property
+    def parted(self) -> NDArray[np.bool_]:
+        """Whether each row is one of several chunks of its item."""
+        chunks = self.records["chunk"][self.order]
+        return ((chunks > 0) | (np.append(chunks[1:], 0) > 0))[self.rank]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take, about: the largest ones and what is made of them."""
+        return 2 * self.records.nbytes + 3 * self.terms.nbytes + sum(block.nbytes for block in self.vectors)
+
+    def find(self, item: UUID) -> int | None:
+        """Give the row of the first chunk of an item, or None."""
+        name = np.array(item.bytes, dtype="S20")
+        place = int(np.searchsorted(self.records["name"], name, sorter=self.order))
+        row = int(self.order[place]) if place < len(self) else None
+        return row if row is not None and self.records["name"][row] == name else None
+
+    def whole_items(self, rows: Rows) -> Rows:
+        """Give these rows and those of the other chunks of their items, in the order of rows."""
+        chunks, found = self.records["chunk"], rows.tolist()
+        for row in rows[self.parted[rows]]:
+            place = self.rank[row] - int(chunks[row])
+            found.append(self.order[place])
+            while place + 1 < len(self) and chunks[self.order[place + 1]] > 0:
+                place += 1
+                found.append(self.order[place])
+        return np.unique(np.array(found, dtype=np.intp))
+
+    def vectors_of(self, rows: Rows) -> tuple[Rows, Vectors]:
+        """Give those of the rows that are embedded, and their vectors; there must be some."""
+        places = np.searchsorted(self.embedded, rows)
+        there = places < len(self.embedded)
+        there[there] = self.embedded[places[there]] == rows[there]
+        places = places[there]
+        found = np.empty((len(places), self.vectors[0].shape[1]), dtype=np.float32)
+        start = 0
+        for block in self.vectors:
+            inside = (places >= start) & (places < start + len(block))
+            found[inside] = block[places[inside] - start]
+            start += len(block)
+        return rows[there], found
+
+    def units(self, rows: Rows) -> list[Unit]:
+        """Give units as the database would."""
+        some = self.records[rows]
+        items, places = _cut(some["item"].tobytes()), _cut(some["conversation"].tobytes())
+        conversations = {NOWHERE: None} | {place: UUID(bytes=place) for place in set(places) - {NOWHERE}}
+        numbers = [some[name].tolist() for name in ("chunk", "tier", "role", "seq", "start", "stop", "at")]
+        return [
+            Unit(
+                item_id=UUID(bytes=item),
+                chunk=chunk,
+                tier=TIERS[tier - 1],
+                conversation_id=conversations[place],
+                seq=seq if seq >= 0 else None,
+                role=ROLES[role - 1] if role else None,
+                speaker=self.speakers[row],
+                start=start,
+                stop=stop,
+                occurred_at=EPOCH + timedelta(microseconds=at),
+            )
+            for row, item, place, chunk, tier, role, seq, start, stop, at in zip(
+                rows.tolist(), items, places, *numbers, strict=True
+            )
+        ]
+
+    def followed_by(self, later: Arrays) -> Arrays:
+        """Give these units and those of a later reading that are not among them."""
+        fresh = later.only(~np.isin(later.records["name"], self.records["name"]))
+        return Arrays(
+            later.version,
+            later.newest,
+            np.frombuffer(
+                self.records.tobytes() + fresh.records.tobytes(), RECORD
+            ),  # `concatenate` would lay it out anew
+            [*self.speakers, *fresh.speakers],
+            np.concatenate([self.terms, fresh.terms]),
+            np.concatenate([self.frequencies, fresh.frequencies]),
+            _merged([*self.vectors, *fresh.vectors]),
+        )
+
+    def only(self, rows: NDArray[np.bool_]) -> Arrays:
+        """Give some of the units."""
+        if rows.all():
+            return self
+        terms, vectors = rows[self.holders], rows[self.embedded]
+        starts = np.cumsum([0, *map(len, self.vectors)])[:-1]
+        blocks = [block[vectors[start : start + len(block)]] for start, block in zip(starts, self.vectors, strict=True)]
+        return Arrays(
+            self.version,
+            self.newest,
+            self.records[rows],
+            list(compress(self.speakers, rows)),
+            self.terms[terms],
+            self.frequencies[terms],
+            tuple(block for block in blocks if len(block)),
+        )
+
+    def corpus(self, as_of: datetime) -> tuple[int, int]:
+        """Give how many units there were at a moment, and how long they were in all."""
+        there = self.records["recorded"] <= _microseconds(as_of)
+        return int(np.count_nonzero(there)), int(self.records["length"][there].sum())
+
+    def seen_through(
+        self,
+        tiers: Sequence[str],
+        conversation_id: UUID | None = None,
+        roles: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        as_of: datetime | None = None,
+    ) -> Arrays:
+        """Give the units that a filter lets through, as the statements of `items` have it."""
+        records = self.records
+        seen = np.isin(records["tier"], [TIERS.index(Tier(tier)) + 1 for tier in tiers])
+        if conversation_id is not None:
+            seen &= records["conversation"] == np.void(conversation_id.bytes)
+        if roles is not None:
+            seen &= np.isin(records["role"], [ROLES.index(Role(role)) + 1 for role in roles])
+        if since is not None:
+            seen &= self.times >= _microseconds(since)
+        if until is not None:
+            seen &= self.times < _microseconds(until)
+        if as_of is not None:
+            seen &= records["recorded"] <= _microseconds(as_of)
+        return self.only(seen)
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def _cut(ids: bytes) -> list[bytes]:
+    return [ids[place : place + 16] for place in range(0, len(ids), 16)]
+
+
+def _merged(blocks: Sequence[Vectors]) -> tuple[Vectors, ...]:
+    """Give the same rows in blocks that halve: few of them, and a row is copied rarely."""
+    merged: list[Vectors] = []
+    for block in blocks:
+        merged.append(block)
+        while len(merged) > 1 and len(merged[-2]) < 2 * len(merged[-1]):
+            last = merged.pop()
+            merged[-1] = np.concatenate([merged[-1], last])
+    return tuple(merged)
+
+
+def unpacked(
+    version: str,
+    newest: datetime,
+    records: bytes,
+    speakers: Sequence[str | None],
+    terms: bytes,
+    frequencies: bytes,
+    vectors: bytes,
+) -> Arrays:
+    """Give arrays for what Postgres sends in its binary format."""
+    units = np.frombuffer(records, RECORD)
+    counts = units["terms"].astype(np.int64)
+    once: dict[str | None, str | None] = {}
+    return Arrays(
+        version,
+        newest,
+        units,
+        [once.setdefault(speaker, speaker) for speaker in speakers],
+        _elements(terms, counts, ">i8"),
+        _elements(frequencies, counts, ">i2"),
+        (_vectors(vectors, int(np.count_nonzero(units["embedded"]))),) if vectors else (),
+    )
+
+
+def _elements(sent: bytes, counts: NDArray[np.int64], kind: str) -> NDArray[np.int64]:
+    """Give the elements of arrays of smallint or bigint, one array after the other.
+
+    `array_send` writes 12 bytes, for each dimension (an empty array has none) 8, for each element its size in 4 bytes
+    and itself. All is even: seen as numbers of 2 bytes, an element's come at a known place.
+    """
+    words, size = np.frombuffer(sent, ">u2"), np.dtype(kind).itemsize // 2
+    heads = np.where(counts > 0, 10, 6)
+    ends = np.cumsum(heads + counts * (2 + size))
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    first = np.repeat(ends - counts * (2 + size), counts) + within * (2 + size) + 2
+    elements: NDArray[np.int64] = words[first[:, None] + np.arange(size)].copy().view(kind).ravel().astype(np.int64)
+    return elements
+
+
+def _vectors(sent: bytes, count: int) -> Vectors:
+    """Give the rows of vectors: each is sent as its dimensions and a zero, in 2 bytes each, and its components."""
+    return np.ascontiguousarray(np.frombuffer(sent, ">f4").reshape(count, -1)[:, 1:], dtype=np.float32)
+
+
+class Shelf:
+    """The arrays of the users who asked last, as many as there is room for. Safe to share by threads."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most = most_bytes
+        self._kept: OrderedDict[tuple[UUID, UUID], Arrays] = OrderedDict()
+        self._turn = threading.Lock()
+
+    def get(self, user_id: UUID, model: UUID) -> Arrays | None:
+        """Give a user's arrays with the vectors of a model, of whatever version."""
+        with self._turn:
+            if (user_id, model) in self._kept:
+                self._kept.move_to_end((user_id, model))
+            return self._kept.get((user_id, model))
+
+    def put(self, user_id: UUID, model: UUID, arrays: Arrays) -> None:
+        """Keep a user's arrays; those of users who have not asked for long go."""
+        with self._turn:
+            self._kept[user_id, model] = arrays
+            self._kept.move_to_end((user_id, model))
+            while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > self._most:
+                self._kept.popitem(last=False)

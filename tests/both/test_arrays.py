@@ -1,0 +1,135 @@
+"""Units kept in the process: never older than the database, and found as its own statements find them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from memstore.memory.store import AsyncMemoryStore
+from memstore.models import Hit
+from memstore.store import items
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+LONG = " ".join(f"On day {n} the train to Porto was late, and nobody at the station knew why." for n in range(60))
+LINES = [
+    ("user", "Alice", "I'm allergic to peanuts."),
+    ("assistant", None, "Noted: no peanuts for you."),
+    ("user", "Bob", "My sister lives in Porto near the river."),
+    ("user", "Alice", LONG),
+    ("tool", None, ""),
+    ("user", "Alice", "We painted the garden fence blue."),
+    ("system", None, "Talk about Porto like a guide."),
+]
+QUESTIONS = [
+    "Porto",
+    "What did Bob say about his sister?",
+    "Which colour has the fence?",
+    "xyzzy",
+    "late train on day 7",
+]
+
+
+async def talked(store: AsyncMemoryStore, name: str = "c", times: int = 12) -> None:
+    scope = store.user("alice").conversation(name)
+    for n in range(times):
+        for k, (role, speaker, text) in enumerate(LINES):
+            if role != "tool":
+                said = f"{text} ({n}.)" if n % 3 else text
+                await scope.add(role, said, name=speaker, occurred_at=START + timedelta(hours=6 * n + k // 2))
+    await store.derive()
+
+
+def told(hits: list[Hit]) -> list[tuple[Any, ...]]:
+    return [
+        (hit.id, hit.text, hit.sources, hit.occurred_at, hit.conversation_id, hit.seq, hit.role, hit.speaker)
+        for hit in hits
+    ]
+
+
+async def test_arrays_and_statements_find_the_same(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    await talked(store)
+    between = datetime.now(UTC)
+    await talked(store, "other", 3)
+    alice = store.user("alice")
+    for filters in (
+        {},
+        {"tiers": ["messages"]},
+        {"tiers": ["facts", "summaries"]},
+        {"roles": ["assistant", "system"]},
+        {"conversation": "other"},
+        {"since": START + timedelta(hours=9), "until": START + timedelta(hours=40)},
+        {"as_of": between},
+        {"as_of": START},
+    ):
+        assert bool(await alice.recall("Porto", **filters)) == (filters != {"as_of": START})
+        for question in QUESTIONS:
+            warm = await alice.recall(question, limit=40, **filters)
+            with monkeypatch.context() as patched:
+                for world in ("memstore", "memstore._sync"):
+                    patched.setattr(f"{world}.retrieve.recall.MOST_UNITS", -1)
+                scanned = await alice.recall(question, limit=40, **filters)
+            assert told(warm) == told(scanned), (question, filters)
+            for one, other in zip(warm, scanned, strict=True):
+                assert one.parts == pytest.approx(other.parts, abs=2e-6)
+
+
+async def test_what_others_add_and_remove_is_seen_at_once(
+    store: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for world in ("memstore", "memstore._sync"):
+        monkeypatch.setattr(f"{world}.store.items.OVERLAP", timedelta())
+    await talked(store)
+    alice = store.user("alice")
+    await alice.recall("parrot")
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as other:
+        for n in range(4):
+            await other.user("alice").conversation("c").add("user", f"Parrot number {n} flew to Porto.")
+            await other.derive()
+            hits = await alice.recall("parrot Porto", limit=60)
+            assert sum("Parrot" in hit.text for hit in hits if hit.tier == "messages") == n + 1
+            async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as cold:
+                assert await cold.user("alice").recall("parrot Porto", limit=60) == hits
+    with psycopg.connect(url, autocommit=True) as connection, connection.transaction():
+        gone = next(hit.id for hit in hits if "number 0" in hit.text)
+        connection.execute("delete from item_text where item_id = %s", [gone])
+        connection.execute("update users set units = units - 1")
+    left = await alice.recall("parrot Porto", limit=60)
+    assert gone not in {hit.id for hit in left}
+    assert len(left) >= len(hits) - 1
+
+
+async def test_only_what_came_since_is_read(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for world in ("memstore", "memstore._sync"):
+        monkeypatch.setattr(f"{world}.store.items.OVERLAP", timedelta())
+    await talked(store)
+    alice = store.user("alice")
+    await alice.recall("parrot")
+    async with store._database.scope(alice.id) as scope:
+        model = await items.bind_embedder(scope, store.embedder)
+        assert model is not None
+        kept = scope.shelf.get(alice.id, model)
+        assert kept is not None
+        assert len(kept) > 60
+    assert await alice.recall("Porto") == await alice.recall("Porto")
+    assert scope.shelf.get(alice.id, model) is kept, "nothing new, nothing read"
+    await alice.conversation("c").add("user", "A parrot.")
+    await store.derive()
+    await alice.recall("parrot")
+    grown = scope.shelf.get(alice.id, model)
+    assert grown is not None
+    assert len(kept) < len(grown) < len(kept) + 9
+    assert grown.records[: len(kept)].tobytes() == kept.records.tobytes(), (
+        "what was there stands first: it was not read"
+    )
+
+
+async def test_a_users_arrays_are_for_that_user(store: AsyncMemoryStore) -> None:
+    await talked(store, times=1)
+    assert await store.user("alice").recall("Porto")
+    assert await store.user("bob").recall("Porto") == []
+    await store.user("bob").conversation("c").add("user", "Nothing much.")
+    await store.derive()
+    assert {hit.text for hit in await store.user("bob").recall("Porto")} == {"Nothing much."}
