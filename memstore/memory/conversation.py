@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from memstore.assemble.context import Request, assemble
 from memstore.ingest.add import Given, OnConflict, Place, add_many, make_conversation
 from memstore.ingest.check import check_json
+from memstore.ingest.ondemand import summarize
 from memstore.memory.arguments import aware, check_limit, listed
 from memstore.models import Context, Conversation, Json, Message, Role, Summary
 from memstore.store import messages, summaries
@@ -104,9 +105,18 @@ class AsyncConversationScope:
             )
 
     async def summaries(self, *, level: int | None = None) -> list[Summary]:
-        """Give the summaries, by level and in order."""
+        """Give the summaries, by level and in order: level 0 are those made by `summarize`, 1 and above the nest."""
         async with self._database.scope(self.user.id) as scope:
             return await summaries.summaries(scope, self.id, level=level)
+
+    async def summarize(self, from_seq: int | None = None, to_seq: int | None = None) -> Summary:
+        """Give a summary of these messages, both included, by default of all so far: level 0.
+
+        It is made now and kept; the same range is never summarized twice by the same recipe. `recall` finds it like any
+        other; a context of this conversation is made of the nest (level 1 and above), which covers each message once.
+        Raises `InvalidInput` where the range is not one of the conversation's messages.
+        """
+        return await summarize(self._database, await self._opened.tools(), self.user.id, self.id, from_seq, to_seq)
 
     async def info(self) -> Conversation | None:
         """Give title, channel, settings and size; None before the first message."""

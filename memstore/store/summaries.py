@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from memstore.models import Summary
@@ -11,6 +13,16 @@ from memstore.store.statements import statements
 
 SQL = statements("summaries")
 SUMMARY = stored(Summary)
+
+
+class Outline(NamedTuple):
+    """Where a summary stands and how long it is: of a long conversation the texts have a megabyte."""
+
+    id: UUID
+    level: int
+    from_seq: int
+    to_seq: int
+    tokens: int
 
 
 async def add(scope: Transaction, summaries: list[Summary]) -> int:
@@ -27,9 +39,28 @@ async def summaries(
     return await scope.all(SQL["summaries"], SUMMARY, conversation_id=conversation, level=level, as_of=as_of)
 
 
-async def covered(scope: Transaction, conversation: UUID, level: int, recipe: str) -> int:
+async def summary(scope: Transaction, id: UUID) -> Summary | None:
+    """Give one summary; None where there is none of this id."""
+    return await scope.one(SQL["summary"], Summary.model_construct, id=id)
+
+
+async def outlines(scope: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> list[Outline]:
+    """Give the summaries of the nest, level 1 and above, without their texts."""
+    return [Outline(*row) for row in await scope.tuples(SQL["outlines"], conversation_id=conversation, as_of=as_of)]
+
+
+async def some(scope: Transaction, ids: Sequence[UUID]) -> list[Summary]:
+    """Give these summaries of one conversation, the newest first."""
+    return await scope.all(SQL["some"], Summary.model_construct, ids=list(ids)) if ids else []
+
+
+async def after(scope: Transaction, conversation: UUID, level: int, seq: int) -> list[Summary]:
+    """Give the summaries of a level that begin after a message, in order."""
+    return await scope.all(SQL["after"], Summary.model_construct, conversation_id=conversation, level=level, seq=seq)
+
+
+async def covered(scope: Transaction, conversation: UUID, level: int) -> int:
     """Give the number of the last message under this level's summaries; 0 where there are none."""
-    row = await scope.one(SQL["covered"], columns, conversation_id=conversation, level=level, recipe=recipe)
-    assert row is not None
-    covered: int = row["to_seq"]
+    row = await scope.one(SQL["covered"], columns, conversation_id=conversation, level=level)
+    covered: int = row["to_seq"] if row else 0
     return covered

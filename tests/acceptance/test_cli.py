@@ -201,6 +201,31 @@ def test_on_a_pipe_a_hit_is_a_line_with_tabs(of_sample: Run) -> None:
     assert all(re.fullmatch(r"\w+\t\d{4}-\d\d-\d\d\t[01]\.\d\d\t.+", fact) for fact in facts)
 
 
+def test_summaries_are_listed_by_level_and_made_on_demand(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)
+    trip = ("summaries", "-u", "alice", "-c", "lisbon")
+    assert cli("import", str(SAMPLE)).code == 0
+    assert "--make" in cli(*trip).err
+    assert cli("derive").code == 0
+    found = cli(*trip, "--json").json
+    assert found
+    levels = [one["level"] for one in found]
+    assert levels == sorted(levels)
+    first = cli(*trip, "--from", "1", "--to", "1", "--level", "1", "--json").json
+    assert first == found[:1]
+    assert first[0]["from_seq"] == 1
+    assert cli(*trip, "--level", "0", "--json").json == []
+    [made] = cli(*trip, "--make", "--from", "2", "--to", "9", "--json").json
+    assert (made["level"], made["from_seq"], made["to_seq"]) == (0, 2, 9)
+    assert cli(*trip, "--make", "--from", "2", "--to", "9", "--json").json == [made]
+    assert cli(*trip, "--level", "0", "--json").json == [made]
+    assert re.fullmatch(r"0\t2-9\t\d{4}-\d\d-\d\d\t\d{4}-\d\d-\d\d\t\d+\t.+\n", cli(*trip, "--level", "0").out)
+    wrong = cli(*trip, "--make", "--to", "100000")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "has 1 to" in wrong.err
+    assert cli(*trip, "--make", "--level", "1").code == 2
+
+
 def test_facts_are_a_list_with_sources(of_sample: Run) -> None:
     facts = of_sample("facts", "-u", "alice", "--json").json
     names = {"text", "type", "subject", "confidence", "sources", "state", "valid_from", "valid_to"}

@@ -359,6 +359,8 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("messages", "known_messages", {"ids": some}),
         ("messages", "take_numbers", {"id": place["conversation_id"], "count": 1}),
         ("messages", "raise_watermark", place | {"last_seq": 0}),
+        ("summaries", "covered", place | {"level": 1}),
+        ("summaries", "after", place | {"level": 1, "seq": 15}),
         ("derivations", "advance", place | {"deriver": "embed", "from_seq": 1, "to_seq": 1}),
     ]
 

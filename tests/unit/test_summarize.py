@@ -1,55 +1,24 @@
-"""Stretches and the text of summaries."""
+"""The lines of summaries, and the text that is made of them."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.summarize import Line, Summarize, lines_of, lines_of_summaries, stretches, written
+from memstore.ingest.abridge import abridged
+from memstore.ingest.lines import NOTHING, Line, lines_of, lines_of_summaries, written
 from memstore.ingest.tools import Tools
-from memstore.models import Message, Summary
+from memstore.models import Summary
 from memstore.settings import Settings
 from memstore.testing import HashingEmbedder, WordCounter
 from tests.unit.strategies import START, message
 
-GAP = timedelta(hours=4)
+TOOLS = Tools(WordCounter(), HashingEmbedder(64), Settings())
 
 
-def talk(steps: list[tuple[int, int]]) -> list[Message]:
-    """Messages from (hours since the one before, tokens)."""
-    found, hours = [], 0
-    for seq, (pause, tokens) in enumerate(steps, 1):
-        hours += pause
-        found.append(message(seq, "user", f"line {seq}", tokens=tokens, occurred_at=START + timedelta(hours=hours)))
-    return found
-
-
-def cuts(messages: list[Message], tokens: int = 100) -> list[tuple[int, int]]:
-    return [(one[0].seq, one[-1].seq) for one in stretches(messages, GAP, tokens)]
-
-
-def test_a_long_silence_ends_a_stretch_and_the_last_one_waits() -> None:
-    assert cuts(talk([(0, 1), (1, 1), (5, 1), (1, 1)])) == [(1, 2)]
-    assert cuts(talk([(0, 1), (4, 1), (4, 1)])) == []
-
-
-def test_enough_tokens_end_a_stretch() -> None:
-    assert cuts(talk([(0, 60), (0, 60), (0, 10), (0, 90), (0, 1)])) == [(1, 2), (3, 4)]
-    assert cuts(talk([(0, 500)])) == [(1, 1)]
-
-
-@given(st.lists(st.tuples(st.sampled_from([0, 1, 3, 5, 30]), st.integers(0, 120)), max_size=30), st.integers(1, 30))
-def test_stretches_do_not_depend_on_how_the_messages_arrive(steps: list[tuple[int, int]], page: int) -> None:
-    messages = talk(steps)
-    whole = cuts(messages)
-    found: list[tuple[int, int]] = []
-    for upto in range(page, len(messages) + page, page):
-        begin = found[-1][1] if found else 0
-        found += cuts(messages[begin:upto])
-    assert found == whole
-    assert [begin for begin, _ in whole] == [1, *(end + 1 for _, end in whole[:-1])][: len(whole)]
+def summary(text: str, recipe: str = "extractive/2") -> Summary:
+    return Summary.model_construct(text=text, recipe=recipe, occurred_at=START)
 
 
 def test_lines_are_what_people_spoke() -> None:
@@ -65,24 +34,73 @@ def test_lines_are_what_people_spoke() -> None:
     assert [str(line) for line in found] == ["Alice: I moved to Porto.", "Alice: It is sunny!", "Assistant: How nice."]
 
 
-def test_a_summary_can_be_read_back_for_the_next_level() -> None:
+def test_a_relative_date_is_read_where_it_was_said() -> None:
+    [line] = lines_of([message(1, "user", "I met her yesterday.", "Alice", occurred_at=START)])
+    assert line.text == "I met her yesterday (31 December 2023)."
+    [again] = lines_of_summaries([summary(written([line]))])
+    assert again == line
+
+
+def test_a_day_and_a_speaker_stand_once() -> None:
     lines = [
         Line("1 May 2024", "Alice", "One: two."),
+        Line("1 May 2024", "Alice", "Two."),
         Line("1 May 2024", "Bob", "Three."),
         Line("2 May 2024", "Bob", "4."),
     ]
-    text = written(lines)
-    assert text == "1 May 2024:\nAlice: One: two.\nBob: Three.\n2 May 2024:\nBob: 4."
-    assert lines_of_summaries([Summary.model_construct(text=text, occurred_at=START)]) == lines
+    assert written(lines) == "1 May 2024:\nAlice: One: two.\n  Two.\nBob: Three.\n2 May 2024:\nBob: 4."
+
+
+def test_what_a_model_wrote_goes_on_into_the_next_level() -> None:
+    text = "Alice moved to Porto. She asked: where is the\nsea?"
+    assert lines_of_summaries([summary(text, "llm-summary/1")]) == [
+        Line("1 January 2024", "Summary", "Alice moved to Porto."),
+        Line("1 January 2024", "Summary", "She asked: where is the sea?"),
+    ]
+
+
+word = st.sampled_from(["One: two.", "Three", "Four:", "5.", "- six"])
+
+
+@given(st.lists(st.builds(Line, st.sampled_from(["1 May 2024", "2 May 2024"]), st.sampled_from(["Al", "B o"]), word)))
+def test_a_summary_can_be_read_back_for_the_next_level(lines: list[Line]) -> None:
+    assert lines_of_summaries([summary(written(lines))]) == lines
 
 
 def test_a_summary_is_within_its_tokens_and_never_empty() -> None:
-    tools = Tools(WordCounter(), HashingEmbedder(64), Settings())
-    summarize = Summarize(tools)
     lines = [Line(f"{n} May 2024", "Alice", f"We walked {n} miles to town number {n}.") for n in range(1, 30)]
     for limit in (1, 8, 20, 50, 200):
-        text = next(iter(summarize._best([lines], limit)))
-        assert text
-        assert text.startswith("(Nothing") or tools.counter.count(text) <= limit
-    assert next(iter(summarize._best([[]], 50))).startswith("(Nothing")
-    assert "May 2024:" in next(iter(summarize._best([lines], 50)))
+        [text] = abridged([lines], limit, TOOLS)
+        assert text == NOTHING or TOOLS.counter.count(text) <= limit
+    assert list(abridged([[], lines[:1]], 50, TOOLS)) == [NOTHING, written(lines[:1])]
+
+
+def test_a_summary_fills_its_tokens_where_speakers_and_days_stand_once() -> None:
+    lines = [Line("1 May 2024", "Alice Margaret Miller", f"I saw {n} {n} {n} {n} birds.") for n in range(100, 160)]
+    [text] = abridged([lines], 100, TOOLS)
+    assert 100 - len(lines[0].text.split()) < TOOLS.counter.count(text) <= 100
+
+
+def test_lines_are_counted_once_and_not_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+
+    class Counting(WordCounter):
+        def count(self, text: str) -> int:
+            counted.append(text)
+            return super().count(text)
+
+    lines = [Line(f"{n} May 2024", "Alice", f"We walked {n} miles to town number {n}.") for n in range(1, 30)]
+    list(abridged([lines], 60, Tools(Counting(), HashingEmbedder(64), Settings())))
+    assert [text for text in counted if "\n" in text.strip() or not text.endswith("\n")] != []
+    assert sum(text.endswith("\n") for text in counted) == len(lines)
+
+
+def test_who_is_spoken_to_is_no_news() -> None:
+    lines = [
+        Line("1 May 2024", "Bob", "Well, I agree with that, Ali, and so would most."),
+        Line("1 May 2024", "Bob", "Well, I agree with that of Zoe, and so would most."),
+        Line("1 May 2024", "Alice", "Nothing else came up there."),
+    ]
+    [text] = abridged([lines], 17, Tools(WordCounter(), None, Settings()))
+    assert "Zoe" in text
+    assert "Ali," not in text

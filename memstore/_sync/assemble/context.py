@@ -15,10 +15,11 @@ from memstore._sync.store import facts, messages, receipts, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.items import Filters
 from memstore.assemble.compose import Material, compose
+from memstore.assemble.cover import offered
 from memstore.assemble.turns import Turn, turns
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_text
-from memstore.models import Context, Decision, Hit, Message, Role, Summary, Tier, Unit
+from memstore.models import Context, Decision, Hit, Message, Role, Tier, Unit
 from memstore.providers import Embedder, TokenCounter
 from memstore.retrieve.rank import Candidate, best_of_each
 from memstore.waiting import in_place
@@ -92,7 +93,8 @@ def _material(scope: Transaction, question: recall.Question, newest: Message | N
     others = [turn for turn in found if asked is None or turn.messages[0].id != asked.id]
     ending = others[-1:] if asked and others and _waits(others[-1], asked) else []
     hits = _hits(scope, question, asked, request)
-    above = summaries.summaries(scope, request.conversation_id, as_of=request.as_of)
+    nest = summaries.outlines(scope, request.conversation_id, as_of=request.as_of)
+    covering = summaries.some(scope, [one.id for one in offered(nest, others, request.budget - request.reserve)])
     said = {"role": "user", "content": request.query} if request.query else None
     return Material(
         system=request.system,
@@ -100,7 +102,7 @@ def _material(scope: Transaction, question: recall.Question, newest: Message | N
         question_seq=asked.seq if asked else None,
         ending=ending,
         turns=[turn for turn in reversed(others) if turn not in ending],
-        summaries=cover(above),
+        summaries=covering,
         facts=hits[Tier.FACTS][:FACTS],
         hits=hits[Tier.MESSAGES][:HITS],
         left_out=[Decision("recent", "message", one.id, one.tokens, UNPAIRED) for one in refused],
@@ -159,11 +161,3 @@ def _interleaved(relevant: Sequence[Candidate], standing: Sequence[UUID]) -> Ite
     by_id = {one.unit.item_id: one for one in relevant}
     pairs = zip_longest(relevant, [by_id[fact] for fact in standing if fact in by_id])
     return best_of_each(one for pair in pairs for one in pair if one is not None)
-
-
-def cover(above: Sequence[Summary]) -> list[Summary]:
-    """Give summaries that cover each message once: level 2 where there is one, else level 1; the newest first."""
-    coarse = [one for one in above if one.level == 2]
-    reach = max((one.to_seq for one in coarse), default=0)
-    fine = [one for one in above if one.level == 1 and one.from_seq > reach]
-    return sorted(coarse + fine, key=lambda one: -one.from_seq)

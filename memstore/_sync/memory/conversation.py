@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from memstore._sync.assemble.context import Request, assemble
 from memstore._sync.ingest.add import Given, OnConflict, Place, add_many, make_conversation
+from memstore._sync.ingest.ondemand import summarize
 from memstore._sync.store import messages, summaries
 from memstore._sync.store.database import Database
 from memstore.ingest.check import check_json
@@ -105,9 +106,18 @@ class ConversationScope:
             )
 
     def summaries(self, *, level: int | None = None) -> list[Summary]:
-        """Give the summaries, by level and in order."""
+        """Give the summaries, by level and in order: level 0 are those made by `summarize`, 1 and above the nest."""
         with self._database.scope(self.user.id) as scope:
             return summaries.summaries(scope, self.id, level=level)
+
+    def summarize(self, from_seq: int | None = None, to_seq: int | None = None) -> Summary:
+        """Give a summary of these messages, both included, by default of all so far: level 0.
+
+        It is made now and kept; the same range is never summarized twice by the same recipe. `recall` finds it like any
+        other; a context of this conversation is made of the nest (level 1 and above), which covers each message once.
+        Raises `InvalidInput` where the range is not one of the conversation's messages.
+        """
+        return summarize(self._database, self._opened.tools(), self.user.id, self.id, from_seq, to_seq)
 
     def info(self) -> Conversation | None:
         """Give title, channel, settings and size; None before the first message."""

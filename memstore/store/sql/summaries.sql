@@ -6,6 +6,10 @@ VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(level)s, %(from_seq)s, %(to_
         %(recipe)s, %(occurred_at)s, %(occurred_until)s)
 ON CONFLICT (user_id, id) DO NOTHING
 
+-- summary --
+-- One summary.
+SELECT * FROM summaries WHERE user_id = %(user_id)s AND id = %(id)s
+
 -- summaries --
 -- A conversation's summaries, in order.
 SELECT * FROM summaries
@@ -14,7 +18,26 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
   AND (%(as_of)s::timestamptz IS NULL OR recorded_at <= %(as_of)s)
 ORDER BY level, from_seq, id
 
+-- outlines --
+-- What a cover is made from: the summaries of a nest without their texts.
+SELECT id, level, from_seq, to_seq, tokens FROM summaries
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level > 0
+  AND (%(as_of)s::timestamptz IS NULL OR recorded_at <= %(as_of)s)
+
+-- some --
+-- Given summaries, the newest first.
+SELECT * FROM summaries WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
+ORDER BY from_seq DESC, id
+
+-- after --
+-- The summaries of a level that begin after a message.
+SELECT * FROM summaries
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level = %(level)s AND from_seq > %(seq)s
+ORDER BY from_seq, id
+
 -- covered --
--- How far the summaries of a level reach.
-SELECT coalesce(max(to_seq), 0) AS to_seq FROM summaries
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level = %(level)s AND recipe = %(recipe)s
+-- How far the summaries of a level reach, whatever recipe made them: the last one is read from the index.
+SELECT to_seq FROM summaries
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level = %(level)s
+ORDER BY from_seq DESC, to_seq DESC
+LIMIT 1

@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+"""Summaries against those that people wrote, at equal length beside the first sentences and random ones.
+
+    benchmarks/summaries.py [curve] [weights] [nests] [--data FOLDER] [--embedder KIND:MODEL] [--plot FILE.svg]
+
+curve      every measure below, of every system, over the length of a summary
+weights    what the weight of names does, and what the others would choose for each conversation
+nests      what covers of the whole data as one conversation keep, by how the nest grows; in brackets sessions covered
+
+Each session of LoCoMo comes with a summary. Ours, of the same session, is held against it:
+
+rouge-1, rouge-L   the share of its words, and of its longest common subsequence, that ours has (recall, stemmed)
+entities           the share of its names: capitalised words that do not begin a sentence, days and months apart
+dates              the share of its dates and numbers; a relative date counts as the day that it means
+both               entities and dates together; the goal is 1.5 times what the first sentences keep
+said               of both, what is more than who spoke on which day
+
+"lead" are the first sentences of the session that fit into as many tokens, "random" sentences drawn in order (the mean
+of five draws). "dressed" is the same in our layout, with days and speakers, which are most of what can be kept: the
+difference between it and ours is the choice of sentences and the dates that are read, and nothing else.
+No model judges anything. The data is not part of memstore: LoCoMo (ACL 2024, CC BY-NC 4.0) as memstore-jsonl,
+`locomo-dev.jsonl` and `locomo-dev-gold.jsonl`, one object a line with user, kind "summary", session and text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import count
+from pathlib import Path
+from statistics import mean
+from uuid import UUID
+
+import numpy as np
+
+from memstore.assemble.cover import cover
+from memstore.ingest import selection, summarize
+from memstore.ingest.abridge import abridged
+from memstore.ingest.lines import Line, lines_of, written
+from memstore.ingest.rules.dates import anchor
+from memstore.ingest.sentences import sentences
+from memstore.ingest.stretches import stretches
+from memstore.ingest.tools import Tools
+from memstore.models import Message, Summary
+from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
+from memstore.settings import Settings
+from memstore.times import MONTHS
+
+LENGTHS = (40, 80, 120, 160, 240, 320)
+DRAWS = 5
+WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0)
+GROWTHS = ((8, 1), (8, 2), (4, 1), (4, 1.25), (4, 1.5), (4, 2))
+COVERS = (500, 1000, 2000, 4000, 8000, 16000)
+MEASURES = ("rouge-1", "rouge-L", "entities", "dates", "both", "said")
+_NAME = re.compile(r"[^\W\d_][\w'’.&-]*")
+_MONTH = {name.lower(): number for number, name in enumerate(MONTHS, 1)}
+_MONTH |= {name[:3]: number for name, number in list(_MONTH.items())}
+_DAYS = {"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
+_ANY = "|".join(sorted(_MONTH, key=len, reverse=True))
+_FULL = re.compile(
+    rf"\b(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<month>{_ANY})\b|(?P<month_2>{_ANY})\.? (?P<day_2>\d{{1,2}})"
+    r"(?:st|nd|rd|th)?\b(?!\d))(?:,? (?P<year>\d{4}))?",
+    re.IGNORECASE,
+)
+_PART = re.compile(rf"\b(?P<month>{_ANY})(?:,? (?P<year>\d{{4}}))?\b", re.IGNORECASE)
+_CLOCK = re.compile(r"\b\d{1,2}:\d\d\b(?: ?[ap]\.?m\b\.?)?", re.IGNORECASE)
+_NUMBER = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session, and what people wrote of it."""
+
+    user: str
+    messages: list[Message]
+    gold: str
+
+    @property
+    def start(self) -> datetime:
+        return self.messages[0].occurred_at
+
+
+def entities(text: str) -> set[str]:
+    """Give the names of a text: capitalised words that do not begin a sentence, without possessives, lower-cased."""
+    found = set()
+    for start, stop in sentences(text):
+        words = list(_NAME.finditer(text, start, stop))
+        for word in words[1:]:
+            plain = re.sub(r"['’]s?$", "", word[0].rstrip(".-"))
+            low = plain.lower()
+            if (
+                plain[:1].isupper()
+                and low not in _MONTH
+                and low not in _DAYS
+                and low not in {"i", "i'm", "i've", "i'd"}
+            ):
+                found.add(low)
+    return found
+
+
+def dates(text: str, said: datetime) -> set[str]:
+    """Give the days, months and other numbers of a text, in one form; relative dates as those that they mean."""
+    text = anchor(_CLOCK.sub(" ", text), said, past=True)[0]  # no message says at what hour a session began
+    found = set()
+
+    def day(match: re.Match[str]) -> str:
+        month = _MONTH[(match["month"] or match["month_2"]).lower()]
+        found.add(f"{match['year'] or said.year}-{month:02}-{int(match['day'] or match['day_2']):02}")
+        return " "
+
+    def month(match: re.Match[str]) -> str:
+        if match[0][:1].isupper() and (match["year"] or match[0].lower() != "may"):
+            found.add(f"{match['year'] or said.year}-{_MONTH[match['month'].lower()]:02}")
+            return " "
+        return match[0]
+
+    text = _PART.sub(month, _FULL.sub(day, text))
+    return found | set(_NUMBER.findall(text))
+
+
+def kept(text: str, session: Session) -> dict[str, tuple[int, int]]:
+    """Give how many of the gold summary's entities and dates the text has, and how many there are."""
+    low = f" {re.sub(r'[^a-z0-9]+', ' ', text.lower())} "
+    wanted = entities(session.gold)
+    has = {name for name in wanted if f" {re.sub(r'[^a-z0-9]+', ' ', name).strip()} " in low}
+    on, said_on = dates(session.gold, session.start), dates(text, session.start)
+    there = {one for one in on if one in said_on or any(other.startswith(f"{one}-") for other in said_on)}
+    speakers = {word for one in session.messages for word in str(one.name).lower().split()}
+    today = {f"{session.start:%Y-%m-%d}", f"{session.start:%Y-%m}", f"{session.start:%Y}"}
+    counts = {"entities": (has, wanted), "dates": (there, on), "both": (has | there, wanted | on)}
+    counts["said"] = (has - speakers) | (there - today), (wanted - speakers) | (on - today)
+    return {name: (len(part), len(whole)) for name, (part, whole) in counts.items()}
+
+
+def measured(texts: Sequence[str], sessions: Sequence[Session]) -> dict[str, float]:
+    """Give every measure: ROUGE as the mean over sessions, what is kept as a share of all there is."""
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer(["rouge1", "rougeL"], use_stemmer=True)
+    rouge = [scorer.score(session.gold, text) for text, session in zip(texts, sessions, strict=True)]
+    found = {
+        "rouge-1": mean(one["rouge1"].recall for one in rouge),
+        "rouge-L": mean(one["rougeL"].recall for one in rouge),
+    }
+    counts = [kept(text, session) for text, session in zip(texts, sessions, strict=True)]
+    for name in MEASURES[2:]:
+        found[name] = sum(one[name][0] for one in counts) / max(1, sum(one[name][1] for one in counts))
+    return found
+
+
+def bare(lines: Sequence[Line]) -> str:
+    """Give lines as plain sentences."""
+    return " ".join(line.text for line in lines)
+
+
+Layout = Callable[[Sequence[Line]], str]
+
+
+def lead(lines: Sequence[Line], limit: int, counter: TokenCounter, layout: Layout) -> str:
+    """Give the first lines that fit."""
+    text = ""
+    for end in range(1, len(lines) + 1):
+        longer = layout(lines[:end])
+        if counter.count(longer) > limit:
+            break
+        text = longer
+    return text
+
+
+def drawn(lines: Sequence[Line], limit: int, counter: TokenCounter, layout: Layout, seed: int) -> str:
+    """Give random lines that fit, in order."""
+    order = list(range(len(lines)))
+    random.Random(seed).shuffle(order)
+    text, places = "", []
+    for place in order:
+        longer = layout([lines[one] for one in sorted([*places, place])])
+        if counter.count(longer) > limit:
+            break
+        places.append(place)
+        text = longer
+    return text
+
+
+def plain_lines(messages: Sequence[Message]) -> list[Line]:
+    """Give the sentences as they were said: the baselines do not read dates."""
+    return [
+        Line(f"{one.occurred_at.day} {MONTHS[one.occurred_at.month - 1]} {one.occurred_at.year}", one.name or "?", text)
+        for one in messages
+        for start, stop in sentences(one.text or "")
+        for text in [" ".join((one.text or "")[start:stop].split())]
+    ]
+
+
+def systems(sessions: Sequence[Session], limit: int, tools: Tools) -> Iterator[tuple[str, list[list[str]]]]:
+    """Give the texts of each system; random ones several times."""
+    counter = tools.counter
+    plain = [plain_lines(session.messages) for session in sessions]
+    yield "memstore", [list(abridged([lines_of(session.messages) for session in sessions], limit, tools))]
+    yield "lead", [[lead(lines, limit, counter, bare) for lines in plain]]
+    yield "lead, dressed", [[lead(lines, limit, counter, written) for lines in plain]]
+    yield "random", [[drawn(lines, limit, counter, bare, seed) for lines in plain] for seed in range(DRAWS)]
+    yield "random, dressed", [[drawn(lines, limit, counter, written, seed) for lines in plain] for seed in range(DRAWS)]
+
+
+def read(data: Path) -> list[Session]:
+    """Give the sessions that have a summary."""
+    said: dict[tuple[str, int], list[Message]] = defaultdict(list)
+    counter = load_counter(Settings().counter)
+    for number, line in enumerate((data / "locomo-dev.jsonl").read_text(encoding="utf-8").splitlines(), 1):
+        one = json.loads(line)
+        said[one["user"], one["metadata"]["session"]].append(
+            Message.model_construct(
+                user_id=UUID(int=1),
+                conversation_id=UUID(int=2),
+                seq=number,
+                role=one["role"],
+                name=one.get("name"),
+                text=one["content"],
+                tokens=counter.count(one["content"] or ""),
+                occurred_at=datetime.fromisoformat(one["occurred_at"]),
+            )
+        )
+    gold = map(json.loads, (data / "locomo-dev-gold.jsonl").read_text(encoding="utf-8").splitlines())
+    return [
+        Session(one["user"], said[one["user"], one["session"]], one["text"]) for one in gold if one["kind"] == "summary"
+    ]
+
+
+def curve(sessions: Sequence[Session], tools: Tools, file: Path | None) -> None:
+    """Print a row for each system and length; draw them where there is a file."""
+    print(
+        f"{f'{len(sessions)} sessions, %':<20}{'tokens':>8}" + "".join(f"{name:>10}" for name in MEASURES) + "   × lead"
+    )
+    curves: dict[str, dict[int, dict[str, float]]] = defaultdict(dict)
+    for limit in LENGTHS:
+        for name, runs in systems(sessions, limit, tools):
+            figures = [measured(texts, sessions) for texts in runs]
+            curves[name][limit] = {measure: mean(one[measure] for one in figures) for measure in MEASURES}
+        for name, found in curves.items():
+            row = found[limit]
+            ratio = row["both"] / curves["lead"][limit]["both"]
+            print(f"{name:<20}{limit:>8}" + "".join(f"{100 * row[one]:10.1f}" for one in MEASURES) + f"{ratio:9.2f}")
+    if file:
+        plot(curves, file)
+
+
+def plot(curves: dict[str, dict[int, dict[str, float]]], file: Path) -> None:
+    """Draw each measure over the length."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(MEASURES), figsize=(16, 3.4), layout="constrained")
+    for axis, measure in zip(axes, MEASURES, strict=True):
+        for name, found in curves.items():
+            axis.plot(list(found), [100 * one[measure] for one in found.values()], marker="o", markersize=3, label=name)
+        axis.set(title=f"{measure}, %", xlabel="tokens", ylim=(0, None))
+    axes[0].legend(frameon=False)
+    figure.savefig(file, metadata={"Date": None})
+
+
+def weights(sessions: Sequence[Session], tools: Tools, _: Path | None) -> None:
+    """Print what each weight of names keeps, and what the one keeps that the other conversations would choose."""
+    lines = [lines_of(session.messages) for session in sessions]
+    figures: dict[float, dict[str, dict[str, float]]] = {}
+    users = sorted({session.user for session in sessions})
+    for selection.NAMES in WEIGHTS:  # type: ignore[misc]
+        texts = list(abridged(lines, 80, tools))
+        figures[selection.NAMES] = by_user = {}
+        for user in users:
+            mine = [(text, one) for text, one in zip(texts, sessions, strict=True) if one.user == user]
+            by_user[user] = measured([text for text, _ in mine], [one for _, one in mine])
+        means = {name: mean(found[name] for found in by_user.values()) for name in ("rouge-1", "rouge-L", "said")}
+        print(f"names {selection.NAMES:<5}" + "".join(f"{name:>9} {100 * share:.1f}" for name, share in means.items()))
+    for user in users:
+        others = [other for other in users if other != user]
+        best = max(WEIGHTS, key=lambda weight: sum(merit(figures[weight][other]) for other in others))
+        print(f"left out {user}: the others choose {best}; it keeps {100 * figures[best][user]['said']:.1f}")
+
+
+def merit(found: dict[str, float]) -> float:
+    """Give what a weight is chosen by: words and what was said count the same."""
+    return found["rouge-1"] + found["rouge-L"] + found["said"]
+
+
+def nests(sessions: Sequence[Session], tools: Tools, _: Path | None) -> None:
+    """Print what covers of different sizes keep, of all conversations as one, by how the nest grows."""
+    told = one_conversation(sessions)
+    every = [message for session in told for message in session.messages]
+    print(f"{'under one × tokens':<20}{'summaries by level':<28}" + "".join(f"{tokens:>13}" for tokens in COVERS))
+    for summarize.GROUP, summarize.GROWTH in GROWTHS:  # type: ignore[misc]
+        nest = nest_of(every, tools)
+        levels = Counter(one.level for one in nest)
+        row = []
+        for tokens in COVERS:
+            covering = cover(nest, every[-1].seq, tokens)
+            texts = [text_over(covering, one) for one in told]
+            counts = [kept(text, one)["said"] for text, one in zip(texts, told, strict=True)]
+            share = sum(part for part, _ in counts) / sum(whole for _, whole in counts)
+            row.append(f"{100 * share:.0f} ({100 * mean(map(bool, texts)):.0f})")
+        grown = f"{summarize.GROUP} × {summarize.GROWTH}"
+        print(
+            f"{grown:<20}{' '.join(map(str, levels.values())):<28}" + "".join(f"{one:>13}" for one in row), flush=True
+        )
+
+
+def one_conversation(sessions: Sequence[Session]) -> list[Session]:
+    """Give the sessions as those of one conversation."""
+    numbers = count(1)
+    return [
+        replace(one, messages=[message.model_copy(update={"seq": next(numbers)}) for message in one.messages])
+        for one in sessions
+    ]
+
+
+def nest_of(every: Sequence[Message], tools: Tools) -> list[Summary]:
+    """Give the summaries of every level."""
+    gap, tokens = timedelta(hours=tools.settings.stretch_gap_hours), tools.settings.stretch_tokens
+    ranges = [summarize.range_of(1, stretch, lines_of(stretch)) for stretch in stretches(every, gap, tokens)]
+    nest: list[Summary] = []
+    for level in count(1):
+        new = summarize.summarized(ranges, summarize.size(level, tools), tools)
+        nest += new
+        ranges = summarize.groups(new)
+        if not ranges:
+            break
+    return nest
+
+
+def text_over(covering: Sequence[Summary], session: Session) -> str:
+    """Give the texts that stand for a session."""
+    first, last = session.messages[0].seq, session.messages[-1].seq
+    return "\n".join(one.text for one in covering if one.from_seq <= last and one.to_seq >= first)
+
+
+class Remembering:
+    """An embedder that embeds no text twice: the parts try many variants of the same lines."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder, self.known = embedder, dict[str, Vectors]()
+        self.name, self.dimensions, self.max_tokens = embedder.name, embedder.dimensions, embedder.max_tokens
+        self.count, self.embed_query = embedder.count, embedder.embed_query
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Give a vector for each text."""
+        new = sorted(set(texts) - self.known.keys())
+        self.known |= dict(zip(new, self.embedder.embed_documents(new), strict=True)) if new else {}
+        return np.stack([self.known[text] for text in texts]) if texts else np.empty((0, self.dimensions), np.float32)
+
+
+PARTS: dict[str, Callable[[Sequence[Session], Tools, Path | None], None]] = {
+    "curve": curve,
+    "weights": weights,
+    "nests": nests,
+}
+
+
+def main() -> int:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; curve by default")
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument("--embedder", default=Settings().embedder)
+    parser.add_argument("--plot", type=Path, help="write the curves as SVG")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    if not (options.data / "locomo-dev-gold.jsonl").is_file():
+        print(f"skipped: {options.data} has no locomo-dev-gold.jsonl; name its folder with --data")
+        return 0
+    embedder = load_embedder(options.embedder)
+    tools = Tools(load_counter(Settings().counter), Remembering(embedder) if embedder else None, Settings())
+    sessions = read(options.data)
+    for name in options.parts or ["curve"]:
+        PARTS[name](sessions, tools, options.plot)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""Summaries on demand: of any range of a conversation, level 0, beside the nest and never part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from memstore import ids
+from memstore.errors import InvalidInput
+from memstore.ingest.abridge import most_telling
+from memstore.ingest.lines import lines_of
+from memstore.ingest.summarize import GROUP, RECIPE, Range, range_of, size, summarized, units_of
+from memstore.ingest.tools import Tools
+from memstore.models import Message, Summary
+from memstore.store import items, messages, summaries
+from memstore.store.database import Database, Transaction
+from memstore.waiting import in_thread
+
+PAGE = 512  # messages read at once: of a long range only the lines are kept that may go in
+
+
+async def summarize(
+    database: Database, tools: Tools, user: UUID, conversation: UUID, from_seq: int | None, to_seq: int | None
+) -> Summary:
+    """Give the summary of messages `from_seq` to `to_seq`, by default the first and the last: made now, or known.
+
+    It has as many tokens as one of the nest over as much. Raises `InvalidInput` for a range that is not all there.
+    """
+    async with database.scope(user) as scope:
+        first, last = await _checked(scope, conversation, from_seq, to_seq)
+        known = await summaries.summary(scope, ids.summary_id(conversation, 0, first, last, RECIPE))
+        if known is not None:
+            return known
+        asked, tokens = await _read(scope, conversation, first, last)
+    [made] = await in_thread(summarized, [asked], size(_level(tokens, tools), tools), tools)
+    [units] = await in_thread(units_of, [made], tools)
+    async with database.scope(user) as scope:
+        model = await items.bind_embedder(scope, tools.embedder)
+        if await summaries.add(scope, [made]):  # else somebody else has just made it
+            await items.add(scope, units, model)
+        return await summaries.summary(scope, made.id) or made
+
+
+async def _checked(scope: Transaction, conversation: UUID, from_seq: int | None, to_seq: int | None) -> tuple[int, int]:
+    found = await messages.conversation(scope, conversation)
+    if found is None or not found.last_seq:
+        raise InvalidInput("There is nothing to summarize: the conversation has no messages.")
+    first, last = 1 if from_seq is None else from_seq, found.last_seq if to_seq is None else to_seq
+    if type(first) is not int or type(last) is not int or not 1 <= first <= last <= found.last_seq:
+        raise InvalidInput(
+            f"from_seq={from_seq!r}, to_seq={to_seq!r}: give numbers of messages in order; "
+            f"the conversation has 1 to {found.last_seq}."
+        )
+    return first, last
+
+
+async def _read(scope: Transaction, conversation: UUID, first: int, last: int) -> tuple[Range, int]:
+    """Give the range with the lines that may go into its summary, and how many tokens it has; a page at a time."""
+    asked: Range | None = None
+    tokens, begin = 0, first
+    while begin <= last:
+        end = await messages.within(scope, conversation, begin, min(last, begin + PAGE - 1), tokens=PAGE * 500)
+        page = await messages.messages(scope, conversation, from_seq=begin, to_seq=end)
+        tokens += sum(message.tokens for message in page)
+        asked = _joined(asked, page) if page else asked
+        begin = end + 1
+    if asked is None:
+        raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
+    return asked, tokens
+
+
+def _joined(asked: Range | None, page: Sequence[Message]) -> Range:
+    new = range_of(0, page, lines_of(page))
+    if asked is None:
+        return replace(new, lines=most_telling(new.lines))
+    span = min(asked.span[0], new.span[0]), max(asked.span[1], new.span[1])
+    return replace(asked, to_seq=new.to_seq, span=span, lines=most_telling([*asked.lines, *new.lines]))
+
+
+def _level(tokens: int, tools: Tools) -> int:
+    """Give the level of the nest whose summaries are over about as many tokens."""
+    level, most = 1, tools.settings.stretch_tokens
+    while tokens > most:
+        level, most = level + 1, most * GROUP
+    return level

@@ -1,0 +1,157 @@
+"""The nest of summaries, and those on demand: complete, made once, each message covered once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memstore import InvalidInput
+from memstore.memory.store import AsyncMemoryStore
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+
+
+def history(sessions: int, each: int = 2) -> list[dict[str, object]]:
+    """Short sessions, a day apart."""
+    return [
+        {
+            "role": "user",
+            "content": f"On trip {day} I saw the village of Hill{day}x{n}, and my friend Ada{day} sold {n + 3} boats.",
+            "occurred_at": START + timedelta(days=day, minutes=n),
+        }
+        for day in range(sessions)
+        for n in range(each)
+    ]
+
+
+async def test_every_level_stands_on_four_of_the_one_below(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    await trip.add_many(history(4 * 4 * 4 * 2 + 4 + 4 + 2))
+    await store.derive()
+    found = await trip.summaries()
+    assert Counter(one.level for one in found) == {1: 137, 2: 34, 3: 8, 4: 2}
+    for one in found:
+        under = [
+            other for other in found if other.level == one.level - 1 and one.from_seq <= other.from_seq <= one.to_seq
+        ]
+        if one.level > 1:
+            assert len(under) == 4
+            assert (one.from_seq, one.to_seq) == (under[0].from_seq, under[-1].to_seq)
+            assert (one.occurred_at, one.occurred_until) == (under[0].occurred_at, under[-1].occurred_until)
+            lines = {line.strip() for other in under for line in other.text.splitlines()}
+            assert {line.partition(": ")[2] or line.strip() for line in one.text.splitlines()} <= {
+                line.partition(": ")[2] or line for line in lines
+            }, "nothing that was not said below"
+
+
+async def test_recall_finds_what_was_said_in_one_summary_and_not_in_all_that_repeat_it(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    await trip.add_many(history(20, 1))
+    await store.derive()
+    assert max(one.level for one in await trip.summaries()) == 3
+    hits = await trip.user.recall("Hill0x0", tiers=["summaries"], limit=50)
+    levels = {one.id: one.level for one in await trip.summaries()}
+    assert {levels[hit.id] for hit in hits} == {1}
+    assert sum("Hill0x0" in hit.text for hit in hits) == 1
+
+
+async def test_the_nest_does_not_depend_on_when_it_was_derived(store: AsyncMemoryStore) -> None:
+    whole, pieces = (store.user(name).conversation("c") for name in ("whole", "pieces"))
+    given = history(70)
+    await whole.add_many(given)
+    for at in range(0, len(given), 33):
+        await pieces.add_many(given[at : at + 33])
+        await store.derive(user="pieces")
+    await store.derive()
+    one, other = await whole.summaries(), await pieces.summaries()
+    assert [(s.level, s.from_seq, s.to_seq, s.text) for s in one] == [
+        (s.level, s.from_seq, s.to_seq, s.text) for s in other
+    ]
+    assert max(summary.level for summary in one) == 4
+
+
+async def test_another_recipe_goes_on_where_the_last_one_ended(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    await trip.add_many(history(13))
+    await store.derive()
+    for module in ("memstore.ingest.summarize", "memstore._sync.ingest.summarize"):
+        monkeypatch.setattr(f"{module}.RECIPE", "extractive/3")
+    await trip.add_many([one | {"occurred_at": START + timedelta(days=100 + n)} for n, one in enumerate(history(5, 1))])
+    await store.derive()
+    first = await trip.summaries(level=1)
+    assert {one.recipe for one in first} == {"extractive/2", "extractive/3"}
+    covered = [seq for one in first for seq in range(one.from_seq, one.to_seq + 1)]
+    assert covered == list(range(1, 31))
+    assert [one.recipe for one in await trip.summaries(level=2)] == ["extractive/2"] * 3 + ["extractive/3"]
+
+
+async def test_a_context_covers_what_is_older_once_and_the_oldest_coarsely(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    stored = await trip.add_many(history(120, 8))
+    await store.derive()
+    await trip.summarize()
+    context = await trip.context("What did I see?", budget=10_000)
+    known = {one.id: one for one in await trip.summaries()}
+    seqs = {one.id: one.seq for one in stored}
+    inside = sorted(
+        [known[one.id] for one in context.receipt.included if one.id in known], key=lambda one: one.from_seq
+    )
+    shown = min(seqs[one.id] for one in context.receipt.included if one.section == "recent" and one.id)
+    assert [one.from_seq for one in inside] == [1, *(one.to_seq + 1 for one in inside[:-1])]
+    assert inside[-1].to_seq >= shown - 1
+    assert inside[-1].from_seq < shown
+    levels = [one.level for one in inside]
+    assert levels == sorted(levels, reverse=True)
+    assert len(set(levels)) > 1
+    assert 0 not in levels
+
+
+async def test_a_summary_on_demand_is_made_once_and_found(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    await trip.add_many(history(5))
+    made = await trip.summarize(3, 6)
+    assert (made.level, made.from_seq, made.to_seq) == (0, 3, 6)
+    assert "Hill1x0" in made.text
+    assert "Hill0x0" not in made.text
+    assert "Hill3x0" not in made.text
+    assert await trip.summarize(3, 6) == made
+    assert await trip.summaries(level=0) == [made]
+    [hit] = await trip.user.recall("Hill1x0", tiers=["summaries"])
+    assert hit.id == made.id
+    assert hit.sources == tuple(one.id for one in await trip.messages(from_seq=3, to_seq=6))
+    whole = await trip.summarize()
+    assert (whole.from_seq, whole.to_seq) == (1, 10)
+    await trip.add("user", "One more.")
+    assert (await trip.summarize()).to_seq == 11
+    report = await store.derive()
+    assert report.failed == ()
+    assert len(await trip.summaries(level=1)) == 5
+
+
+async def test_a_long_range_has_a_longer_summary(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    await trip.add_many(history(600))
+    short, long = await trip.summarize(1, 40), await trip.summarize()
+    assert short.tokens <= 160 < long.tokens <= 313
+    assert "1 March 2024:" in short.text
+    assert (long.occurred_at, long.occurred_until) == (START, START + timedelta(days=599, minutes=1))
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"), [(0, 2), (3, 2), (1, 11), (-1, None), (11, None), ("1", 2), (1.0, 2), (True, 2)]
+)
+async def test_a_range_that_is_not_there_is_refused(store: AsyncMemoryStore, begin: object, end: object) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    await trip.add_many(history(5))
+    with pytest.raises(InvalidInput, match="has 1 to 10"):
+        await trip.summarize(begin, end)  # type: ignore[arg-type]
+
+
+async def test_nothing_is_summarized_where_nothing_was_said(store: AsyncMemoryStore) -> None:
+    with pytest.raises(InvalidInput, match="no messages"):
+        await store.user("alice").conversation("lisbon").summarize()
+    assert await store.user("alice").conversation("lisbon").info() is None
