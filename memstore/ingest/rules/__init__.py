@@ -1,1 +1,1 @@
-"""Facts by rules, without a model: a rule book, the grammar of the third person, and dates. All of it pure."""
+"""Facts by rules, without a model: statements in the third person, with dates, a type, a worth. All of it pure."""

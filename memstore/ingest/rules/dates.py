@@ -1,7 +1,7 @@
 """What "last Friday" meant on the day it was said: relative dates of a text, with the absolute ones beside them.
 
-A fact is read long after it was said, so "yesterday" becomes "yesterday (7 May 2023)". English and German; no clock:
-everything follows from the time of the message.
+A fact is read long after it was said, so "yesterday" becomes "yesterday (7 May 2023)". English and German here, French,
+Spanish and Chinese with `phrases`; no clock: everything follows from the time of the message.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from typing import NamedTuple
+
+from memstore.ingest.rules.phrases import LANGUAGES, MONTH_NAMES, phrases
 
 _DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _MONTHS = ["january", "february", "march", "april", "may", "june"]
@@ -47,7 +49,7 @@ _FORMS: dict[str, str] = {
     "weekday": rf"(?:on|by|until) (?P<weekday>{_any(_DAYS)})(?! (?:the )?\d)(?! (?:{_any(_MONTHS)}) \d)",
     "month": rf"(?:in|since|by|until|of|early|late|mid) (?P<month>{_any(_MONTHS)})(?! (?:\d|of))",
     "day_month": rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<day_month>{_any(_MONTHS)})(?!,? \d{{4}})",
-    "month_day": rf"(?P<month_day>{_any(_MONTHS)}) (?P<of_day>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|,? \d{{4}})",
+    "month_day": rf"(?P<month_day>{_any(_MONTHS)}) (?P<of_day>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|,? \d{{4}}|[-–]\d)",
     "welch": rf"(?P<welch>letzt|dies|nächst|kommend)e[nmsr]? (?P<einheit>wochenende|woche|monat|jahr|{_any(_TAGE)})",
     "vor": rf"vor (?P<vor>\d{{1,3}}|{_any(_COUNT)}) (?P<vor_unit>tag|woche|monat|jahr)(?:en|n|e|s)?",
     "tag": rf"am (?P<tag>{_any(_TAGE)})(?!,? (?:den )?\d)",
@@ -55,34 +57,67 @@ _FORMS: dict[str, str] = {
     "monat": rf"(?:im|seit|ab) (?P<monat>{_any(_MONATE)})(?! \d{{4}})",
 }
 _RELATIVE = re.compile(rf"\b(?:{'|'.join(_FORMS.values())})\b(?! \()", re.IGNORECASE)
+# "I've started, and it must be done by June": what is due lies ahead, whatever the tense.
+_DUE = re.compile(r"\b(?:by|due(?: on)?|deadline(?: of| on|:)?|starting|begins) (?:the )?$", re.IGNORECASE)
 _GERMAN = {"welch", "vor", "tag", "tag_monat", "monat"}
 _GERMAN_NEAR = {"heute", "gestern", "vorgestern", "morgen", "übermorgen"}
 _YEAR = re.compile(r"\b(?:in|since|im Jahr|seit|\w+ber|\w+ary|March|April|May|June|July|August) ((?:19|20)\d\d)\b")
 
+_MONTHS_OF = {language: names.split("|") for language, names in MONTH_NAMES.items()}
+_WRITTEN = {
+    "fr": {"day": "{day} {month} {date.year}", "week": "semaine du {day} {month} {date.year}",
+           "month": "{month} {date.year}",
+           "year": "{date.year}"},
+    "es": {"day": "{day} de {month} de {date.year}", "week": "semana del {day} de {month} de {date.year}",
+           "month": "{month} de {date.year}", "year": "{date.year}"},
+    "zh": {"day": "{date.year}年{date.month}月{day}日", "week": "{date.year}年{date.month}月{day}日那一周",
+           "month": "{date.year}年{date.month}月", "year": "{date.year}年"},
+}  # fmt: skip
 
-def anchor(text: str, occurred_at: datetime, *, past: bool) -> tuple[str, datetime | None]:
+
+def anchor(text: str, occurred_at: datetime, *, past: bool, language: str = "en") -> tuple[str, datetime | None]:
     """Give the text with each relative date followed by the absolute one, and when the earliest of them begins.
 
-    `past` says which Friday a bare "Friday" is: the one before the message, or the one after. The time is the midnight
-    that begins the day, month or year, in the time zone of `occurred_at`; None where nothing was stated.
+    `past` says which Friday a bare "Friday" is: the one before the message, or the one after. `language` is "fr", "es",
+    "zh", or anything else for English and German. The time is the midnight that begins the day, month or year, in the
+    time zone of `occurred_at`; None where nothing was stated.
     """
-    today, begins = occurred_at.date(), []
+    try:
+        if language in LANGUAGES:
+            anchored, begins = _anchored_by_phrases(text, occurred_at, past, language)
+        else:
+            anchored, begins = _anchored(text, occurred_at.date(), past)
+    except (ValueError, OverflowError):  # "300 years ago" said in the year 200, "31 June": no such day
+        anchored, begins = text, []
+    begins += [date(int(year), 1, 1) for year in _YEAR.findall(text)]
+    return anchored, datetime.combine(min(begins), time(), occurred_at.tzinfo) if begins else None
+
+
+def _anchored(text: str, today: date, past: bool) -> tuple[str, list[date]]:
+    begins: list[date] = []
 
     def replace(found: re.Match[str]) -> str:
         said = {name: value.lower() for name, value in found.groupdict().items() if value}
-        stretch = _resolve(said, today, past)
+        due = _DUE.search(found.string, max(0, found.start() - 20), found.start())
+        stretch = _resolve(said, today, past and not due)
         if stretch is None:
             return found[0]
         begins.append(stretch.first)
         german = bool(_GERMAN & said.keys()) or said.get("near") in _GERMAN_NEAR
         return f"{found[0]} ({_write(stretch, german=german)})"
 
-    try:
-        anchored = _RELATIVE.sub(replace, text)
-    except (ValueError, OverflowError):  # "300 years ago" said in the year 200, "31 June": no such day
-        anchored = text
-    begins += [date(int(year), 1, 1) for year in _YEAR.findall(text)]
-    return anchored, datetime.combine(min(begins), time(), occurred_at.tzinfo) if begins else None
+    return _RELATIVE.sub(replace, text), begins
+
+
+def _anchored_by_phrases(text: str, said_at: datetime, past: bool, language: str) -> tuple[str, list[date]]:
+    pieces, position, begins = [], 0, []
+    for phrase in phrases(text, said_at, language, past=past):
+        begins.append(phrase.first)
+        month = _MONTHS_OF[language][phrase.first.month - 1] if language != "zh" else ""
+        written = _WRITTEN[language][phrase.unit].format(day=phrase.first.day, month=month, date=phrase.first)
+        pieces += [text[position : phrase.stop], f"（{written}）" if language == "zh" else f" ({written})"]
+        position = phrase.stop
+    return "".join(pieces) + text[position:], begins
 
 
 def _resolve(said: dict[str, str], today: date, past: bool) -> _Stretch | None:

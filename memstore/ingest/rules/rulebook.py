@@ -11,16 +11,25 @@ from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """A kind of fact, how far it is to be trusted, and what a clause that says it looks like."""
+    """A kind of fact, how far it is to be trusted, and what a clause that says it looks like.
+
+    `about_named`: the clause begins with the name of whom it is about.
+    """
 
     type: str
     confidence: float
     pattern: re.Pattern[str]
+    about_named: bool = False
 
 
 def _table(*rows: tuple[str, float, str]) -> tuple[Rule, ...]:
     return tuple(
-        Rule(kind, confidence, re.compile(rf"(?:{_spelled_out(pattern)})\b", re.IGNORECASE))
+        Rule(
+            kind,
+            confidence,
+            re.compile(rf"(?:{_spelled_out(pattern)})\b", re.IGNORECASE),
+            pattern.startswith("<name> "),
+        )
         for kind, confidence, pattern in rows
     )
 
@@ -33,6 +42,7 @@ def _spelled_out(pattern: str) -> str:
 _WORD = re.compile(r"<(\w+)>")
 _WORDS = {
     "name": r"(?-i:[A-Z])[\w'’.-]*",
+    "first": r"(?-i:[A-ZÄÖÜ][a-zäöüß]+)",
     "a": r"(?:an?|the|my|our|some|another|one|two|three|four|five|six|\d+|several|many|lots of|no|any)(?: \w+){0,3}?",
     "trait": r"vegan|vegetarian|pescatarian|flexitarian|kosher|halal",
     "state": r"single|married|divorced|engaged|widowed|pregnant|retired|unemployed|self-employed|left-handed|adopted"
@@ -46,23 +56,23 @@ _WORDS = {
     r"|actress|gamer|streamer|volunteer|firefighter|officer|soldier|mother|mom|mum|father|dad|parent|widow|immigrant"
     r"|runner|streamer|graduate|beginner|coordinator|assistant)",
     "kin": r"mother|mom|mum|mama|father|dad|papa|parents|sisters?|brothers?|siblings?|sons?|daughters?|kids?"
-    r"|child(?:ren)?|twins?|baby|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[ée]e?|aunts?|uncles?|cousins?|grand(?:ma"
-    r"|mother|pa|father|son|daughter|parents|kids|child|children)|nieces?|nephews?|family|friends?|room-?mate|flat-?mate"
-    r"|boss|manager|mentor|colleagues?|co-?workers?|teacher|coach|neighbou?rs?|(?:mother|father|sister"
-    r"|brother)-in-law|in-laws|step\w+|ex",
+    r"|child(?:ren)?|twins?|baby|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[ée]e?|aunts?|uncles?|cousins?"
+    r"|grand(?:ma|mother|pa|father|son|daughter|parents|kids|child|children)|nieces?|nephews?|family|friends?"
+    r"|room-?mate|flat-?mate|boss|manager|mentor|colleagues?|co-?workers?|teacher|coach|neighbou?rs?|(?:mother|father"
+    r"|sister|brother)-in-law|in-laws|step\w+|ex",
     "pet": r"dogs?|pup|pupp(?:y|ies)|cats?|kittens?|turtles?|tortoises?|hamsters?|rabbits?|parrots?|horses?|pony"
     r"|snakes?|guinea pigs?|gold-?fish|birds?|pets?|lizards?|geckos?|chickens?|retrievers?|shepherds?|labradors?",
     "thing": r"car|bike|bicycle|motorbike|house|flat|apartment|home|garden|guitar|piano|violin|keyboard|camera|boat"
     r"|van|truck|tattoos?|laptop|phone|computer|console|collection|business|company|shop|store|studio|bakery"
     r"|restaurant|degree|diploma|licen[cs]e|master'?s|phd|mortgage|blog|channel|podcast|farm|cabin|allotment"
     r"|telescope|passport|visa",
-    "illness": r"asthma|diabetes|allerg(?:y|ies)|anxiety|depression|migraines?|adhd|autism|arthritis|epilepsy|eczema"
-    r"|insomnia|c(?:o)?eliac|cancer|anemia|anaemia|gastritis|ulcers?|(?:heart|thyroid|skin|knee|back) (?:condition"
-    r"|problems?|disease|issues?)|high blood pressure|high cholesterol|chronic \w+|lactose intolerance|dyslexia"
-    r"|a pacemaker",
+    "illness": r"asthma|hay fever|diabetes|allerg(?:y|ies)|anxiety|depression|migraines?|adhd|autism|arthritis"
+    r"|epilepsy|eczema|insomnia|c(?:o)?eliac|cancer|anemia|anaemia|gastritis|ulcers?|(?:heart|thyroid|skin|knee"
+    r"|back) (?:condition|problems?|disease|issues?)|high blood pressure|high cholesterol|chronic \w+"
+    r"|lactose intolerance|dyslexia|a pacemaker",
     "meeting": r"appointment|meeting|interview|exam|test|flight|train|trip|wedding|surgery|operation|check-?up|class"
-    r"|lesson|recital|concert|conference|competition|tournament|match|deadline|reservation|date|party|convention"
-    r"|show|gig",
+    r"|lesson|recital|concert|conference|competition|tournament|match|deadline|reservation|date|party|convention|show"
+    r"|gig",
     "often": r"every (?:other )?\w+|each (?!other)\w+|daily|weekly|(?:once|twice|\w+ times) (?:a|per) \w+|on (?:mon"
     r"|tues|wednes|thurs|fri|satur|sun|week)(?:day|end)s|on weekends|regularly|most (?:days|mornings|evenings"
     r"|weekends)|in the (?:mornings?|evenings?)",
@@ -75,9 +85,9 @@ _WORDS = {
     r"|when I was|at (?:age|the age)|\d+(?:th|st|nd|rd)? of \w+",
     "place": r"(?:in|at|to|from|near|around|through) (?:the |a |an |my |our )?(?:\w+ ){0,2}?(?-i:[A-Z])\w+",
     "act": r"(?:visit|travel|learn|live|move|become|study|own|write|start|open|adopt|run|publish|buy|build|launch"
-    r"|retire|grow|lose weight|go (?:back )?to (?!bed|sleep|the point)|get (?:a |an |into |married|fit|healthier"
-    r"|my )|teach|work (?:as|at|in|with|for)|finish|paint|record|save|quit|stop|play|join|volunteer|compete|win"
-    r"|raise|apply|explore|hike|climb|take (?:up|a|an|my|the)|pursue|host|expand|continue|practi[cs]e|make (?:a|my)"
+    r"|retire|grow|lose weight|go (?:back )?to (?!bed|sleep|the point)|get (?:a |an |into |married|fit|healthier|my )"
+    r"|teach|work (?:as|at|in|with|for)|finish|paint|record|save|quit|stop|play|join|volunteer|compete|win|raise"
+    r"|apply|explore|hike|climb|take (?:up|a|an|my|the)|pursue|host|expand|continue|practi[cs]e|make (?:a|my)"
     r"|give (?:back|my)|have (?:a|an|my own|kids|children)|read more|see (?-i:[A-Z]))",
     "did": r"(?:attended|joined|visited|travell?ed to|hosted|organi[sz]ed|participated in|took part in|signed up for"
     r"|enrolled|volunteered|performed|competed|presented|spoke at|watched|saw|met|met up with|made|built|painted"
@@ -93,10 +103,10 @@ _WORDS = {
     "about": r"(?:is|are|was|were) (?:\w+ )?(?:(?-i:[A-Z])\w+|an?|my|from|in|at|\d\S*|called|named|allergic|<trait>"
     r"|<state>|getting|moving|having|coming|turning|visiting|studying|working|living|expecting|training|learning"
     r"|starting|flying|born|diagnosed|the (?:eldest|oldest|youngest))|(?:has|have) (?!been|my back|helped|taught"
-    r"|given|shown|a lot)|works?|lives?|lived|loves?|likes?|hates?|enjoys?|prefers?|plays?|stud(?:y|ies)"
-    r"|teach(?:es)?|owns?|runs?|moved|died|passed away|got (?!me\b)|turned|turns|comes?|came|visited|grew up|started"
-    r"|joined|graduated|speaks?|wants? (?:a|an|to)|bought|adopted|gave me an?|had|took|(?:can|does)(?:n't"
-    r"| ?not) (?:eat|drink|like|have)",
+    r"|given|shown|a lot)|works?|lives?|lived|loves?|likes?|hates?|enjoys?|prefers?|plays?|stud(?:y|ies)|teach(?:es)?"
+    r"|owns?|runs?|moved|died|passed away|got (?!me\b)|turned|turns|comes?|came|visited|grew up|started|joined"
+    r"|graduated|speaks?|wants? (?:a|an|to)|bought|adopted|gave me an?|had|took|(?:can|does)(?:n't| ?not) (?:eat"
+    r"|drink|like|have)",
     "bald": r"morgen|übermorgen|am \w+tag|am wochenende|nächste[nmrs]? \w+|am \d+\.|bald|heute abend|im (?:januar"
     r"|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember|sommer|herbst|winter|frühling)"
     r"|in (?:einer|einem|zwei|drei|vier) (?:tagen|wochen?|monate?n?)",
@@ -112,31 +122,33 @@ FIRST = _table(
     ("identity", 0.95, r"am (?:called|named) <name>|go by <name>|am <name>$"),
     ("identity", 0.95, r"am \d+ years old|am \d\d$|(?:just )?turned \d\d|am turning \d\d|was born (?:in|on)"),
     ("identity", 0.95, r"am from (?!the other)\w|come from <name>|grew up (?:in|on|with)|was raised"),
-    ("health", 0.95, r"(?:am|was) (?:\w+ )?(?:allergic|intolerant|diabetic|asthmatic|c(?:o)?eliac|anaemic|anemic)"
+    ("constraint", 0.95, r"(?:am|was) (?:\w+ )?(?:allergic|intolerant|diabetic|asthmatic|c(?:o)?eliac|anaemic|anemic)"
      r"|(?:am|was) (?:lactose|gluten)[- ]intolerant|have (?:been )?(?:diagnosed with|a \w+ allergy)"
      r"|was diagnosed with"),
-    ("health", 0.9, r"(?:have|had) (?:(?:an?|the|my|some|mild|severe|bad|a (?:mild|severe|bad"
-     r"|serious)) )?(?:\w+ )?<illness>|suffer from|am recovering from|(?:take|am taking"
-     r"|am on) (?:\w+ )?(?:medication|antibiotics|insulin|antidepressants)"),
-    ("health", 0.9, r"am (?:an? )?(?:<trait>)|(?:went|became|turned|am going) (?:<trait>|gluten-free|dairy-free)"
+    ("constraint", 0.9, r"(?:have|had) (?:(?:an?|the|my|some|mild|severe|bad|a (?:mild|severe|bad"
+     r"|serious)) )?(?:\w+ )?<illness>|suffer from|am recovering from|(?:take|am taking|am on) (?:\w+ )?(?:medication"
+     r"|antibiotics|insulin|antidepressants)"),
+    ("constraint", 0.9, r"am (?:an? )?(?:<trait>)|am on an? (?:[\w-]+ ){0,3}diet|(?:went|became|turned"
+         r"|am going) (?:<trait>|gluten-free|dairy-free)"
      r"|(?:can ?not|can't|don't|do not|never|stopped|quit|gave up|avoid) (?:eat|eating|drink|drinking|smoke|smoking"
-     r"|have|having)? ?(?:meat|fish|seafood|shellfish|pork|beef|dairy|milk|gluten|eggs?|nuts?|peanuts?|sugar"
-     r"|alcohol|wine|coffee|caffeine|soy|wheat|bread|spicy|smok(?:e|ing)|drinking)|eat (?:fish|meat|eggs|dairy)"),
-    ("health", 0.85, r"(?:broke|sprained|tore|injured|fractured|twisted|hurt) my|had (?:\w+ )?(?:surgery|a (?:stroke"
+     r"|have|having)? ?(?:meat|fish|seafood|shellfish|pork|beef|dairy|milk|gluten|eggs?|nuts?|peanuts?|sugar|alcohol"
+     r"|wine|coffee|caffeine|soy|wheat|bread|spicy|smok(?:e|ing)|drinking)|eat (?:fish|meat|eggs|dairy)"),
+    ("constraint", 0.85, r"(?:broke|sprained|tore|injured|fractured|twisted|hurt) my|had (?:\w+ )?(?:surgery"
+         r"|a (?:stroke"
      r"|concussion))|(?:lost|gained) (?:\w+ ){0,2}(?:kilos?|kg|pounds|lbs|weight)"),
     ("identity", 0.9, r"am (?:<state>)|am (?-i:[A-Z])\w+(?:ish|ese|ian|ean|[^m]an)(?!\w)|am (?:half"
      r"|part)[- ](?-i:[A-Z])\w+"),
-    ("relation", 0.9, r"am (?:married to|dating|seeing (?:someone|a)|engaged to|(?:an? "
+    ("relationship", 0.9, r"am (?:married to|dating|seeing (?:someone|a)|engaged to|(?:an? "
      r"|the )?(?:\w+ )?(?:<kin>) (?:of|to))|(?:got|am getting) (?:married|engaged|divorced)|broke up"
      r"|(?:don't )?have <a> ?(?:<kin>|<pet>)|(?:adopted|got|rescued) (?:an?|the|my|two|another"
      r"|our)(?: \w+){0,3} (?:<pet>)|am (?:a )?(?:mother|father|mom|dad|mum|parent) (?:of|to)|became a"
      r"|am expecting (?:an?|my|our|twins)(?! \w+ (?:kit|package|delivery))|miss my (?:<kin>)|(?:live|stay) with my"
      r"|am close (?:to|with) my"),
-    ("work", 0.9, r"am an? (?:\w+[ -]){0,4}?(?:<job>)|am (?:\w+ing )?(?:as )?an? (?:\w+ ){0,2}(?:<job>)"),
+    ("identity", 0.9, r"am an? (?:\w+[ -]){0,4}?(?:<job>)|am (?:\w+ing )?(?:as )?an? (?:\w+ ){0,2}(?:<job>)"),
     ("identity", 0.9, r"(?:don't )?live (?:in|near|with|on|at|by|alone|outside|close)|am living (?:in|with|near"
      r"|alone)|am based in|am (?:moving|relocating) (?:to|in|back|out)|(?:moved|relocated) (?:to|from|into|in with"
      r"|back|here|out of|away)|lived (?:in|with|near)|have (?:lived|been living) (?:in|here|with)"),
-    ("work", 0.9, r"(?:don't )?work (?:at|for|as|in|with|from|on|part|full|night|remote|freelance|three|four|two)"
+    ("identity", 0.9, r"(?:don't )?work (?:at|for|as|in|with|from|on|part|full|night|remote|freelance|three|four|two)"
      r"|am working (?:at|for|as|part|full|remote|towards?)|(?:worked|have worked|have been working"
      r"|used to work) (?:at|for|as|in|with|on)|(?:got|started|lost|left|quit|accepted|took|am starting|am leaving"
      r"|am quitting|found) (?:an? |my |the )(?:\w+[ -]){0,4}(?:job|position|role|business|company|store|shop|career"
@@ -144,27 +156,27 @@ FIRST = _table(
      r"|in charge of|responsible for|studying|majoring|enrolled)|(?:study|studied|majored|graduated)(?! hard| for the"
      r"| the)|earn|am earning|run an? (?:\w+ ){0,3}(?:business|company|shop|store|studio|bakery|blog)|volunteer"
      r"|am volunteering|teach|am (?:an? )?(?:\w+ )?(?:major|intern)"),
-    ("work", 0.75, r"am working on (?:an?|my|the|some)(?! (?:\w+ )?(?:project|it|something)$)"),
+    ("identity", 0.75, r"am working on (?:an?|my|the|some)(?! (?:\w+ )?(?:project|it|something)$)"),
     ("preference", 0.85, r"(?:love|like|enjoy|adore|prefer|hate|dislike|loathe|can't stand|can not stand"
-     r"|don't (?:really )?(?:like|enjoy))|(?:have )?(?:always )(?:loved|liked|enjoyed|hated|preferred)"
-     r"|have (?:loved|liked|hated)|am (?:an? )?(?:\w+ )?(?:fan of|into|fond of|obsessed with|passionate about"
-     r"|interested in|keen on|afraid of|scared of|terrified of|good at|a sucker for)"),
-    ("possession", 0.85, r"(?:have|own|don't have|don't own) <a> ?(?:<thing>)|(?:bought|inherited|own|rent) (?:an?"
+     r"|don't (?:really )?(?:like|enjoy))|(?:have )?(?:always )(?:loved|liked|enjoyed|hated|preferred)|have (?:loved"
+     r"|liked|hated)|am (?:an? )?(?:\w+ )?(?:fan of|into|fond of|obsessed with|passionate about|interested in|keen on"
+     r"|afraid of|scared of|terrified of|good at|a sucker for)"),
+    ("identity", 0.85, r"(?:have|own|don't have|don't own) <a> ?(?:<thing>)|(?:bought|inherited|own|rent) (?:an?"
      r"|my|our|the)"),
-    ("skill", 0.75, r"(?:can|can't) (?:play|speak|swim|drive|cook|ride|sing|dance|code|read (?-i:[A-Z]))"
+    ("strength", 0.75, r"(?:can|can't) (?:play|speak|swim|drive|cook|ride|sing|dance|code|read (?-i:[A-Z]))"
      r"|(?:don't )?speak <name>|know how to|(?:am learning|learned|learnt|taught myself|am practi[cs]ing"
      r"|have been (?:learning|practi[cs]ing))(?! (?:that|about|the hard)\b)|play (?:the |for |in |an? )?\w+"),
-    ("habit", 0.75, r"(?!am |think|feel|want|need|know)(?:\w+ ){1,12}?(?:<often>)|have been \w+ing\b.* (?:for"
+    ("interest", 0.75, r"(?!am |think|feel|want|need|know)(?:\w+ ){1,12}?(?:<often>)|have been \w+ing\b.* (?:for"
      r"|since) |started \w+ing|took up|used to (?!think|be like|believe|it)|(?:usually|often|always|rarely) "
-     r"|go (?:\w+ing|for (?:a )?\w+s?|to the gym)|(?:collect|write|paint|read|run|swim|hike|knit|bake|meditate"
-     r"|garden|surf|journal)(?: \w+)?"),
+     r"|go (?:\w+ing|for (?:a )?\w+s?|to the gym)|(?:collect|write|paint|read|run|swim|hike|knit|bake|meditate|garden"
+     r"|surf|journal)(?: \w+)?"),
     ("event", 0.85, r"(?:got|was|have been) (?:accepted|admitted|elected|nominated|selected|awarded)|won (?:an?|the"
      r"|my|second|first|third)|(?:published|launched|opened) (?:an?|my|the|our)|(?:passed|failed) (?:my|the)"
      r"|(?:retired|immigrated|emigrated)|(?:lost|buried) my|gave birth|(?:joined|founded|started|quit) (?:an?|my)"
      r"|finished (?:my|writing|reading)|applied for|came out|transitioned|adopted|completed (?:an?|my)"),
     ("plan", 0.75, r"(?:will|am going to|am (?!feeling|thinking|wondering|looking|trying|working|considering"
-     r"|expecting|struggling|hoping)\w+ing|plan|plan to|fly|leave|arrive|land|start|move|travel|meet|have (?:an?"
-     r"|the|my)) .{0,120}?(?<!\w)(?:<ahead>)"),
+     r"|expecting|struggling|hoping)\w+ing|plan|plan to|fly|leave|arrive|land|start|move|travel|meet|have (?:an?|the"
+     r"|my)) .{0,120}?(?<!\w)(?:<ahead>)"),
     ("plan", 0.75, r"have <a> ?(?:<meeting>)\b(?! idea)|(?:booked|reserved|scheduled|have booked|am booked)"
      r"|signed up for|changed my"),
     ("plan", 0.6, r"(?:am planning|plan|am hoping|intend|decided|have decided|am thinking (?:about|of)"
@@ -185,7 +197,7 @@ FIRST = _table(
 
 # "My …": what follows the word. -------------------------------------------------------------------------------------
 MINE = _table(
-    ("relation", 0.9, r"(?:\w+ )?(?:<kin>)'s (?:birthday|wedding|name|anniversary|favou?rite \w+) (?:is|was|are)"),
+    ("relationship", 0.9, r"(?:\w+ )?(?:<kin>)'s (?:birthday|wedding|name|anniversary|favou?rite \w+) (?:is|was|are)"),
     ("identity", 0.95, r"(?:full |first |last |middle |nick)?name (?:is|was)|(?:native|first) language is"
      r"|mother tongue is"),
     ("identity", 0.95, r"(?:birthday|anniversary|hometown|address|e-?mail|phone number|age) (?:is|falls)"
@@ -194,59 +206,67 @@ MINE = _table(
      r"|how|what|that)"),
     ("preference", 0.85, r"(?:\w+ )?(?:hobb(?:y|ies)|passions?|guilty pleasure)(?: \w+){0,2} (?:is|are|include)"),
     ("goal", 0.75, r"(?:\w+ )?(?:goals?|dreams?|plan|ambition|resolution)(?: \w+){0,3} (?:is|are|was) (?:to|of) "),
-    ("health", 0.9, r"(?:\w+ ){0,2}(?:allerg(?:y|ies)|diet|diagnosis|medication|blood type|doctor) (?:is|are|was"
+    ("constraint", 0.9, r"(?:\w+ ){0,2}(?:allerg(?:y|ies)|diet|diagnosis|medication|blood type|doctor) (?:is|are|was"
      r"|says|said)"),
     ("plan", 0.75, r"(?:\w+ ){0,2}(?:<meeting>)(?: \w+){0,4} (?:is|are|will be|got|leaves|starts|ends) .*?(?:\d"
      r"|<ahead>|day)"),
-    ("relation", 0.9, r"(?:\w+ ){0,2}?(?:<kin>|<pet>)(?: <name>| and <name>)?,?(?: <name>,?)? (?:<about>)"),
-    ("work", 0.85, r"(?:new |current |day )?(?:job|employer|salary|company|business)(?: \w+){0,2} (?:is (?:an?|in|at"
+    ("relationship", 0.9, r"(?:\w+ ){0,2}?(?:<kin>|<pet>)(?: <name>| and <name>)?,?(?: <name>,?)? (?:<about>)"),
+    ("identity", 0.85, r"(?:new |current |day )?(?:job|employer|salary|company|business)(?: \w+){0,2} (?:is (?:an?"
+         r"|in|at"
      r"|\$)|pays)"),
-    ("possession", 0.75, r"(?:\w+ ){0,2}(?:<thing>) (?:is (?:an?|in|on|at|called|named|from)|broke|was stolen"
+    ("identity", 0.75, r"(?:\w+ ){0,2}(?:<thing>) (?:is (?:an?|in|on|at|called|named|from)|broke|was stolen"
      r"|has (?:a|\d))"),
 )  # fmt: skip
 
 # "<Name> …": people who are named, and said to be something that lasts. ----------------------------------------------
 NAMED = _table(
-    ("relation", 0.9, r"(?:is|was) my (?:\w+ ){0,2}?(?:<kin>|<pet>)"),
-    ("relation", 0.85, r"has (?:an?|two|three) (?:\w+ )?(?:<kin>|<pet>)|got (?:married|engaged|divorced)"),
-    ("identity", 0.85, r"is (?:allergic|from|pregnant|\d+ years|married|getting married|an? (?:\w+ )?(?:<job>"
+    ("relationship", 0.9, r"(?:is|was) my (?:\w+ ){0,2}?(?:<kin>|<pet>)"),
+    ("relationship", 0.85, r"has (?:an?|two|three) (?:\w+ )?(?:<kin>|<pet>)|got (?:married|engaged|divorced)"),
+    ("constraint", 0.9, r"(?:is|was) (?:\w+ )?(?:allergic|intolerant)|has (?:an?|mild|severe"
+         r"|bad) (?:\w+ ){0,2}?(?:allerg(?:y|ies)"
+     r"|intolerance)"),
+    ("identity", 0.85, r"is (?:from|pregnant|\d+ years|married|getting married|an? (?:\w+ )?(?:<job>"
      r"|<trait>))"),
     ("identity", 0.85, r"lives (?:in|near|with|at)|moved (?:to|from|in)|was born"),
-    ("work", 0.85, r"works (?:at|for|as|in)"),
+    ("identity", 0.85, r"works (?:at|for|as|in)"),
     ("preference", 0.85, r"(?:loves|hates|can't (?:stand|eat)|doesn't (?:eat|drink|like)) (?!it|that|this|me)"),
 )  # fmt: skip
 
 # Of a whole clause, kept as it was said. -----------------------------------------------------------------------------
 INSTRUCTIONS = _table(
-    ("instruction", 0.95, r"(?:please )?(?:always|never|from now on,?|in (?:the )?future,?"
+    ("procedure", 0.95, r"(?:please )?(?:always|never|from now on,?|in (?:the )?future,?"
      r"|going forward,?)(?: please)? (?:use|include|provide|give me|format|mention|show|answer|respond|reply|write"
-     r"|address|call me|explain|add|list|remind|specify|ask|keep|suggest|recommend|send|tell me|convert|quote|cite"
-     r"|confirm|check|put|highlight|state|note)"),
+     r"|address|call me|explain|add|list|remind|specify|ask|suggest|recommend|send|tell me|convert|quote|cite|confirm"
+     r"|check|put|highlight|state|note|report|summari[sz]e|verify|double-check|describe|compare|refer|calculate"
+     r"|present|round|break|offer|consider|notify|track|start|end|keep|be (?:brief|concise|honest|direct))"),
     ("identity", 0.95, r"(?:please |you can |just )?call me <name>$"),
 )  # fmt: skip
 
 # German, kept as it was said: in its inflections, a safe third person is not a matter of rules. ----------------------
 GERMAN = _table(
+    ("constraint", 0.95, r"<name> (?:ist|hat) (?:\w+ ){0,2}(?:allergisch|\w*intolerant|vegetarier(?:in)?|veganer(?:in)?"
+     r"|\w*allergie)"),
     ("identity", 0.95, r"ich hei(?:ß|ss)e <name>|mein name ist|ich bin \d+ jahre|ich komme (?:ursprünglich )?aus"),
     ("identity", 0.95, r"ich bin .{0,60}geboren|ich wurde .{0,60}geboren"),
-    ("health", 0.95, r"ich bin (?:\w+ ){0,2}(?:allergisch|\w*intolerant|diabetiker)|ich leide (?:an|unter)"
+    ("constraint", 0.95, r"ich bin (?:\w+ ){0,2}(?:allergisch|\w*intolerant|diabetiker)|ich leide (?:an|unter)"
      r"|ich vertrage kein"),
-    ("health", 0.95, r"ich habe? (?:\w+ ){0,2}(?:\w*allergie|asthma|diabetes|migräne|zöliakie)"),
-    ("health", 0.9, r"ich bin (?:\w+ )?(?:vegetarier|veganer|vegetarisch|vegan)"),
-    ("health", 0.9, r"ich (?:esse|trinke) (?:\w+ ){0,4}?(?:kein|keine|keinen|nie|nur|wieder|auch|seit)"),
+    ("constraint", 0.95, r"ich habe? (?:\w+ ){0,2}(?:\w*allergie|asthma|diabetes|migräne|zöliakie)"),
+    ("constraint", 0.9, r"ich bin (?:\w+ )?(?:vegetarier(?:in)?|veganer(?:in)?|vegetarisch|vegan)"),
+    ("constraint", 0.9, r"ich (?:esse|trinke) (?:\w+ ){0,4}?(?:kein|keine|keinen|nie|nur|wieder|auch|seit)"),
     ("identity", 0.9, r"ich (?:wohne|lebe) (?:\w+ ){0,3}?(?:in|bei|mit|auf|seit)|ich bin .{0,80}(?:gezogen"
      r"|umgezogen)"),
     ("identity", 0.9, r"ich bin (?:\w+ )?(?:verheiratet|geschieden|ledig|verlobt|schwanger)"),
-    ("work", 0.9, r"ich (?:arbeite|studiere|unterrichte) |ich bin (?:von beruf )?(?:\w+ )?\w*(?:lehrer|ärztin|arzt"
+    ("identity", 0.9, r"ich (?:arbeite|studiere|unterrichte) |ich bin (?:von beruf )?(?:\w+ )?\w*(?:lehrer|ärztin|arzt"
      r"|ingenieur|entwickler|architekt|designer|krankenpfleger|krankenschwester|student|köch|koch|autor"
      r"|fotograf)(?:in)?"),
-    ("relation", 0.9, r"meine? (?:\w+ )?(?:<familie>)(?: <name>)? (?:ist|sind|war|hat|haben|heißt|wohnt|lebt"
+    ("relationship", 0.9, r"meine? (?:\w+ )?(?:<familie>)(?: <name>)? (?:ist|sind|war|hat|haben|heißt|wohnt|lebt"
      r"|arbeitet|kommt|feiert|wird|mag|liebt|isst|zieht|studiert)|ich habe (?:\w+ )?(?:eine?n?|zwei|drei"
      r"|keine) (?:\w+ )?(?:<familie>)"),
+    ("identity", 0.85, r"ich bin (?:die |der )?<first>$"),
     ("preference", 0.85, r"ich (?:mag|liebe|hasse|bevorzuge) (?!dich|euch|das\b|es\b|ihn\b|sie\b)"
      r"|meine? lieblings\w+"),
     ("preference", 0.85, r"ich \w+ (?:sehr |besonders )?(?:gern|gerne|lieber|am liebsten)"),
-    ("skill", 0.75, r"ich (?:spreche|spiele|lerne) (?!das\b|es\b)\w+"),
+    ("strength", 0.75, r"ich (?:spreche|spiele|lerne) (?!das\b|es\b)\w+"),
     ("plan", 0.75, r"ich (?:fliege|fahre|reise|ziehe|besuche|treffe|heirate|beginne|fange|gehe|mache"
      r"|habe) .*(?:<bald>)"),
     ("plan", 0.75, r"(?:<bald>).*? (?:fliege|fahre|reise|ziehe|besuche|treffe|heirate|beginne|habe|gehe|mache"

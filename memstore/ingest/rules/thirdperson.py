@@ -1,52 +1,71 @@
-"""From "I love my sister" to "Caroline loves their sister": the grammar that rewritten facts need, and no more.
+"""From "I love my sister" to "Caroline loves their sister": who is meant by I, we and you, and the verbs that agree.
 
-What cannot be rewritten safely is said to be so (None), and the caller keeps the speaker's words. Nobody's gender is
-guessed: the speaker's things are "their" things.
+One pass over the words; nothing is parsed. Nobody's gender is guessed: the speaker's things are "their" things. "We"
+are the speaker "and others", since who else is meant is not said, and "they" after that.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_IRREGULAR = {
-    "am": "is",
-    "have": "has",
-    "haven't": "hasn't",
-    "do": "does",
-    "don't": "doesn't",
-    "go": "goes",
-    "are": "are",
-}
-_MODAL = _words("will won't can can't cannot could would should must may did didn't hadn't wasn't used")
+_IRREGULAR = {"am": "is", "have": "has", "haven't": "hasn't", "do": "does", "don't": "doesn't", "go": "goes"}
+_OF_YOU = {"are": "is", "aren't": "isn't", "were": "was", "weren't": "wasn't"}
+_MODAL = _words(
+    "will won't can can't cannot could couldn't would wouldn't should shouldn't must may might did didn't had hadn't"
+    " was wasn't used better"
+)
 _PAST = _words(
-    "was were had went took got met saw made gave found came left won ran wrote built began quit broke hurt lost"
-    " told said"
-    " felt knew thought grew became bought drew flew drove spent learnt taught sold held led ate drank slept swam sang"
-    " spoke woke wore chose fell caught kept put set read did hit cut heard brought fought rode stood understood"
-    " sent paid"
-    " hung bred freed agreed tore sat"
+    "was were had went took got met saw made gave found came left won ran wrote built began quit broke hurt lost told"
+    " said felt knew thought grew became bought drew flew drove spent learnt taught sold held led ate drank slept swam"
+    " sang spoke woke wore chose fell caught kept put set read did hit cut heard brought fought rode stood understood"
+    " sent paid hung bred freed agreed tore sat been done gone seen taken given written driven known grown shown forgot"
+    " forgotten threw thrown hid bit dealt dug fed fled froze laid lay lit meant proved rang rose sank shook shot shut"
+    " slid stole struck stuck swept swung withdrew wound wove beat blew burnt burst dreamt leapt lent overcame"
+    " overheard sewn sought sped spilt spread sprang swore undertook upset"
 )
 _PRESENT = _words(
-    "live work love like enjoy hate prefer own eat drink play speak teach study run read write paint want need"
-    " know think"
-    " feel see get make take go have do come grow say use cook bake swim hike collect adore dislike avoid suffer earn"
-    " volunteer rent plan intend hope aim wish dream fly leave arrive land start move travel meet miss sing dance ride"
-    " train try help keep watch walk listen practise practice knit garden meditate stay look find believe remember call"
-    " buy sell visit spend care feed manage struggle sleep wake surf journal code prepare"
+    "live work love like enjoy hate prefer own eat drink play speak teach study run read write paint want need know"
+    " think feel see get make take go have do come grow say use cook bake swim hike collect adore dislike avoid suffer"
+    " earn volunteer rent plan intend hope aim wish dream fly leave arrive land start move travel meet miss sing dance"
+    " ride train try help keep watch walk listen practise practice knit garden meditate stay look find believe remember"
+    " call buy sell visit spend care feed manage struggle sleep wake surf journal code prepare agree appreciate value"
+    " deserve understand seem give tell show talk inspire motivate bring mean guess understand believe relate wear"
 )
-_SELF = re.compile(r"\b(?:me|my|myself|mine)\b", re.IGNORECASE)
-_OTHERS = re.compile(r"\b(?:we|us|our|ours|ourselves)\b", re.IGNORECASE)
-_I_AGAIN = re.compile(r"\bI (?P<adverb>(?:also|really|just|still|always|never|first|finally) )?(?P<verb>[\w']+)")
-_AND_VERB = re.compile(
-    r"\b(?P<before>(?:and|or|but) (?:also |then |now )?)(?P<verb>[a-z]+)"
+_ADVERBS = (
+    "also really just still already recently actually always never usually often currently absolutely totally"
+    " definitely finally originally now only sometimes rarely mostly mainly truly especially both even first once soon"
+    " all particularly regularly generally typically later personally officially not ever probably kinda too honestly"
+    " certainly simply deeply greatly firmly fully strongly genuinely sure myself almost"
+)
+_ADVERB = "|".join([*_ADVERBS.split(), "no longer"])
+_BASE_VERB = (
     r"(?= (?:an?|the|my|in|at|as|for|to|with|on|some|every|near|about|all|no|it|them|their|two|three|four|five"
     r"|several|many|\d+|\w+ing|from|not)\b)"
 )
+_PERSON = re.compile(
+    rf"(?P<beside>& )?\bI (?P<adverbs>(?:(?:{_ADVERB}) )*)(?P<verb>[a-z][a-z']*)"
+    rf"|\byou (?P<your_adverbs>(?:(?:{_ADVERB}) )*)(?P<your_verb>[a-z][a-z']*)"
+    r"|\b(?P<self>I|me|my|mine|myself)\b|\b(?P<we>we|us|our|ours|ourselves)\b|\b(?P<you>you|your|yours|yourself)\b"
+    rf"|\b(?P<joint>(?:and|or|but) (?:also |then |now )?)(?P<joined>[a-z]+){_BASE_VERB}",
+    re.IGNORECASE,
+)
+_OBJECT_BEFORE = re.compile(
+    r"(?:to|for|with|of|about|from|at|on|like|than|by|in|behind|without|and|love|see|tell|told|miss|thank|give|gave"
+    r"|wish|help|let|make|made|makes|show|ask|support|admire|believe in|proud of|hear|got) $",
+    re.IGNORECASE,
+)
+_CLAUSE_BEFORE = re.compile(
+    r"(?:\b(?:when|if|that|what|as|because|how|where|why|once|while|whenever)) $", re.IGNORECASE
+)
+_TURNED = re.compile(r"\b(?:can|could|do|did|should|will|would|may|might) $", re.IGNORECASE)
+_NO_VERB = re.compile(rf"and|or|to|in|at|on|{_ADVERB}|(?!fly|apply|rely|supply|reply|comply|imply)[a-z]+ly")
+_WE = {"we": "they", "us": "them", "our": "their", "ours": "theirs", "ourselves": "themselves"}
 
 
 def is_past(verb: str) -> bool:
@@ -56,48 +75,117 @@ def is_past(verb: str) -> bool:
 
 
 def is_modal(verb: str) -> bool:
-    """Whether the form is followed by a bare verb, which then needs no agreement."""
+    """Whether the form is the same for every person and a bare verb or a participle follows it."""
     return verb.lower() in _MODAL
 
 
-def agreeing_verb(verb: str) -> str | None:
-    """Give the form of the third person singular, or None where the word is not known to be a verb."""
+def is_present(verb: str) -> bool:
+    """Whether the form is known to be one of the present, as it stands after "I"."""
+    low = verb.lower()
+    return low in _PRESENT or low in _IRREGULAR
+
+
+def agreeing_verb(verb: str) -> str:
+    """Give the form of the third person singular."""
     low = verb.lower()
     if low in _IRREGULAR:
         return _IRREGULAR[low]
     if is_modal(low) or is_past(low):
         return verb
-    if low not in _PRESENT:
-        return None
-    if low.endswith("y") and low[-2] not in "aeou":
-        return low[:-1] + "ies"
+    if low.endswith("y") and low[-2:-1] not in "aeou":
+        return f"{low[:-1]}ies"
     return low + ("es" if low.endswith(("s", "sh", "ch", "x", "z", "o")) else "s")
 
 
-def third_person(words: str, name: str, *, agreeing: bool = False) -> str | None:
-    """Rewrite what stands beside the subject; `agreeing` if the verbs that "and" joins must agree with the speaker.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A text in the third person; whether it names the speaker, still says "you", and was said of "us"."""
 
-    None where it speaks of "us", or of what "I" do with a verb that is not known.
+    text: str
+    named: bool
+    to_you: bool
+    of_us: bool
+
+
+class _Teller:
+    """The state of one pass: whom the words so far have named, and whether the last subject was the speaker alone."""
+
+    def __init__(self, words: str, speaker: str, partner: str | None) -> None:
+        self.words, self.speaker, self.partner = words, speaker, partner
+        self.named = self.to_you = self.of_us = False
+        self.agrees_from: int | None = None
+
+    def __call__(self, found: re.Match[str]) -> str:
+        if found["joined"]:
+            return self._joined(found)
+        if found["verb"]:
+            return self._i(found)
+        self.agrees_from = None if found["we"] else self.agrees_from
+        if found["self"]:
+            return self._self(found["self"].lower())
+        if found["we"]:
+            return self._we(found["we"])
+        return self._you(found)
+
+    def _i(self, found: re.Match[str]) -> str:
+        adverbs, verb = found["adverbs"], found["verb"]
+        self.named = True
+        if found["beside"]:
+            self.agrees_from = None
+            return f"and {self.speaker} {adverbs}{ {'am': 'are', 'was': 'were'}.get(verb, verb) }"
+        turned = _TURNED.search(self.words, max(0, found.start() - 12), found.start())
+        if turned or _NO_VERB.fullmatch(verb):
+            return f"{self.speaker} {adverbs}{verb}"
+        self.agrees_from = None if is_modal(verb) or is_past(verb) else found.end()
+        return f"{self.speaker} {adverbs}{agreeing_verb(verb)}"
+
+    def _self(self, word: str) -> str:
+        named, self.named = self.named, True
+        if word == "my":
+            return "their" if named else f"{self.speaker}'s"
+        if word == "mine":
+            return "theirs" if named else f"{self.speaker}'s"
+        return "themself" if word == "myself" else self.speaker
+
+    def _we(self, word: str) -> str:
+        if self.named:
+            return _WE.get(word.lower(), word)
+        self.of_us = True
+        if word.lower() not in ("we", "us"):
+            return word
+        self.named = True
+        return f"{self.speaker} and others"
+
+    def _you(self, found: re.Match[str]) -> str:
+        word = (found["you"] or "you").lower()
+        if self.partner is None:
+            self.to_you = True
+            return found[0]
+        if not found["your_verb"]:
+            return {"your": f"{self.partner}'s", "yours": f"{self.partner}'s", "yourself": "themself"}.get(
+                word, self.partner
+            )
+        adverbs, verb = found["your_adverbs"], found["your_verb"]
+        known = verb in _OF_YOU or is_present(verb) or is_modal(verb) or is_past(verb)
+        known |= bool(_CLAUSE_BEFORE.search(self.words, max(0, found.start() - 12), found.start()))
+        if known and not _OBJECT_BEFORE.search(self.words, max(0, found.start() - 12), found.start()):
+            self.agrees_from = None
+            verb = _OF_YOU.get(verb) or agreeing_verb(verb)
+        return f"{self.partner} {adverbs}{verb}"
+
+    def _joined(self, found: re.Match[str]) -> str:
+        verb = found["joined"]
+        if self.agrees_from is None or not is_present(verb) or " to " in self.words[self.agrees_from : found.start()]:
+            return found[0]
+        return found["joint"] + agreeing_verb(verb)
+
+
+def third_person(words: str, speaker: str, partner: str | None = None) -> Told:
+    """Rewrite what the speaker says of themself, and of the partner, if it is known who "you" is.
+
+    A companion of the subject is marked by the caller with "&": "My husband & I are". In the first mention the speaker
+    is named; what is theirs after that is "their".
     """
-    if _OTHERS.search(words):
-        return None
-    if agreeing:
-        words = _AND_VERB.sub(_joined, words)
-    pieces, position = [], 0
-    for found in _I_AGAIN.finditer(words):
-        verb = agreeing_verb(found["verb"])
-        if verb is None:
-            return None
-        pieces += [words[position : found.start()], f"{name} {found['adverb'] or ''}{verb}"]
-        position = found.end()
-    rewritten = _SELF.sub(lambda self: _of_self(self[0].lower(), name), "".join(pieces) + words[position:])
-    return None if re.search(r"\bI\b", rewritten) else rewritten
-
-
-def _of_self(word: str, name: str) -> str:
-    return {"my": "their", "myself": "themself", "mine": "theirs"}.get(word, name)
-
-
-def _joined(found: re.Match[str]) -> str:
-    known = found["verb"] in _IRREGULAR or found["verb"] in _PRESENT
-    return found["before"] + ((agreeing_verb(found["verb"]) if known else None) or found["verb"])
+    teller = _Teller(words, speaker, partner)
+    text = _PERSON.sub(teller, words)
+    return Told(text, teller.named, teller.to_you, teller.of_us)

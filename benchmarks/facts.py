@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""Facts by rules against LoCoMo's gold facts: how many tokens they take, and how many gold facts they say.
+
+    benchmarks/facts.py [--data FOLDER] [--worth N …]
+
+| column | |
+|---|---|
+| tokens | of all extracted facts over those of all gold facts (o200k_base) |
+| source | share of gold facts with an extracted fact from the same message |
+| meaning | share of gold facts with an extracted fact from the same message of cosine ≥ 0.7 (all-MiniLM-L6-v2) |
+| doubles | facts per hundred that another one of the same user before them resembles (cosine ≥ 0.9) |
+| @500, @1000 | evidence recall of a context of facts alone, by cosine and BM25, all questions but adversarial ones |
+
+Above stand the floors: what the speakers said, taken over as "Speaker: sentence". Below is a row for each operating
+point, and for the chosen one a row for each conversation. No store is needed, and the same data gives the same figures.
+
+The data is not part of memstore: LoCoMo (ACL 2024, CC BY-NC 4.0) as memstore-jsonl, `locomo-dev.jsonl`, its gold facts,
+`locomo-dev-gold.jsonl` (kind, user, text, sources), and its questions, `locomo-dev-questions.jsonl`. Four minutes on
+two cores, nearly all of it embedding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+
+from memstore.ingest.rules.extraction import OPERATING_POINT, Said, extract
+from memstore.ingest.sentences import sentences
+from memstore.models import Key, Matches
+from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
+from memstore.retrieve.rank import WEIGHTS, bm25
+from memstore.store.terms import terms
+
+ALIKE, DOUBLE = 0.7, 0.9
+BUDGETS = (500, 1000)
+SWEEP = (0.0, 0.05, 0.1, 0.15, 0.2, 0.22, 0.25, 0.3, 0.4, 0.5)
+BEFORE = 3
+PHOTO = re.compile(r"\[shares: [^\]]*\]")
+FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'll|i'd|my|me|we|we're|our|us)\b", re.IGNORECASE)
+WORD = re.compile(r"\w[\w']*")
+
+
+class Message(NamedTuple):
+    """A message of the data."""
+
+    user: str
+    id: str
+    said: Said
+
+
+class Told(NamedTuple):
+    """A fact, gold or found, and the messages that it is from."""
+
+    user: str
+    sources: tuple[str, ...]
+    text: str
+
+
+class Figures(NamedTuple):
+    """A row of the table."""
+
+    tokens: float
+    source: float
+    meaning: float
+    count: int
+
+
+class Measure:
+    """The gold facts and questions, and every vector and count that was once made."""
+
+    def __init__(self, messages: list[Message], gold: list[Told], questions: list[dict[str, Any]]) -> None:
+        embedder = load_embedder("sentence-transformers:all-MiniLM-L6-v2")
+        assert embedder is not None
+        self.embedder: Embedder = embedder
+        self.counter: TokenCounter = load_counter("tiktoken:o200k_base")
+        self.known: dict[str, Vectors] = {}
+        self.counts: dict[str, int] = {}
+        self.when = {(one.user, one.id): one.said.occurred_at for one in messages}
+        self.gold, self.questions = gold, questions
+        self.speakers = defaultdict(set)
+        for one in messages:
+            self.speakers[one.user].add(one.said.speaker or "")
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        """Give the vectors, shape (texts, dimensions); a text is embedded once."""
+        new = sorted({text for text in texts if text not in self.known}, key=lambda text: (len(text), text))
+        for start in range(0, len(new), 256):
+            batch = new[start : start + 256]
+            self.known.update(zip(batch, self.embedder.embed_documents(batch), strict=True))
+        return np.array([self.known[text] for text in texts], dtype=np.float32).reshape(len(texts), -1)
+
+    def tokens(self, text: str) -> int:
+        """Give the tokens of a text, counted once."""
+        if text not in self.counts:
+            self.counts[text] = self.counter.count(text)
+        return self.counts[text]
+
+    def against_gold(self, found: list[Told], user: str | None = None) -> Figures:
+        """Compare with the gold facts, of all users or one."""
+        found = [fact for fact in found if user in (None, fact.user)]
+        gold = [fact for fact in self.gold if user in (None, fact.user)]
+        vectors, wanted = self.vectors([fact.text for fact in found]), self.vectors([fact.text for fact in gold])
+        of = defaultdict(list)
+        for place, fact in enumerate(found):
+            of[fact.user, fact.sources[0]].append(place)
+        best = []
+        for fact, vector in zip(gold, wanted, strict=True):
+            places = [place for source in fact.sources for place in of[fact.user, source]]
+            best.append(float((vectors[places] @ vector).max()) if places else -1.0)
+        ours, theirs = (sum(self.tokens(fact.text) for fact in facts) for facts in (found, gold))
+        cosines = np.round(np.array(best), 6)
+        return Figures(ours / theirs, float((cosines > -1).mean()), float((cosines >= ALIKE).mean()), len(found))
+
+    def doubles(self, found: list[Told]) -> float:
+        """Give how many of a hundred facts are near to one before them."""
+        near = 0
+        for user in self.speakers:
+            vectors = self.vectors([fact.text for fact in found if fact.user == user])
+            near += int((np.tril(vectors @ vectors.T, -1) >= DOUBLE).any(axis=1).sum())
+        return 100 * near / max(1, len(found))
+
+    def evidence(self, found: list[Told]) -> list[float]:
+        """Give the mean share of a question's evidence among the facts that fit each budget, the best first."""
+        shares: list[list[float]] = []
+        for user in self.speakers:
+            facts = [fact for fact in found if fact.user == user]
+            if facts:
+                shares += self._of_user(user, facts)
+        return [float(np.mean([share[place] for share in shares])) for place in range(len(BUDGETS))]
+
+    def _of_user(self, user: str, facts: list[Told]) -> list[list[float]]:
+        vectors, stems = self.vectors([fact.text for fact in facts]), [terms(fact.text) for fact in facts]
+        lines = [f"[{self.when[user, fact.sources[0]]:%d %B %Y}] {fact.text}\n" for fact in facts]
+        costs = [self.tokens(line) for line in lines]
+        shares = []
+        for asked in (one for one in self.questions if one["user"] == user):
+            scores = vectors @ self.vectors([asked["question"]])[0] * WEIGHTS["semantic"]
+            scores += WEIGHTS["lexical"] * _lexical(asked["question"], stems)
+            named = [name for name in self.speakers[user] if re.search(rf"\b{name}\b", asked["question"])]
+            if len(named) == 1:
+                scores += WEIGHTS["speaker"] * np.array([fact.text.startswith(named[0]) for fact in facts])
+            order = np.argsort(-np.round(scores, 6), kind="stable")
+            evidence = set(asked["evidence"])
+            shares.append([_packed(facts, costs, order, budget, evidence) for budget in BUDGETS])
+        return shares
+
+
+def _lexical(question: str, stems: list[Counter[str]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    asked = list(terms(question))
+    rows = [
+        (Key(UUID(int=0), place), sum(each.values()), [each[term] for term in asked])
+        for place, each in enumerate(stems)
+        if any(term in each for term in asked)
+    ]
+    mean = sum(sum(each.values()) for each in stems) / max(1, len(stems))
+    scores = np.zeros(len(stems))
+    for key, score in bm25(Matches(len(stems), mean, rows)).items():
+        scores[key.chunk] = score
+    return scores
+
+
+def _packed(facts: list[Told], costs: list[int], order: Iterable[int], budget: int, evidence: set[str]) -> float:
+    found: set[str] = set()
+    for place in order:
+        budget -= costs[place]
+        if budget < 0:
+            break
+        found.update(facts[place].sources)
+    return len(found & evidence) / len(evidence)
+
+
+def extracted(messages: list[Message], worth: float) -> list[Told]:
+    """Give what the rules find, with up to three messages before each one."""
+    found: list[Told] = []
+    before: list[Said] = []
+    user = ""
+    for one in messages:
+        before, user = (before if one.user == user else []), one.user
+        found += [Told(user, (one.id,), fact.text) for fact in extract(one.said, before[-BEFORE:], worth=worth)]
+        before.append(one.said)
+    return found
+
+
+def _long(least: int) -> Callable[[str], bool]:
+    return lambda sentence: len(WORD.findall(sentence)) >= least
+
+
+def _states(sentence: str) -> bool:
+    return _long(6)(sentence) and not sentence.rstrip().endswith("?")
+
+
+def _of_speaker(sentence: str) -> bool:
+    return _states(sentence) and bool(FIRST_PERSON.search(sentence))
+
+
+def said_as_it_was(messages: list[Message], kept: Callable[[str], bool], *, longest: bool = False) -> list[Told]:
+    """Give the sentences of messages that are `kept`, photos left out; only the longest of each message if so asked."""
+    found = []
+    for one in messages:
+        text = PHOTO.sub("", one.said.text).strip()
+        chosen = [text[start:stop] for start, stop in sentences(text) if kept(text[start:stop])]
+        if longest:
+            chosen = sorted(chosen, key=len, reverse=True)[:1]
+        found += [Told(one.user, (one.id,), f"{one.said.speaker}: {sentence}") for sentence in chosen]
+    return found
+
+
+def floors(messages: list[Message]) -> dict[str, list[Told]]:
+    """Give what any extraction must beat."""
+    return {
+        "whole messages": [Told(one.user, (one.id,), f"{one.said.speaker}: {one.said.text}") for one in messages],
+        "every sentence of 4 words or more": said_as_it_was(messages, _long(4)),
+        "no questions, 6 words or more": said_as_it_was(messages, _states),
+        "first person, no question, 6 words": said_as_it_was(messages, _of_speaker),
+        "the longest such of a message": said_as_it_was(messages, _of_speaker, longest=True),
+    }
+
+
+def show(name: str, figures: Figures, rest: Sequence[float] = ()) -> None:
+    """Print a row."""
+    row = f"{name:<36}{figures.tokens:>7.2f}×{figures.source:>8.2f}{figures.meaning:>9.2f}{figures.count:>7}"
+    print(
+        row + "".join(f"{value:>9.3f}" if place else f"{value:>9.1f}" for place, value in enumerate(rest)), flush=True
+    )
+
+
+def report(measure: Measure, messages: list[Message], sweep: Sequence[float]) -> None:
+    """Print the floors, the curve, and the chosen point by conversation."""
+    head = "".join(f"{name:>9}" for name in ("doubles", *(f"@{budget}" for budget in BUDGETS)))
+    print(f"{'':<36}{'tokens':>8}{'source':>8}{'meaning':>9}{'facts':>7}{head}")
+    rows = {"gold facts": measure.gold, **floors(messages)}
+    rows |= {f"rules, worth {worth:.2f}": extracted(messages, worth) for worth in sweep}
+    for name, found in rows.items():
+        show(name, measure.against_gold(found), [measure.doubles(found), *measure.evidence(found)])
+    chosen = extracted(messages, OPERATING_POINT)
+    print(f"\nThe operating point, {OPERATING_POINT}, by conversation")
+    for user in sorted(measure.speakers):
+        show(user, measure.against_gold(chosen, user))
+
+
+def main() -> int:
+    """Read the data and print the table."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument("--worth", type=float, nargs="+", default=SWEEP)
+    options = parser.parse_args()
+    files = [options.data / f"locomo-dev{part}.jsonl" for part in ("", "-gold", "-questions")]
+    if not all(file.is_file() for file in files):
+        print(f"skipped: {options.data} has not all of {', '.join(file.name for file in files)}; name it with --data")
+        return 0
+    history, gold, asked = ([json.loads(line) for line in file.read_text("utf-8").splitlines()] for file in files)
+    messages = [
+        Message(
+            one["user"],
+            one["external_id"],
+            Said(one["content"], one["role"], one["name"], datetime.fromisoformat(one["occurred_at"])),
+        )
+        for one in history
+    ]
+    facts = [Told(one["user"], tuple(one["sources"]), one["text"]) for one in gold if one["kind"] == "fact"]
+    questions = [one for one in asked if one["evidence"] and one["category"] != "adversarial"]
+    report(Measure(messages, facts, questions), messages, options.worth)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

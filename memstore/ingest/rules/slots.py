@@ -1,0 +1,257 @@
+"""What a clause fills: the attribute of its subject, the value it gives to it, and how that is said to hold.
+
+    "Last month I moved to Porto"     -> residence = porto
+    "I don't like coffee any more"    -> likes/coffee = no
+    "I no longer work at Siemens"     -> former/employer = siemens (ended)
+    "This week I'm in Berlin"         -> temporary/residence = berlin
+    "My sister lives in Lyon"         -> residence = lyon, of whom() = "sister"
+
+What is asked, supposed, quoted or told by others fills nothing: a value that was never said does more harm than one
+that was missed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from memstore.ingest.rules.drafts import Said
+from memstore.ingest.rules.slotbook import Grammar, SlotRule, caught
+from memstore.ingest.rules.slots_english import ENGLISH
+from memstore.ingest.rules.slots_french import FRENCH
+from memstore.ingest.rules.slots_german import GERMAN
+from memstore.ingest.rules.slots_spanish import SPANISH
+from memstore.ingest.sentences import sentences
+
+FORMER = "former/"  # an attribute of what has ended: "former/residence" is "berlin"
+TEMPORARY = "temporary/"  # of what holds for a while, beside the lasting value
+
+
+class Manner(StrEnum):
+    """How a value is said to hold."""
+
+    HOLDS = "holds"
+    ENDED = "ended"
+    TEMPORARY = "temporary"
+    CORRECTS = "corrects"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """An attribute with its value; `many` where values stand beside each other, and only yes and no exclude each other.
+
+    A value is in lower case, without articles. What ended has the attribute "former/…", what is for a while
+    "temporary/…"; an ended value may be empty: "I quit my job".
+    """
+
+    attribute: str
+    value: str
+    many: bool
+    manner: Manner
+
+
+class Statement(NamedTuple):
+    """A clause that fills a slot: `said.text[start:stop]`."""
+
+    start: int
+    stop: int
+    slot: Slot
+
+
+class _Read(NamedTuple):
+    slot: Slot
+    who: str | None
+
+
+GRAMMARS = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
+
+_QUOTES = re.compile(r"[\"“”„«»]")
+_SORT = re.compile(r"\d|day\b|tag\b|di\b|mittwoch|lunes|martes|jueves|viernes|sábado|domingo|miércoles", re.IGNORECASE)
+_LONGEST = 600  # characters of a clause
+_APOSTROPHES = {ord(sign): "'" for sign in "’‘ʼ`´"}
+_SHORT = {"'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
+_SHORTENED = re.compile(r"(?<=\w)'(?:m|re|ve|ll)\b|\b(?:can't|won't)\b|(?<=\w)n't\b|\b(?<=[iI]t)'s\b", re.IGNORECASE)
+# Attributes that may hold for a while only, beside the lasting value; a name or an allergy does not.
+_PASSING = frozenset({"residence", "job", "employer", "diet", "eats", "smoking", "drinking", "likes"})
+_PASSING |= {"car", "address", "phone", "email"}
+# Attributes whose value is a name: "in a small flat" is no residence, "at a bank" no employer.
+_NAMES = frozenset(["residence", "hometown", "employer", "name", "nickname", "partner"])
+_FLIPS = frozenset(["likes", "eats", "allergy", "pet", "owns", "language"])
+_POSSESSIVE = re.compile(r"my|meine?n?|mon|ma|mes|mis?", re.IGNORECASE)
+_BEFORE_KIN = frozenset({"little", "big", "older", "younger", "elder", "twin", "best", "new", "old", "late"})
+_BEFORE_KIN |= {"kleine", "große", "ältere", "jüngere", "beste", "neue"}
+_BEFORE_KIN |= {"kleiner", "großer", "älterer", "jüngerer", "bester", "neuer"}
+_BEFORE_KIN |= {"petit", "petite", "grand", "grande", "meilleur", "meilleure", "mejor", "nuevo", "nueva"}
+_APPOINTMENTS = re.compile(r"\s*\b(?:appointment|termin|rendez-vous|cita)\b\s*", re.IGNORECASE)
+
+
+def slot_of(clause: str, language: str, *, type: str) -> Slot | None:
+    """Give the slot that a clause fills, as it was said; None where it fills none, or the language is unread.
+
+    `language` is ISO 639-1; `type` is that of the fact: a goal fills nothing yet. Whose slot it is, `whom` says.
+    """
+    read = _read(clause, language)
+    return None if read is None or type == "goal" else read.slot
+
+
+def whom(clause: str, language: str) -> str | None:
+    """Give of whom a clause speaks that fills a slot: "sister", "Tom"; None for the speaker."""
+    read = _read(clause, language)
+    return None if read is None else read.who
+
+
+def statements_with_slots(said: Said, language: str, before: Sequence[Said] = ()) -> list[Statement]:
+    """Give the clauses of a message that fill slots, in its order: `(start, stop, slot)` in characters of its text.
+
+    "Sorry, I meant Tuesday" fills the slot that the speaker filled last, in this message or in those `before` it, if
+    the value is of the same sort.
+    """
+    grammar = GRAMMARS.get(language)
+    if grammar is None or said.role != "user":
+        return []
+    found: list[Statement] = []
+    for start, stop in sentences(said.text):
+        if stop - start <= _LONGEST and not _is_quoted(said.text, start, stop):
+            found += _of_sentence(said.text, start, stop, language, grammar)
+            meant = grammar.meant.search(_spelled_out(said.text[start:stop])) if not found else None
+            if meant:
+                found += _meant(_value(meant["v"], grammar), start, stop, said, language, before)
+    return found
+
+
+def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Grammar) -> Iterator[Statement]:
+    sentence = text[start:stop]
+    if grammar.doubtful.search(sentence) or grammar.reported.search(_spelled_out(sentence)):
+        return
+    asks = sentence.rstrip("\"')»” ").endswith("?")
+    starts = [0, *(gap.end() for gap in grammar.next_clause.finditer(sentence))]
+    stops = [*(gap.start() for gap in grammar.next_clause.finditer(sentence)), len(sentence)]
+    clauses = list(zip(starts, stops, strict=True))
+    for first, last in clauses[:-1] if asks else clauses:
+        slot = slot_of(sentence[first:last], language, type="identity")
+        if slot is not None:
+            yield Statement(start + first, start + last, slot)
+
+
+def _is_quoted(text: str, start: int, stop: int) -> bool:
+    """Whether a sentence has words in quotation marks, or is a quoted line: they may be anybody's."""
+    return bool(_QUOTES.search(text, start, stop)) or text[start] == ">"
+
+
+def _meant(value: str, start: int, stop: int, said: Said, language: str, before: Sequence[Said]) -> Iterator[Statement]:
+    for earlier in reversed(before):
+        if earlier.speaker != said.speaker or earlier.role != "user":
+            continue
+        slots = [
+            one.slot for one in statements_with_slots(earlier, language) if one.slot.value not in ("yes", "no", "")
+        ]
+        if slots and value:
+            last = slots[-1]
+            if (last.manner is not Manner.ENDED and _SORT.search(last.value) is None) or _SORT.search(value):
+                yield Statement(start, stop, Slot(last.attribute, value, False, Manner.CORRECTS))
+        return
+
+
+def _read(clause: str, language: str) -> _Read | None:
+    grammar = GRAMMARS.get(language)
+    text = _spelled_out(clause[:_LONGEST])
+    if grammar is None or text.endswith("?") or text[:1] in '"“„«':
+        return None
+    if grammar.unreal.search(text) or grammar.doubtful.search(text) or grammar.reported.search(text):
+        return None
+    for rule in grammar.rules:
+        for found in rule.pattern.finditer(text):
+            if grammar.subordinate.search(text[: found.start()]):
+                continue
+            slot = _slot(rule, found, text, grammar)
+            if slot is not None:
+                return _Read(slot, _who(found))
+    return None
+
+
+def _spelled_out(clause: str) -> str:
+    text = " ".join(clause.translate(_APOSTROPHES).split())
+    return _SHORTENED.sub(_expanded, text)
+
+
+def _expanded(found: re.Match[str]) -> str:
+    short = found[0].casefold()
+    if short.endswith("n't"):
+        return {"can't": "can not", "won't": "will not"}.get(short, " not")
+    return _SHORT.get(short, " is")
+
+
+def _slot(rule: SlotRule, found: re.Match[str], text: str, grammar: Grammar) -> Slot | None:
+    attribute, indefinite = rule.attribute.lstrip("+@"), rule.attribute.startswith("+")
+    root = attribute.removeprefix(FORMER).split("/")[0]
+    thing = _thing(caught(found, "t") or "", grammar)
+    raw = caught(found, "v") or ("" if rule.value else caught(found, "t")) or ""
+    value = {"*": "", "": _value(raw, grammar)}.get(rule.value, rule.value)
+    if not rule.value and (not value or (root in _NAMES and not _is_name(raw, text, grammar))):
+        return None
+    if "{t}" in attribute and not thing:
+        return None
+    attribute = attribute.replace("{t}", thing).replace("{plan}", _plan(thing))
+    return _in_manner(rule, attribute, root, value, text, grammar, many=indefinite or root in _FLIPS)
+
+
+def _in_manner(
+    rule: SlotRule, attribute: str, root: str, value: str, text: str, grammar: Grammar, *, many: bool
+) -> Slot | None:
+    if attribute.startswith(FORMER):
+        return Slot(attribute, value, True, Manner.ENDED)
+    passing = root in _PASSING and not rule.lasting and bool(grammar.temporary.search(text))
+    if attribute.startswith(TEMPORARY) or passing:
+        return Slot(f"{TEMPORARY}{attribute.removeprefix(TEMPORARY)}", value, True, Manner.TEMPORARY)
+    if rule.attribute.startswith("@"):  # "I'm in Berlin" says nothing that lasts
+        return None
+    corrects = rule.moves or bool(grammar.corrects.search(text))
+    many = many or (root in ("job", "employer") and bool(grammar.also.search(text)))
+    return Slot(attribute, value, many, Manner.CORRECTS if corrects else Manner.HOLDS)
+
+
+def _plan(thing: str) -> str:
+    """Give the attribute of an event: "dentist appointment" is appointment/dentist, "exam" is plan/exam."""
+    if _APPOINTMENTS.search(thing):
+        return f"appointment/{_APPOINTMENTS.sub('', thing) or 'any'}"
+    return f"plan/{thing}"
+
+
+def _value(raw: str, grammar: Grammar) -> str:
+    value = " ".join(raw.casefold().split()).strip(" '\"*_-")
+    if grammar.no_value.search(value):
+        return ""
+    for _ in range(2):
+        value = grammar.article.sub("", value).strip()
+    return value
+
+
+def _thing(raw: str, grammar: Grammar) -> str:
+    thing = _value(raw, grammar)
+    if len(thing.split()) > 4:
+        return ""
+    return re.sub(r"(?<=\w\w\w)(?<![suié])s$", "", thing)
+
+
+def _is_name(raw: str, text: str, grammar: Grammar) -> bool:
+    """Whether a value is a name by its capital; in a clause without any, every value may be one."""
+    words = grammar.article.sub("", raw.strip()).split()
+    if not words or len(words) > 4:
+        return False
+    return words[0][0].isupper() or (text.casefold() == text and len(words) <= 2)
+
+
+def _who(found: re.Match[str]) -> str | None:
+    """Give the word of kin, "sister" for "my little sister Maria", or the name of somebody else."""
+    who = caught(found, "who")
+    if who is None:
+        return None
+    words = who.split()
+    if not _POSSESSIVE.fullmatch(words[0]):
+        return who
+    named = len(words) > 2 and words[-1][0].isupper() and words[-2].casefold() not in _BEFORE_KIN
+    kin = words[:-1] if named else words
+    return next((word for word in kin[1:] if word.casefold() not in _BEFORE_KIN), kin[-1])

@@ -1,0 +1,306 @@
+"""The slots of English: what people say that they are, have and plan."""
+
+from __future__ import annotations
+
+import re
+
+from memstore.ingest.rules.slotbook import Grammar, Subject, table, words
+
+_WORDS = {
+    "kin": r"mother|mom|mum|father|dad|parents|sister|brother|son|daughter|wife|husband|spouse|partner|girlfriend"
+    r"|boyfriend|fianc[ée]e?|aunt|uncle|cousin|grand(?:ma|mother|pa|father|son|daughter|parents)|niece|nephew|friend"
+    r"|flatmate|room-?mate|boss|manager|colleague|co-?worker|teacher|neighbou?r|ex|(?:mother|father|sister|brother)"
+    r"-in-law|best friend",
+    "diet": r"(?:vegan|vegetarian|pescatarian|flexitarian|omnivore|carnivore)(?! (?:restaurant|caf[eé]|chef|cook|food"
+    r"|recipe|dish))",
+    "married": r"single|married|divorced|engaged|widowed|separated",
+    "job": r"\w*(?:nurse|teacher|doctor|engineer|developer|programmer|designer|lawyer|writer|author|journalist|editor"
+    r"|chef|cook|baker|barista|waiter|waitress|musician|manager|accountant|scientist|researcher|professor|driver"
+    r"|pilot|illustrator|\w{3,}(?:ologist|ician|grapher)|consultant|analyst|architect|therapist|counsell?or|dentist"
+    r"|pharmacist|plumber|carpenter|farmer|librarian|translator|producer|director|actor|actress|firefighter|soldier"
+    r"|paramedic|midwife|freelancer|secretary|receptionist|cashier|gardener|hairdresser|barber|bartender|student"
+    r"|tutor|coordinator|assistant|gardener|mechanic|janitor|judge|surgeon|physiotherapist|recruiter)",
+    "pet": r"dog|puppy|cat|kitten|turtle|tortoise|hamster|rabbit|parrot|horse|pony|snake|guinea pig|goldfish|bird"
+    r"|lizard|gecko|chicken|ferret|budgie|canary",
+    "thing": r"bike|bicycle|motorbike|motorcycle|house|flat|apartment|guitar|piano|violin|keyboard|camera|boat|van"
+    r"|truck"
+    r"|laptop|telescope|drone|scooter|cabin|allotment|kayak|television|tv|smartwatch|e-?bike|campervan",
+    "day": r"mon|tues|wednes|thurs|fri|satur|sun",
+    "month": r"january|february|march|april|may|june|july|august|september|october|november|december",
+    "date": r"(?:(?:next|this|the following|early|late|mid) )?(?:(?:<day>)day(?:s)?(?: (?:morning|afternoon|evening))?"
+    r"|(?:week|month|year|weekend|spring|summer|autumn|fall|winter)(?!\w)|(?:<month>)(?: (?:the )?\d{1,2}(?:st|nd|rd"
+    r"|th)?)?)|(?:the )?\d{1,2}(?:st|nd|rd|th)(?: of)?(?: (?:<month>))?|\d{1,2} (?:<month>)|tomorrow|tonight"
+    r"|\d{1,2}(?:[:.]\d\d)? ?(?:am|pm|a\.m\.|p\.m\.|o'clock)|\d{1,2}:\d\d|noon|midnight|half past \w+|\d{4}-\d\d-\d\d"
+    r"|(?:christmas|easter)",
+    "dates": r"<date>(?:,? (?:at |on |in |the )?(?:<date>|20\d\d)){0,3}",
+    "event": r"(?:appointment|meeting|interview|exam|test|flight|train|trip|wedding|surgery|operation|check-?up|class"
+    r"|lesson"
+    r"|recital|concert|conference|tournament|match|race|marathon|reservation|party|presentation|defen[cs]e|viewing"
+    r"|holiday|vacation|move|launch|release|rehearsal|hearing|scan|reunion|dinner|review|demo|workshop|game|call"
+    r"|retreat|photo shoot|delivery|shift|visit)(?: with (?-i:[A-Z])\w+)?",
+    "moved": r"(?:re-?scheduled|moved|postponed|pushed(?: back)?|brought forward|shifted|changed|delayed|put off"
+    r"|rebooked|bumped)",
+    "shift": r"re-?scheduled?|moved?|postponed?|push(?:ed)?(?: back)?|brought forward|shift(?:ed)?|changed?"
+    r"|delay(?:ed)?|put off|rebook(?:ed)?",
+    "is": r"is|are|will be|takes place|starts|happens|is now|is scheduled|is set|is booked|is planned|falls|leaves",
+    "call": r"called|named",
+    "stopped": r"stopped|quit|gave up|have stopped|have quit|have given up|has stopped|has quit|has given up",
+    "bad": r"do not (?:really |actually )?(?:like|enjoy|love)|hate|dislike|can not stand|cannot stand|can't stand"
+    r"|loathe"
+    r"|detest|am not (?:really )?(?:a fan of|into|fond of|keen on)|never liked",
+    "bads": r"does not (?:really )?(?:like|enjoy|love)|hates|dislikes|can not stand|cannot stand|loathes|detests",
+    "good": r"love|like|enjoy|adore|really like|have come to (?:love|like|enjoy)|have grown to (?:love|like)|am"
+    r" (?:really |totally )?(?:into"
+    r"|fond of|keen on|a (?:big |huge )?fan of|crazy about)|started (?:liking|enjoying|loving)",
+    "goods": r"loves|likes|enjoys|adores|is (?:really |totally )?(?:into|fond of|keen on|a (?:big |huge )?fan of)",
+    "employed": r"work|works|am working|is working|have worked|have been working|has been working",
+    "tongue": r"english|german|french|spanish|italian|portuguese|dutch|polish|russian|chinese|mandarin|cantonese"
+    r"|japanese|korean|arabic|hebrew|turkish|swedish|norwegian|danish|finnish|greek|czech|hungarian|romanian|ukrainian"
+    r"|hindi|urdu|bengali|vietnamese|thai|catalan|basque|irish|welsh",
+}
+
+_SUBJECT = Subject(
+    first=r"(?:I|we)",
+    inverted="",
+    third=r"my (?:(?:little|big|older|younger|elder|twin|best|new|old|late) )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
+    r"|(?!(?:It|That|This|He|She|They|There|The|A|An|My|Our|Your|His|Her|Their|I|We|You|Who"
+    r"|What)\b)(?-i:[A-Z][a-zà-ÿ]+)",
+    adverbs=r"(?: (?:now|also|just|still|actually|recently|finally|currently|really|both|only|originally|happily"
+    r"|officially|already|all|have|has|am|is|are|been))* ",
+)
+
+_ROWS = (
+    # What is over comes first: "I no longer live in" has "live in" in it.
+    ("former/residence", "", r"(?:I|we) (?:no longer|do not|used to) live (?:in|at|near) <V>"),
+    ("former/residence!", "", r"<S:moved (?:away|out) (?:from|of)/moved (?:away|out) (?:from|of)>(?-i:(?=[A-Z]))<V>"),
+    ("former/employer!", "", r"(?:I|we) (?:no longer|do not|used to) work (?:at|for|with) <V>"),
+    ("former/employer!", "", r"<S:quit|left|lost|resigned from|am leaving/quit|left|lost>(?:my|the|his|her)"
+     r" (?:\w+ ){0,2}?(?:job|position|role) (?:at|with|for) <V>"),
+    ("former/employer!", "", r"<S:was|got|were/was|got>(?:fired|laid off|let go|made redundant) (?:from|by|at) <V>"),
+    ("former/job!", "", r"(?:I|we) (?:no longer|do not|used to) work as <V>"),
+    ("former/job!", "", r"<S:quit|left|lost|gave up/quit|left|lost|gave up>(?:my|the|his|her) (?:\w+ ){0,2}?(?:job"
+     r"|position)"
+     r" as <V>"),
+    ("former/job!", "", r"I am no longer (?P<v>an? (?:\w+ ){0,2}?<job>)"),
+    ("former/employer!", "*", r"<S:quit|lost|left|resigned from|have quit|have lost|have left/quit|lost|left>(?:my|the"
+     r"|his|her)"
+     r" (?:old |current |day )?(?:job|position)"),
+    ("former/employer!", "*", r"<S:got|was|have been/got|was>(?:fired|laid off|let go|made redundant)"),
+    ("former/studies!", "", r"I (?:no longer study|do not study|dropped out of|quit studying|stopped studying) <V>"),
+    ("former/diet", "", r"I (?:am|was) no longer (?:an? )?(?P<v><diet>)|I am not (?:an? )?(?P<t><diet>) any ?more"),
+    ("former/diet!", "", r"I (?:stopped|quit) being (?:an? )?(?P<v><diet>)"),
+    ("former/partner!", "", r"<S:broke up|split up|have broken up/broke up|split up>with <V>"),
+    ("former/partner!", "", r"(?P<v>(?-i:[A-Z])\w+) and I (?:broke up|split up|separated|are no longer together|are not"
+     r" together any ?more)"),
+    ("former/partner!", "*", r"(?:we|my (?:girlfriend|boyfriend|partner) and I) (?:broke up|split up|separated)"),
+    ("former/pet/{t}!", "*", r"(?:my|our) (?P<t><pet>)(?: (?-i:[A-Z])\w+)? (?:died|passed away|ran away)"),
+    ("former/pet/{t}!", "*", r"(?:I|we) (?:lost|had to put down|gave away|had to give away) (?:my|our) (?P<t><pet>)"),
+    ("former/car!", "*", r"<S:sold|got rid of|gave up|crashed|totaled|no longer have|do not have/sold|got rid of|gave"
+     r" up>(?:my|our|the|his|her|a"
+     r"|an) (?:\w+ )?car"),
+    ("former/{plan}!", "*", r"(?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>(?: with (?-i:[A-Z])\w+)?)(?: (?:with|to|in"
+     r"|at|on) [^,]{1,30}?)?"
+     r" (?:is|was|has been|got)"
+     r" (?:cancell?ed|called off|off)"),
+    ("former/{plan}!", "*", r"(?:I|we) (?:have )?(?:cancell?ed|called off) (?:the|my|our) (?P<t>(?:[\w-]+"
+     r" ){0,2}?<event>)"),
+    # Where people are.
+    ("residence", "", r"<S:live|living|reside|based|have lived/lives|living|resides|based>(?:in|near) <V>"),
+    ("residence!", "", r"<S:moved|relocated/moved|relocated>(?:back |over |away |out |down |up |here |in )?(?:from"
+     r" [^,]{1,40}? )?to"
+     r" <V>"),
+    ("residence!", "", r"<S:settled|settled down/settled|settled down>in <V>"),
+    ("residence", "", r"my (?:new )?home is (?:now )?(?:in )?<V>"),
+    ("temporary/residence", "", r"<S:staying/staying>(?:in|at|with) <V>"),
+    ("temporary/residence", "", r"<S:visiting/visiting>(?-i:(?=[A-Z]))<V>"),
+    ("@residence", "", r"I am (?:\w+ )?in <V>"),
+    ("hometown", "", r"(?:<S:come/is|comes>|I am (?:originally )?)(?:originally )?from <V>"),
+    ("hometown", "", r"<S:grew up|was born|was raised/grew up|was born|was raised>in <V>"),
+    ("hometown", "", r"my hometown is <V>"),
+    # What they do.
+    ("job", "", r"<S:<employed>|started(?: working| out)?|switched to working|trained/<employed>|started(?:"
+     r" working)?>as <V>"),
+    ("job!", "", r"<S:got|found|took|accepted|started|landed/got|found|took|accepted|started>(?:an? |my )(?:new"
+     r" )?(?:job|position|role) as <V>"),
+    ("job!", "", r"<S:became|become/became|become>(?P<v>an? (?:[\w-]+ ){0,2}?<job>)"),
+    ("job!", "", r"<S:got|was|have been/got|was>promoted to <V>"),
+    ("job!", "retired", r"<S:retired|am retired/retired>"),
+    ("job", "", r"(?:I am (?:now )?|<S:am/is>)(?P<v>an? (?:[\w-]+ ){0,2}?<job>)(?! (?:of|to|in training))"),
+    ("job", "", r"my (?:new |current |day )?job is (?:being )?<V>"),
+    ("employer", "", r"<S:<employed>|started(?: working)?|have started/<employed>|started(?: working)?>(?:at|for|with)"
+     r" <V>"),
+    ("employer!", "", r"<S:joined|switched to|moved over to/joined|switched to>(?-i:(?=[A-Z]))<V>"),
+    ("employer!", "", r"<S:got|found|took|accepted|started|landed/got|found|took|started>(?:an? |my )(?:new )?(?:job"
+     r"|position|role|offer) (?:at|with|from) <V>"),
+    ("employer", "", r"my (?:new |current )?(?:employer|company) is <V>"),
+    ("studies", "", r"<S:study|studying|major in|majoring in/studies|studying|majors in>(?!for|hard|at|with|every|all"
+     r"|until|abroad|in)<V>"),
+    ("studies!", "", r"<S:switched|changed/switched|changed>(?:my |his |her )?(?:major|degree|studies|course)(?: from"
+     r" [^,]{1,30}?)? to <V>"),
+    # What they eat.
+    ("diet", "", r"(?:I am (?:now )?|<S:became|become|went|gone|turned|am going/is|became|went|turned>)(?:an? )?(?:\w+"
+     r" )?(?P<v><diet>)"),
+    ("diet!", "omnivore", r"(?:I|we) (?:have )?(?:eat|started eating|am eating|been eating) meat again"),
+    ("diet!", "pescatarian", r"(?:I|we) (?:have )?(?:eat|started eating|am eating) fish (?:again|now)"),
+    ("diet!", "vegetarian", r"(?:I|we) (?:(?:<stopped>) eating|gave up|have given up|no longer eat|do not eat) meat(?:"
+     r" any ?more)?"),
+    ("eats/{t}", "no", r"(?:I|we) (?:<stopped> eating|gave up|no longer eat|do not eat|can not eat|never eat) <T>"),
+    ("eats/{t}", "yes", r"(?:I|we) (?:can )?eat <T> again"),
+    # Who they are.
+    ("name", "", r"my (?:full |real |legal )?name is (?:now )?<V>"),
+    ("name!", "", r"<S:changed/changed>(?:my|his|her) (?:last |legal )?name to <V>"),
+    ("name", "", r"<S:am/is>called <V>|my (?P<who><kin>)'s name is (?P<t>(?-i:[A-Z])\w+)"),
+    ("nickname", "", r"(?:please |just |you can |everyone |people |my friends )?call(?:s)? me <V>"),
+    ("nickname", "", r"(?:I go by|my nickname is) <V>"),
+    ("age", "", r"<S:am|turned|just turned/is|turned>(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|last|this"
+     r"|yesterday|and)|[,.!]|$)"),
+    ("age", "", r"I am (?:now )?(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|and)|[,.!]|$)"),
+    ("birthday", "", r"my birthday is (?:actually )?(?:on )?(?:the )?<V>"),
+    ("birthday", "", r"I was born on (?:the )?<V>"),
+    ("marital_status", "", r"(?:I am (?:now )?|we are (?:now )?|<S:got|gotten|become/is|got|gotten>)(?:\w+"
+     r" )?(?P<v><married>)(?! to [^,]{1,9} idea)"),
+    ("partner", "", r"<S:am|dating|am dating|married to|engaged to|seeing|am together with|together with/is|dating"
+     r"|married to|engaged to|seeing>"
+     r"(?:dating |married to |engaged to |seeing |together with )?(?-i:(?=[A-Z]))(?P<v>\w+)"),
+    ("partner", "", r"my (?:new )?(?:partner|girlfriend|boyfriend|wife|husband|fianc[ée]e?) is (?:called"
+     r" )?(?-i:(?=[A-Z]))(?P<v>\w+)"),
+    ("phone", "", r"my (?:new )?(?:phone|mobile|cell|telephone)(?: number)? is (?:now )?(?P<v>\+?\d[\d /()-]{4,20}\d)"),
+    ("email", "", r"my (?:new |work |private )?e-?mail(?: address)? is (?:now )?(?P<v>[\w.+-]+@[\w-]+\.[\w.-]*\w)"),
+    ("address", "", r"my (?:new |home )?address is (?:now )?<V>"),
+    ("address", "", r"I live (?:at|on) (?P<v>\d+[a-z]? [^,.;!?]{3,40}|[^,.;!?]{3,40}? \d+[a-z]?)(?=[,.;!?]|$)"),
+    ("language/{t}", "yes", r"<S:speak/speaks>(?:fluent |some |good |a little )?(?P<t><tongue>)"),
+    # How they want to be answered.
+    ("answers/language", "", r"(?:please |from now on,? (?:please )?|always )?(?:answer|reply|respond|write|talk|speak)"
+     r" (?:to me |me )?(?:only )?in (?P<v><tongue>)"),
+    ("answers/length", "", r"(?:please |from now on,? (?:please )?|always )?(?:keep|make) (?:your|the) (?:answers"
+     r"|replies|responses)"
+     r" <V>"),
+    ("answers/length", "", r"I (?:prefer|want|like) (?P<v>short|long|brief|detailed|concise)(?:er)? (?:answers|replies"
+     r"|responses)"),
+    ("answers/units", "", r"(?:please |from now on,? (?:please )?|always )?(?:use|give me|answer in) (?P<v>metric"
+     r"|imperial)(?: units)?"),
+    # What they like, and cannot have.
+    ("favourite/{t}", "", r"my (?:new |all-time |absolute |current )?favou?rite (?P<t>[a-z]+(?: [a-z]+)?) (?:is|are"
+     r"|has become|used to be) (?:now )?<V>"),
+    ("allergy/{t}", "no", r"(?:I am|<S:am/is>)(?: (?:no longer|not))(?: actually)? allergic to <T>"),
+    ("allergy/{t}", "no", r"I (?:have )?outgr(?:ew|own) my (?P<t>\w+)(?: allergy)"),
+    ("allergy/{t}", "no", r"I do not have an? (?P<t>\w+) allergy(?: any ?more)?"),
+    ("allergy/{t}", "yes", r"(?:I am (?:\w+ )?|<S:am|became|become|developed|have/is|became>(?:\w+ )?)allergic to <T>"),
+    ("allergy/{t}", "yes", r"(?:I have|I developed|<S:developed/has|developed>)an? (?:\w+ )?(?P<t>\w+) allergy"),
+    ("likes/{t}", "no", r"(?:I|we) (?:no longer (?:like|love|enjoy)|have gone off|went off|am over|have lost interest"
+     r" in|stopped liking"
+     r"|stopped enjoying|have stopped liking) <T>"),
+    ("likes/{t}", "no", r"<S:<bad>/<bads>><T>"),
+    ("likes/{t}", "no", r"I (?:<bad>) <T>"),
+    ("likes/{t}", "yes", r"(?:<S:<good>/<goods>>|I am (?:really |now )?(?:into|fond of|a fan of) )<T>"),
+    ("smoking", "no", r"(?:I|we) (?:(?:<stopped>)|no longer|do not|never)(?: smoking| smoke| cigarettes)(?: any"
+     r" ?more)?"),
+    ("smoking", "no", r"I am (?:now )?a non-?smoker"),
+    ("smoking", "yes", r"(?:<S:smoke|am smoking|started smoking|smoking/smokes>(?=again|a |every|about|\d|now|and|but"
+     r"|cigar|$|[.,!])|I am a smoker|I (?:have )?started smoking|I smoke$)"),
+    ("drinking", "no", r"(?:I|we) (?:(?:<stopped>)|no longer|do not|never)(?: drinking| drink)(?: (?:alcohol|any"
+     r" ?more))?(?=[.,!]|$| any| since| at all| and)"),
+    ("drinking", "no", r"I (?:am|have gone|have been) sober|I gave up alcohol"),
+    ("drinking", "yes", r"(?:I|we) (?:drink|am drinking|started drinking) (?:alcohol|again|wine|beer)"),
+    # What they have.
+    ("pet/{t}", "yes", r"<S:have|got|adopted|bought|own|rescued/has|got|adopted|bought|owns|rescued>(?:an? )(?:\w+"
+     r" ){0,2}?(?P<t><pet>)"
+     r"(?! (?:phobia|allergy|hair))"),
+    ("petname/{t}", "", r"(?:my|our) (?:new )?(?P<t><pet>)(?: is (?:<call>)|'s name is) (?P<v>\w+)"),
+    ("car", "", r"<S:drive|bought|got/drives|bought|got>(?:an? )(?:new |used |second-hand |old |red |blue |white "
+     r"|black )*(?-i:(?=[A-Z]))(?P<v>[\w-]+(?: (?-i:[A-Z\d])[\w-]*)?)(?= (?:now|to|since|last|yesterday|and)|[,.!]|$)"),
+    ("car", "", r"my (?:new )?car is an? <V>"),
+    ("owns/{t}", "no", r"<S:sold|gave away|lost|got rid of|no longer have|do not have/sold|gave away>(?:my|our|the|his"
+     r"|her|an?) (?:\w+ )?(?P<t><thing>)"),
+    ("owns/{t}", "yes", r"<S:have|own|bought|got/has|owns|bought|got>(?:an? )(?:\w+ ){0,2}?(?P<t><thing>)"),
+    # What they plan, and by when.
+    ("deadline/{t}~", "", r"(?:the|my|our) deadline(?: for (?:the |my |our )?(?P<t>[a-z]+(?: [a-z]+)?))? (?:was|is|has"
+     r" been|got|is being) (?:<moved>) (?:from <dates> )?"
+     r"(?:to|until|till) (?:the )?(?P<v><dates>)"),
+    ("deadline/{t}", "", r"(?:the|my|our) deadline(?: for (?:the |my |our )?(?P<t>[a-z]+(?: [a-z]+)?))? is (?:now "
+     r"|actually )?(?:on |at |in |by )?(?P<v><dates>)"),
+    ("deadline/{t}", "", r"(?:the|my|our) (?P<t>[a-z]+(?: [a-z]+)?) (?:is|are) due (?:on |by |at )?(?P<v><dates>)"),
+    ("{plan}~", "", r"(?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>(?: with (?-i:[A-Z])\w+)?)(?: (?:with|to|in|at|on"
+     r"|for|from) [^,]{1,30}?)?"
+     r" (?:was|is|has been|has|got|is being|had to be)"
+     r" (?:now )?(?:been )?(?:<moved>) (?:from [^,]{1,30}? )?(?:to|until|till|by) (?P<v><dates>)"),
+    ("{plan}~", "", r"(?:I|we|they|he|she) (?:have |has |had to |just )?(?:<shift>) (?:the|my|our) (?P<t>(?:[\w-]+"
+     r" ){0,2}?<event>)"
+     r"(?: (?:with|to|in|at|on|for) [^,]{1,30}?)? (?:from [^,]{1,30}? )?(?:to|until|till) (?P<v><dates>)"),
+    ("{plan}", "", r"(?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>(?: with (?-i:[A-Z])\w+)?)(?: (?:with|to|in|at|for)"
+     r" [^,]{1,30}?)? (?:<is>)"
+     r" (?:now |actually |set for |scheduled for )?(?:on |at |in |for )?"
+     r"(?:the )?(?P<v><dates>)"),
+    ("+{plan}", "", r"(?:I|we) (?:have|have got|booked|scheduled|made) (?:an?|the|my|our) (?P<t>(?:[\w-]+"
+     r" ){0,2}?<event>)(?: (?:with|to|in|at|for) [^,]{1,30}?)?"
+     r" (?:on |at |in |for )?(?:the )?(?P<v><dates>)"),
+    ("plan/trip to {t}", "", r"(?:I|we) (?:am |are )?(?:fly|flying|travel|travell?ing|going|driving|taking the train)"
+     r" to (?P<t>(?-i:[A-Z])\w+) (?:on |in |at |for )?"
+     r"(?P<v><dates>)"),
+)  # fmt: skip
+
+_ENDS = (
+    r"and|but|because|since|with|for|now|again|last|next|this|these|those|in|on|at|from|until|after|before|when|while"
+    r"|so"
+    r"|which|who|where|that|if|too|also|any ?more|though|however|instead|not|by|near|just|right|already|yet|ever|only"
+    r"|except|than|more|very|a lot|so much|today|tomorrow|yesterday|\d+ \w+ ago|(?:a|two|three|four) \w+ ago|as|or"
+    r"|every|over|under|either|as well|together|permanently|full-time|part-time|these days|again|full"
+)
+
+ENGLISH = Grammar(
+    rules=table(_ROWS, _SUBJECT, _ENDS, _WORDS),
+    unreal=words(
+        r"would|could|should|might|may be|maybe|perhaps|probably|possibly|almost|nearly|wonder|thinking (?:of|about)"
+        r"|considering|considered|not sure|hope to|want to|wants to|going to move|plan to|planning to|dream of"
+        r"|dreamed|dreamt|pretend|joking|just kidding|tempted|used to be like|as if|like to|'d"
+    ),
+    doubtful=words(
+        r"if|unless|suppose|supposing|imagine|imagining|hypothetically|wish|what if|let's say|let us say|in theory"
+        r"|assuming|pretend|in (?:the|this|my) (?:story|novel|game|book|film|movie|dream)|my character|in case"
+        r"|whether|role-?play"
+    ),
+    reported=words(
+        r"(?:he|she|they|(?<!I )(?-i:[A-Z])[a-z]+|my \w+|everyone|people|someone|somebody|who) (?:said|says|told|tells"
+        r"|thinks"
+        r"|thought|claims|claimed|believes|believed|wrote|writes|texted|asked|asks|announced|mentioned|insists|swears)"
+        r"|according to|rumou?r|apparently|supposedly|allegedly|I heard"
+    ),
+    subordinate=words(
+        r"(?:where|who|which|when|before|until|while|than|as|how|why|what|after|since|whether|if|the \w+ that"
+        r"|the (?:day|time|year|place|city|town|reason|house|company|job|man|woman|person|one|first|last)"
+        r"|everything|things|all that|did|do|does|have|are|were|said|says|thought) *$"
+    ),
+    temporary=words(
+        r"this (?:week|weekend|month|summer|winter|spring|autumn|fall|semester)|for (?:the|this|a|an|one|two|three|a"
+        r" few"
+        r"|a couple of|\d+) (?:\w+ )?(?:day|night|week|weekend|month|summer|winter|semester|moment|time being)s?"
+        r"|at the moment|for now|right now|temporarily|today|tonight|just visiting|visiting|until (?:\w+ )?\w+"
+        r"|over the (?:holidays|weekend|summer)|while (?:my|the|our)|during|on (?:holiday|vacation|a business trip)"
+        r"|on a visit|currently in|interim|for lent|this january|dry january|house-?sitting"
+    ),
+    corrects=words(
+        r"^(?:no|wait|sorry|oops|correction|i mean|i meant|actually|my mistake|my bad|typo|i misspoke|i was wrong|to"
+        r" correct myself)"
+    ),
+    meant=re.compile(
+        r"(?:^|\b)(?:(?:sorry|no|oops|wait|correction|actually|my mistake|typo)[,:;.!—– -]+)*(?:i (?:meant|mean)|make"
+        r" that"
+        r"|it's actually|it is actually|actually it's|actually it is|correction:|i meant to say)"
+        r" (?:on |at |in |the )?(?P<v>[^,.;!?]{1,40}?)(?:,? (?:not|and not|instead of) [^.;!?]{1,40})?[.!]*$",
+        re.IGNORECASE,
+    ),
+    also=words(r"also|too|as well|on the side|second|part[- ]time|additionally|besides|side job|side gig|volunteer"),
+    no_value=words(
+        r"^(?:it|this|that|these|those|him|her|them|you|your|how|what|when|where|why|who|being able|to (?:see|hear|know"
+        r"|think|say|help|be)|the (?:idea|way|sound|look|thought|feeling|fact|same|part|view|one|new|picture|photo"
+        r"|first|second|last)|my|our|his|some|something|anything|everything|nothing|one|there|here|us|me|a lot|all"
+        r"|everyone|people|each|any|\w+'s)"
+    ),
+    article=words(r"^(?:an?|the|some|any|my|our|being|working as|to)(?= )"),
+    next_clause=re.compile(
+        r"\s*[,;:—–]\s+|\s[-–—]\s|\s+(?:and|but|so|because|plus|though|although)\s+(?=(?:I(?! (?:broke|split|separated"
+        r"|are))|we|my|our|now|then|the|"
+        r"also|started|moved|work|joined|have|am)\b)",
+        re.IGNORECASE,
+    ),
+)  # fmt: skip

@@ -1,0 +1,165 @@
+"""The slots of German: the verb stands before its subject as often as after it, and at the end in the perfect."""
+
+from __future__ import annotations
+
+import re
+
+from memstore.ingest.rules.slotbook import Grammar, Subject, table, words
+
+_WORDS = {
+    "kin": r"mutter|mama|vater|papa|eltern|schwester|bruder|sohn|tochter|frau|mann|partner(?:in)?|freund(?:in)?|tante"
+    r"|onkel|oma|opa|cousine?|nichte|neffe|chef(?:in)?|kolleg(?:e|in)|nachbar(?:in)?|mitbewohner(?:in)?",
+    "diet": r"vegan(?:er(?:in)?)?|vegetarier(?:in)?|vegetarisch|pescetarier(?:in)?|flexitarier(?:in)?",
+    "married": r"ledig|verheiratet|geschieden|verlobt|verwitwet|single|getrennt",
+    "job": r"\w*(?:lehrer|arzt|ärztin|ingenieur|entwickler|architekt|designer|pfleger|krankenschwester|köch|koch|autor"
+    r"|fotograf|anwalt|anwält|verkäufer|kellner|erzieher|bäcker|gärtner|förster|student|journalist|musiker"
+    r"|schauspieler|richter|pilot|fahrer|mechaniker|tischler|maler|buchhalter|berater|hebamme|apotheker|psychologe"
+    r"|programmierer|polizist|bademeister|friseur|informatiker)(?:in)?",
+    "pet": r"hund|hündin|katze|kater|hamster|kaninchen|pferd|papagei|schildkröte|wellensittich|meerschweinchen|vogel",
+    "thing": r"fahrrad|motorrad|haus|wohnung|gitarre|klavier|geige|kamera|boot|roller|wohnmobil|e-bike|garten",
+    "tongue": r"deutsch|englisch|französisch|spanisch|italienisch|portugiesisch|niederländisch|polnisch|russisch"
+    r"|chinesisch|japanisch|türkisch|arabisch|schwedisch|dänisch|griechisch|tschechisch|ukrainisch",
+    "month": r"januar|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember",
+    "date": r"(?:nächste[nmrs]? |diese[nmrs]? |kommende[nmrs]? )?(?:(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
+    r"|woche"
+    r"|monat|jahr|sommer|herbst|winter|frühling)(?:abend|morgen|nachmittag)?|\d{1,2}\. ?(?:(?:<month>)|\d{1,2}\.)?"
+    r"|(?:<month>)|morgen|übermorgen|heute|\d{1,2}(?::\d\d)? uhr",
+    "dates": r"<date>(?:,? (?:um |am |den |im )?(?:<date>|20\d\d)){0,3}",
+    "event": r"[\w-]*(?:termin|prüfung|klausur|treffen|besprechung|hochzeit|flug|reise|urlaub|umzug|konzert|operation"
+    r"|op"
+    r"|gespräch|party|feier|kurs|rennen|abgabe|präsentation|vortrag|besichtigung|turnier|konferenz|lauf|meeting)",
+    "the": r"der|die|das|den|mein|meine|meinen|unser|unsere|unseren",
+    "moved": r"verschoben|verlegt|vorgezogen|umgebucht",
+}
+_I = r"(?:ich|wir)"
+_SUBJECT = Subject(
+    first=_I,
+    inverted=_I,
+    third=r"meine?n? (?:(?:kleine|große|ältere|jüngere|beste|neue)[rn]? )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
+    r"|(?!(?:Ich|Er|Sie|Es|Das|Wir|Ihr|Der|Die|Wer|Was|Mein|Meine|Man)\b)(?-i:[A-ZÄÖÜ][a-zäöüß]+)",
+    adverbs=r"(?: (?:jetzt|nun|auch|gerade|inzwischen|mittlerweile|wieder|seit \w+(?: (?!kein|nicht|in|bei|als)\w+)?"
+    r"|noch|immer|schon|aktuell"
+    r"|derzeit|momentan|eigentlich|übrigens|sehr|wirklich|gern|gerne|endlich|letzten? \w+|ab \w+|diese \w+"
+    r"|nur|ja|doch|total|heute|leider|im \w+|für den \w+|für die \w+))* ",
+)
+_ROWS = (
+    ("former/residence", "", r"<S:wohne|lebe|wohnen|leben/wohnt|lebt>nicht mehr in <V>"),
+    ("former/employer!", "", r"<S:arbeite|arbeiten/arbeitet>nicht mehr (?:bei|für) <V>"),
+    ("former/job!", "", r"<S:arbeite/arbeitet>nicht mehr als <V>"),
+    ("former/employer!", "", r"<S:habe|hab/hat>(?:meinen |seinen |ihren )?(?:job |stelle )?bei (?P<v>[^,.!?]{2,40}?)"
+     r" (?:gekündigt|aufgehört)"),
+    ("former/employer!", "*", r"<S:habe|hab|wurde|bin/hat|wurde>(?:meinen job |meine stelle )?(?:gekündigt|entlassen"
+     r"|verloren)"),
+    ("former/studies!", "", r"<S:studiere/studiert>nicht mehr <V>"),
+    ("former/diet", "", r"<S:bin/ist>(?:nicht mehr |kein(?:e)? )(?P<v><diet>)(?: mehr)?"),
+    ("former/partner!", "", r"<S:habe mich|hab mich>von (?P<v>\w+) getrennt|(?P<v>(?-i:[A-Z])\w+) und ich (?:haben uns"
+     r"|sind) (?:getrennt|nicht mehr zusammen)"),
+    ("former/partner!", "*", r"wir haben uns getrennt"),
+    ("former/pet/{t}!", "*", r"(?:mein|meine|unser|unsere) (?P<t><pet>)(?: (?-i:[A-Z])\w+)? ist (?:[\w"
+     r" ]{0,30}?)?(?:gestorben|weggelaufen|tot)"),
+    ("former/car!", "*", r"<S:habe|hab|haben/hat>(?:mein|unser|das) auto (?:verkauft|abgegeben|abgeschafft)"),
+    ("former/{plan}!", "*", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?) (?:ist|wurde|fällt) (?:abgesagt|aus"
+     r"|gestrichen)"),
+    ("residence", "", r"<S:wohne|lebe|wohnen|leben/wohnt|lebt>in <V>"),
+    ("residence!", "", r"<S:bin|sind/ist>(?:[\w.]+ ){0,3}?nach (?P<v>[^,.!?]{2,40}?) (?:um|zurück)?gezogen"),
+    ("@residence", "", r"(?:ich bin|bin ich|wir sind|sind wir) (?:\w+ ){0,3}?in <V>"),
+    ("hometown", "", r"<S:komme|stamme/kommt|stammt>(?:ursprünglich )?aus <V>"),
+    ("hometown", "", r"<S:bin|wurde/ist|wurde>in (?P<v>[^,.!?]{2,40}?) (?:geboren|aufgewachsen)"),
+    ("job", "", r"<S:arbeite/arbeitet>als <V>"),
+    ("job", "", r"<S:bin/ist>(?:von beruf )?(?:eine? )?(?P<v><job>)(?! (?:von|der))"),
+    ("job!", "", r"<S:habe|hab/hat>(?:eine? )?(?:neue |neuen )?(?:stelle|job) als (?P<v>\w+)"),
+    ("job!", "", r"<S:bin/ist>(?P<v><job>) geworden"),
+    ("employer", "", r"<S:arbeite|arbeiten/arbeitet>(?:bei|für) <V>"),
+    ("employer!", "", r"<S:habe|hab/hat>(?:\w+ ){0,2}?bei (?P<v>[^,.!?]{2,40}?) (?:angefangen|begonnen)"),
+    ("employer!", "", r"<S:bin/ist>(?:\w+ ){0,2}?zu (?P<v>[^,.!?]{2,40}?) gewechselt"),
+    ("studies", "", r"<S:studiere/studiert>(?!nicht|in|an|noch|seit|im)<V>"),
+    ("diet", "", r"<S:bin|lebe|esse|ernähre mich/ist|lebt|isst>(?:eine? )?(?P<v><diet>)(?: geworden)?"),
+    ("diet!", "omnivore", r"<S:esse/isst>fleisch"),
+    ("diet!", "vegetarier", r"<S:esse/isst>kein fleisch(?: mehr)?"),
+    ("eats/{t}", "no", r"<S:esse/isst>kein(?:e|en)? (?P<t>\w+)(?: mehr)?"),
+    ("name", "", r"<S:heiße|heisse/heißt|heisst>(?:\w+ )?<V>|mein name ist <V>"),
+    ("nickname", "", r"(?:nenn|nennt) mich (?:bitte )?(?:einfach )?<V>"),
+    ("age", "", r"<S:bin|wurde/ist|wurde>(?P<v>\d{1,3})(?: jahre alt| geworden)?(?= jahre| geworden|[,.!]|$)"),
+    ("birthday", "", r"mein geburtstag ist (?:eigentlich )?(?:am )?(?P<v>\d{1,2}\. ?\w+)"),
+    ("birthday", "", r"<S:habe|hab>am (?P<v>\d{1,2}\. ?\w+) geburtstag"),
+    ("marital_status", "", r"<S:bin|sind/ist>(?P<v><married>)"),
+    ("marital_status!", "verheiratet", r"<S:habe|haben/hat>(?:\w+ ){0,2}geheiratet"),
+    ("partner", "", r"<S:bin/ist>mit (?P<v>\w+) (?:zusammen|verheiratet|verlobt)"),
+    ("phone", "", r"meine (?:neue )?(?:handy|telefon)?nummer ist (?P<v>\+?\d[\d /()-]{4,20}\d)"),
+    ("email", "", r"meine (?:neue )?e-?mail(?:-?adresse)? ist (?P<v>[\w.+-]+@[\w-]+\.[\w.-]*\w)"),
+    ("address", "", r"meine (?:neue )?adresse ist (?:jetzt )?<V>"),
+    ("language/{t}", "yes", r"<S:spreche/spricht>(?:fließend |etwas |gut )?(?P<t><tongue>)"),
+    ("answers/language", "", r"(?:bitte )?(?:antworte|antworten sie|schreib|schreibe)(?: mir)?(?: ab jetzt| bitte|"
+     r" immer)? auf (?P<v><tongue>)"),
+    ("favourite/{t}", "", r"meine? lieblings(?P<t>\w+) (?:ist|sind) (?:jetzt |inzwischen |nun |mittlerweile )?<V>"),
+    ("allergy/{t}", "no", r"<S:bin/ist>nicht (?:mehr )?(?:\w+ )?allergisch gegen <T>"),
+    ("allergy/{t}", "yes", r"<S:bin/ist>(?:\w+ )?allergisch gegen <T>"),
+    ("allergy/{t}", "yes", r"<S:habe|hab/hat>eine (?P<t>\w+)allergie"),
+    ("likes/{t}", "no", r"<S:mag|liebe|mögen/mag|liebt>(?:kein(?:e|en)? |nicht mehr )<T>(?: mehr)?"),
+    ("likes/{t}", "no", r"<S:mag|liebe/mag|liebt>(?P<t>\w+) (?:überhaupt |gar )?nicht(?: mehr)?"),
+    ("likes/{t}", "no", r"<S:hasse/hasst><T>"),
+    ("likes/{t}", "yes", r"<S:mag|liebe|mögen/mag|liebt>(?!nicht|kein)<T>"),
+    ("smoking", "no", r"<S:habe|hab/hat>(?:\w+ ){0,2}(?:mit dem rauchen aufgehört|das rauchen aufgegeben|aufgehört zu"
+     r" rauchen)"),
+    ("smoking", "no", r"<S:rauche/raucht>nicht(?: mehr)?|ich bin nichtraucher(?:in)?"),
+    ("smoking", "yes", r"<S:rauche/raucht>(?=wieder|viel|täglich|\d)|ich rauche(?: wieder)?(?=[.,!]|$)|ich bin"
+     r" raucher(?:in)?"),
+    ("drinking", "no", r"<S:trinke/trinkt>kein(?:en)? alkohol(?: mehr)?"),
+    ("drinking", "yes", r"<S:trinke/trinkt>(?:wieder )?(?:alkohol|wein|bier)"),
+    ("pet/{t}", "yes", r"<S:habe|haben/hat>(?:eine?n? )(?:\w+ ){0,2}?(?P<t><pet>)"),
+    ("petname/{t}", "", r"(?:mein|meine|unser|unsere) (?P<t><pet>) heißt (?P<v>\w+)"),
+    ("car", "", r"<S:fahre/fährt>einen? (?:neuen |alten )?(?P<v>(?-i:[A-Z])\w+)"),
+    ("owns/{t}", "no", r"<S:habe|hab|haben/hat>(?:mein|meine|meinen|unser|unsere) (?P<t><thing>) (?:verkauft"
+     r"|verschenkt)"),
+    ("owns/{t}", "yes", r"<S:habe|besitze|haben/hat>(?:eine?n? )(?:\w+ )?(?P<t><thing>)(?: gekauft)?"),
+    ("{plan}~", "", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?) (?:wurde|ist|wird) (?:[\w.]+ ){0,4}?auf (?:den "
+     r"|die )?(?P<v><dates>)"
+     r" (?:<moved>)"),
+    ("{plan}~", "", r"(?:habe|haben|hat) (?:ich |wir )?(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?) auf (?:den "
+     r"|die )?(?P<v><dates>)"
+     r" (?:<moved>)"),
+    ("{plan}", "", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?)(?: (?:mit|bei|in) [^,]{1,30}?)? (?:ist|findet"
+     r"|beginnt|geht) (?:jetzt "
+     r"|nun |erst |schon )?(?:am |im |um |den )?(?P<v><dates>)"),
+    ("+{plan}", "", r"<S:habe|hab|haben>(?:am |im )?(?P<v><dates>) (?:eine?n? )(?P<t><event>(?: mit (?-i:[A-Z])\w+)?)"),
+)  # fmt: skip
+_ENDS = (
+    r"und|aber|weil|seit|mit|für|jetzt|nun|wieder|in|am|im|an|auf|bei|bis|nach|vor|wenn|wo|die|der|das|den|auch|nicht"
+    r"|mehr"
+    r"|als|sehr|gern|gerne|geworden|gezogen|über|lieber|zusammen|schon|noch|total|überhaupt|bitte|von|zu|ist|zurzeit"
+)
+GERMAN = Grammar(
+    rules=table(_ROWS, _SUBJECT, _ENDS, _WORDS),
+    unreal=words(r"würde\w*|könnte\w*|hätte\w*|wäre\w*|sollte\w*|vielleicht|möglicherweise|wahrscheinlich|fast"
+    r"|eventuell"
+                 r"|möchte|will|überlege|denke darüber nach|scherz|angeblich"),
+    doubtful=words(r"wenn|falls|ob|stell dir vor|stellt euch vor|angenommen|nehmen wir an|hypothetisch|theoretisch"
+    r"|wünschte"
+                   r"|in (?:der|dem|meinem|meiner) (?:geschichte|roman|spiel|buch|film|traum)|im (?:spiel|roman|film"
+                   r"|traum)"),
+    reported=words(r"(?:er|(?-i:sie|Sie)|man|meine? \w+|(?!Ich)(?-i:[A-ZÄÖÜ])\w+|jemand) (?:sagt|sagte|meint|meinte"
+     r"|glaubt|glaubte"
+                   r"|denkt|behauptet|behauptete|schrieb|schreibt|erzählt|erzählte)|laut|gerüchte"),
+    subordinate=words(r"(?:wo|wer|was|wie|warum|dass ich gesagt habe|bevor|als|während|obwohl man|ob|nachdem|bis) *$"),
+    temporary=words(r"(?-i:diese[nsr]?) (?:woche|wochenende|monat|sommer|winter|tage)|übers wochenende|am wochenende"
+    r"|im moment"
+                    r"|momentan|vorübergehend|zurzeit nur|für (?:ein|eine|einen|zwei|drei|vier|ein paar|den|die|das"
+                    r"|\d+)"
+                    r" (?:\w+ )?(?:tage?|woche\w*|monate?|sommer|winter|semester|wochenende|zeit)|heute|nur bis|bis"
+                    r" (?:\w+ )?\w+tag"
+                    r"|zu besuch|im urlaub|auf dienstreise|vorerst|in der fastenzeit"),
+    corrects=words(r"^(?:nein|nee|sorry|entschuldigung|korrektur|ich meinte|quatsch|halt|moment|pardon|verzeihung|doch"
+    r" nicht)"),
+    meant=re.compile(r"(?:^|\b)(?:(?:sorry|nein|nee|entschuldigung|korrektur|quatsch)[,:;.!— –-]+)*(?:ich meinte|ich"
+    r" meine)"
+                     r" (?:am |um |den |im )?(?P<v>[^,.;!?]{1,40}?)(?:,? (?:nicht|statt) [^.;!?]{1,40})?[.!]*$",
+                     re.IGNORECASE),
+    also=words(r"auch|nebenbei|zusätzlich|außerdem|ehrenamtlich|nebenher|zweitjob|nebenjob"),
+    no_value=words(r"^(?:es|das|dich|euch|ihn|sie|ihr|dir|mir|uns|wie|was|wenn|dass|deine?\w*|meine?\w*|eine[rmn]?|ein"
+    r"|unsere?\w*"
+                   r"|dem|hier|dort|dieser?|diesem|kein\w*|nicht|der (?:nähe|stadt|regel))"),
+    article=words(r"^(?:der|die|das|den|eine?n?|am|im)(?= )"),
+    next_clause=re.compile(r"\s*[,;:—–]\s+|\s[-–—]\s|\s+(?:und|aber|denn|doch|sondern)\s+(?=(?:ich(?! (?:haben uns"
+    r"|sind))|wir|meine?|unsere?|jetzt|bin|habe|"
+                           r"wohne|arbeite|der|die|das)\b)", re.IGNORECASE),
+)  # fmt: skip

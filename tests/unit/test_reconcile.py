@@ -1,0 +1,169 @@
+"""Reconciling: what a new fact means for the known ones, and that neither order of them matters."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.ingest.reconcile import Incoming, Known, details, reconcile
+from memstore.ingest.rules.slots import Manner, Slot, slot_of
+from memstore.providers.sentence_transformers import load
+from tests.unit.test_changing_minds import fold
+
+NOON = datetime(2024, 5, 6, 12, tzinfo=UTC)
+PORTO = Slot("residence", "porto", False, Manner.HOLDS)
+
+
+def new(text="Alice lives in Porto.", slot=PORTO, day=0, type="identity", mine=True, subject="Alice"):
+    return Incoming(text, type, subject, slot, NOON + timedelta(days=day), 0.9, mine)
+
+
+def old(text="Alice lives in Hamburg.", attribute="residence", value="hamburg", day=-9, number=1, **more):
+    more = {"state": "active", "by_hand": False, "cosine": None, "type": "identity", "subject": "Alice"} | more
+    at = NOON + timedelta(days=day)
+    return Known(
+        id=UUID(int=number), text=text, attribute=attribute, value=value, occurred_at=at, confidence=0.9, **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("incoming", "known", "kind"),
+    [
+        (new(), old(), "supersedes"),
+        (new(), old(day=9), "outdated"),
+        (new(), old(day=0), "conflict"),
+        (new(slot=Slot("residence", "porto", False, Manner.CORRECTS)), old(day=0), "supersedes"),
+        (new(slot=Slot("temporary/residence", "porto", True, Manner.TEMPORARY)), old(), "new"),
+        (new(mine=False), old(), "conflict"),
+        (new(subject="Bob"), old(), "new"),
+        (new(), old(value="porto portugal", text="Alice lives in Porto, Portugal."), "new"),
+        (new(), old(state="superseded"), "new"),
+        (new(), old(by_hand=True, day=9), "outdated"),
+        (new(), old(text="alice lives in  porto", value="porto"), "same"),
+        (new(), old(text="Alice lives in Porto.", value="porto", state="retracted"), "same"),
+        (new(), old(text="Alice lives in Porto.", value="porto", state="erased"), "new"),
+        (new("Alice is living in Porto."), old("Alice lives in Porto.", value="porto", cosine=0.97), "same"),
+        (new("Alice is living in Porto."), old("Alice lives in Porto.", value="porto", cosine=0.5), "new"),
+        (new("Alice prefers tea over coffee.", None),
+         old("Alice prefers coffee over tea.", None, None, cosine=0.99), "new"),
+        (new("Alice was married.", None), old("Alice is married.", None, None, cosine=0.99), "new"),
+        (new("Alice can't swim.", None), old("Alice can swim.", None, None, cosine=0.9), "conflict"),
+        (new("Alice owns 3 cats.", None), old("Alice owns 2 cats.", None, None), "conflict"),
+        (new("Alice ran 3 km.", None, type="event"), old("Alice ran 5 km.", None, None, type="event"), "new"),
+        (new(slot=Slot("former/residence", "hamburg", True, Manner.ENDED)), old(), "supersedes"),
+        (new(slot=Slot("former/residence", "oslo", True, Manner.ENDED)), old(), "new"),
+        (new(slot=Slot("former/employer", "", True, Manner.ENDED)),
+         old(attribute="employer", value="acme"), "supersedes"),
+        (new(slot=Slot("former/employer", "", True, Manner.ENDED)),
+         old(attribute="employer", value="acme", day=9), "new"),
+        (new(slot=Slot("employer", "acme", False, Manner.HOLDS)),
+         old(attribute="former/employer", value="", day=9), "outdated"),
+        (new(slot=Slot("likes/tea", "no", True, Manner.HOLDS)), old(attribute="likes/tea", value="yes"), "supersedes"),
+        (new(slot=Slot("likes/tea", "no", True, Manner.HOLDS)), old(attribute="likes/coffee", value="yes"), "new"),
+        (new(slot=Slot("plan/exam", "friday", False, Manner.HOLDS)),
+         old(attribute="plan/exam", value="monday"), "supersedes"),
+        (new(slot=Slot("plan/exam", "friday", False, Manner.HOLDS)),
+         old(attribute="plan/exam", value="monday", day=-90), "new"),
+    ],
+)  # fmt: skip
+def test_the_verdict(incoming, known, kind):
+    verdict = reconcile(incoming, [known])
+    assert verdict.kind == kind
+    assert verdict.others == (() if kind == "new" else (known.id,))
+
+
+def test_all_older_values_end_and_the_order_of_the_known_does_not_matter():
+    known = [old(value=f"town{number}", text=f"Alice lives in T{number}.", number=number) for number in range(1, 6)]
+    verdict = reconcile(new(), known)
+    assert verdict == reconcile(new(), known[::-1])
+    assert (verdict.kind, len(verdict.others)) == ("supersedes", 5)
+
+
+@given(st.permutations(range(6)), st.lists(st.sampled_from(["porto", "oslo", "rome", "bern"]), min_size=6, max_size=6))
+def test_the_value_said_last_is_active_in_whatever_order_facts_of_one_slot_are_judged(order, towns):
+    facts = [new(f"{day}: {town}", replace(PORTO, value=town), day) for day, town in enumerate(towns)]
+    assert {value for _, value in _active([facts[day] for day in order])} == {towns[-1]}
+
+
+@given(st.permutations(range(6)))
+def test_the_same_facts_are_active_in_whatever_order_those_of_different_values_are_judged(order):
+    facts = [new(f"I moved for the {day}th time", replace(PORTO, value=f"town{day}"), day) for day in range(6)]
+    assert _active([facts[day] for day in order]) == _active(facts) == {(facts[-1].text, "town5")}
+
+
+def _active(facts):
+    return {(one.text, one.value) for one in fold(facts).values() if one.state == "active"}
+
+
+@given(st.text(max_size=300), st.sampled_from(["en", "de", "fr", "es", "zh", ""]))
+def test_no_text_raises(text, language):
+    slot_of(text, language, type="identity")
+    details(text)
+
+
+@pytest.mark.parametrize("words", ["I live in ", "my exam ", "a, ", "moved to and "])
+def test_the_time_of_a_long_clause_is_bounded(words):
+    for language in ("en", "de", "fr", "es"):
+        slot_of(words * 20_000, language, type="identity")
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "I live in a small flat", "I live in fear", "I'm in Berlin", "If I lived in Rome, I'd have a dog",
+        "She said I live in Rome", "Do I live in Rome?", "I would like to live in Rome", "I might be vegan one day",
+        "the town where I live in winter", "I don't live in Rome", "I am tired", "I like it", "I want to quit my job",
+    ],
+)  # fmt: skip
+def test_what_is_no_statement_of_a_lasting_value_fills_nothing(clause):
+    assert slot_of(clause, "en", type="identity") is None or clause == "I don't live in Rome"
+
+
+@pytest.mark.parametrize(
+    ("clause", "language", "attribute", "value"),
+    [
+        ("The meeting with Anna is at 4 pm", "en", "plan/meeting with anna", "4 pm"),
+        ("I have a meeting with Tom at 3 pm", "en", "plan/meeting with tom", "3 pm"),
+        ("Ich esse seit Januar kein Fleisch mehr", "de", "diet", "vegetarier"),
+        ("Seit drei Jahren wohne ich in Ulm", "de", "residence", "ulm"),
+        ("Mon chien s'appelle Rex", "fr", "petname/chien", "rex"),
+        ("Ya no me gusta el café", "es", "likes/café", "no"),
+    ],
+)
+def test_the_slot_of_a_clause(clause, language, attribute, value):
+    slot = slot_of(clause, language, type="identity")
+    assert slot is not None
+    assert (slot.attribute, slot.value) == (attribute, value)
+
+
+@pytest.mark.parametrize(
+    ("clause", "language"),
+    [
+        ("I'm a vegetarian restaurant owner", "en"), ("Ich lebe in ständiger Angst", "de"), ("Trabajo en casa", "es"),
+        ("J'ai 30 minutes de retard", "fr"), ("No me llamo Pedro", "es"), ("Je vis dans un petit appartement", "fr"),
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_a_slot_is_none(clause, language):
+    assert slot_of(clause, language, type="identity") is None
+
+
+@pytest.mark.encoder
+def test_the_labelled_pairs_are_told_apart_by_the_real_encoder():
+    pairs = [json.loads(line) for line in (Path(__file__).parent.parent / "pairs.jsonl").read_text().splitlines()]
+    encoder = load("")
+    sides = [encoder.embed_documents([pair[side] for pair in pairs]) for side in "ab"]
+    merged = [
+        pair["label"]
+        for pair, cosine in zip(pairs, (sides[0] * sides[1]).sum(axis=1), strict=True)
+        if reconcile(new(pair["b"], None), [old(pair["a"], None, None, cosine=float(cosine))]).kind == "same"
+    ]
+    assert len(pairs) >= 200
+    assert merged.count("same") == len(merged)
+    assert len(merged) >= 0.5 * sum(pair["label"] == "same" for pair in pairs)
