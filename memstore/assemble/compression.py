@@ -1,0 +1,63 @@
+"""Between material and strategies: turns become entries of a view, and what is left out becomes decisions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from memstore.assemble import render
+from memstore.assemble.compose import Material
+from memstore.assemble.render import Chosen
+from memstore.assemble.strategies.view import LeftOut, Strategy, View, compress, view_of
+from memstore.assemble.turns import Turn
+from memstore.models import Decision, Fact, Summary
+from memstore.providers import TokenCounter
+
+# With strategies the conversation as they leave it comes first: their trigger is a share of the room, and what they
+# have told of the oldest turns would be the first to go.
+SHARES = {"recent": 0.8, "hits": 0.1, "facts": 0.05, "summaries": 0.05}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What strategies read: every turn in order, the question's too, and the conversation's summaries and facts."""
+
+    turns: Sequence[Turn]
+    summaries: Sequence[Summary] = ()
+    facts: Sequence[Fact] = ()
+
+
+def compressed(
+    material: Material, stored: Stored, strategies: Sequence[Strategy], budget: int, counter: TokenCounter
+) -> Material:
+    """Give the material with its turns compressed for a context of `budget` tokens."""
+    must = {turn.first_seq for turn in material.ending} | {material.question_seq}
+    view = view_of(
+        stored.turns,
+        max(1, budget - counter.count_messages(render.before_question(Chosen(system=material.system)))),
+        counter,
+        keep=frozenset(seq for seq in must if seq is not None),
+        summaries=stored.summaries,
+        facts=stored.facts,
+        relevance={hit.id: hit.score for hit in material.hits},
+    )
+    view = compress(view, strategies)
+    return replace(
+        material,
+        turns=[entry for entry in reversed(view.entries) if entry.first_seq not in must],
+        left_out=[*material.left_out, *_decisions(view)],
+        compressed=view.steps,
+        shares=SHARES,
+        steady=not any(getattr(one, "by_question", False) for one in strategies),
+    )
+
+
+def _decisions(view: View) -> Iterable[Decision]:
+    """Give a decision for the turns that each strategy left out; there may be thousands of them."""
+    for (strategy, reason), group in groupby(view.left_out, key=lambda one: (one.strategy, one.reason)):
+        gone: list[LeftOut] = list(group)
+        seqs = sorted(one.turn.first_seq for one in gone)
+        tokens = sum(view.sizes[seq] for seq in seqs)
+        told = f"{strategy}: {len(gone)} turns between the messages {seqs[0]} and {seqs[-1]}: {reason}"
+        yield Decision("recent", "turns", gone[0].turn.messages[0].id, tokens, told)

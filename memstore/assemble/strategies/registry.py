@@ -1,0 +1,66 @@
+"""Strategies by name, and lists of them as JSON: what is kept in the settings of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from typing import Any, TypeAlias
+
+from memstore.assemble.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
+from memstore.assemble.strategies.goals import GoalBatch
+from memstore.assemble.strategies.tools import ToolCalls
+from memstore.assemble.strategies.view import Strategy
+from memstore.assemble.strategies.windows import Semantic, SlidingWindow
+from memstore.errors import InvalidInput
+from memstore.models import Json
+
+KNOWN: dict[str, type[Any]] = {
+    made.name: made for made in (SlidingWindow, SummaryBuffer, Hierarchical, ToolCalls, Threshold, GoalBatch, Semantic)
+}
+MOST = 20  # strategies in a list
+# A strategy, its name, its name and options as JSON, or a list of these.
+One: TypeAlias = "Strategy | str | Json"
+Strategies: TypeAlias = "One | Sequence[One]"
+
+
+def strategies(given: Strategies) -> tuple[Strategy, ...]:
+    """Give strategies from names, JSON objects or strategies, in order. Raises `InvalidInput`, which lists the known.
+
+    >>> strategies(["tool_calls", {"strategy": "summary_buffer", "trigger": 0.9}])
+    (ToolCalls(older_than=10, share=0.6, least=40, most=300), SummaryBuffer(trigger=0.9, target=0.6, summary=0.2))
+    """
+    listed = given if isinstance(given, list | tuple) else [given]
+    if len(listed) > MOST:
+        raise InvalidInput(f"{len(listed)} strategies are more than the {MOST} that a context may have.")
+    return tuple(_made(one) for one in listed)
+
+
+def as_json(given: Strategies) -> list[Json]:
+    """Give a list of strategies as settings keep it. Raises `InvalidInput` for strategies that have no name there."""
+    made = strategies(given)
+    for one in made:
+        if type(one) is not KNOWN.get(one.name):
+            raise InvalidInput(f"{one!r} cannot be kept with a conversation, only given to context(); {_known()}.")
+    return [{"strategy": one.name} | asdict(one) for one in made]  # type: ignore[call-overload]
+
+
+def _made(one: object) -> Strategy:
+    if isinstance(one, str):
+        one = {"strategy": one}
+    if not isinstance(one, dict):
+        if isinstance(one, type) or not all(hasattr(one, name) for name in ("name", "should_run", "run")):
+            raise InvalidInput(f"{one!r} is no strategy: give a name, a strategy, or a name with options; {_known()}.")
+        return one  # type: ignore[return-value]
+    kind = KNOWN.get(str(one.get("strategy")))
+    if kind is None:
+        raise InvalidInput(f"The strategy {one.get('strategy')!r} is unknown; {_known()}.")
+    options = {key: value for key, value in one.items() if key != "strategy"}
+    names = [option.name for option in fields(kind)]
+    if unknown := set(options) - set(names):
+        raise InvalidInput(f"{kind.name} has no option {', '.join(sorted(unknown))}; it has {', '.join(names)}.")
+    made: Strategy = kind(**options)
+    return made
+
+
+def _known() -> str:
+    return f"known are {', '.join(sorted(KNOWN))}"

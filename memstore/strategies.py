@@ -1,0 +1,26 @@
+"""How a conversation is compressed: for `conversation.describe(strategies=…)` and `context(strategy=…)`.
+
+A strategy of one's own is a frozen class with `name`, `should_run` and `run`, as `Strategy` says; see
+docs/reference/strategies.md.
+"""
+
+from memstore.assemble.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
+from memstore.assemble.strategies.goals import GoalBatch
+from memstore.assemble.strategies.tools import ToolCalls
+from memstore.assemble.strategies.view import Block, Strategy, View, compress, view_of
+from memstore.assemble.strategies.windows import Semantic, SlidingWindow
+
+__all__ = [
+    "Block",
+    "GoalBatch",
+    "Hierarchical",
+    "Semantic",
+    "SlidingWindow",
+    "Strategy",
+    "SummaryBuffer",
+    "Threshold",
+    "ToolCalls",
+    "View",
+    "compress",
+    "view_of",
+]
