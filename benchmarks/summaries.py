@@ -41,7 +41,8 @@ from uuid import UUID
 import numpy as np
 
 from memstore.assemble.cover import cover
-from memstore.ingest import selection, summarize
+from memstore.ingest import nest as nesting
+from memstore.ingest import selection
 from memstore.ingest.abridge import abridged
 from memstore.ingest.lines import Line, lines_of, written
 from memstore.ingest.rules.dates import anchor
@@ -293,7 +294,7 @@ def nests(sessions: Sequence[Session], tools: Tools, _: Path | None) -> None:
     told = one_conversation(sessions)
     every = [message for session in told for message in session.messages]
     print(f"{'under one × tokens':<20}{'summaries by level':<28}" + "".join(f"{tokens:>13}" for tokens in COVERS))
-    for summarize.GROUP, summarize.GROWTH in GROWTHS:  # type: ignore[misc]
+    for nesting.GROUP, nesting.GROWTH in GROWTHS:  # type: ignore[misc]
         nest = nest_of(every, tools)
         levels = Counter(one.level for one in nest)
         row = []
@@ -303,7 +304,7 @@ def nests(sessions: Sequence[Session], tools: Tools, _: Path | None) -> None:
             counts = [kept(text, one)["said"] for text, one in zip(texts, told, strict=True)]
             share = sum(part for part, _ in counts) / sum(whole for _, whole in counts)
             row.append(f"{100 * share:.0f} ({100 * mean(map(bool, texts)):.0f})")
-        grown = f"{summarize.GROUP} × {summarize.GROWTH}"
+        grown = f"{nesting.GROUP} × {nesting.GROWTH}"
         print(
             f"{grown:<20}{' '.join(map(str, levels.values())):<28}" + "".join(f"{one:>13}" for one in row), flush=True
         )
@@ -321,12 +322,12 @@ def one_conversation(sessions: Sequence[Session]) -> list[Session]:
 def nest_of(every: Sequence[Message], tools: Tools) -> list[Summary]:
     """Give the summaries of every level."""
     gap, tokens = timedelta(hours=tools.settings.stretch_gap_hours), tools.settings.stretch_tokens
-    ranges = [summarize.range_of(1, stretch, lines_of(stretch)) for stretch in stretches(every, gap, tokens)]
+    ranges = [nesting.range_of(1, stretch) for stretch in stretches(every, gap, tokens)]
     nest: list[Summary] = []
     for level in count(1):
-        new = summarize.summarized(ranges, summarize.size(level, tools), tools)
+        new = nesting.Sentences(tools).write(ranges, nesting.size(level, tools))
         nest += new
-        ranges = summarize.groups(new)
+        ranges = nesting.groups(new)
         if not ranges:
             break
     return nest

@@ -40,7 +40,21 @@ if TYPE_CHECKING:
     from memstore.memory.conversation import AsyncConversationScope
     from memstore.memory.store import AsyncMemoryStore, open_async
     from memstore.memory.user import AsyncUserScope
-    from memstore.models import Context, Conversation, DeriveReport, Fact, Hit, Message, Receipt, Role, Summary, Tier
+    from memstore.models import (
+        Context,
+        Conversation,
+        DeriveReport,
+        Entity,
+        Fact,
+        FactChange,
+        Finding,
+        Hit,
+        Message,
+        Receipt,
+        Role,
+        Summary,
+        Tier,
+    )
     from memstore.settings import Settings
 
 _HOMES = {
@@ -73,7 +87,10 @@ _HOMES = {
         "Context",
         "Conversation",
         "DeriveReport",
+        "Entity",
         "Fact",
+        "FactChange",
+        "Finding",
         "Hit",
         "Message",
         "Receipt",
@@ -100,8 +117,11 @@ __all__ = [
     "DeriveReport",
     "EmbeddedError",
     "EmbedderMismatch",
+    "Entity",
     "ExtensionMissing",
     "Fact",
+    "FactChange",
+    "Finding",
     "Hit",
     "InvalidInput",
     "MemoryStore",

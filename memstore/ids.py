@@ -39,6 +39,11 @@ def fact_id(user: UUID, subject: str, text: str) -> UUID:
     return uuid.uuid5(user, f"fact/{subject.casefold()}\0{' '.join(text.casefold().split())}")
 
 
+def letter_id(conversation: UUID, deriver: str, from_seq: int, to_seq: int, recipe: str) -> UUID:
+    """Give the id of a dead letter: the same stretch by the same recipe is one letter, however often it fails."""
+    return uuid.uuid5(conversation, f"letter/{deriver}/{from_seq}-{to_seq}/{recipe}")
+
+
 def model_id(name: str, dimensions: int) -> UUID:
     """Give the id under which an embedder's vectors are kept."""
     return uuid.uuid5(MEMSTORE, f"model/{name}/{dimensions}")

@@ -141,10 +141,103 @@ class FactColumns(SQLModel):
     recorded_at: datetime = column(Time, default="now()")
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a message says a fact, in characters where that is known, and how far its speaker is to be trusted.
+
+    `trust` is 3 for what was entered by hand, 2 for a person, 1 for an assistant, 0 for a tool.
+    """
+
+    message_id: UUID
+    start: int | None
+    stop: int | None
+    trust: int
+
+
 class Fact(FactColumns):
-    """Something lasting that was said. `sources` are the ids of the messages that say it."""
+    """Something lasting that was said. `sources` are the ids of the messages that say it, `spans` where they do."""
 
     sources: list[UUID] = Field(default_factory=list)
+    spans: list[Span] = Field(default_factory=list)
+
+
+FACT_TYPES = (
+    "preference",
+    "goal",
+    "strength",
+    "weakness",
+    "interest",
+    "identity",
+    "relationship",
+    "event",
+    "plan",
+    "constraint",
+    "decision",
+    "procedure",
+)
+FACT_KINDS = ("episodic", "semantic", "procedural")
+FACT_STATES = ("active", "superseded", "retracted", "erased")
+HAND = "hand"  # the recipe and the actor of what people enter themselves
+
+
+def kind_of(type: str) -> str:
+    """Give the kind of a fact of this type: what happened, how to do something, or what is so."""
+    kinds = {"event": "episodic", "plan": "episodic", "decision": "episodic", "procedure": "procedural"}
+    return kinds.get(type, "semantic")
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """A step in the life of a fact: added, reinforced, superseded, retracted, edited, restored, conflicted, resolved.
+
+    `before` and `after` are its columns then; `other_id` is the fact that took its place or that it disagrees with;
+    `source` the message that said it. `id` is None where there is nothing to undo: for what was added or reinforced.
+    """
+
+    id: UUID | None
+    fact_id: UUID
+    action: str
+    at: datetime
+    actor: str
+    other_id: UUID | None = None
+    before: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
+    undoes: UUID | None = None
+    source: UUID | None = None
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The columns that it changed, as they were before."""
+        return {name: value for name, value in self.before.items() if self.after.get(name) != value}
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A relation: what a fact says that an attribute of its subject is. `steps` from the entity that was asked for."""
+
+    subject: str
+    attribute: str
+    value: str
+    steps: int
+    fact_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """What is known of somebody or something: the facts about it, and how it is related to others."""
+
+    name: str
+    facts: tuple[Fact, ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an audit found: a duplicate, a conflict, a loop, something stale, a secret, or a fact without a source."""
+
+    problem: str
+    facts: tuple[UUID, ...]
+    detail: str
 
 
 class DeadLetter(SQLModel):
@@ -250,9 +343,30 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Compression:
+    """What one strategy did to a conversation: about its tokens before and after, and how many turns it took."""
+
+    strategy: str
+    before: int
+    after: int
+    turns: int
+
+    @property
+    def saved(self) -> int:
+        """The tokens that the conversation is shorter by."""
+        return self.before - self.after
+
+    def as_dict(self) -> Json:
+        """Give it as JSON has it."""
+        counts = {"tokens_before": self.before, "tokens_after": self.after, "saved": self.saved, "turns": self.turns}
+        return {"strategy": self.strategy} | counts
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
     """The record of one assembly. Tokens are the counter's; `stable_prefix` is how many of them, from the start,
-    follow from what is stored and not from this question, so that a model's cache of them stays good."""
+    follow from what is stored and not from this question, so that a model's cache of them stays good. `compressed` is
+    what each strategy did, in order."""
 
     budget: int
     tokens: int
@@ -262,10 +376,12 @@ class Receipt:
     left_out: tuple[Decision, ...]
     stable_prefix: int
     reserve: int = 0
+    compressed: tuple[Compression, ...] = ()
 
     def as_dict(self) -> Json:
         """Give the receipt as JSON has it."""
         decisions = {"included": self.included, "left_out": self.left_out}
+        compressed = {"compressed": [one.as_dict() for one in self.compressed]} if self.compressed else {}
         return {
             "budget": self.budget,
             "reserve": self.reserve,
@@ -273,6 +389,7 @@ class Receipt:
             "counter": self.counter,
             "sections": dict(self.sections),
             "stable_prefix": self.stable_prefix,
+            **compressed,
         } | {name: [decision.as_dict() for decision in made] for name, made in decisions.items()}
 
 
@@ -291,6 +408,9 @@ class Context:
             f"{receipt.tokens:,} of {receipt.budget:,} tokens ({receipt.counter}), {receipt.stable_prefix:,} stable"
         ]
         lines += [f"  {section:<10} {tokens:>7,}" for section, tokens in receipt.sections.items()]
+        lines += [
+            f"  {one.strategy}: {one.turns} turns, {one.before:,} → {one.after:,} tokens" for one in receipt.compressed
+        ]
         lines += [_told("in", decision) for decision in receipt.included]
         lines += [_told("out", decision) for decision in receipt.left_out]
         return "\n".join(lines)
@@ -304,10 +424,18 @@ def _told(verdict: str, decision: Decision) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DeriveReport:
-    """What one run of `derive` made. `failed` names the conversations whose watermark stayed, and why."""
+    """What a run of `derive` made; `redone` conversations were made anew.
+
+    `letters` are answers of a chat model that could not be used; rules did what they were for. `failed` names the
+    conversations that stayed as they were, and why; `waiting` the derivers whose chat model is away, or may do no more
+    today: what is pending waits.
+    """
 
     messages: int = 0
     units: int = 0
     summaries: int = 0
     facts: int = 0
+    redone: int = 0
+    letters: int = 0
     failed: tuple[str, ...] = field(default=())
+    waiting: tuple[str, ...] = field(default=())

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AnyHttpUrl, Field, TypeAdapter, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, AnyHttpUrl, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from memstore.errors import ConfigurationError
 
@@ -19,6 +19,13 @@ from memstore.errors import ConfigurationError
 def _http_url(value: str) -> str:
     TypeAdapter(AnyHttpUrl).validate_python(value)
     return value
+
+
+def _listed(value: object) -> object:
+    return tuple(filter(None, value.replace(" ", "").split(","))) if isinstance(value, str) else value
+
+
+Speakers = Annotated[tuple[Literal["user", "assistant", "tool"], ...], NoDecode, BeforeValidator(_listed)]
 
 
 class Settings(BaseSettings):
@@ -70,6 +77,9 @@ class Settings(BaseSettings):
     )
     ollama_timeout_seconds: float = Field(
         default=300.0, gt=0, le=86_400, description="the longest wait for one answer of Ollama, retries included"
+    )
+    facts_from: Speakers = Field(
+        default=("user",), description="whose messages facts are taken from: of user, assistant, tool, with commas"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import psycopg
@@ -25,14 +26,14 @@ TABLES = {
 CLOCKS = ["recorded_at", "created_at", "updated_at"]
 
 
-def rows(url: str, *users: str) -> dict[str, list[dict[str, Any]]]:
-    """Give every row of the users, table by table."""
+def rows(url: str, *users: str, without: Collection[str] = ()) -> dict[str, list[dict[str, Any]]]:
+    """Give every row of the users, table by table, without those of some tables."""
     found: dict[str, list[dict[str, Any]]] = {}
     with psycopg.connect(url, autocommit=True) as connection:
         for user in users:
             identity = str(ids.user_id(user))
             connection.execute("SELECT set_config('memstore.user_id', %s, false)", [identity])
-            for table, key in TABLES.items():
+            for table, key in ((table, key) for table, key in TABLES.items() if table not in without):
                 statement = f"SELECT to_jsonb(t) - %s::text[] FROM {table} t WHERE user_id = %s ORDER BY {key}"
                 found[f"{user}: {table}"] = [row[0] for row in connection.execute(statement, [CLOCKS, identity])]
     return found

@@ -7,15 +7,17 @@ at or under the budget. Estimates only decide what to try first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from memstore import fences
 from memstore.assemble import render
-from memstore.assemble.pack import MEMORY, Packing, Piece, pack
+from memstore.assemble.pack import MEMORY, SHARES, Packing, Piece, pack
 from memstore.assemble.render import Chosen
+from memstore.assemble.strategies.view import FENCE, Block, Entry
 from memstore.assemble.turns import Turn
 from memstore.errors import BudgetTooSmall
-from memstore.models import Context, Decision, Hit, Json, Receipt, Summary
+from memstore.models import Compression, Context, Decision, Hit, Json, Receipt, Summary
 from memstore.providers import TokenCounter
 
 ATTEMPTS = 4  # rounds of correcting the estimates: fences cost more, days that are shared cost less
@@ -26,6 +28,8 @@ OVERHEAD = "overhead"
 class Material:
     """What a context may be made of, each in the order of preference; recent turns the newest first.
 
+    Turns may be blocks that strategies made of them, and `compressed` is what those did; `shares` are packing's.
+    Turns are `steady` where another question would have made the same of them.
     `question` is the message to be answered, with its number where it is one of the conversation's; `ending` are the
     turns after it that must be there too: results of tools that the model waits for. `left_out` are decisions taken.
     """
@@ -34,11 +38,14 @@ class Material:
     question: Json | None = None
     question_seq: int | None = None
     ending: Sequence[Turn] = ()
-    turns: Sequence[Turn] = ()
+    turns: Sequence[Entry] = ()
     summaries: Sequence[Summary] = ()
     facts: Sequence[Hit] = ()
     hits: Sequence[Hit] = ()
     left_out: Sequence[Decision] = ()
+    compressed: Sequence[Compression] = ()
+    shares: Mapping[str, float] = field(default_factory=lambda: SHARES)
+    steady: bool = True
 
 
 def compose(material: Material, budget: int, counter: TokenCounter, reserve: int = 0) -> Context:
@@ -64,7 +71,7 @@ def _filled(
     room, fences = budget - least, _fences(counter)
     best: tuple[Packing, list[Json], int] | None = None
     for _ in range(ATTEMPTS):
-        packing = pack(offers, fences, room, base)
+        packing = pack(offers, fences, room, base, material.shares)
         messages = render.render(_chosen(material, packing))
         tokens = counter.count_messages(messages)
         if best is None or best[2] > budget or best[2] < tokens <= budget:
@@ -106,8 +113,8 @@ def _offers(material: Material, counter: TokenCounter, budget: int) -> dict[str,
 
 def _fences(counter: TokenCounter) -> dict[str, int]:
     """Give what stands around the pieces of the sections that are blocks of text."""
-    summaries = {"role": "system", "content": f"{render.SUMMARIES_HEAD}\n{render.SUMMARIES_FOOT}"}
-    memory = {"role": "system", "content": f"{render.MEMORY_HEAD}\n{render.MEMORY_FOOT}"}
+    summaries = {"role": "system", "content": f"{fences.SUMMARIES_HEAD}\n{fences.SUMMARIES_FOOT}"}
+    memory = {"role": "system", "content": f"{fences.MEMORY_HEAD}\n{fences.MEMORY_FOOT}"}
     return {
         "summaries": counter.count_message(summaries),
         MEMORY: counter.count_message(memory),
@@ -116,11 +123,18 @@ def _fences(counter: TokenCounter) -> dict[str, int]:
     }
 
 
-def _turns(turns: Sequence[Turn], counter: TokenCounter, budget: int) -> list[Piece]:
+def _turns(turns: Sequence[Entry], counter: TokenCounter, budget: int) -> list[Piece]:
     """Give recent turns as pieces. Those that cannot fit any more are not counted again: what is stored will do."""
     pieces: list[Piece] = []
     used = 0
     for turn in turns:
+        if isinstance(turn, Block):
+            tokens = FENCE + _line(render.record_lines(turn), counter)
+            used += tokens
+            pieces.append(
+                Piece("recent", "block", turn.messages[0].id, tokens, turn, note=_took(turn), first_seq=turn.first_seq)
+            )
+            continue
         stored = sum(message.tokens for message in turn.messages)
         known = all(message.counter == counter.name for message in turn.messages)
         if known and (used > budget or stored > budget):
@@ -131,6 +145,10 @@ def _turns(turns: Sequence[Turn], counter: TokenCounter, budget: int) -> list[Pi
         shows = frozenset(message.id for message in turn.messages)
         pieces.append(Piece("recent", "turn", turn.messages[0].id, tokens, turn, shows=shows, first_seq=turn.first_seq))
     return pieces
+
+
+def _took(block: Block) -> str:
+    return f"{block.strategy}: messages {block.first_seq} to {block.last_seq}"
 
 
 def _hit_tokens(hit: Hit, counter: TokenCounter) -> int:
@@ -164,9 +182,10 @@ def _receipt(
         tokens=tokens,
         counter=counter.name,
         sections=_sections(material, packing, tokens, counter),
-        included=tuple(_decision(piece, "") for piece in every if id(piece) in inside),
+        included=tuple(_decision(piece, piece.note) for piece in every if id(piece) in inside),
         left_out=(*material.left_out, *outside),
         stable_prefix=_stable_prefix(material, packing, counter),
+        compressed=tuple(material.compressed),
     )
 
 
@@ -203,7 +222,7 @@ def _stable_prefix(material: Material, packing: Packing, counter: TokenCounter) 
     """Give the tokens before the first message that another question about the same conversation might change."""
     chosen = _chosen(material, packing)
     stable = Chosen(system=chosen.system)
-    if packing.is_settled("summaries") and packing.is_settled("recent"):
+    if material.steady and packing.is_settled("summaries") and packing.is_settled("recent"):
         stable = replace(chosen, facts=(), hits=(), question=None)
     return _added(render.before_question(stable), counter)
 

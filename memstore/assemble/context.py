@@ -10,11 +10,16 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.assemble.compose import Material, compose
+from memstore.assemble.compression import Stored, compressed
 from memstore.assemble.cover import offered
+from memstore.assemble.strategies.buffers import Hierarchical
+from memstore.assemble.strategies.registry import strategies
+from memstore.assemble.strategies.view import Strategy
 from memstore.assemble.turns import Turn, turns
 from memstore.errors import InvalidInput
+from memstore.events import EventType
 from memstore.ingest.check import check_text
-from memstore.models import Context, Decision, Hit, Message, Role, Tier, Unit
+from memstore.models import Context, Decision, Hit, Message, Receipt, Role, Tier, Unit
 from memstore.providers import Embedder, TokenCounter
 from memstore.retrieve import recall
 from memstore.retrieve.rank import Candidate, best_of_each
@@ -27,8 +32,10 @@ LARGEST_BUDGET = 10**9
 FACTS, HITS = 40, 80  # offered to packing
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.
-STANDING, MOST_STANDING = ("health", "instruction", "identity"), 8
+STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
 SHORTEST_TURN = 12  # tokens, to guess how many recent messages to read: few are shorter
+LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
+SETTING = "strategies"  # the key in a conversation's settings
 MOST_READ = 2000  # messages at once
 OVERHEAD = 4  # tokens that a message costs besides its content, at least
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
@@ -46,6 +53,7 @@ class Request:
     system: str | None = None
     reserve: int = 0
     as_of: datetime | None = None
+    strategies: Sequence[Strategy] | None = None  # None for those kept with the conversation
 
 
 async def assemble(database: Database, embedder: Embedder | None, counter: TokenCounter, request: Request) -> Context:
@@ -60,12 +68,26 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
     async with database.scope(request.user_id) as scope:
         if request.query is not None:
             newest = await _newest_question(scope, request)
-        material = await _material(scope, question, newest, request)
+        chosen = await _strategies(scope, request)
+        material, stored = await _material(scope, question, newest, request, chosen)
+    if chosen:
+        budget = request.budget - request.reserve
+        material = await in_thread(compressed, material, stored, chosen, budget, counter)
     context = await in_thread(compose, material, request.budget, counter, request.reserve)
     async with database.scope(request.user_id, lazily=True) as scope:
         if newest is not None or await messages.conversation(scope, request.conversation_id) is not None:
-            await receipts.add(scope, ids.uuid7(), request.conversation_id, context.receipt)
+            receipt = ids.uuid7()
+            await receipts.add(scope, receipt, request.conversation_id, context.receipt)
+            _tell(scope, request.conversation_id, receipt, context.receipt)
     return context
+
+
+def _tell(scope: Transaction, conversation: UUID, id: UUID, receipt: Receipt) -> None:
+    for one in receipt.compressed:
+        body = {"strategy": one.strategy, "before": one.before, "after": one.after, "saved": one.saved}
+        scope.happened(EventType.SUMMARIZATION_COMPLETED, conversation, receipt=str(id), **body)
+    body = {"budget": receipt.budget, "tokens": receipt.tokens, "sections": dict(receipt.sections)}
+    scope.happened(EventType.CONTEXT_ASSEMBLED, conversation, receipt=str(id), **body)
 
 
 def _check(request: Request) -> None:
@@ -82,14 +104,26 @@ def _check(request: Request) -> None:
         )
 
 
+async def _strategies(scope: Transaction, request: Request) -> Sequence[Strategy]:
+    """Give the strategies that were asked for, else those kept with the conversation."""
+    if request.strategies is not None:
+        return request.strategies
+    conversation = await messages.conversation(scope, request.conversation_id)
+    return strategies(conversation.settings.get(SETTING, [])) if conversation else ()
+
+
 async def _newest_question(scope: Transaction, request: Request) -> Message | None:
     return await messages.newest_of(scope, request.conversation_id, Role.USER, as_of=request.as_of)
 
 
 async def _material(
-    scope: Transaction, question: recall.Question, newest: Message | None, request: Request
-) -> Material:
-    found, refused = turns(await _recent(scope, request))
+    scope: Transaction,
+    question: recall.Question,
+    newest: Message | None,
+    request: Request,
+    chosen: Sequence[Strategy],
+) -> tuple[Material, Stored]:
+    found, refused = turns(await (_whole if chosen else _recent)(scope, request))
     asked = newest if newest is not None and request.query in (None, newest.text) else None
     others = [turn for turn in found if asked is None or turn.messages[0].id != asked.id]
     ending = others[-1:] if asked and others and _waits(others[-1], asked) else []
@@ -97,7 +131,11 @@ async def _material(
     nest = await summaries.outlines(scope, request.conversation_id, as_of=request.as_of)
     covering = await summaries.some(scope, [one.id for one in offered(nest, others, request.budget - request.reserve)])
     said = {"role": "user", "content": request.query} if request.query else None
-    return Material(
+    above = await summaries.summaries(scope, request.conversation_id, as_of=request.as_of) if chosen else []
+    known = []
+    if any(isinstance(one, Hierarchical) for one in chosen):
+        known = await facts.facts(scope, as_of=request.as_of)
+    material = Material(
         system=request.system,
         question=asked.as_chat() if asked else said,
         question_seq=asked.seq if asked else None,
@@ -108,6 +146,7 @@ async def _material(
         hits=hits[Tier.MESSAGES][:HITS],
         left_out=[Decision("recent", "message", one.id, one.tokens, UNPAIRED) for one in refused],
     )
+    return material, Stored(found, above, known)
 
 
 def _waits(turn: Turn, asked: Message) -> bool:
@@ -133,6 +172,16 @@ async def _recent(scope: Transaction, request: Request) -> list[Message]:
             break
     found.reverse()
     return found
+
+
+async def _whole(scope: Transaction, request: Request) -> list[Message]:
+    """Give the conversation in order, for strategies: where it is very long, the newest `LONGEST` messages or more.
+
+    The beginning then moves by `STEP` messages at once, so that what follows from it stays for as long.
+    """
+    found = await messages.newest(scope, request.conversation_id, limit=LONGEST + STEP, as_of=request.as_of)
+    last = found[0].seq if found else 0
+    return [one for one in reversed(found) if one.seq > (last - LONGEST) // STEP * STEP]
 
 
 async def _hits(

@@ -21,7 +21,7 @@ OVER = "over budget"
 class Piece:
     """Something that may go into a section; `tokens` is what it is expected to add.
 
-    A turn `shows` messages; a summary begins at `first_seq`, as a turn does.
+    A turn `shows` messages; a summary begins at `first_seq`, as a turn does. `note` is for the receipt.
     """
 
     section: str
@@ -32,6 +32,7 @@ class Piece:
     score: float | None = None
     shows: frozenset[UUID] = frozenset()
     first_seq: float = -math.inf
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -104,24 +105,30 @@ class Packing:
         self.tokens += sum(self.fences.get(name, 0) for name in fences)
 
 
-def pack(offers: Mapping[str, Sequence[Piece]], fences: Mapping[str, int], room: int, base: int) -> Packing:
+def pack(
+    offers: Mapping[str, Sequence[Piece]],
+    fences: Mapping[str, int],
+    room: int,
+    base: int,
+    shares: Mapping[str, float] = SHARES,
+) -> Packing:
     """Choose pieces that are expected to take at most `room` tokens.
 
     Each section takes its pieces in their order, first within its share of `base` tokens (the budget without the
     question), then from what others have left. Recent turns are taken without gaps.
     """
     packing = Packing(fences)
-    for section in (*STABLE, *(one for one in SHARES if one not in STABLE)):
-        share, left = int(base * SHARES[section]), room - packing.tokens
+    for section in (*STABLE, *(one for one in shares if one not in STABLE)):
+        share, left = int(base * shares[section]), room - packing.tokens
         if section == "hits" and offers.get(section):
             share = max(share, packing.cost(offers[section][0]))  # the best hit is worth more than its share
         _take(packing, offers.get(section, ()), min(share, left))
         if share <= left:
             packing.settled[section] = len(packing.chosen[section])
-    for section in SHARES:
+    for section in shares:
         _take(packing, offers.get(section, ()), room - packing.tokens)
     if packing.drop_redundant():
-        for section in SHARES:
+        for section in shares:
             _take(packing, offers.get(section, ()), room - packing.tokens)
         packing.drop_redundant()
     return packing

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from memstore.cli import db, demo, history, questions, summaries, system
+from memstore.cli import db, demo, fact, history, questions, summaries, system
 from memstore.cli.exits import ended, leave_in_order
 from memstore.cli.show import never_fail_to_print, show_warnings
 
@@ -33,6 +33,7 @@ app.command("facts")(questions.facts)
 app.command("summaries")(summaries.summaries)
 app.command("stats")(system.stats)
 app.command("doctor")(system.doctor)
+app.add_typer(fact.app, name="fact")
 app.add_typer(db.app, name="db")
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memstore.models import Json
 
 MOST_SHOWN = 20  # skipped ones; `--json` has them all
+TIERS_REDONE = ("facts", "summaries")
 FORMATS = ("auto", "jsonl", "chatgpt")
 
 
@@ -116,17 +117,29 @@ def _tell(one: Taken) -> None:
         err.print(f"… and {len(one.reasons) - MOST_SHOWN} more; --json names them all", style="yellow")
 
 
-def derive(user: OnlyUserOption = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+def derive(
+    user: OnlyUserOption = None,
+    redo: Annotated[
+        str | None,
+        typer.Option(
+            parser=one_of(*TIERS_REDONE),
+            metavar=f"[{'|'.join(TIERS_REDONE)}]",
+            help="Make anew what another recipe made; what was done by hand stays.",
+        ),
+    ] = None,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
     """Embed, summarize and extract facts from what is pending.
 
     Where that fails for a conversation, the others are done, the exit code is 1, and the next run tries it again;
     memstore --verbose derive shows the tracebacks.
 
-    JSON: {"messages", "units", "summaries", "facts": integers, "failed": [texts]}.
+    JSON: {"messages", "units", "summaries", "facts", "redone": integers, "failed": [texts]}.
     """
     with opened(database) as store:
         with progress("loading") as move:
-            report = store.derive(user=user, progress=move)
+            report = store.derive(user=user, redo=redo, progress=move)
         if user is not None and not report.messages:
             hint_if_unknown(store, user)
     if as_json:
@@ -141,4 +154,6 @@ def derive(user: OnlyUserOption = None, database: DatabaseOption = None, as_json
 def _derived(report: DeriveReport) -> str:
     if report == type(report)():
         return "nothing was pending"
-    return f"{report.messages} messages → {report.units} units, {report.summaries} summaries, {report.facts} facts"
+    anew = f"; {report.redone} conversations made anew" if report.redone else ""
+    made = f"{report.units} units, {report.summaries} summaries, {report.facts} facts"
+    return f"{report.messages} messages → {made}{anew}"

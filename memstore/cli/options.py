@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated
+from uuid import UUID
 
 import typer
 
@@ -39,6 +40,14 @@ def moment(value: str) -> datetime:
     except (ValueError, OverflowError):
         example = "2024-05-01, 2024-05-01T09:30 or 2024-05-01T09:30:00+02:00"
         raise typer.BadParameter(f"{value!r} is no time; give one like {example}.") from None
+
+
+def identity(value: str) -> UUID:
+    """Read the id of a fact or of a change."""
+    try:
+        return UUID(value)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is no id; --json of facts, and of their history, has them.") from None
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]

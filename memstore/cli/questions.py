@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 TIERS = ("messages", "summaries", "facts")
 ROLES = ("user", "assistant", "tool", "system", "developer")
-STATES = ("active", "superseded", "retracted", "all")
+STATES = ("active", "superseded", "retracted", "erased", "all")
+KINDS = ("episodic", "semantic", "procedural")
+STRATEGIES = (
+    "none", "goal_batch", "hierarchical", "semantic", "sliding_window", "summary_buffer", "threshold", "tool_calls",
+)  # fmt: skip
 BESIDE = ("score", "tier", "said", "speaker")
 
 
@@ -80,6 +84,14 @@ def context(
     query: Annotated[str | None, typer.Argument(help="The question; by default the newest user message.")] = None,
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
     reserve: Annotated[int, typer.Option(min=0, metavar="N", help="Tokens of the budget to keep free.")] = 0,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            parser=one_of(*STRATEGIES),
+            metavar="NAME",
+            help="Compress the conversation by it: none, tool_calls, summary_buffer… May be repeated; in this order.",
+        ),
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what is in, what was left out, and why.")] = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
@@ -89,12 +101,12 @@ def context(
     Where the system prompt and the question alone are more, the exit code is 4 and stderr says how much is needed.
 
     JSON: {"messages": [as models take them], "tokens": integer, "receipt": {"budget", "tokens", "counter",
-    "sections", "included", "left_out", "stable_prefix"}}.
+    "sections", "included", "left_out", "stable_prefix", "compressed"?}}.
     """
     with opened(database) as store:
-        found = (
-            store.user(user).conversation(conversation).context(query, budget=budget, system=system, reserve=reserve)
-        )
+        chosen = None if not strategy else [one for one in strategy if one != "none"]
+        scope = store.user(user).conversation(conversation)
+        found = scope.context(query, budget=budget, system=system, reserve=reserve, strategy=chosen)
         hint_if_new(store, user, conversation)
     if as_json:
         print_json(found)
@@ -114,6 +126,13 @@ def facts(
     state: Annotated[
         str, typer.Option(parser=one_of(*STATES), metavar=f"[{'|'.join(STATES)}]", help="In this state only.")
     ] = "active",
+    subject: Annotated[str | None, typer.Option(parser=name, metavar="NAME", help="About this one only.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(parser=one_of(*KINDS), metavar=f"[{'|'.join(KINDS)}]", help="Of this kind only.")
+    ] = None,
+    as_of: Annotated[
+        datetime | None, typer.Option("--as-of", parser=moment, metavar="TIME", help="As they were known then.")
+    ] = None,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -121,11 +140,14 @@ def facts(
 
     On a pipe, a line a fact, its cells parted by tabs: type, day, confidence, text.
 
-    JSON: [{"user_id", "id", "type", "subject", "text", "confidence", "state", "valid_from", "valid_to", "recipe",
-    "occurred_at", "recorded_at", "sources"}].
+    JSON: [{"user_id", "id", "type", "kind", "subject", "attribute", "value", "text", "language", "confidence", "state",
+    "valid_from", "valid_to", "recipe", "occurred_at", "recorded_at", "sources", "spans": [{"message_id", "start",
+    "stop", "trust"}]}].
     """
     with opened(database) as store:
-        found = store.user(user).facts(type=type, state=None if state == "all" else state)
+        found = store.user(user).facts(
+            type=type, state=None if state == "all" else state, subject=subject, kind=kind, as_of=as_of
+        )
         if not found:
             hint_why_empty(store, user)
     if as_json:

@@ -8,26 +8,29 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol, cast
 from uuid import UUID
 
-from memstore.errors import DatabaseUnreachable, ProviderMissing
+from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
+from memstore.ingest import reports
 from memstore.ingest.embed import Embed
 from memstore.ingest.facts import Facts
 from memstore.ingest.summarize import Summarize
 from memstore.ingest.tools import Tools
 from memstore.models import DeriveReport
-from memstore.store import derivations
+from memstore.store import derivations, events, model_calls
 from memstore.store.database import Database, Transaction
-from memstore.store.derivations import LostRace, Pending
+from memstore.store.derivations import LostRace, Outdated, Pending
 from memstore.waiting import in_thread
 
 logger = logging.getLogger("memstore")
 
-BATCH = 512  # messages thought about at once: enough for the encoder to sort them by length
 Progress = Callable[[str, int, int], None]
+UNIVERSAL = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
+REDOABLE = {"facts": "facts", "summaries": "summarize"}  # what users call it, and the deriver
 
 
 class Deriver(Protocol):
@@ -35,14 +38,38 @@ class Deriver(Protocol):
 
     name: str
 
+    @property
+    def batch(self) -> int:
+        """How many messages it thinks about at once."""
+
+    @property
+    def recipe(self) -> str:
+        """How it makes them: what was made by another recipe may be made anew. May raise `ModelUnavailable`."""
+
     async def read(self, scope: Transaction, work: Pending, limit: int) -> Any:
         """Give what is needed to think about the next `limit` messages; it has `to_seq`, the last of them."""
 
     def think(self, batches: Sequence[Any]) -> Sequence[Any]:
-        """Give what is to be written for each batch. No database here, so models may take their time."""
+        """Give what is to be written for each batch, which has `to_seq`, the last message it covers.
+
+        No database here, so models may take their time. Raises `ModelUnavailable` where one is away.
+        """
 
     async def write(self, scope: Transaction, made: Any) -> dict[str, int]:
-        """Store it; give how many rows of each kind were new."""
+        """Store it; give how many rows of each kind were new.
+
+        Of `letters`, answers of a model that could not be used, it made something by another recipe.
+        """
+
+
+class Redoable(Deriver, Protocol):
+    """A deriver whose rows can be made anew, a conversation at a time."""
+
+    async def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[Any]) -> Any:
+        """Give what `read` gives, as if nothing were stored of this conversation but what is `made`."""
+
+    async def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[Any]) -> dict[str, int]:
+        """Put what is made in the place of all that the conversation had; give how many rows were new."""
 
 
 @dataclass(slots=True)
@@ -54,42 +81,122 @@ class _Run:
     made: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    users: set[UUID] = field(default_factory=set)
 
     def advanced(self, work: Pending, to_seq: int) -> None:
+        self.users.add(work.user_id)
         self.done[work.deriver] += to_seq - work.done_seq
         self.progress(work.deriver, self.done[work.deriver], self.totals.get(work.deriver, 0))
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of everything is to be derived: of one user, one conversation, by some derivers only."""
+
+    user: UUID | None = None
+    conversation: UUID | None = None
+    derivers: Sequence[str] = derivations.DERIVERS
+
+
+EVERYTHING = Part()
+
+
 async def derive(
-    database: Database, tools: Tools, *, only: UUID | None = None, progress: Progress = lambda *_: None
+    database: Database,
+    tools: Tools,
+    part: Part = EVERYTHING,
+    *,
+    redo: str | None = None,
+    progress: Progress = lambda *_: None,
 ) -> DeriveReport:
-    """Derive everything that is pending, of every user or of one; give what was made and what failed."""
+    """Derive what is pending; give what was made and what failed.
+
+    `redo` names a deriver: what it made by another recipe is made anew first, a conversation at a time.
+    """
     async with database.operator() as scope:
-        run = _Run(progress, await derivations.backlog(scope, only=only))
-    for deriver in (Embed(tools), Summarize(tools), Facts(tools)):
-        await _all(database, deriver, only, run)
+        run = _Run(progress, await derivations.backlog(scope, only=part.user))
+        cap = tools.settings.llm_daily_tokens
+        tools.allowance.left = None if cap is None else cap - await model_calls.spent(scope)
+    derivers: tuple[Deriver, ...] = (Embed(tools), Summarize(tools), Facts(tools))
+    for deriver in derivers:
+        try:
+            if deriver.name == redo:
+                await _redo_all(database, cast(Redoable, deriver), part, run)
+            if deriver.name in part.derivers:
+                await _all(database, deriver, part, run)
+        except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
+            run.waiting.append(f"{deriver.name}: {error}")
+    await _forget(database, run.users, tools.settings.outbox_days)
     made = run.made
-    return DeriveReport(run.done["embed"], made["units"], made["summaries"], made["facts"], tuple(run.failed))
+    counts = (run.done["embed"], made["units"], made["summaries"], made["facts"], made["redone"], made["letters"])
+    return DeriveReport(*counts, tuple(run.failed), tuple(run.waiting))
 
 
-async def _all(database: Database, deriver: Deriver, only: UUID | None, run: _Run) -> None:
-    after: Pending | None = None
+async def _forget(database: Database, users: Iterable[UUID], days: float) -> None:
+    """Let the outbox of these users not grow for ever."""
+    for user in users:
+        async with database.scope(user) as scope:
+            await events.trim(scope, datetime.now(UTC) - timedelta(days=days))
+
+
+async def _redo_all(database: Database, deriver: Redoable, part: Part, run: _Run) -> None:
+    after: Outdated | None = None
     while True:
         async with database.operator() as scope:
-            page = await derivations.pending(scope, deriver.name, only=only, after=after)
+            page = await derivations.outdated(scope, deriver.name, deriver.recipe, only=part.user, after=after)
         if not page:
             return
         after = page[-1]
-        for group in _groups(page):
+        for work in page:
+            try:
+                await _redo(database, deriver, work, run)
+            except UNIVERSAL:
+                raise
+            except Exception as error:  # as in `_finish`
+                await _fail(database, work, error, run)
+
+
+async def _redo(database: Database, deriver: Redoable, work: Outdated, run: _Run) -> None:
+    """Make what a conversation has anew, batch by batch, and put it in its place in one transaction."""
+    made: list[Any] = []
+    at = 0
+    while at < work.done_seq:
+        rest = Pending(work.user_id, work.conversation_id, work.deriver, at, work.done_seq)
+        async with database.scope(work.user_id) as scope:
+            batch = await deriver.reread(scope, rest, deriver.batch, made)
+        made += await in_thread(deriver.think, [batch])
+        at = made[-1].to_seq
+    try:
+        async with database.scope(work.user_id) as scope:
+            counts = await deriver.rewrite(scope, work.conversation_id, made)
+            await derivations.redone(scope, work, None if counts.get("letters") else deriver.recipe)
+    except LostRace:
+        return  # somebody else derives this conversation
+    run.made.update(counts)
+    run.made["redone"] += 1
+
+
+async def _all(database: Database, deriver: Deriver, part: Part, run: _Run) -> None:
+    after: Pending | None = None
+    while True:
+        async with database.operator() as scope:
+            page = await derivations.pending(
+                scope, deriver.name, only=part.user, conversation=part.conversation, after=after
+            )
+        if not page:
+            return
+        after = page[-1]
+        for group in _groups(page, deriver.batch):
             await _finish(database, deriver, group, run)
 
 
-def _groups(page: Sequence[Pending]) -> list[list[Pending]]:
+def _groups(page: Sequence[Pending], most: int) -> list[list[Pending]]:
     """Gather short conversations, so that the encoder is not fed them one by one."""
     groups: list[list[Pending]] = [[]]
     size = 0
     for work in page:
-        if groups[-1] and size + work.last_seq - work.done_seq > BATCH:
+        if groups[-1] and size + work.last_seq - work.done_seq > most:
             groups.append([])
             size = 0
         groups[-1].append(work)
@@ -102,7 +209,7 @@ async def _finish(database: Database, deriver: Deriver, group: list[Pending], ru
     while group:
         try:
             group = await _step(database, deriver, group, run)
-        except (DatabaseUnreachable, ProviderMissing):
+        except UNIVERSAL:
             raise
         except Exception as error:  # one conversation that cannot be derived must not hold up the others
             if len(group) == 1:
@@ -118,21 +225,23 @@ async def _step(database: Database, deriver: Deriver, group: list[Pending], run:
     batches = []
     for work in group:
         async with database.scope(work.user_id) as scope:
-            batches.append(await deriver.read(scope, work, BATCH))
+            batches.append(await deriver.read(scope, work, deriver.batch))
+    database.dispatcher.publish([told for work in group for told in reports.begun(work, deriver.recipe)])
     made = await in_thread(deriver.think, batches)
     left = []
-    for position, work in enumerate(group):
-        to_seq = batches[position].to_seq
+    for work, one in zip(group, made, strict=True):
         try:
             async with database.scope(work.user_id) as scope:
-                counts = await deriver.write(scope, made[position])
-                await derivations.advance(scope, work, to_seq)  # last: whoever adds messages waits for this row
+                counts = await deriver.write(scope, one)
+                reports.done(scope, work, one.to_seq, deriver.recipe, counts)
+                recipe = None if counts.get("letters") else deriver.recipe
+                await derivations.advance(scope, work, one.to_seq, recipe)  # last: whoever adds messages waits for it
         except LostRace:
             continue  # another worker does this conversation
         run.made.update(counts)
-        run.advanced(work, to_seq)
-        if to_seq < work.last_seq:
-            left.append(Pending(work.user_id, work.conversation_id, work.deriver, to_seq, work.last_seq))
+        run.advanced(work, one.to_seq)
+        if one.to_seq < work.last_seq:
+            left.append(replace(work, done_seq=one.to_seq))
     return left
 
 
@@ -140,5 +249,6 @@ async def _fail(database: Database, work: Pending, error: Exception, run: _Run) 
     # The type says enough for the table, which the operator may read; the message could quote what was said.
     async with database.scope(work.user_id) as scope:
         await derivations.fail(scope, work, type(error).__name__)
+        reports.failed(scope, work, error)
     logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)
     run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")

@@ -1,37 +1,22 @@
-"""The facts deriver: what speakers assert about themselves and their world, by rules, merged with what is known."""
+"""The facts deriver: what speakers assert about themselves and their world, by rules, settled with what is known.
+
+Instructions are never read, nor what a context had put into a message, nor what assistants and tools say unless the
+setting `facts_from` trusts them.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from itertools import islice
 from uuid import UUID
 
-from memstore import ids
-from memstore.ingest.embed import Batch, next_messages
-from memstore.ingest.rules.extraction import FactDraft, extract
+from memstore.ingest.embed import next_messages
+from memstore.ingest.found import BEFORE, Batch, Made, Reader, Rules
+from memstore.ingest.model_facts import ByModel
+from memstore.ingest.settle import resettle, settle
 from memstore.ingest.tools import Tools
-from memstore.models import Fact, Message, Tier, Unit
-from memstore.providers import Vectors
-from memstore.store import facts, items
+from memstore.store import fact_changes, facts, items, messages, model_calls
 from memstore.store.database import Transaction
 from memstore.store.derivations import Pending
-from memstore.store.items import new_unit
-
-RECIPE = "rules/1"
-NEAR = 0.95  # cosine from which two facts of one type and subject may be the same statement
-DETAILS = re.compile(r"\d+|\b(?:not|no|never|nicht|kein\w*|nie)\b|n't\b|(?<=\s)[A-ZÄÖÜ]\w+")
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A draft, the message that says it, and its vector."""
-
-    draft: FactDraft
-    message: Message
-    vector: Vectors | None
 
 
 class Facts:
@@ -41,98 +26,58 @@ class Facts:
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
+        self.reader: Reader = Rules(tools) if tools.facts_model is None else ByModel(tools, tools.facts_model)
+
+    @property
+    def batch(self) -> int:
+        """How many messages are thought about at once."""
+        return self.reader.batch
+
+    @property
+    def recipe(self) -> str:
+        """How facts are read. May raise `ModelUnavailable`."""
+        return self.reader.recipe
 
     async def read(self, scope: Transaction, work: Pending, limit: int) -> Batch:
-        """Give the next messages."""
-        return await next_messages(scope, work, limit)
+        """Give the next messages, and those just before them."""
+        new = await next_messages(scope, work, limit)
+        before = await messages.newest(scope, work.conversation_id, limit=BEFORE, before=work.done_seq + 1)
+        return Batch(new.to_seq, [*reversed(before), *new.messages], len(before))
 
-    def think(self, batches: Sequence[Batch]) -> list[list[Found]]:
-        """Extract and embed."""
-        drafts = [[(draft, message) for message in batch.messages for draft in drafts_of(message)] for batch in batches]
-        vectors = iter(self.tools.embed([draft.text for pairs in drafts for draft, _ in pairs]))
-        return [
-            [
-                Found(draft, message, vector)
-                for (draft, message), vector in zip(pairs, islice(vectors, len(pairs)), strict=True)
-            ]
-            for pairs in drafts
-        ]
+    def think(self, batches: Sequence[Batch]) -> list[Made]:
+        """Read, and embed what was found."""
+        return self.reader.read(batches)
 
-    async def write(self, scope: Transaction, made: list[Found]) -> dict[str, int]:
-        """Store new facts; give known ones, exact or near, one more source."""
-        if not made:
-            return {}
+    async def write(self, scope: Transaction, made: Made) -> dict[str, int]:
+        """Store new facts; let known ones be reinforced, superseded or contradicted."""
+        return await self._write(scope, [made], redo=False)
+
+    async def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[Made]) -> Batch:
+        """Give the next messages, as `read` does."""
+        return await self.read(scope, work, limit)
+
+    async def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[Made]) -> dict[str, int]:
+        """Put these facts in the place of all that the conversation said; what people did by hand stays.
+
+        What a fact that is gone had superseded is restored.
+        """
         await facts.lock(scope)
-        model = await items.bind_embedder(scope, self.tools.embedder)
-        known = await facts.known(scope, [_id(scope.user_id, found.draft) for found in made])
-        sources: list[tuple[UUID, UUID]] = []
-        said: list[tuple[UUID, datetime]] = []
-        new = 0
-        for found in made:
-            fact = _id(scope.user_id, found.draft)
-            if fact not in known:
-                twin = await _near(scope, found, model)
-                if twin is None:
-                    await _store(scope, fact, found, model)
-                    new += 1
-                    known.add(fact)
-                fact = twin or fact
-            sources.append((fact, found.message.id))
-            said.append((fact, found.message.occurred_at))
-        await facts.add_sources(scope, sources)
-        await facts.said_at(scope, said)
-        return {"facts": new}
+        await model_calls.remove_letters(scope, conversation, self.name)
+        await facts.remove_unsaid(scope, await facts.take_back(scope, conversation))
+        restored = await fact_changes.restore_orphaned(scope, actor=self.recipe)
+        counts = await self._write(scope, made, redo=True)
+        for fact in restored:
+            await resettle(scope, fact, actor=self.recipe)
+        return counts
 
-
-def drafts_of(message: Message) -> list[FactDraft]:
-    """Give what a message says that lasts."""
-    if not message.text:
-        return []
-    return extract(message.text, role=message.role, speaker=message.name, occurred_at=message.occurred_at)
-
-
-def _id(user: UUID, draft: FactDraft) -> UUID:
-    return ids.fact_id(user, draft.subject, draft.text)
-
-
-async def _near(scope: Transaction, found: Found, model: UUID | None) -> UUID | None:
-    """Give the fact that says the same in nearly the same words: numbers, names and negations must agree."""
-    if found.vector is None or model is None:
-        return None
-    near = await facts.nearest(scope, found.vector, model, type=found.draft.type, subject=found.draft.subject)
-    if near is None or near[2] < NEAR or details(near[1]) != details(found.draft.text):
-        return None
-    return near[0]
-
-
-def details(text: str) -> list[str]:
-    """Give what makes two near statements different ones: numbers, names, negations."""
-    return sorted(DETAILS.findall(text))
-
-
-async def _store(scope: Transaction, fact: UUID, found: Found, model: UUID | None) -> None:
-    draft, message = found.draft, found.message
-    record = Fact.model_construct(
-        id=fact,
-        type=draft.type,
-        subject=draft.subject,
-        text=draft.text,
-        confidence=draft.confidence,
-        valid_from=draft.valid_from,
-        recipe=RECIPE,
-        occurred_at=message.occurred_at,
-    )
-    await facts.add(scope, record)
-    unit = Unit(
-        item_id=fact,
-        chunk=0,
-        tier=Tier.FACTS,
-        conversation_id=message.conversation_id,
-        seq=None,
-        role=None,
-        speaker=draft.subject,
-        start=0,
-        stop=len(draft.text),
-        occurred_at=message.occurred_at,
-    )
-    await items.add(scope, [new_unit(scope.user_id, unit, draft.text, found.vector)], model)
+    async def _write(self, scope: Transaction, made: Sequence[Made], *, redo: bool) -> dict[str, int]:
+        found, asked = [one for some in made for one in some.found], [some.asked for some in made if some.asked]
+        for one in asked:
+            await model_calls.keep(scope, one.cost, one.letters)
+        counts = {"letters": sum(len(one.letters) for one in asked)}
+        if found:
+            await facts.lock(scope)
+            model = await items.bind_embedder(scope, self.tools.embedder)
+            new = [await settle(scope, one, model, redo=redo) for one in found]
+            counts["facts"] = sum(new)
+        return counts

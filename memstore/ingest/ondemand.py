@@ -9,11 +9,12 @@ from uuid import UUID
 from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.ingest.abridge import most_telling
-from memstore.ingest.lines import lines_of
-from memstore.ingest.summarize import GROUP, RECIPE, Range, range_of, size, summarized, units_of
+from memstore.ingest.model_summaries import ByModel
+from memstore.ingest.nest import GROUP, RECIPE, Range, Sentences, Writer, range_of, size
+from memstore.ingest.summarize import units_of
 from memstore.ingest.tools import Tools
 from memstore.models import Message, Summary
-from memstore.store import items, messages, summaries
+from memstore.store import items, messages, model_calls, summaries
 from memstore.store.database import Database, Transaction
 from memstore.waiting import in_thread
 
@@ -27,18 +28,23 @@ async def summarize(
 
     It has as many tokens as one of the nest over as much. Raises `InvalidInput` for a range that is not all there.
     """
+    writer: Writer = Sentences(tools) if tools.summary_model is None else ByModel(tools, tools.summary_model)
+    account = writer.asked()
     async with database.scope(user) as scope:
         first, last = await _checked(scope, conversation, from_seq, to_seq)
-        known = await summaries.summary(scope, ids.summary_id(conversation, 0, first, last, RECIPE))
-        if known is not None:
-            return known
-        asked, tokens = await _read(scope, conversation, first, last)
-    [made] = await in_thread(summarized, [asked], size(_level(tokens, tools), tools), tools)
+        for recipe in (writer.recipe, RECIPE):
+            known = await summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
+            if known is not None:
+                return known
+        asked = await _read(scope, conversation, first, last)
+    [made] = await in_thread(writer.write, [asked], size(_level(asked.tokens, tools), tools), [account])
     [units] = await in_thread(units_of, [made], tools)
     async with database.scope(user) as scope:
         model = await items.bind_embedder(scope, tools.embedder)
         if await summaries.add(scope, [made]):  # else somebody else has just made it
             await items.add(scope, units, model)
+        if account is not None:
+            await model_calls.keep(scope, account.cost, account.letters)
         return await summaries.summary(scope, made.id) or made
 
 
@@ -55,27 +61,27 @@ async def _checked(scope: Transaction, conversation: UUID, from_seq: int | None,
     return first, last
 
 
-async def _read(scope: Transaction, conversation: UUID, first: int, last: int) -> tuple[Range, int]:
-    """Give the range with the lines that may go into its summary, and how many tokens it has; a page at a time."""
+async def _read(scope: Transaction, conversation: UUID, first: int, last: int) -> Range:
+    """Give the range; of one that is longer than a page, the lines that may go into its summary, a page at a time."""
     asked: Range | None = None
-    tokens, begin = 0, first
+    begin = first
     while begin <= last:
         end = await messages.within(scope, conversation, begin, min(last, begin + PAGE - 1), tokens=PAGE * 500)
         page = await messages.messages(scope, conversation, from_seq=begin, to_seq=end)
-        tokens += sum(message.tokens for message in page)
         asked = _joined(asked, page) if page else asked
         begin = end + 1
     if asked is None:
         raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
-    return asked, tokens
+    return asked
 
 
 def _joined(asked: Range | None, page: Sequence[Message]) -> Range:
-    new = range_of(0, page, lines_of(page))
+    new = range_of(0, page)
     if asked is None:
-        return replace(new, lines=most_telling(new.lines))
+        return new
     span = min(asked.span[0], new.span[0]), max(asked.span[1], new.span[1])
-    return replace(asked, to_seq=new.to_seq, span=span, lines=most_telling([*asked.lines, *new.lines]))
+    telling = most_telling([*asked.lines, *new.lines])
+    return replace(asked, to_seq=new.to_seq, span=span, tokens=asked.tokens + new.tokens, messages=(), telling=telling)
 
 
 def _level(tokens: int, tools: Tools) -> int:

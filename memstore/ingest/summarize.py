@@ -8,30 +8,25 @@ recipe goes on where the last one ended.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
-from memstore import ids
-from memstore.ingest.abridge import abridged
+from memstore.ingest.asked import Asked
 from memstore.ingest.chunks import chunks
 from memstore.ingest.embed import batch_end
-from memstore.ingest.lines import OURS, Line, lines_of, lines_of_summaries
+from memstore.ingest.model_summaries import ByModel
+from memstore.ingest.nest import Range, Sentences, Writer, groups, range_of, size
 from memstore.ingest.stretches import stretches
 from memstore.ingest.tools import Tools
 from memstore.models import Message, Summary, Tier, Unit
-from memstore.store import items, messages, summaries
+from memstore.store import items, messages, model_calls, summaries
 from memstore.store.database import Transaction
 from memstore.store.derivations import Pending
 from memstore.store.items import NewUnit, new_unit
 
-RECIPE = f"{OURS}2"
-# How many summaries stand under one of the next level, and how many times the tokens of one of them it has. Few under
-# one leave few that wait for others of their level, so that a small budget covers a whole conversation; what a larger
-# one then keeps hardly differs (docs/reference/summaries.md, "How the nest grows").
-GROUP = 4
-GROWTH = 1.25
 # Levels above this are no units of recall: they repeat its lines, and one question would find the same words six times.
 RECALLED = 1
 
@@ -47,24 +42,17 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """What is to be summarized: messages of a conversation, as lines, and when they were said."""
-
-    user_id: UUID
-    conversation_id: UUID
-    level: int
-    from_seq: int
-    to_seq: int
-    span: tuple[datetime, datetime]
-    lines: Sequence[Line]
-
-
-@dataclass(frozen=True, slots=True)
 class Made:
-    """Summaries to be stored, with their units."""
+    """Summaries to be stored, with their units, and where a model was asked for them, what that cost.
 
+    `before` are the tokens of the messages that were summarized.
+    """
+
+    to_seq: int
     summaries: list[Summary]
     units: list[NewUnit]
+    before: int
+    asked: Asked | None = None
 
 
 class Summarize:
@@ -74,6 +62,17 @@ class Summarize:
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
+        self.writer: Writer = Sentences(tools) if tools.summary_model is None else ByModel(tools, tools.summary_model)
+
+    @property
+    def batch(self) -> int:
+        """How many messages are thought about at once."""
+        return self.writer.batch
+
+    @property
+    def recipe(self) -> str:
+        """How summaries are written. May raise `ModelUnavailable`."""
+        return self.writer.recipe
 
     async def read(self, scope: Transaction, work: Pending, limit: int) -> Batch:
         """Give the messages that are not summarized, up to `limit` new ones, and the summaries that wait."""
@@ -87,14 +86,41 @@ class Summarize:
         found = await messages.messages(scope, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
         return Batch(work, to_seq, found, waiting)
 
+    async def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[Made]) -> Batch:
+        """Give the messages that no summary in `made` covers, up to `limit` new ones, and the summaries that wait."""
+        to_seq = await batch_end(scope, work, limit)
+        done = [one for some in made for one in some.summaries]
+        deepest = max((one.level for one in done), default=0)
+        reach = [max((one.to_seq for one in done if one.level == level), default=0) for level in range(1, deepest + 2)]
+        waiting = [
+            [one for one in done if one.level == level and one.from_seq > reach[level]]
+            for level in range(1, deepest + 1)
+        ]
+        begin = 1 + (reach[0] if reach else 0)
+        found = await messages.messages(scope, work.conversation_id, from_seq=begin, to_seq=to_seq)
+        return Batch(work, to_seq, found, waiting)
+
+    async def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[Made]) -> dict[str, int]:
+        """Put these summaries in the place of all that the conversation had, but those that were asked for."""
+        await model_calls.remove_letters(scope, conversation, self.name)
+        await items.remove(scope, await summaries.remove(scope, conversation))
+        counts: Counter[str] = Counter()
+        for one in made:
+            counts.update(await self.write(scope, one))
+        return dict(counts)
+
     def think(self, batches: Sequence[Batch]) -> list[Made]:
         """Summarize closed stretches, then what waits, level by level, those of all conversations together."""
         made: list[list[Summary]] = [[] for _ in batches]
+        asked = [self.writer.asked() for _ in batches]
         ranges = [self._closed(batch) for batch in batches]
+        before = [sum(one.tokens for one in found) for found in ranges]
         level = 1
         deepest = max((len(batch.waiting) for batch in batches), default=0)
         while any(ranges) or level <= deepest:
-            new = iter(summarized([one for found in ranges for one in found], size(level, self.tools), self.tools))
+            together = [(one, account) for found, account in zip(ranges, asked, strict=True) for one in found]
+            every, accounts = [one for one, _ in together], [account for _, account in together]
+            new = iter(self.writer.write(every, size(level, self.tools), accounts))
             for number, (batch, found) in enumerate(zip(batches, ranges, strict=True)):
                 fresh = [next(new) for _ in found]
                 made[number] += fresh
@@ -103,8 +129,14 @@ class Summarize:
         recalled = [[summary for summary in found if summary.level <= RECALLED] for found in made]
         units = iter(units_of([summary for found in recalled for summary in found], self.tools))
         return [
-            Made(found, [unit for _ in some for unit in next(units)])
-            for found, some in zip(made, recalled, strict=True)
+            Made(
+                to_seq=batches[number].to_seq,
+                summaries=made[number],
+                units=[unit for _ in recalled[number] for unit in next(units)],
+                before=before[number],
+                asked=asked[number],
+            )
+            for number in range(len(batches))
         ]
 
     async def write(self, scope: Transaction, made: Made) -> dict[str, int]:
@@ -112,66 +144,16 @@ class Summarize:
         added = await summaries.add(scope, made.summaries)
         model = await items.bind_embedder(scope, self.tools.embedder)
         await items.add(scope, made.units, model)
-        return {"summaries": added}
+        letters = made.asked.letters if made.asked else []
+        if made.asked:
+            await model_calls.keep(scope, made.asked.cost, letters)
+        after = sum(one.tokens for one in made.summaries if one.level == 1)
+        return {"summaries": added, "letters": len(letters), "before": made.before, "after": after}
 
     def _closed(self, batch: Batch) -> list[Range]:
         settings = self.tools.settings
         gap = timedelta(hours=settings.stretch_gap_hours)
-        return [
-            range_of(1, stretch, lines_of(stretch))
-            for stretch in stretches(batch.messages, gap, settings.stretch_tokens)
-        ]
-
-
-def range_of(level: int, found: Sequence[Message], lines: Sequence[Line]) -> Range:
-    """Give messages that follow each other as a range to be summarized."""
-    times = [message.occurred_at for message in found]
-    span = min(times), max(times)
-    return Range(found[0].user_id, found[0].conversation_id, level, found[0].seq, found[-1].seq, span, lines)
-
-
-def groups(waiting: Sequence[Summary]) -> list[Range]:
-    """Give each full group of summaries of one level as a range of the next."""
-    found = [waiting[at : at + GROUP] for at in range(0, len(waiting) - GROUP + 1, GROUP)]
-    return [
-        Range(
-            user_id=group[0].user_id,
-            conversation_id=group[0].conversation_id,
-            level=group[0].level + 1,
-            from_seq=group[0].from_seq,
-            to_seq=group[-1].to_seq,
-            span=(min(one.occurred_at for one in group), max(one.occurred_until for one in group)),
-            lines=lines_of_summaries(group),
-        )
-        for group in found
-    ]
-
-
-def size(level: int, tools: Tools) -> int:
-    """Give how many tokens a summary of a level may have."""
-    return int(tools.settings.summary_tokens * GROWTH ** (level - 1))
-
-
-def summarized(ranges: Sequence[Range], tokens: int, tools: Tools) -> list[Summary]:
-    """Give a summary of at most `tokens` tokens for each range."""
-    texts = abridged([one.lines for one in ranges], tokens, tools)
-    return [
-        Summary.model_construct(
-            user_id=one.user_id,
-            id=ids.summary_id(one.conversation_id, one.level, one.from_seq, one.to_seq, RECIPE),
-            conversation_id=one.conversation_id,
-            level=one.level,
-            from_seq=one.from_seq,
-            to_seq=one.to_seq,
-            text=text,
-            tokens=tools.counter.count(text),
-            counter=tools.counter.name,
-            recipe=RECIPE,
-            occurred_at=one.span[0],
-            occurred_until=one.span[1],
-        )
-        for one, text in zip(ranges, texts, strict=True)
-    ]
+        return [range_of(1, stretch) for stretch in stretches(batch.messages, gap, settings.stretch_tokens)]
 
 
 def units_of(made: Sequence[Summary], tools: Tools) -> list[list[NewUnit]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from memstore.errors import ProviderError
-from memstore.providers import Embedder, TokenCounter, Vectors
+from memstore.ingest.asked import Allowance
+from memstore.providers import ChatModel, Embedder, TokenCounter, Vectors
 from memstore.settings import Settings
 
 
@@ -19,6 +20,9 @@ class Tools:
     counter: TokenCounter
     embedder: Embedder | None
     settings: Settings
+    summary_model: ChatModel | None = None
+    facts_model: ChatModel | None = None
+    allowance: Allowance = field(default_factory=Allowance)
 
     def embed(self, texts: list[str]) -> list[Vectors | None]:
         """Give a vector for each text, or None for each where there is no embedder."""

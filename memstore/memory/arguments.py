@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from uuid import UUID
 
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_text
-from memstore.models import Tier
+from memstore.models import Fact, FactChange, Tier
 
 MOST = 1_000_000  # hits or messages at once
 
@@ -47,3 +48,14 @@ def aware(moment: datetime | None, name: str) -> datetime | None:
     if moment is not None and moment.tzinfo is None:
         raise InvalidInput(f"{name}={moment} has no time zone; give one, such as {moment}+00:00.")
     return moment
+
+
+def id_of(given: Fact | FactChange | UUID | str) -> UUID:
+    """Give the id of a fact or of a change that was given itself or by its id."""
+    value = given.id if isinstance(given, Fact | FactChange) else given
+    if value is None:
+        raise InvalidInput("What was only added or said again cannot be undone; retract the fact instead.")
+    try:
+        return value if isinstance(value, UUID) else UUID(value)
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidInput(f"{value!r} is no id; give a UUID, as facts and their history have them.") from None

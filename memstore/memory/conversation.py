@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from memstore.assemble.context import Request, assemble
+from memstore.assemble.context import SETTING, Request, assemble
+from memstore.assemble.strategies.registry import Strategies, as_json
+from memstore.assemble.strategies.registry import strategies as strategies_of
+from memstore.errors import ProviderError
 from memstore.ingest.add import Given, OnConflict, Place, add_many, make_conversation
 from memstore.ingest.check import check_json
+from memstore.ingest.derive import Part, derive
 from memstore.ingest.ondemand import summarize
 from memstore.memory.arguments import aware, check_limit, listed
-from memstore.models import Context, Conversation, Json, Message, Role, Summary
-from memstore.store import messages, summaries
+from memstore.models import Context, Conversation, Fact, Json, Message, Role, Summary
+from memstore.store import facts, messages, summaries
 from memstore.store.database import Database
 
 if TYPE_CHECKING:
@@ -118,16 +122,46 @@ class AsyncConversationScope:
         """
         return await summarize(self._database, await self._opened.tools(), self.user.id, self.id, from_seq, to_seq)
 
+    async def extract_facts(self) -> list[Fact]:
+        """Take facts from what was said up to the newest message, here and now; give those that are new.
+
+        Raises `ProviderError` where that fails; what was said stays, and the next try begins where this one did.
+        """
+        tools = await self._opened.tools()
+        async with self._database.scope(self.user.id) as scope:
+            began = await facts.now(scope)
+        if began is None:
+            return []
+        report = await derive(self._database, tools, Part(self.user.id, self.id, ("facts",)))
+        if report.failed:
+            raise ProviderError(report.failed[0])
+        async with self._database.scope(self.user.id) as scope:
+            new = await facts.said_in(scope, self.id, began)
+            return await facts.facts(scope, state=None, ids=new)
+
     async def info(self) -> Conversation | None:
         """Give title, channel, settings and size; None before the first message."""
         async with self._database.scope(self.user.id) as scope:
             return await messages.conversation(scope, self.id)
 
     async def describe(
-        self, *, title: str | None = None, channel: str | None = None, settings: Json | None = None
+        self,
+        *,
+        title: str | None = None,
+        channel: str | None = None,
+        strategies: Strategies | None = None,
+        settings: Json | None = None,
     ) -> None:
-        """Set the title, the channel, or settings of the conversation's own; what is not given stays."""
+        """Set the title, the channel, or settings of the conversation's own; what is not given stays.
+
+        `strategies` compress the conversation in every later context, in their order; `[]` takes them away. They are
+        names, objects such as `{"strategy": "tool_calls", "older_than": 10}`, or strategies of `memstore.strategies`.
+        Raises `InvalidInput` for what is none.
+        """
         check_json([title, channel, settings], "title, channel or settings")
+        given = (settings or {}).get(SETTING) if strategies is None else strategies
+        if given is not None:
+            settings = {**(settings or {}), SETTING: as_json(given)}
         async with self._database.scope(self.user.id) as scope:
             await make_conversation(scope, self._place)
             await messages.describe(scope, self.id, title, channel, settings or {})
@@ -139,6 +173,7 @@ class AsyncConversationScope:
         budget: int,
         system: str | None = None,
         reserve: int = 0,
+        strategy: Strategies | None = None,
         as_of: datetime | None = None,
     ) -> Context:
         """Give chat messages that answer to the question with what is remembered, in at most `budget` tokens.
@@ -146,7 +181,11 @@ class AsyncConversationScope:
         Without a query the newest user message is the question, and is always in; with one, that is. `reserve` tokens
         of the budget are kept free, for the reply or for tools. Raises `BudgetTooSmall` where the system prompt and the
         question alone do not fit.
+
+        `strategy` compresses the conversation for this context alone, as `describe(strategies=…)` does for all; `[]`
+        for not at all, None for the conversation's own.
         """
-        request = Request(self.user.id, self.id, query, budget, system, reserve, aware(as_of, "as_of"))
+        chosen = None if strategy is None else strategies_of(strategy)
+        request = Request(self.user.id, self.id, query, budget, system, reserve, aware(as_of, "as_of"), chosen)
         embedder = await self._opened.encoder()
         return await assemble(self._database, embedder, self._opened.counter, request)

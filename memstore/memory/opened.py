@@ -6,7 +6,7 @@ from functools import cached_property
 from threading import Lock
 
 from memstore.ingest.tools import Tools
-from memstore.providers import Embedder, TokenCounter, load_counter, load_embedder
+from memstore.providers import ChatModel, Embedder, TokenCounter, load_chat_model, load_counter, load_embedder
 from memstore.settings import Settings
 from memstore.store.database import Database
 from memstore.waiting import in_thread
@@ -32,10 +32,18 @@ class Opened:
         with LOADING:
             return self.__dict__.get("embedder") or load_embedder(self.settings.embedder)
 
+    @cached_property
+    def chat_models(self) -> tuple[ChatModel | None, ChatModel | None]:
+        """The chat models that write summaries and find facts; None where rules do."""
+        summaries, facts = (
+            load_chat_model(name, self.settings) for name in (self.settings.summary_model, self.settings.facts_model)
+        )
+        return summaries, facts
+
     async def encoder(self) -> Embedder | None:
         """Give the embedder, loaded in a thread: the event loop does not wait for torch."""
         return await in_thread(lambda: self.embedder)
 
     async def tools(self) -> Tools:
         """Give what derivers work with."""
-        return Tools(self.counter, await self.encoder(), self.settings)
+        return Tools(self.counter, await self.encoder(), self.settings, *self.chat_models)

@@ -14,9 +14,10 @@ from typing import Any
 from memstore import ids
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.check import check_name
-from memstore.ingest.derive import Progress, derive
+from memstore.ingest.derive import REDOABLE, Part, Progress, derive
 from memstore.ingest.history import import_file
 from memstore.ingest.importers import Imported
+from memstore.ingest.newfact import one_of
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
 from memstore.memory.opened import Opened
@@ -111,16 +112,22 @@ class AsyncMemoryStore:
                 yield name
             after = page[-1][1]
 
-    async def derive(self, *, user: str | None = None, progress: Progress | None = None) -> DeriveReport:
+    async def derive(
+        self, *, user: str | None = None, redo: str | None = None, progress: Progress | None = None
+    ) -> DeriveReport:
         """Embed, summarize and extract facts from what is pending, here and now; of every user or of one.
+
+        With `redo="facts"` or `"summaries"` what another recipe made is made anew as well: each conversation's in one
+        transaction, so that whoever asks meanwhile sees the old or the new. What people did to facts by hand stays.
 
         `progress(deriver, done, total)` is called as messages are done, from whatever thread this runs in.
         """
-        tools = await self._opened.tools()
         if user is not None:
             check_name(user, "user")
-        only = ids.user_id(user) if user is not None else None
-        return await derive(self._database, tools, only=only, progress=progress or _quiet)
+        one_of("redo", redo, tuple(REDOABLE))
+        part = Part(ids.user_id(user) if user is not None else None)
+        again = None if redo is None else REDOABLE[redo]
+        return await derive(self._database, await self._opened.tools(), part, redo=again, progress=progress or _quiet)
 
     async def import_file(
         self,

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
+from uuid import UUID
 
 from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.events import Event, EventType
+from memstore.ingest import curation
 from memstore.ingest.add import Place
+from memstore.ingest.audit import audit
 from memstore.ingest.check import check_name, check_text
-from memstore.memory.arguments import aware, check_limit, known_tiers, listed
+from memstore.ingest.newfact import EDITABLE, NewFact, check_fact, edited, one_of
+from memstore.memory.arguments import aware, check_limit, id_of, known_tiers, listed
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.opened import Opened
-from memstore.models import Conversation, Fact, Hit, Role
+from memstore.models import FACT_KINDS, FACT_STATES, Conversation, Entity, Fact, FactChange, Finding, Hit, Role
 from memstore.retrieve.recall import recall
 from memstore.store import events, facts, messages
 from memstore.store.items import EVERY_TIER, Filters
 
-STATES = ("active", "superseded", "retracted", None)
+DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
 
 class AsyncUserScope:
@@ -82,15 +87,103 @@ class AsyncUserScope:
         )
 
     async def facts(
-        self, *, state: str | None = "active", type: str | None = None, as_of: datetime | None = None
+        self,
+        *,
+        state: str | None = "active",
+        type: str | None = None,
+        subject: str | None = None,
+        kind: str | None = None,
+        as_of: datetime | None = None,
     ) -> list[Fact]:
-        """Give facts with their sources, the latest first; those of every state with `state=None`."""
-        if type is not None:
-            check_text(type, "the type")
-        if state not in STATES:
-            raise InvalidInput(f"state={state!r}: give one of active, superseded, retracted, or None for all.")
+        """Give facts with their sources, the latest first; those of every state with `state=None`.
+
+        `as_of` a past moment, they are as they were known then: those active then, with the validity of then.
+        """
+        for name, text in (("type", type), ("subject", subject)):
+            if text is not None:
+                check_text(text, f"the {name}")
+        one_of("state", state, FACT_STATES)
+        one_of("kind", kind, FACT_KINDS)
+        moment = aware(as_of, "as_of")
         async with self._opened.database.scope(self.id) as scope:
-            return await facts.facts(scope, state=state, type=type, as_of=aware(as_of, "as_of"))
+            return await facts.facts(scope, state=state, type=type, subject=subject, kind=kind, as_of=moment)
+
+    async def entity(self, name: str, *, depth: int = 2) -> Entity:
+        """Give the facts about somebody or something, and its relations to others, `depth` (1 to 5) steps far."""
+        check_name(name, "entity")
+        if type(depth) is not int or not 1 <= depth <= DEEPEST:
+            raise InvalidInput(f"depth={depth!r}: give a number from 1 to {DEEPEST}.")
+        async with self._opened.database.scope(self.id) as scope:
+            about = await facts.facts(scope, subject=name)
+            return Entity(name, tuple(about), tuple(await facts.edges(scope, name, depth)))
+
+    async def add_fact(
+        self,
+        text: str,
+        *,
+        type: str,
+        subject: str = "The user",
+        kind: str | None = None,
+        attribute: str | None = None,
+        value: str | None = None,
+        language: str = "und",
+        confidence: float = 1.0,
+        valid_from: datetime | None = None,
+        valid_to: datetime | None = None,
+        sources: Sequence[UUID] = (),
+    ) -> Fact:
+        """Enter a fact by hand; recall finds it at once, and no derivation changes it. `sources` are ids of messages.
+
+        One that is known with the same words is edited to be this one, and is active again.
+        """
+        begin, end = aware(valid_from, "valid_from"), aware(valid_to, "valid_to")
+        said = [id_of(source) for source in sources]
+        new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
+        check_fact(new)
+        return await curation.add_fact(self._opened.database, await self._opened.tools(), self.name, new)
+
+    async def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
+        """Put another fact, with other `text`, `type`, `value`… as of `add_fact`, in the place of an active one.
+
+        The one that was edited is superseded, or changed in its place where its words stay; `undo` brings it back.
+        """
+        for name in {"valid_from", "valid_to"} & columns.keys():
+            aware(columns[name], name)
+        unknown = set(columns) - set(EDITABLE)
+        if unknown or not columns:
+            raise InvalidInput(
+                f"{', '.join(sorted(unknown)) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}."
+            )
+        old = await self._fact(fact)
+        new = edited(old, columns)
+        check_fact(new)
+        return await curation.edit_fact(self._opened.database, await self._opened.tools(), self.id, old.id, new)
+
+    async def retract_fact(self, fact: Fact | UUID) -> Fact:
+        """Take a fact back: it is no longer recalled, also where it is said again; `undo` brings it back."""
+        return await curation.retract_fact(self._opened.database, self.id, id_of(fact))
+
+    async def undo(self, change: FactChange | UUID) -> FactChange:
+        """Undo a change of a fact exactly; give the change that did so.
+
+        Raises `Conflict` where the fact was changed again since. Undoing a `conflicted` settles the disagreement.
+        """
+        return await curation.undo(self._opened.database, self.id, id_of(change))
+
+    async def fact_history(self, fact: Fact | UUID) -> list[FactChange]:
+        """Give what happened to a fact, in order: added, reinforced, superseded, retracted, edited, restored, …"""
+        return await curation.history(self._opened.database, self.id, id_of(fact))
+
+    async def audit_facts(self) -> list[Finding]:
+        """Give what is wrong with facts: duplicate, conflict, loop, stale, secret, unsourced."""
+        return await audit(self._opened.database, self.id)
+
+    async def _fact(self, fact: Fact | UUID) -> Fact:
+        async with self._opened.database.scope(self.id) as scope:
+            found = await facts.fact(scope, id_of(fact))
+        if found is None:
+            raise InvalidInput(f"This user has no fact {id_of(fact)}.")
+        return found
 
     async def events(
         self, *, after: str | None = None, types: Sequence[str] | None = None, limit: int = 100

@@ -128,7 +128,7 @@ def _signalled(
 async def hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
     """Give hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
     by_tier = {tier: [one.unit.item_id for one in chosen if one.unit.tier == tier] for tier in Tier}
-    texts = await items.texts(scope, [one.unit.item_id for one in chosen])
+    texts = await items.texts(scope, [one.unit.item_id for one in chosen], as_of)
     sources = await items.sources(scope, by_tier[Tier.SUMMARIES], by_tier[Tier.FACTS], as_of)
     found = []
     for one in chosen:

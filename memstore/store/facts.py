@@ -1,13 +1,16 @@
-"""The long-term tier: facts and the messages that say them."""
+"""The long-term tier: facts and the messages that say them. What was done to facts is logged by `fact_changes`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memstore.models import Fact
+from pgvector import Vector
+
+from memstore.models import Edge, Fact, FactColumns, Span
 from memstore.providers import Vectors
 from memstore.store import items
 from memstore.store.database import Transaction, columns
@@ -16,38 +19,89 @@ from memstore.store.statements import statements
 SQL = statements("facts")
 
 
+@dataclass(frozen=True, slots=True)
+class KnownFact:
+    """A stored fact beside which a new one is put.
+
+    `last_said` is when somebody last said it, `by_hand` the last thing that a person did to it and `by_hand_at` when,
+    `cosine` how near it is; `same_words` that a person took it back, or edited it, and it came from the characters of
+    the new one.
+    """
+
+    fact: FactColumns
+    last_said: datetime
+    by_hand: str | None
+    by_hand_at: datetime | None
+    cosine: float | None
+    same_words: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message that says a fact. `recorded_at` is None for now."""
+
+    fact_id: UUID
+    span: Span
+    recorded_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What an audit looks at: a fact, when it was last said, by how many messages, and its vector."""
+
+    fact: FactColumns
+    last_said: datetime
+    times: int
+    vector: Vectors | None
+
+
 async def lock(scope: Transaction) -> None:
     """Let no other writer of this user's facts in until the transaction ends."""
     await scope.one(items.SQL["lock_user"], columns)
 
 
-async def known(scope: Transaction, facts: Sequence[UUID]) -> set[UUID]:
-    """Give those of these facts that are stored."""
-    return {row["id"] for row in await scope.all(SQL["known_facts"], columns, ids=list(facts))}
+async def add(scope: Transaction, fact: FactColumns) -> datetime | None:
+    """Store a fact; give when it was recorded, or None where the same one is there."""
+    row = await scope.one(SQL["add_fact"], columns, **_columns(fact))
+    return None if row is None else row["recorded_at"]
 
 
-async def add(scope: Transaction, fact: Fact) -> None:
-    """Store a fact, unless the same one is there."""
-    await scope.run(SQL["add_fact"], **dict(fact))
+async def put(scope: Transaction, fact: FactColumns) -> None:
+    """Store the changeable columns of a known fact; `fact_changes.change` logs it too."""
+    await scope.run(SQL["set_fact"], **_columns(fact))
 
 
-async def add_sources(scope: Transaction, sources: Iterable[tuple[UUID, UUID]]) -> None:
-    """Store pairs of a fact and a message that says it."""
-    rows = [{"fact_id": fact, "message_id": message} for fact, message in sources]
+async def add_sources(scope: Transaction, sources: Iterable[Said]) -> None:
+    """Store which messages say which facts, and where."""
+    rows = [asdict(said.span) | {"fact_id": said.fact_id, "recorded_at": said.recorded_at} for said in sources]
     if rows:
         await scope.run_many(SQL["add_source"], rows)
 
 
-async def said_at(scope: Transaction, times: Iterable[tuple[UUID, datetime]]) -> None:
-    """Let facts have been said first at the earliest of these times: conversations are not derived in that order."""
-    await scope.run_many(SQL["said_at"], [{"id": fact, "occurred_at": time} for fact, time in times])
+async def said_at(scope: Transaction, fact: UUID, time: datetime) -> None:
+    """Let a fact have been said first at this time, where that is earlier than any known."""
+    await scope.run(SQL["said_at"], id=fact, occurred_at=time)
 
 
 async def facts(
-    scope: Transaction, *, state: str | None = "active", type: str | None = None, as_of: datetime | None = None
+    scope: Transaction,
+    *,
+    state: str | None = "active",
+    type: str | None = None,
+    kind: str | None = None,
+    subject: str | None = None,
+    ids: Sequence[UUID] | None = None,
+    as_of: datetime | None = None,
 ) -> list[Fact]:
-    """Give the user's facts with their sources, the latest first."""
-    return await scope.all(SQL["facts"], _with_sources, state=state, type=type, as_of=as_of)
+    """Give the user's facts with their sources, the latest first; as they were known at a past moment."""
+    wanted = None if ids is None else list(ids)
+    values = {"state": state, "type": type, "kind": kind, "subject": subject, "ids": wanted, "as_of": as_of}
+    return await scope.all(SQL["facts"], _with_sources, **values)
+
+
+async def fact(scope: Transaction, id: UUID) -> Fact | None:
+    """Give one fact, in whatever state."""
+    return next(iter(await facts(scope, state=None, ids=[id])), None)
 
 
 async def standing(
@@ -58,13 +112,86 @@ async def standing(
     return [row["id"] for row in rows]
 
 
-async def nearest(
-    scope: Transaction, query: Vectors, model: UUID, *, type: str, subject: str
-) -> tuple[UUID, str, float] | None:
-    """Give id, text and cosine of the active fact of this type and subject that is nearest to a vector."""
-    row = await scope.one(SQL["nearest_fact"], columns, query=query, model_id=model, type=type, subject=subject)
-    return None if row is None else (row["id"], row["text"], row["score"])
+async def known(
+    scope: Transaction,
+    new: FactColumns,
+    attributes: Sequence[str],
+    span: Span | None,
+    query: Vectors | None,
+    model: UUID | None,
+    *,
+    nearest: int,
+) -> list[KnownFact]:
+    """Give what a new fact is judged by: itself, what it has these attributes in common with, the `nearest` ones.
+
+    Facts of any state, but of a slot's past only what held when it was said, and what came next. `span` is where it is
+    said, `query` and `model` its vector and who made that.
+    """
+    values: dict[str, Any] = {name: getattr(new, name) for name in ("id", "subject", "type", "occurred_at")}
+    values |= {"attributes": list(attributes), "query": query, "model_id": model, "limit": nearest}
+    place = {"message_id": None, "start": None, "stop": None} if span is None else asdict(span)
+    return await scope.all(SQL["known"], _known, **values, **place)
 
 
-def _with_sources(**columns: Any) -> Fact:
-    return Fact.model_construct(**columns)
+async def edges(scope: Transaction, name: str, depth: int) -> list[Edge]:
+    """Give the relations of an entity to others, at most `depth` steps far, the nearest first."""
+    return await scope.all(SQL["entity_edges"], Edge, entity=name, depth=depth)
+
+
+async def said_in(scope: Transaction, conversation: UUID, after: datetime) -> list[UUID]:
+    """Give the facts of a conversation that were recorded after a moment."""
+    rows = await scope.all(SQL["said_in_conversation"], columns, conversation_id=conversation, after=after)
+    return [row["id"] for row in rows]
+
+
+async def now(scope: Transaction) -> datetime | None:
+    """Give the time by the server's clock; None where nobody knows the user."""
+    row = await scope.one(SQL["server_time"], columns)
+    return None if row is None else row["now"]
+
+
+async def take_back(scope: Transaction, conversation: UUID) -> list[UUID]:
+    """Remove a conversation's sources; give the facts that had them. What people did by hand stays."""
+    rows = await scope.all(SQL["remove_sources"], columns, conversation_id=conversation)
+    return sorted({row["fact_id"] for row in rows})
+
+
+async def remove_unsaid(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+    """Remove those of these facts that no message says, with their units; give them."""
+    unsaid = [row["id"] for row in await scope.all(SQL["remove_unsaid"], columns, ids=list(facts))]
+    await items.remove(scope, unsaid)
+    left = set(facts) - set(unsaid)
+    await scope.run(SQL["first_said"], ids=sorted(left))
+    return sorted(unsaid)
+
+
+async def audited(scope: Transaction) -> list[Audited]:
+    """Give every fact with what an audit looks at."""
+    return await scope.all(SQL["audited"], _audited)
+
+
+def _columns(fact: FactColumns) -> dict[str, Any]:
+    return {name: getattr(fact, name) for name in FactColumns.model_fields if name not in ("user_id", "recorded_at")}
+
+
+def _with_sources(said_in: list[list[Any]], first_said: datetime | None, **columns: Any) -> Fact:
+    spans = [replace(Span(*said), message_id=UUID(said[0])) for said in said_in]
+    if first_said is not None:
+        columns["occurred_at"] = first_said
+    return Fact.model_construct(sources=[span.message_id for span in spans], spans=spans, **columns)
+
+
+def _known(
+    last_said: datetime,
+    by_hand: str | None,
+    by_hand_at: datetime | None,
+    cosine: float | None,
+    same_words: bool,
+    **columns: Any,
+) -> KnownFact:
+    return KnownFact(FactColumns.model_construct(**columns), last_said, by_hand, by_hand_at, cosine, same_words)
+
+
+def _audited(last_said: datetime, times: int, embedding: Vector | None, **columns: Any) -> Audited:
+    vector = None if embedding is None else embedding.to_numpy()
+    return Audited(FactColumns.model_construct(**columns), last_said, times, vector)

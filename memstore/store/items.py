@@ -201,9 +201,16 @@ async def units(scope: Transaction, items: Iterable[UUID]) -> dict[Key, Unit]:
     return {unit.key: unit for unit in found}
 
 
-async def texts(scope: Transaction, items: Iterable[UUID]) -> dict[UUID, str]:
-    """Give the whole texts of items of any tier; items that are gone or not active are left out."""
-    rows = await scope.all(SQL["item_texts"], columns, item_ids=list(items))
+async def remove(scope: Transaction, items: Iterable[UUID]) -> None:
+    """Remove the units and vectors of items that are gone, and count them off."""
+    rows = await scope.all(SQL["remove_units"], columns, item_ids=list(items))
+    if rows:
+        await scope.run(SQL["count_units"], units=-len(rows), length=-sum(row["length"] for row in rows))
+
+
+async def texts(scope: Transaction, items: Iterable[UUID], as_of: datetime | None = None) -> dict[UUID, str]:
+    """Give the whole texts of items of any tier; items that are gone, or facts that were not active, are left out."""
+    rows = await scope.all(SQL["item_texts"], columns, item_ids=list(items), as_of=as_of)
     return {row["id"]: row["text"] or "" for row in rows}
 
 

@@ -36,11 +36,16 @@ async def lock(scope: Transaction, conversation: UUID) -> bool:
     return await scope.one(SQL["lock_conversation"], columns, id=conversation) is not None
 
 
+async def make_user(scope: Transaction, name: str) -> None:
+    """Make the user, if it is not there."""
+    await scope.run(SQL["add_user"], name=name)
+
+
 async def make_conversation(
     scope: Transaction, conversation: Conversation, *, user_name: str, derivers: Sequence[str]
 ) -> None:
     """Make the user, the conversation and its watermarks, those of them that are not there."""
-    await scope.run(SQL["add_user"], name=user_name)
+    await make_user(scope, user_name)
     given = conversation
     await scope.run(SQL["add_conversation"], id=given.id, name=given.name, title=given.title, channel=given.channel)
     await scope.run_many(

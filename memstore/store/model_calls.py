@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from uuid import UUID
 
 from memstore.models import DeadLetter, Usage
@@ -12,10 +13,12 @@ from memstore.store.statements import statements
 SQL = statements("model_calls")
 
 
-async def add_letter(scope: Transaction, letter: DeadLetter) -> None:
-    """Keep an answer that could not be used; the same stretch again is one more attempt."""
-    kept = letter.model_dump(exclude={"user_id", "attempts", "recorded_at"})
-    await scope.run(SQL["add_letter"], **kept)
+async def keep(scope: Transaction, cost: Usage, letters: Sequence[DeadLetter]) -> None:
+    """Keep what calls cost, by day of UTC, and the answers that could not be used; one again is one more attempt."""
+    if cost.calls:
+        await scope.run(SQL["add_usage"], day=datetime.now(UTC).date(), **cost._asdict())
+    for letter in letters:
+        await scope.run(SQL["add_letter"], **dict(letter))
 
 
 async def letters(scope: Transaction, *, limit: int = 1000) -> list[DeadLetter]:
@@ -23,20 +26,14 @@ async def letters(scope: Transaction, *, limit: int = 1000) -> list[DeadLetter]:
     return await scope.all(SQL["letters"], DeadLetter.model_construct, limit=limit)
 
 
-async def remove_letter(scope: Transaction, letter: UUID) -> None:
-    """Take a letter away: it has been answered."""
-    await scope.run(SQL["remove_letter"], id=letter)
+async def remove_letters(scope: Transaction, conversation: UUID, deriver: str) -> None:
+    """Take a conversation's letters of a deriver away: it is asked again."""
+    await scope.run(SQL["remove_letters"], conversation_id=conversation, deriver=deriver)
 
 
-async def add_usage(scope: Transaction, day: date, used: Usage) -> None:
-    """Add what calls cost to the day's sum."""
-    values = {"calls": used.calls, "prompt_tokens": used.prompt_tokens, "completion_tokens": used.completion_tokens}
-    await scope.run(SQL["add_usage"], day=day, model=used.model, **values)
-
-
-async def spent(scope: Transaction, day: date) -> int:
-    """Give the tokens that calls of a day have cost, of all users; in the operator's scope."""
-    row = await scope.one(SQL["spent"], columns, day=day)
+async def spent(scope: Transaction) -> int:
+    """Give the tokens that today's calls (UTC) have cost, of all users; in the operator's scope."""
+    row = await scope.one(SQL["spent"], columns, day=datetime.now(UTC).date())
     assert row is not None
     tokens: int = row["tokens"]
     return tokens

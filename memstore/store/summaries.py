@@ -64,3 +64,8 @@ async def covered(scope: Transaction, conversation: UUID, level: int) -> int:
     row = await scope.one(SQL["covered"], columns, conversation_id=conversation, level=level)
     covered: int = row["to_seq"] if row else 0
     return covered
+
+
+async def remove(scope: Transaction, conversation: UUID) -> list[UUID]:
+    """Remove a conversation's derived summaries, of every level and recipe; give their ids."""
+    return [row["id"] for row in await scope.all(SQL["remove_summaries"], columns, conversation_id=conversation)]

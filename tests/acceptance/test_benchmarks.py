@@ -35,3 +35,16 @@ def test_a_benchmark_says_when_its_data_is_not_there(name: str, tmp_path: Path) 
     command = [sys.executable, str(BENCHMARKS / name), "--data", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.startswith("skipped: ")) == (0, True)
+
+
+@pytest.mark.slow
+def test_old_calls_told_take_less_than_six_tenths_of_the_tokens_and_keep_what_was_asked_for() -> None:
+    command = [sys.executable, str(BENCHMARKS / "strategies.py"), "--seeds", "7"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    row = next(line for line in done.stdout.splitlines() if line.startswith("tool_calls "))
+    _, _, fewer, _, user, said, argument, result, _, every = row.split()
+    assert 40 <= float(fewer) <= 65
+    assert (user, said, argument) == ("100.0", "100.0", "100.0")
+    assert float(result) >= 98
+    assert float(every) >= 95

@@ -339,7 +339,7 @@ def test_usage_is_2_with_what_is_wrong(cli: Run) -> None:
         ("recall", "x", "-u", "a", "--tier", "facts", "--tier", "files"): "messages, summaries, facts",
         ("recall", "x", "-u", "a", "--since", "yesterday"): "2024-05-01",
         ("recall", "x", "-u", "a", "--until", "9999-12-31T23:59:59-14:00x"): "is no time",
-        ("facts", "-u", "a", "--state", "dead"): "active, superseded, retracted, all",
+        ("facts", "-u", "a", "--state", "dead"): "active, superseded, retracted, erased, all",
         ("import",): "files",
         ("import", "x", "--format", "word"): "auto, jsonl, chatgpt",
         ("stats", "-d", "mysql://x"): "is no database",
@@ -614,3 +614,33 @@ def test_choices_are_those_of_the_library() -> None:
     assert list(history.FORMATS) == ["auto", *(importer.name for importer in IMPORTERS)]
     assert set(questions.TIERS) == set(Tier)
     assert set(questions.ROLES) == set(Role)
+
+
+def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)
+    of_alice = ("-u", "alice", "--json")
+    added = cli("fact", "add", "Bo is Al's brother.", "--type", "relationship", "--subject", "Bo", *of_alice).json
+    entered = {"state": "active", "recipe": "hand", "kind": "semantic", "subject": "Bo", "spans": []}
+    assert entered.items() <= added.items()
+    said = ("--attribute", "brother", "--value", "Al", "--from", "2020-01-01T00:00:00+00:00")
+    edited = cli("fact", "edit", added["id"], *said, *of_alice).json
+    assert (edited["id"], edited["value"]) == (added["id"], "Al")
+    assert edited["valid_from"] == "2020-01-01T00:00:00+00:00"
+    seen = cli("fact", "entity", "bo", "--depth", "1", *of_alice).json
+    assert [(edge["attribute"], edge["value"], edge["steps"]) for edge in seen["edges"]] == [("brother", "Al", 1)]
+    assert cli("fact", "retract", added["id"], *of_alice).json["state"] == "retracted"
+    assert cli("facts", *of_alice).json == []
+    history = cli("fact", "history", added["id"], *of_alice).json
+    assert [step["action"] for step in history] == ["added", "edited", "retracted"]
+    assert [fact["id"] for fact in cli("facts", "--as-of", history[1]["at"], *of_alice).json] == [added["id"]]
+    assert cli("fact", "undo", history[2]["id"], *of_alice).json["action"] == "restored"
+    again = cli("fact", "undo", history[2]["id"], *of_alice)
+    assert (again.code, again.out) == (1, "")
+    assert "undo the later change first" in again.err
+    assert cli("fact", "undo", history[1]["id"], *of_alice).json["undoes"] == history[1]["id"]
+    assert [fact["id"] for fact in cli("facts", "--kind", "semantic", "--subject", "bo", *of_alice).json] == [
+        added["id"]
+    ]
+    assert cli("fact", "audit", *of_alice).json == []
+    assert cli("fact", "history", "7", "-u", "alice").code == 2
+    assert "no fact" in cli("fact", "retract", history[1]["id"], "-u", "alice").err

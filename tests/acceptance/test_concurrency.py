@@ -25,6 +25,7 @@ T = TypeVar("T")
 DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the tests may take
 WRITERS = 16
 START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
+LOG = ("fact_changes",)  # tells in which order facts came in; what they are in the end does not depend on it
 HASHING = {"embedder": "hashing:256"}
 
 
@@ -66,11 +67,11 @@ def meanwhile(work: Callable[[], object]) -> Iterator[None]:
 
 
 def said(conversation: str, messages: int, *, start: int = 0) -> list[dict[str, object]]:
-    """A history in sessions of ten messages whose facts are this conversation's own."""
+    """A history in sessions of ten messages whose facts are this conversation's own, and contradict no other."""
     return [
         {
             "role": "user" if n % 2 == 0 else "assistant",
-            "content": f"I live in {conversation.title()} Street {n}, and my sister Clara works as a nurse there."
+            "content": f"I planted {n + 2} roses in {conversation.title()} Street, and my neighbours painted house {n}."
             if n % 4 == 0
             else f"Noted, {conversation}, point {n}. Shall we go on with the plan for the week?",
             "occurred_at": START + timedelta(days=n // 10, minutes=n % 10),
@@ -265,7 +266,7 @@ def test_writing_and_deriving_workers_of_one_user_do_not_wait_in_a_circle(url: s
                 name = f"street{worker}x{number}"
                 store.user("alice").conversation(name).add_many(said(name, 12))
         store.derive()
-    assert rows(url, "alice") == rows(twin, "alice")
+    assert rows(url, "alice", without=LOG) == rows(twin, "alice", without=LOG)
 
 
 def test_writing_while_deriving_stops_neither(store: memstore.MemoryStore, url: str, twin: str) -> None:
@@ -287,7 +288,7 @@ def test_writing_while_deriving_stops_neither(store: memstore.MemoryStore, url: 
         for name in names:
             calm.user("alice").conversation(name).add_many(said(name, messages))
         calm.derive()
-    assert rows(url, "alice") == rows(twin, "alice")
+    assert rows(url, "alice", without=LOG) == rows(twin, "alice", without=LOG)
 
 
 def test_a_writer_that_waits_for_a_deriver_does_not_hold_it_up(store: memstore.MemoryStore, url: str) -> None:

@@ -215,7 +215,7 @@ def cut(holder: psycopg.Connection[Any]) -> None:
 LIVES = """
 import json, os, random, signal, sys, threading, time
 from pathlib import Path
-import psycopg, memstore, memstore._sync.memory.store
+import psycopg, memstore, memstore._sync.memory.store, memstore.ingest.found
 
 url, work, seed, lives = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 exchanges = 0
@@ -240,6 +240,9 @@ def run():
         print("begun", flush=True)
         if work == "derive":
             assert store.derive().failed == ()
+        elif work == "redo":
+            memstore.ingest.found.RECIPE = "rules/test"
+            assert store.derive(redo="facts").failed == ()
         else:
             done = store.import_file(Path(work))
             assert not done.skipped, done.skipped
@@ -300,6 +303,33 @@ def test_a_deriver_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_
     with memstore.open(url, settings=HASHING) as store:
         assert store.derive() == memstore.DeriveReport()
         assert store.stats()["pending"] == store.stats()["failed"] == 0
+
+
+@pytest.mark.slow
+def test_a_redo_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_not(
+    url: str, twin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in (url, twin):
+        with memstore.open(place, settings=HASHING) as store:
+            for user in ("alice", "bob"):
+                for number in range(5):
+                    store.user(user).conversation(f"c{number}").add_many(said(f"{user}{number}", 40))
+            assert store.derive().failed == ()
+            alice = store.user("alice")
+            facts = alice.facts(state=None)
+            alice.retract_fact(facts[0])
+            alice.edit_fact(next(fact for fact in facts[1:] if fact.state == "active"), confidence=0.5)
+    before = rows(url, "alice", "bob")
+    killed = live_and_die(url, "redo", seed=3, lives=9 * DOSE)
+    assert killed >= 5
+    with monkeypatch.context() as patch:
+        patch.setattr("memstore.ingest.found.RECIPE", "rules/test")
+        with memstore.open(twin, settings=HASHING) as store:
+            assert store.derive(redo="facts").redone == 10
+    after = rows(url, "alice", "bob")
+    assert after == rows(twin, "alice", "bob")
+    assert {row["recipe"] for row in after["bob: facts"]} == {"rules/test"}
+    assert [row["state"] for row in after["alice: facts"]] == [row["state"] for row in before["alice: facts"]]
 
 
 @pytest.mark.slow

@@ -36,6 +36,7 @@ TABLES = (
     "item_vectors",
     "derivations",
     "receipts",
+    "fact_changes",
 )
 UPDATED = ("users", "conversations", "facts", "derivations")
 FOR_THE_OPERATOR = ("users", "derivations")
@@ -50,6 +51,8 @@ def fill(url: str) -> None:
         assert store.derive().failed == ()
         for name in SAID:
             store.user(name).conversation("c").context("Where do I live?", budget=400)
+            scope = store.user(name)
+            scope.retract_fact(scope.add_fact(f"{SAID[name]} So says a hand.", type="identity"))
 
 
 @pytest.fixture(scope="module")

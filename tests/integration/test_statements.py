@@ -46,6 +46,7 @@ OF_THE_SERVER = {  # read no table that has users
 OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("derivations", "pending"),
     ("derivations", "backlog"),
+    ("derivations", "outdated"),
     ("messages", "users"),
     ("model_calls", "spent"),
 }
@@ -230,8 +231,14 @@ insert into derivations (user_id, conversation_id, deriver, done_seq, last_seq)
 insert into messages (user_id, conversation_id, seq, id, role, text, tokens, counter, occurred_at)
     select user_id, conversation_id, seq, id, (array['user', 'assistant'])[n % 2 + 1], 'said ' || n, 2, 'words', at
     from unit;
-insert into facts (user_id, id, type, subject, text, confidence, recipe, occurred_at)
-    select user_id, id, 'trait', 'user', 'says ' || n, 1, 'r', at from unit where n % 3 = 1;
+insert into facts (user_id, id, type, subject, text, confidence, recipe, occurred_at, attribute, value)
+    select user_id, id, 'trait', 'user ' || n % 300, 'says ' || n, 1, 'r', at,
+           case when n % 2 = 0 then 'likes/' || n end, case when n % 2 = 0 then 'user ' || n % 17 end
+    from unit where n % 3 = 1;
+insert into fact_sources (user_id, fact_id, message_id)
+    select user_id, id, pg_temp.id('item', u, n - 1) from unit where n % 3 = 1;
+insert into fact_changes (user_id, id, fact_id, action, other_id, actor)
+    select user_id, gen_random_uuid(), id, 'superseded', id, 'r' from unit, generate_series(1, 2) where n % 3 = 1;
 insert into summaries (user_id, id, conversation_id, level, from_seq, to_seq, text, tokens, counter, recipe,
                        occurred_at, occurred_until)
     select user_id, id, conversation_id, 1, seq, seq, 'told ' || n, 2, 'words', 'r', at, at from unit where n % 3 = 2;
@@ -343,6 +350,14 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
     """Give the statements that every turn of a talk runs, with values of one user."""
     place = {"conversation_id": conversation_number(u, 0)}
     some = [item_number(u, n) for n in range(0, 20, 2)]
+    like = {
+        "id": some[0],
+        "subject": "user",
+        "type": "trait",
+        "attributes": ["residence"],
+        "occurred_at": datetime(2024, 1, 3, tzinfo=UTC),
+    }
+    like |= dict.fromkeys(("message_id", "start", "stop"))
     return [
         ("items", "version", {"model_id": MODEL}),
         ("items", "arrays", packed(datetime(2020, 1, 1, tzinfo=UTC))),
@@ -352,8 +367,13 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("items", "matching", filters(terms=[u * 1000 + 20, u * 1000 + 33])),
         ("items", "latest", filters(limit=20)),
         ("items", "units", {"item_ids": some}),
-        ("items", "item_texts", {"item_ids": some}),
+        ("items", "item_texts", {"item_ids": some, "as_of": None}),
         ("items", "corpus", {}),
+        ("facts", "known", like | {"query": vector(), "model_id": MODEL, "limit": 3}),
+        ("facts", "facts", dict.fromkeys(("state", "type", "kind", "subject", "as_of")) | {"ids": some}),
+        ("facts", "standing_facts", {"types": ["trait"], "limit": 8, "as_of": None}),
+        ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
+        ("fact_changes", "changes", {"fact_id": some[0]}),
         ("messages", "newest_messages", place | {"before": 2**62, "limit": 10, "as_of": None}),
         ("messages", "newest_of_role", place | {"role": "user", "as_of": None}),
         ("messages", "known_messages", {"ids": some}),
@@ -361,7 +381,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("messages", "raise_watermark", place | {"last_seq": 0}),
         ("summaries", "covered", place | {"level": 1}),
         ("summaries", "after", place | {"level": 1, "seq": 15}),
-        ("derivations", "advance", place | {"deriver": "embed", "from_seq": 1, "to_seq": 1}),
+        ("derivations", "advance", place | {"deriver": "embed", "from_seq": 1, "to_seq": 1, "recipe": "r"}),
     ]
 
 
@@ -379,12 +399,12 @@ async def test_a_small_user_pays_for_own_rows_only(
         assert "$" not in conditions(scan, "Index Cond"), "a generic plan"
 
 
-POINTED = {"version", "units", "similarity", "item_texts", "corpus", "latest"}
+POINTED = {"version", "units", "similarity", "item_texts", "corpus", "latest", "facts"}
 
 
 @pytest.mark.parametrize(
     ("family", "name", "values"),
-    [one for one in hot(0) if one[0] != "items" or one[1] in POINTED],
+    [one for one in hot(0) if one[0] not in ("items", "facts") or one[1] in POINTED],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_a_heavy_user_does_not_pay_for_all_rows_to_read_a_few(
@@ -402,6 +422,7 @@ async def test_a_heavy_user_does_not_pay_for_all_rows_to_read_a_few(
 async def test_what_is_pending_is_found_among_what_is_done(analyzed: str, only: UUID | None) -> None:
     first = UUID(int=0)
     values = {"only": only, "after_user": first, "after_conversation": first, "limit": 500, "deriver": "embed"}
+    values["conversation_id"] = None
     async with opened(analyzed) as database:
         (pending,) = scans(await explained(database, None, "derivations", "pending", **values))
         (backlog,) = scans(await explained(database, None, "derivations", "backlog", only=only))

@@ -47,5 +47,6 @@ def test_every_option_is_documented_with_its_default() -> None:
     for name, field in Settings.model_fields.items():
         line = next((line for line in told.splitlines() if line.startswith(f"| `MEMSTORE_{name.upper()}` |")), "")
         cell = line.split("|")[2].strip().strip("`") if line else None
-        default = "" if field.default is None else str(field.default).removesuffix(".0")
+        value = ",".join(field.default) if isinstance(field.default, tuple) else field.default
+        default = "" if value is None else str(value).removesuffix(".0")
         assert cell == default, name

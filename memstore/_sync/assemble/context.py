@@ -15,11 +15,16 @@ from memstore._sync.store import facts, messages, receipts, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.items import Filters
 from memstore.assemble.compose import Material, compose
+from memstore.assemble.compression import Stored, compressed
 from memstore.assemble.cover import offered
+from memstore.assemble.strategies.buffers import Hierarchical
+from memstore.assemble.strategies.registry import strategies
+from memstore.assemble.strategies.view import Strategy
 from memstore.assemble.turns import Turn, turns
 from memstore.errors import InvalidInput
+from memstore.events import EventType
 from memstore.ingest.check import check_text
-from memstore.models import Context, Decision, Hit, Message, Role, Tier, Unit
+from memstore.models import Context, Decision, Hit, Message, Receipt, Role, Tier, Unit
 from memstore.providers import Embedder, TokenCounter
 from memstore.retrieve.rank import Candidate, best_of_each
 from memstore.waiting import in_place
@@ -28,8 +33,10 @@ LARGEST_BUDGET = 10**9
 FACTS, HITS = 40, 80  # offered to packing
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.
-STANDING, MOST_STANDING = ("health", "instruction", "identity"), 8
+STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
 SHORTEST_TURN = 12  # tokens, to guess how many recent messages to read: few are shorter
+LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
+SETTING = "strategies"  # the key in a conversation's settings
 MOST_READ = 2000  # messages at once
 OVERHEAD = 4  # tokens that a message costs besides its content, at least
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
@@ -47,6 +54,7 @@ class Request:
     system: str | None = None
     reserve: int = 0
     as_of: datetime | None = None
+    strategies: Sequence[Strategy] | None = None  # None for those kept with the conversation
 
 
 def assemble(database: Database, embedder: Embedder | None, counter: TokenCounter, request: Request) -> Context:
@@ -61,12 +69,26 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
     with database.scope(request.user_id) as scope:
         if request.query is not None:
             newest = _newest_question(scope, request)
-        material = _material(scope, question, newest, request)
+        chosen = _strategies(scope, request)
+        material, stored = _material(scope, question, newest, request, chosen)
+    if chosen:
+        budget = request.budget - request.reserve
+        material = in_place(compressed, material, stored, chosen, budget, counter)
     context = in_place(compose, material, request.budget, counter, request.reserve)
     with database.scope(request.user_id, lazily=True) as scope:
         if newest is not None or messages.conversation(scope, request.conversation_id) is not None:
-            receipts.add(scope, ids.uuid7(), request.conversation_id, context.receipt)
+            receipt = ids.uuid7()
+            receipts.add(scope, receipt, request.conversation_id, context.receipt)
+            _tell(scope, request.conversation_id, receipt, context.receipt)
     return context
+
+
+def _tell(scope: Transaction, conversation: UUID, id: UUID, receipt: Receipt) -> None:
+    for one in receipt.compressed:
+        body = {"strategy": one.strategy, "before": one.before, "after": one.after, "saved": one.saved}
+        scope.happened(EventType.SUMMARIZATION_COMPLETED, conversation, receipt=str(id), **body)
+    body = {"budget": receipt.budget, "tokens": receipt.tokens, "sections": dict(receipt.sections)}
+    scope.happened(EventType.CONTEXT_ASSEMBLED, conversation, receipt=str(id), **body)
 
 
 def _check(request: Request) -> None:
@@ -83,12 +105,26 @@ def _check(request: Request) -> None:
         )
 
 
+def _strategies(scope: Transaction, request: Request) -> Sequence[Strategy]:
+    """Give the strategies that were asked for, else those kept with the conversation."""
+    if request.strategies is not None:
+        return request.strategies
+    conversation = messages.conversation(scope, request.conversation_id)
+    return strategies(conversation.settings.get(SETTING, [])) if conversation else ()
+
+
 def _newest_question(scope: Transaction, request: Request) -> Message | None:
     return messages.newest_of(scope, request.conversation_id, Role.USER, as_of=request.as_of)
 
 
-def _material(scope: Transaction, question: recall.Question, newest: Message | None, request: Request) -> Material:
-    found, refused = turns(_recent(scope, request))
+def _material(
+    scope: Transaction,
+    question: recall.Question,
+    newest: Message | None,
+    request: Request,
+    chosen: Sequence[Strategy],
+) -> tuple[Material, Stored]:
+    found, refused = turns((_whole if chosen else _recent)(scope, request))
     asked = newest if newest is not None and request.query in (None, newest.text) else None
     others = [turn for turn in found if asked is None or turn.messages[0].id != asked.id]
     ending = others[-1:] if asked and others and _waits(others[-1], asked) else []
@@ -96,7 +132,11 @@ def _material(scope: Transaction, question: recall.Question, newest: Message | N
     nest = summaries.outlines(scope, request.conversation_id, as_of=request.as_of)
     covering = summaries.some(scope, [one.id for one in offered(nest, others, request.budget - request.reserve)])
     said = {"role": "user", "content": request.query} if request.query else None
-    return Material(
+    above = summaries.summaries(scope, request.conversation_id, as_of=request.as_of) if chosen else []
+    known = []
+    if any(isinstance(one, Hierarchical) for one in chosen):
+        known = facts.facts(scope, as_of=request.as_of)
+    material = Material(
         system=request.system,
         question=asked.as_chat() if asked else said,
         question_seq=asked.seq if asked else None,
@@ -107,6 +147,7 @@ def _material(scope: Transaction, question: recall.Question, newest: Message | N
         hits=hits[Tier.MESSAGES][:HITS],
         left_out=[Decision("recent", "message", one.id, one.tokens, UNPAIRED) for one in refused],
     )
+    return material, Stored(found, above, known)
 
 
 def _waits(turn: Turn, asked: Message) -> bool:
@@ -132,6 +173,16 @@ def _recent(scope: Transaction, request: Request) -> list[Message]:
             break
     found.reverse()
     return found
+
+
+def _whole(scope: Transaction, request: Request) -> list[Message]:
+    """Give the conversation in order, for strategies: where it is very long, the newest `LONGEST` messages or more.
+
+    The beginning then moves by `STEP` messages at once, so that what follows from it stays for as long.
+    """
+    found = messages.newest(scope, request.conversation_id, limit=LONGEST + STEP, as_of=request.as_of)
+    last = found[0].seq if found else 0
+    return [one for one in reversed(found) if one.seq > (last - LONGEST) // STEP * STEP]
 
 
 def _hits(

@@ -27,6 +27,14 @@ class Batch:
     messages: list[Message]
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The units of the messages up to `to_seq`."""
+
+    to_seq: int
+    units: list[NewUnit]
+
+
 def batch_end(scope: Transaction, work: Pending, limit: int) -> int:
     """Give the number of the last message that is thought about at once with those after the watermark."""
     most = min(work.last_seq, work.done_seq + limit)
@@ -44,6 +52,8 @@ class Embed:
     """Makes units, terms and vectors of messages."""
 
     name = "embed"
+    batch = 512  # messages at once: enough for the encoder to sort them by length
+    recipe = "units/1"  # the embedder is not of it: vectors of two are never mixed
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
@@ -52,7 +62,7 @@ class Embed:
         """Give the next messages."""
         return next_messages(scope, work, limit)
 
-    def think(self, batches: Sequence[Batch]) -> list[list[NewUnit]]:
+    def think(self, batches: Sequence[Batch]) -> list[Made]:
         """Cut and embed; texts of all conversations go to the encoder together."""
         cut = [
             [(message, unit, text) for message in batch.messages for unit, text in units(message, self.tools)]
@@ -60,18 +70,19 @@ class Embed:
         ]
         texts = [text for pairs in cut for _, _, text in pairs]
         vectors = iter(self.tools.embed(texts))
-        return [
+        made = [
             [
                 new_unit(message.user_id, unit, text, vector, message.tags)
                 for (message, unit, text), vector in zip(pairs, islice(vectors, len(pairs)), strict=True)
             ]
             for pairs in cut
         ]
+        return [Made(batch.to_seq, units) for batch, units in zip(batches, made, strict=True)]
 
-    def write(self, scope: Transaction, made: list[NewUnit]) -> dict[str, int]:
+    def write(self, scope: Transaction, made: Made) -> dict[str, int]:
         """Store the units."""
         model = items.bind_embedder(scope, self.tools.embedder)
-        return {"units": items.add(scope, made, model)}
+        return {"units": items.add(scope, made.units, model)}
 
 
 def units(message: Message, tools: Tools) -> list[tuple[Unit, str]]:

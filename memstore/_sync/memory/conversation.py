@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from memstore._sync.assemble.context import Request, assemble
+from memstore._sync.assemble.context import SETTING, Request, assemble
 from memstore._sync.ingest.add import Given, OnConflict, Place, add_many, make_conversation
+from memstore._sync.ingest.derive import Part, derive
 from memstore._sync.ingest.ondemand import summarize
-from memstore._sync.store import messages, summaries
+from memstore._sync.store import facts, messages, summaries
 from memstore._sync.store.database import Database
+from memstore.assemble.strategies.registry import Strategies, as_json
+from memstore.assemble.strategies.registry import strategies as strategies_of
+from memstore.errors import ProviderError
 from memstore.ingest.check import check_json
 from memstore.memory.arguments import aware, check_limit, listed
-from memstore.models import Context, Conversation, Json, Message, Role, Summary
+from memstore.models import Context, Conversation, Fact, Json, Message, Role, Summary
 
 if TYPE_CHECKING:
     from memstore._sync.memory.user import UserScope
@@ -119,14 +123,46 @@ class ConversationScope:
         """
         return summarize(self._database, self._opened.tools(), self.user.id, self.id, from_seq, to_seq)
 
+    def extract_facts(self) -> list[Fact]:
+        """Take facts from what was said up to the newest message, here and now; give those that are new.
+
+        Raises `ProviderError` where that fails; what was said stays, and the next try begins where this one did.
+        """
+        tools = self._opened.tools()
+        with self._database.scope(self.user.id) as scope:
+            began = facts.now(scope)
+        if began is None:
+            return []
+        report = derive(self._database, tools, Part(self.user.id, self.id, ("facts",)))
+        if report.failed:
+            raise ProviderError(report.failed[0])
+        with self._database.scope(self.user.id) as scope:
+            new = facts.said_in(scope, self.id, began)
+            return facts.facts(scope, state=None, ids=new)
+
     def info(self) -> Conversation | None:
         """Give title, channel, settings and size; None before the first message."""
         with self._database.scope(self.user.id) as scope:
             return messages.conversation(scope, self.id)
 
-    def describe(self, *, title: str | None = None, channel: str | None = None, settings: Json | None = None) -> None:
-        """Set the title, the channel, or settings of the conversation's own; what is not given stays."""
+    def describe(
+        self,
+        *,
+        title: str | None = None,
+        channel: str | None = None,
+        strategies: Strategies | None = None,
+        settings: Json | None = None,
+    ) -> None:
+        """Set the title, the channel, or settings of the conversation's own; what is not given stays.
+
+        `strategies` compress the conversation in every later context, in their order; `[]` takes them away. They are
+        names, objects such as `{"strategy": "tool_calls", "older_than": 10}`, or strategies of `memstore.strategies`.
+        Raises `InvalidInput` for what is none.
+        """
         check_json([title, channel, settings], "title, channel or settings")
+        given = (settings or {}).get(SETTING) if strategies is None else strategies
+        if given is not None:
+            settings = {**(settings or {}), SETTING: as_json(given)}
         with self._database.scope(self.user.id) as scope:
             make_conversation(scope, self._place)
             messages.describe(scope, self.id, title, channel, settings or {})
@@ -138,6 +174,7 @@ class ConversationScope:
         budget: int,
         system: str | None = None,
         reserve: int = 0,
+        strategy: Strategies | None = None,
         as_of: datetime | None = None,
     ) -> Context:
         """Give chat messages that answer to the question with what is remembered, in at most `budget` tokens.
@@ -145,7 +182,11 @@ class ConversationScope:
         Without a query the newest user message is the question, and is always in; with one, that is. `reserve` tokens
         of the budget are kept free, for the reply or for tools. Raises `BudgetTooSmall` where the system prompt and the
         question alone do not fit.
+
+        `strategy` compresses the conversation for this context alone, as `describe(strategies=…)` does for all; `[]`
+        for not at all, None for the conversation's own.
         """
-        request = Request(self.user.id, self.id, query, budget, system, reserve, aware(as_of, "as_of"))
+        chosen = None if strategy is None else strategies_of(strategy)
+        request = Request(self.user.id, self.id, query, budget, system, reserve, aware(as_of, "as_of"), chosen)
         embedder = self._opened.encoder()
         return assemble(self._database, embedder, self._opened.counter, request)

@@ -8,7 +8,7 @@ from threading import Lock
 
 from memstore._sync.store.database import Database
 from memstore.ingest.tools import Tools
-from memstore.providers import Embedder, TokenCounter, load_counter, load_embedder
+from memstore.providers import ChatModel, Embedder, TokenCounter, load_chat_model, load_counter, load_embedder
 from memstore.settings import Settings
 from memstore.waiting import in_place
 
@@ -33,10 +33,18 @@ class Opened:
         with LOADING:
             return self.__dict__.get("embedder") or load_embedder(self.settings.embedder)
 
+    @cached_property
+    def chat_models(self) -> tuple[ChatModel | None, ChatModel | None]:
+        """The chat models that write summaries and find facts; None where rules do."""
+        summaries, facts = (
+            load_chat_model(name, self.settings) for name in (self.settings.summary_model, self.settings.facts_model)
+        )
+        return summaries, facts
+
     def encoder(self) -> Embedder | None:
         """Give the embedder, loaded in a thread: the event loop does not wait for torch."""
         return in_place(lambda: self.embedder)
 
     def tools(self) -> Tools:
         """Give what derivers work with."""
-        return Tools(self.counter, self.encoder(), self.settings)
+        return Tools(self.counter, self.encoder(), self.settings, *self.chat_models)

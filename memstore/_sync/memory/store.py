@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from memstore import ids
-from memstore._sync.ingest.derive import Progress, derive
+from memstore._sync.ingest.derive import REDOABLE, Part, Progress, derive
 from memstore._sync.ingest.history import import_file
 from memstore._sync.memory.opened import Opened
 from memstore._sync.memory.user import UserScope
@@ -22,6 +22,7 @@ from memstore._sync.store.database import Database
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.check import check_name
 from memstore.ingest.importers import Imported
+from memstore.ingest.newfact import one_of
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
 from memstore.models import DeriveReport
@@ -111,16 +112,22 @@ class MemoryStore:
                 yield name
             after = page[-1][1]
 
-    def derive(self, *, user: str | None = None, progress: Progress | None = None) -> DeriveReport:
+    def derive(
+        self, *, user: str | None = None, redo: str | None = None, progress: Progress | None = None
+    ) -> DeriveReport:
         """Embed, summarize and extract facts from what is pending, here and now; of every user or of one.
+
+        With `redo="facts"` or `"summaries"` what another recipe made is made anew as well: each conversation's in one
+        transaction, so that whoever asks meanwhile sees the old or the new. What people did to facts by hand stays.
 
         `progress(deriver, done, total)` is called as messages are done, from whatever thread this runs in.
         """
-        tools = self._opened.tools()
         if user is not None:
             check_name(user, "user")
-        only = ids.user_id(user) if user is not None else None
-        return derive(self._database, tools, only=only, progress=progress or _quiet)
+        one_of("redo", redo, tuple(REDOABLE))
+        part = Part(ids.user_id(user) if user is not None else None)
+        again = None if redo is None else REDOABLE[redo]
+        return derive(self._database, self._opened.tools(), part, redo=again, progress=progress or _quiet)
 
     def import_file(
         self,

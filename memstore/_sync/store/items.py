@@ -202,9 +202,16 @@ def units(scope: Transaction, items: Iterable[UUID]) -> dict[Key, Unit]:
     return {unit.key: unit for unit in found}
 
 
-def texts(scope: Transaction, items: Iterable[UUID]) -> dict[UUID, str]:
-    """Give the whole texts of items of any tier; items that are gone or not active are left out."""
-    rows = scope.all(SQL["item_texts"], columns, item_ids=list(items))
+def remove(scope: Transaction, items: Iterable[UUID]) -> None:
+    """Remove the units and vectors of items that are gone, and count them off."""
+    rows = scope.all(SQL["remove_units"], columns, item_ids=list(items))
+    if rows:
+        scope.run(SQL["count_units"], units=-len(rows), length=-sum(row["length"] for row in rows))
+
+
+def texts(scope: Transaction, items: Iterable[UUID], as_of: datetime | None = None) -> dict[UUID, str]:
+    """Give the whole texts of items of any tier; items that are gone, or facts that were not active, are left out."""
+    rows = scope.all(SQL["item_texts"], columns, item_ids=list(items), as_of=as_of)
     return {row["id"]: row["text"] or "" for row in rows}
 
 

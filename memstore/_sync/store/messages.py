@@ -37,11 +37,16 @@ def lock(scope: Transaction, conversation: UUID) -> bool:
     return scope.one(SQL["lock_conversation"], columns, id=conversation) is not None
 
 
+def make_user(scope: Transaction, name: str) -> None:
+    """Make the user, if it is not there."""
+    scope.run(SQL["add_user"], name=name)
+
+
 def make_conversation(
     scope: Transaction, conversation: Conversation, *, user_name: str, derivers: Sequence[str]
 ) -> None:
     """Make the user, the conversation and its watermarks, those of them that are not there."""
-    scope.run(SQL["add_user"], name=user_name)
+    make_user(scope, user_name)
     given = conversation
     scope.run(SQL["add_conversation"], id=given.id, name=given.name, title=given.title, channel=given.channel)
     scope.run_many(

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from datetime import date
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from uuid import UUID
 
 from memstore._sync.store.database import Transaction, columns
@@ -13,10 +14,12 @@ from memstore.store.statements import statements
 SQL = statements("model_calls")
 
 
-def add_letter(scope: Transaction, letter: DeadLetter) -> None:
-    """Keep an answer that could not be used; the same stretch again is one more attempt."""
-    kept = letter.model_dump(exclude={"user_id", "attempts", "recorded_at"})
-    scope.run(SQL["add_letter"], **kept)
+def keep(scope: Transaction, cost: Usage, letters: Sequence[DeadLetter]) -> None:
+    """Keep what calls cost, by day of UTC, and the answers that could not be used; one again is one more attempt."""
+    if cost.calls:
+        scope.run(SQL["add_usage"], day=datetime.now(UTC).date(), **cost._asdict())
+    for letter in letters:
+        scope.run(SQL["add_letter"], **dict(letter))
 
 
 def letters(scope: Transaction, *, limit: int = 1000) -> list[DeadLetter]:
@@ -24,20 +27,14 @@ def letters(scope: Transaction, *, limit: int = 1000) -> list[DeadLetter]:
     return scope.all(SQL["letters"], DeadLetter.model_construct, limit=limit)
 
 
-def remove_letter(scope: Transaction, letter: UUID) -> None:
-    """Take a letter away: it has been answered."""
-    scope.run(SQL["remove_letter"], id=letter)
+def remove_letters(scope: Transaction, conversation: UUID, deriver: str) -> None:
+    """Take a conversation's letters of a deriver away: it is asked again."""
+    scope.run(SQL["remove_letters"], conversation_id=conversation, deriver=deriver)
 
 
-def add_usage(scope: Transaction, day: date, used: Usage) -> None:
-    """Add what calls cost to the day's sum."""
-    values = {"calls": used.calls, "prompt_tokens": used.prompt_tokens, "completion_tokens": used.completion_tokens}
-    scope.run(SQL["add_usage"], day=day, model=used.model, **values)
-
-
-def spent(scope: Transaction, day: date) -> int:
-    """Give the tokens that calls of a day have cost, of all users; in the operator's scope."""
-    row = scope.one(SQL["spent"], columns, day=day)
+def spent(scope: Transaction) -> int:
+    """Give the tokens that today's calls (UTC) have cost, of all users; in the operator's scope."""
+    row = scope.one(SQL["spent"], columns, day=datetime.now(UTC).date())
     assert row is not None
     tokens: int = row["tokens"]
     return tokens

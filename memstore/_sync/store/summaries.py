@@ -65,3 +65,8 @@ def covered(scope: Transaction, conversation: UUID, level: int) -> int:
     row = scope.one(SQL["covered"], columns, conversation_id=conversation, level=level)
     covered: int = row["to_seq"] if row else 0
     return covered
+
+
+def remove(scope: Transaction, conversation: UUID) -> list[UUID]:
+    """Remove a conversation's derived summaries, of every level and recipe; give their ids."""
+    return [row["id"] for row in scope.all(SQL["remove_summaries"], columns, conversation_id=conversation)]

@@ -1,51 +1,201 @@
 -- add_fact --
 -- A fact is known by what it says: the same statement meets itself.
-INSERT INTO facts (user_id, id, type, subject, text, confidence, valid_from, recipe, occurred_at)
-VALUES (%(user_id)s, %(id)s, %(type)s, %(subject)s, %(text)s, %(confidence)s, %(valid_from)s, %(recipe)s, %(occurred_at)s)
+-- Its time follows those of earlier steps of the transaction: it and the fact whose place it takes were never both active.
+INSERT INTO facts (user_id, id, type, kind, subject, attribute, value, text, language, confidence, state, valid_from,
+                   valid_to, recipe, occurred_at, recorded_at)
+VALUES (%(user_id)s, %(id)s, %(type)s, %(kind)s, %(subject)s, %(attribute)s, %(value)s, %(text)s, %(language)s,
+        %(confidence)s, %(state)s, %(valid_from)s, %(valid_to)s, %(recipe)s, %(occurred_at)s, clock_timestamp())
 ON CONFLICT (user_id, id) DO NOTHING
+RETURNING recorded_at
+
+-- set_fact --
+-- The columns that a change may change.
+UPDATE facts
+SET type = %(type)s, kind = %(kind)s, attribute = %(attribute)s, value = %(value)s, language = %(language)s,
+    confidence = %(confidence)s, state = %(state)s, valid_from = %(valid_from)s, valid_to = %(valid_to)s,
+    recipe = %(recipe)s
+WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- add_source --
 -- One more message that says it.
-INSERT INTO fact_sources (user_id, fact_id, message_id)
-VALUES (%(user_id)s, %(fact_id)s, %(message_id)s)
+INSERT INTO fact_sources (user_id, fact_id, message_id, start, stop, trust, recorded_at)
+VALUES (%(user_id)s, %(fact_id)s, %(message_id)s, %(start)s, %(stop)s, %(trust)s,
+        coalesce(%(recorded_at)s, clock_timestamp()))
 ON CONFLICT (user_id, fact_id, message_id) DO NOTHING
 
 -- said_at --
--- When it was first said is the earliest time.
+-- When it was first said is the earliest time: conversations are not derived in the order in which they took place.
 UPDATE facts SET occurred_at = %(occurred_at)s
 WHERE user_id = %(user_id)s AND id = %(id)s AND occurred_at > %(occurred_at)s
 
 -- facts --
 -- A user's facts with their sources, the latest first.
-SELECT f.*, (SELECT coalesce(array_agg(s.message_id ORDER BY s.message_id), '{}') FROM fact_sources s
-             WHERE s.user_id = f.user_id AND s.fact_id = f.id
-               AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)) AS sources
+-- At a past moment they were as the first change after it found them.
+SELECT was.*,
+       (SELECT coalesce(jsonb_agg(jsonb_build_array(s.message_id, s.start, s.stop, s.trust) ORDER BY s.message_id), '[]')
+        FROM fact_sources s
+        WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
+          AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)) AS said_in,
+       (SELECT min(m.occurred_at)
+        FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+        WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND s.recorded_at <= %(as_of)s) AS first_said
 FROM facts f
+LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
+                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
+                   ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+CROSS JOIN LATERAL jsonb_populate_record(f, coalesce(later.before, '{}')) AS was
 WHERE f.user_id = %(user_id)s
-  AND (%(state)s::text IS NULL OR f.state = %(state)s)
-  AND (%(type)s::text IS NULL OR f.type = %(type)s)
+  AND (%(state)s::text IS NULL OR was.state = %(state)s)
+  AND (%(type)s::text IS NULL OR was.type = %(type)s)
+  AND (%(kind)s::text IS NULL OR was.kind = %(kind)s)
+  AND (%(subject)s::text IS NULL OR lower(f.subject) = lower(%(subject)s))
+  AND (%(ids)s::uuid[] IS NULL OR f.id = ANY(%(ids)s::uuid[]))
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
-ORDER BY f.occurred_at DESC, f.id
+ORDER BY was.occurred_at DESC, f.id
 
 -- standing_facts --
 -- Facts of kinds that matter whatever is asked, the kinds in the order given, the latest of each first.
 SELECT f.id
 FROM facts f
-WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.type = ANY(%(types)s::text[])
+LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
+                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
+                   ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+WHERE f.user_id = %(user_id)s
+  AND coalesce(later.before->>'state', f.state) = 'active'
+  AND coalesce(later.before->>'type', f.type) = ANY(%(types)s::text[])
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
-ORDER BY array_position(%(types)s::text[], f.type), f.occurred_at DESC, f.id
+ORDER BY array_position(%(types)s::text[], coalesce(later.before->>'type', f.type)), f.occurred_at DESC, f.id
 LIMIT %(limit)s
 
--- known_facts --
--- Those of these facts that are stored.
-SELECT id FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
+-- known --
+-- What a new fact is judged by: the same statement, what fills its slot, what is nearest to it in any state.
+-- And what was taken back or edited by hand and came from the same characters of the message.
+WITH near AS (
+    SELECT v.item_id AS id
+    FROM facts f
+    JOIN item_vectors v ON v.user_id = f.user_id AND v.item_id = f.id
+    WHERE f.user_id = %(user_id)s AND v.user_id = %(user_id)s AND v.model_id = %(model_id)s
+      AND f.subject = %(subject)s AND %(query)s::vector IS NOT NULL
+    ORDER BY (v.embedding <=> %(query)s::vector) + 0, f.id
+    LIMIT %(limit)s
+), same_words AS (
+    SELECT f.id
+    FROM fact_sources s
+    JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
+    WHERE s.user_id = %(user_id)s AND f.user_id = %(user_id)s AND s.message_id = %(message_id)s
+      AND f.type = %(type)s AND f.subject = %(subject)s
+      AND least(s.stop, %(stop)s) - greatest(s.start, %(start)s) > 0.5 * greatest(s.stop - s.start, %(stop)s - %(start)s)
+      AND EXISTS (SELECT FROM fact_changes c
+                  WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.actor = 'hand'
+                    AND c.action IN ('retracted', 'edited'))
+), chosen AS (
+    SELECT id FROM near
+    UNION SELECT id FROM same_words
+    UNION SELECT %(id)s::uuid
+    UNION SELECT id FROM facts
+          WHERE user_id = %(user_id)s AND subject = %(subject)s AND attribute = ANY(%(attributes)s::text[])
+            AND state = 'active'
+    UNION SELECT id FROM (SELECT id FROM facts  -- of a slot's past what held at that time, and what came next
+                          WHERE user_id = %(user_id)s AND subject = %(subject)s
+                            AND attribute = ANY(%(attributes)s::text[]) AND state = 'superseded'
+                            AND valid_to > %(occurred_at)s
+                          ORDER BY valid_to, id LIMIT 4) AS past
+)
+SELECT f.*,
+       coalesce((SELECT max(m.occurred_at)
+                 FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                 WHERE s.user_id = %(user_id)s AND s.fact_id = f.id), f.occurred_at) AS last_said,
+       done.action AS by_hand, coalesce(done.recorded_at, CASE WHEN f.recipe = 'hand' THEN f.recorded_at END) AS by_hand_at,
+       (SELECT 1 - (v.embedding <=> %(query)s::vector) FROM item_vectors v
+        WHERE v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk = 0 AND v.model_id = %(model_id)s) AS cosine,
+       f.id IN (SELECT id FROM same_words) AS same_words
+FROM chosen
+JOIN facts f ON f.id = chosen.id
+LEFT JOIN LATERAL (SELECT c.action, c.recorded_at FROM fact_changes c
+                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.actor = 'hand'
+                   ORDER BY c.recorded_at DESC, c.id LIMIT 1) AS done ON true
+WHERE f.user_id = %(user_id)s
+ORDER BY f.id
 
--- nearest_fact --
--- The active fact of the same kind that is nearest to a vector.
-SELECT f.id, f.text, 1 - (v.embedding <=> %(query)s) AS score
+-- entity_edges --
+-- The relations of an entity to others, a bounded number of steps far.
+-- From a subject to its values, and back from a value that is itself a subject (or what was asked for): "yes" leads nowhere.
+WITH RECURSIVE walk (node, steps) AS (
+    SELECT lower(%(entity)s), 0
+    UNION
+    SELECT step.node, walk.steps + 1
+    FROM walk
+    CROSS JOIN LATERAL (
+        SELECT lower(f.value) AS node FROM facts f
+        WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.attribute IS NOT NULL AND f.value IS NOT NULL
+          AND lower(f.subject) = walk.node
+        UNION
+        SELECT lower(f.subject) FROM facts f
+        WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.attribute IS NOT NULL AND lower(f.value) = walk.node
+          AND (walk.steps = 0 OR EXISTS (SELECT FROM facts own WHERE own.user_id = %(user_id)s AND own.state = 'active'
+                                                                 AND lower(own.subject) = walk.node))
+    ) AS step
+    WHERE walk.steps < %(depth)s - 1
+), nodes AS (
+    SELECT node, min(steps) AS steps FROM walk GROUP BY node
+)
+SELECT f.subject, f.attribute, f.value, min(nodes.steps)::int + 1 AS steps, f.id AS fact_id
+FROM nodes
+JOIN facts f ON lower(f.subject) = nodes.node
+             OR lower(f.value) = nodes.node AND (nodes.steps = 0 OR EXISTS (
+                    SELECT FROM facts own WHERE own.user_id = %(user_id)s AND own.state = 'active'
+                                            AND lower(own.subject) = nodes.node))
+WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.attribute IS NOT NULL AND f.value IS NOT NULL
+GROUP BY f.id, f.subject, f.attribute, f.value
+ORDER BY steps, f.subject, f.attribute, f.value, f.id
+
+-- said_in_conversation --
+-- Facts that messages of a conversation say, and that were recorded after a moment.
+SELECT DISTINCT f.id
+FROM fact_sources s
+JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
+WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND f.user_id = %(user_id)s
+  AND m.conversation_id = %(conversation_id)s AND f.recorded_at > %(after)s
+
+-- server_time --
+-- The server's clock; the user's row is what it is asked of.
+SELECT clock_timestamp() AS now FROM users WHERE user_id = %(user_id)s
+
+-- remove_sources --
+-- Takes back what a conversation said, but for what people have entered, edited or taken back by hand.
+DELETE FROM fact_sources s
+USING messages m, facts f
+WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND m.id = s.message_id
+  AND f.user_id = %(user_id)s AND f.id = s.fact_id AND f.recipe <> 'hand'
+  AND m.conversation_id = %(conversation_id)s
+  AND NOT EXISTS (SELECT FROM fact_changes c
+                  WHERE c.user_id = %(user_id)s AND c.fact_id = s.fact_id AND c.actor = 'hand')
+RETURNING s.fact_id
+
+-- remove_unsaid --
+-- Of these facts those that no message says any more.
+DELETE FROM facts f
+WHERE f.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
+  AND NOT EXISTS (SELECT FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = f.id)
+RETURNING f.id
+
+-- first_said --
+-- When what is left of a fact's sources first said it.
+UPDATE facts f
+SET occurred_at = (SELECT min(m.occurred_at)
+                   FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                   WHERE s.user_id = %(user_id)s AND s.fact_id = f.id)
+WHERE f.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
+
+-- audited --
+-- What an audit looks at: every fact with when it was last said, its vector, and how many messages say it.
+SELECT f.id, f.type, f.subject, f.attribute, f.value, f.text, f.confidence, f.state, f.valid_to, f.recipe,
+       coalesce(said.at, f.occurred_at) AS last_said, said.times, v.embedding
 FROM facts f
-JOIN item_vectors v ON v.user_id = f.user_id AND v.item_id = f.id
-WHERE f.user_id = %(user_id)s AND v.user_id = %(user_id)s AND v.model_id = %(model_id)s AND f.state = 'active'
-  AND f.type = %(type)s AND f.subject = %(subject)s
-ORDER BY (v.embedding <=> %(query)s) + 0, f.id
-LIMIT 1
+LEFT JOIN LATERAL (SELECT max(m.occurred_at) AS at, count(*) AS times
+                   FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                   WHERE s.user_id = %(user_id)s AND s.fact_id = f.id) AS said ON true
+LEFT JOIN item_vectors v ON v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk = 0
+WHERE f.user_id = %(user_id)s
+ORDER BY f.id

@@ -139,13 +139,22 @@ SELECT t.item_id, t.chunk, t.tier, t.conversation_id, t.seq, t.role, t.speaker, 
 FROM item_text t
 WHERE t.user_id = %(user_id)s AND t.item_id = ANY(%(item_ids)s::uuid[])
 
+-- remove_units --
+-- Forgets units of items that are gone; their vectors go with them.
+DELETE FROM item_text WHERE user_id = %(user_id)s AND item_id = ANY(%(item_ids)s::uuid[]) RETURNING length
+
 -- item_texts --
--- The texts of items of every tier.
+-- The texts of items of every tier; of facts those that were active.
 SELECT id, text FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[])
 UNION ALL
 SELECT id, text FROM summaries WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[])
 UNION ALL
-SELECT id, text FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[]) AND state = 'active'
+SELECT f.id, f.text FROM facts f
+WHERE f.user_id = %(user_id)s AND f.id = ANY(%(item_ids)s::uuid[])
+  AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
+  AND coalesce((SELECT c.before->>'state' FROM fact_changes c
+                WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
+                ORDER BY c.recorded_at, c.id LIMIT 1), f.state) = 'active'
 
 -- summary_sources --
 -- The messages under given summaries.

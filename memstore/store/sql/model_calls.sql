@@ -9,9 +9,10 @@ SET error = excluded.error, payload = excluded.payload, attempts = dead_letters.
 -- A user's dead letters, the oldest first.
 SELECT * FROM dead_letters WHERE user_id = %(user_id)s ORDER BY recorded_at, id LIMIT %(limit)s
 
--- remove_letter --
--- What has been answered at last.
-DELETE FROM dead_letters WHERE user_id = %(user_id)s AND id = %(id)s
+-- remove_letters --
+-- What is asked again.
+DELETE FROM dead_letters
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
 
 -- add_usage --
 -- What calls of a model cost, added to the day's sum.

@@ -41,3 +41,9 @@ SELECT to_seq FROM summaries
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level = %(level)s
 ORDER BY from_seq DESC, to_seq DESC
 LIMIT 1
+
+-- remove_summaries --
+-- Forgets what was derived of a conversation; what somebody asked for (level 0) stays.
+DELETE FROM summaries
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level > 0
+RETURNING id

@@ -1,0 +1,220 @@
+"""What people do to facts by hand, and what they ask of one: `fact add`, `edit`, `retract`, `undo`, `history`…"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memstore.cli.options import DatabaseOption, JsonFlag, UserOption, identity, moment, name, one_of
+from memstore.cli.show import hint, line, print_json, say, table
+from memstore.cli.stores import opened
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from memstore import Fact, FactChange
+
+app = typer.Typer(help="Look after facts by hand.", no_args_is_help=True, rich_markup_mode=None)
+KINDS = ("episodic", "semantic", "procedural")
+FactArgument = Annotated[Any, typer.Argument(parser=identity, metavar="ID", help="The id of the fact.")]
+TypeOption = Annotated[
+    str | None, typer.Option(metavar="TYPE", help="What it is, such as preference, identity, constraint or plan.")
+]
+SubjectOption = Annotated[str | None, typer.Option(parser=name, metavar="NAME", help="Whom it is about.")]
+KindOption = Annotated[
+    str | None,
+    typer.Option(parser=one_of(*KINDS), metavar=f"[{'|'.join(KINDS)}]", help="Else it follows from the type."),
+]
+AttributeOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="What of the subject it tells, such as residence.")
+]
+ValueOption = Annotated[str | None, typer.Option(metavar="TEXT", help="What it says that the attribute is.")]
+LanguageOption = Annotated[str | None, typer.Option(metavar="CODE", help="ISO 639, such as en.")]
+ConfidenceOption = Annotated[float | None, typer.Option(metavar="N", help="How sure it is, from 0 to 1.")]
+FromOption = Annotated[
+    datetime | None, typer.Option("--from", parser=moment, metavar="TIME", help="Since when it holds, in ISO 8601.")
+]
+ToOption = Annotated[
+    datetime | None, typer.Option("--to", parser=moment, metavar="TIME", help="Until when it holds, in ISO 8601.")
+]
+
+
+@app.command()
+def add(
+    text: Annotated[str, typer.Argument(help="A sentence that stands for itself: who, what, when.")],
+    user: UserOption,
+    type: Annotated[
+        str, typer.Option(metavar="TYPE", help="What it is, such as preference, identity, constraint or plan.")
+    ],
+    subject: SubjectOption = None,
+    kind: KindOption = None,
+    attribute: AttributeOption = None,
+    value: ValueOption = None,
+    language: LanguageOption = None,
+    confidence: ConfidenceOption = None,
+    begin: FromOption = None,
+    end: ToOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Enter a fact; recall finds it at once.
+
+    JSON: the fact, as memstore facts has it.
+    """
+    columns = _given(subject, kind, attribute, value, language, confidence, begin, end)
+    with opened(database) as store:
+        _show(store.user(user).add_fact(text, type=type, **columns), as_json)
+
+
+@app.command()
+def edit(
+    fact: FactArgument,
+    user: UserOption,
+    text: Annotated[str | None, typer.Option(metavar="TEXT", help="Other words.")] = None,
+    type: TypeOption = None,
+    subject: SubjectOption = None,
+    kind: KindOption = None,
+    attribute: AttributeOption = None,
+    value: ValueOption = None,
+    language: LanguageOption = None,
+    confidence: ConfidenceOption = None,
+    begin: FromOption = None,
+    end: ToOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Put another fact in the place of an active one; what is not given stays.
+
+    JSON: the fact that is there now, as memstore facts has it.
+    """
+    columns = _given(subject, kind, attribute, value, language, confidence, begin, end)
+    columns |= {key: one for key, one in (("text", text), ("type", type)) if one is not None}
+    with opened(database) as store:
+        _show(store.user(user).edit_fact(fact, **columns), as_json)
+
+
+@app.command()
+def retract(fact: FactArgument, user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Take a fact back; it is no longer recalled, also where it is said again.
+
+    JSON: the fact, as memstore facts has it.
+    """
+    with opened(database) as store:
+        _show(store.user(user).retract_fact(fact), as_json)
+
+
+@app.command()
+def undo(
+    change: Annotated[
+        Any, typer.Argument(parser=identity, metavar="CHANGE", help="The id of a change, from fact history.")
+    ],
+    user: UserOption,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Set what a change did to a fact back to what was before; refused where the fact was changed again since.
+
+    JSON: the change that did so, as memstore fact history has it.
+    """
+    with opened(database) as store:
+        done = store.user(user).undo(change)
+    if as_json:
+        print_json(done)
+    else:
+        say(*_told(done))
+
+
+@app.command()
+def history(fact: FactArgument, user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Show what happened to a fact, from the first day on.
+
+    On a pipe, a line a change, its cells parted by tabs: time, change, by whom, id.
+
+    JSON: [{"id", "fact_id", "action", "at", "actor", "other_id", "before", "after", "undoes", "source"}].
+    """
+    with opened(database) as store:
+        found = store.user(user).fact_history(fact)
+    if as_json:
+        print_json(found)
+    else:
+        table(("when", "change", "by", "id"), [(*_cells(one), str(one.id or "")) for one in found])
+
+
+@app.command()
+def audit(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Look for duplicates, conflicts, loops, what is stale, secrets, and facts without a source.
+
+    On a pipe, a line a finding, its cells parted by tabs: problem, ids, detail.
+
+    JSON: [{"problem", "facts": [ids], "detail"}].
+    """
+    with opened(database) as store:
+        found = store.user(user).audit_facts()
+    if as_json:
+        print_json(found)
+    elif found:
+        table(
+            ("problem", "facts", "detail"), [(one.problem, " ".join(map(str, one.facts)), one.detail) for one in found]
+        )
+    else:
+        hint("nothing is wrong")
+
+
+@app.command()
+def entity(
+    entity: Annotated[str, typer.Argument(parser=name, help="Somebody or something that facts are about.")],
+    user: UserOption,
+    depth: Annotated[int, typer.Option(min=1, max=5, metavar="N", help="At most so many steps to others.")] = 2,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what is known of somebody or something, and how it is related to others.
+
+    JSON: {"name", "facts": [as memstore facts has them], "edges": [{"subject", "attribute", "value", "steps",
+    "fact_id"}]}.
+    """
+    with opened(database) as store:
+        found = store.user(user).entity(entity, depth=depth)
+    if as_json:
+        print_json(found)
+        return
+    for fact in found.facts:
+        say(line(fact.text))
+    table(
+        ("steps", "subject", "attribute", "value"),
+        [(str(edge.steps), edge.subject, edge.attribute, edge.value) for edge in found.edges],
+    )
+
+
+def _given(
+    subject: str | None,
+    kind: str | None,
+    attribute: str | None,
+    value: str | None,
+    language: str | None,
+    confidence: float | None,
+    begin: datetime | None,
+    end: datetime | None,
+) -> dict[str, Any]:
+    columns = {"subject": subject, "kind": kind, "attribute": attribute, "value": value, "language": language}
+    columns |= {"confidence": confidence, "valid_from": begin, "valid_to": end}  # type: ignore[dict-item]
+    return {key: one for key, one in columns.items() if one is not None}
+
+
+def _show(fact: Fact, as_json: bool) -> None:
+    if as_json:
+        print_json(fact)
+    else:
+        say((f"{fact.id} ", "bright_black"), line(fact.text), (f" ({fact.type}, {fact.state})", "bright_black"))
+
+
+def _told(change: FactChange) -> tuple[str, ...]:
+    return (" ".join(_cells(change)),)
+
+
+def _cells(change: FactChange) -> tuple[str, str, str]:
+    ends: UUID | None = change.other_id or change.source
+    about = f" {'by' if change.other_id else 'in'} {ends}" if ends else ""
+    return f"{change.at:%Y-%m-%d %H:%M:%S}", f"{change.action}{about}", change.actor

@@ -1,0 +1,54 @@
+"""Summaries by a chat model: one call for each range. Where its answer is of no use, sentences are chosen instead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from memstore.ingest import llm_summary
+from memstore.ingest.asked import Asked, Place
+from memstore.ingest.llm_summary import WrittenSummary
+from memstore.ingest.nest import Range, Sentences
+from memstore.ingest.tools import Tools
+from memstore.models import Summary
+from memstore.providers import ChatModel
+
+MESSAGES = 64  # thought about at once: what is lost when the model goes away in the middle
+
+
+class ByModel:
+    """Writes summaries by asking a chat model."""
+
+    batch = MESSAGES
+
+    def __init__(self, tools: Tools, model: ChatModel) -> None:
+        self.tools, self.model = tools, model
+        self.sentences = Sentences(tools)
+
+    @property
+    def recipe(self) -> str:
+        """The model and its prompt. Raises `ModelUnavailable`."""
+        return llm_summary.recipe(self.model)
+
+    def asked(self) -> Asked:
+        """Give a new account of what is asked for one conversation."""
+        return Asked(self.model.name, self.tools.allowance)
+
+    def write(self, ranges: Sequence[Range], tokens: int, asked: Sequence[Asked | None]) -> list[Summary]:
+        """Give a summary of at most `tokens` tokens for each range. Raises `ModelUnavailable`."""
+        return [self._summary(one, tokens, account or self.asked()) for one, account in zip(ranges, asked, strict=True)]
+
+    def _summary(self, one: Range, tokens: int, asked: Asked) -> Summary:
+        recipe = self.recipe
+        place = Place(one.conversation_id, "summarize", one.from_seq, one.to_seq, recipe)
+        answer = asked.ask(place, partial(self._answer, one, tokens)) if one.messages or one.below else None
+        if answer is None:  # of no use, or there were no words, or too many to be held
+            return self.sentences.write([one], tokens)[0]
+        asked.spend(answer.prompt_tokens, answer.completion_tokens)
+        return one.summary(answer.text, recipe, self.tools)
+
+    def _answer(self, one: Range, tokens: int) -> WrittenSummary | None:
+        count = self.tools.counter.count
+        if one.below:
+            return llm_summary.summary_of_summaries(one.below, self.model, tokens, count)
+        return llm_summary.summary_of(one.messages, self.model, tokens, count)

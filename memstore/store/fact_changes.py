@@ -1,0 +1,165 @@
+"""The log of what was done to facts: who changed which columns, so that each step can be undone and any past seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from uuid import UUID, uuid5
+
+from memstore.errors import Conflict
+from memstore.events import EventType
+from memstore.models import Fact, FactChange, FactColumns
+from memstore.store import facts
+from memstore.store.database import Transaction, columns
+from memstore.store.statements import statements
+
+SQL = statements("fact_changes")
+# What may change. Subject and text are what a fact is known by, and when it was first said follows from its sources.
+CHANGEABLE = (
+    "type",
+    "kind",
+    "attribute",
+    "value",
+    "language",
+    "confidence",
+    "state",
+    "valid_from",
+    "valid_to",
+    "recipe",
+)
+STEPS = {"active": "restored", "superseded": "superseded", "retracted": "retracted"}
+
+
+class Pair(NamedTuple):
+    """A fact, and the one that took its place or that it disagrees with."""
+
+    fact_id: UUID
+    other_id: UUID
+
+
+async def change(
+    scope: Transaction,
+    fact: FactColumns,
+    action: str,
+    *,
+    actor: str,
+    other: UUID | None = None,
+    undoes: UUID | None = None,
+    at: datetime | None = None,
+    **new: Any,
+) -> FactChange:
+    """Set columns of a fact as it is stored, and log it; `fact` is changed too. `at` is now by the server's clock.
+
+    The change's id follows from the fact and how often it was changed: whoever was killed makes the same rows again.
+    """
+    before = recorded(fact)
+    for name, value in new.items():
+        setattr(fact, name, value)
+    if new:
+        await facts.put(scope, fact)
+    count = await scope.one(SQL["count_changes"], columns, fact_id=fact.id)
+    assert count is not None
+    id = uuid5(fact.id, f"change/{count['changes']}")
+    made = FactChange(id, fact.id, action, datetime.now(UTC), actor, other, before, recorded(fact), undoes)
+    values = {name: getattr(made, name) for name in ("fact_id", "action", "other_id", "actor", "undoes")}
+    row = await scope.one(
+        SQL["add_change"],
+        columns,
+        id=id,
+        before=dict(made.before),
+        after=dict(made.after),
+        recorded_at=at,
+        **values,
+    )
+    assert row is not None
+    if action in ("superseded", "edited") and other is not None:
+        scope.happened(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)
+    return replace(made, at=row["recorded_at"])
+
+
+def recorded(fact: FactColumns) -> dict[str, Any]:
+    """Give the columns that may change as the log has them: times in UTC as ISO 8601."""
+    values = {name: getattr(fact, name) for name in CHANGEABLE}
+    return {
+        name: value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
+        for name, value in values.items()
+    }
+
+
+async def reverse(scope: Transaction, done: FactChange, fact: FactColumns, *, actor: str) -> FactChange:
+    """Set what a change changed back to what it was, and log that; `fact` is the changed one as it is stored.
+
+    Raises `Conflict` where the fact is no longer as the change left it.
+    """
+    now, changed = recorded(fact), done.changed
+    moved = [
+        f"{name} is {now[name]!r} and was {done.after[name]!r}" for name in changed if now[name] != done.after[name]
+    ]
+    if moved or (not changed and await _undone(scope, done)):
+        raise Conflict(
+            f"The fact {fact.text!r} was changed again since: {', '.join(moved) or 'this is undone'}. "
+            "Nothing was done: undo the later change first."
+        )
+    back = {name: _value(name, value) for name, value in changed.items()}
+    action = STEPS.get(str(back.get("state")), "restored") if changed else "resolved"
+    return await change(scope, fact, action, actor=actor, other=done.other_id, undoes=done.id, **back)
+
+
+def _value(name: str, value: Any) -> Any:
+    return datetime.fromisoformat(value) if name.startswith("valid_") and value is not None else value
+
+
+async def _undone(scope: Transaction, done: FactChange) -> bool:
+    return await scope.one(SQL["undone"], columns, fact_id=done.fact_id, id=done.id) is not None
+
+
+async def of_id(scope: Transaction, id: UUID) -> FactChange | None:
+    """Give the change of this id."""
+    return await scope.one(SQL["change"], FactChange, id=id)
+
+
+async def life(scope: Transaction, fact: Fact) -> list[FactChange]:
+    """Give what was done to a fact in order, from its first day: also that it was added, and each time it was said."""
+    logged = await scope.all(SQL["changes"], FactChange, fact_id=fact.id)
+    said = await scope.all(SQL["said"], columns, fact_id=fact.id)
+    maker = str(logged[0].before["recipe"]) if logged else fact.recipe
+    born = [one["source"] for one in said if one["at"] <= fact.recorded_at]
+    added = FactChange(None, fact.id, "added", fact.recorded_at, maker, source=born[0] if born else None)
+    again = [
+        FactChange(None, fact.id, "reinforced", one["at"], maker, source=one["source"])
+        for one in said
+        if one["source"] != added.source
+    ]
+    return [added, *sorted([*logged, *again], key=lambda one: one.at)]
+
+
+async def settled_by_hand(scope: Transaction, others: Iterable[UUID], fact: UUID) -> set[UUID]:
+    """Give those of `others` of which somebody decided, by undoing it, that `fact` does not take their place."""
+    rows = await scope.all(SQL["settled_by_hand"], columns, ids=list(others), other_id=fact)
+    return {row["fact_id"] for row in rows}
+
+
+async def restore_orphaned(scope: Transaction, *, actor: str) -> list[Fact]:
+    """Reverse what was done to facts for the sake of facts that are gone; give those that are active again.
+
+    What was changed since stays as it is.
+    """
+    restored = []
+    for done in await scope.all(SQL["orphaned"], FactChange):
+        fact = await facts.fact(scope, done.fact_id)
+        if fact is not None and all(recorded(fact)[name] == done.after[name] for name in done.changed):
+            await reverse(scope, done, fact, actor=actor)
+            restored.append(fact)
+    return [fact for fact in restored if fact.state == "active"]
+
+
+async def open_conflicts(scope: Transaction) -> list[Pair]:
+    """Give pairs of active facts that disagree, and nobody has settled it."""
+    return await scope.all(SQL["open_conflicts"], Pair)
+
+
+async def replaced(scope: Transaction) -> list[Pair]:
+    """Give superseded facts, each with the one that took its place."""
+    return await scope.all(SQL["replaced"], Pair)

@@ -1,0 +1,75 @@
+-- add_change --
+-- What was done to a fact, with its columns before and after.
+INSERT INTO fact_changes (user_id, id, fact_id, action, other_id, before, after, actor, undoes, recorded_at)
+VALUES (%(user_id)s, %(id)s, %(fact_id)s, %(action)s, %(other_id)s, %(before)s, %(after)s, %(actor)s, %(undoes)s,
+        coalesce(%(recorded_at)s, clock_timestamp()))
+RETURNING recorded_at
+
+-- count_changes --
+-- How often a fact was changed: the number in the next change's id.
+SELECT count(*) AS changes FROM fact_changes WHERE user_id = %(user_id)s AND fact_id = %(fact_id)s
+
+-- change --
+-- One change, and whether it is undone.
+SELECT id, fact_id, action, other_id, before, after, actor, undoes, recorded_at AS at
+FROM fact_changes
+WHERE user_id = %(user_id)s AND id = %(id)s
+
+-- undone --
+-- Whether a change was undone, and that was not undone itself.
+SELECT u.id
+FROM fact_changes u
+WHERE u.user_id = %(user_id)s AND u.fact_id = %(fact_id)s AND u.undoes = %(id)s
+  AND NOT EXISTS (SELECT FROM fact_changes uu WHERE uu.user_id = %(user_id)s AND uu.undoes = u.id)
+
+-- changes --
+-- The life of a fact: what was done to it, from the log.
+SELECT id, fact_id, action, other_id, before, after, actor, undoes, recorded_at AS at
+FROM fact_changes
+WHERE user_id = %(user_id)s AND fact_id = %(fact_id)s
+ORDER BY recorded_at, id
+
+-- said --
+-- The rest of its life: when it was added, and each message that said it since.
+SELECT s.message_id AS source, s.recorded_at AS at
+FROM fact_sources s
+WHERE s.user_id = %(user_id)s AND s.fact_id = %(fact_id)s
+ORDER BY s.recorded_at, s.message_id
+
+-- settled_by_hand --
+-- Facts of which somebody decided that this one does not take their place.
+SELECT c.fact_id
+FROM fact_changes c
+JOIN fact_changes u ON u.user_id = c.user_id AND u.undoes = c.id
+WHERE c.user_id = %(user_id)s AND u.user_id = %(user_id)s AND c.fact_id = ANY(%(ids)s::uuid[])
+  AND c.other_id = %(other_id)s AND u.actor = 'hand'
+
+-- orphaned --
+-- Changes for the sake of facts that are gone, those undone left out, the latest first.
+SELECT c.id, c.fact_id, c.action, c.other_id, c.before, c.after, c.actor, c.undoes, c.recorded_at AS at
+FROM fact_changes c
+LEFT JOIN facts o ON o.user_id = c.user_id AND o.id = c.other_id
+WHERE c.user_id = %(user_id)s AND c.other_id IS NOT NULL AND o.id IS NULL AND c.undoes IS NULL
+  AND c.action IN ('superseded', 'conflicted')
+  AND NOT EXISTS (SELECT FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
+ORDER BY c.recorded_at DESC, c.id
+
+-- open_conflicts --
+-- Disagreements between two facts that are both active, and that nobody has settled.
+SELECT c.fact_id, c.other_id
+FROM fact_changes c
+JOIN facts f ON f.user_id = c.user_id AND f.id = c.fact_id
+JOIN facts o ON o.user_id = c.user_id AND o.id = c.other_id
+WHERE c.user_id = %(user_id)s AND f.user_id = %(user_id)s AND o.user_id = %(user_id)s AND c.action = 'conflicted'
+  AND f.state = 'active' AND o.state = 'active'
+  AND NOT EXISTS (SELECT FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
+ORDER BY c.recorded_at, c.id
+
+-- replaced --
+-- Which fact took the place of each fact that is not active, by the latest change that says so.
+SELECT DISTINCT ON (c.fact_id) c.fact_id, c.other_id
+FROM fact_changes c
+JOIN facts f ON f.user_id = c.user_id AND f.id = c.fact_id
+WHERE c.user_id = %(user_id)s AND f.user_id = %(user_id)s AND f.state = 'superseded' AND c.other_id IS NOT NULL
+  AND c.action IN ('superseded', 'edited')
+ORDER BY c.fact_id, c.recorded_at DESC

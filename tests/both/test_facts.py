@@ -1,0 +1,472 @@
+"""The life of a fact: reinforced, superseded, outdated, contradicted, edited, taken back, undone; any past moment."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from memstore import Conflict, Fact, InvalidInput
+from memstore.ingest import found
+from memstore.ingest.rules.drafts import Said
+from memstore.ingest.rules.slotted import Slotted
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.user import AsyncUserScope
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+MOMENT = timedelta(microseconds=1)
+LEEDS, PORTO, ROME = "I live in Leeds.", "I live in Porto.", "I live in Rome."
+
+
+async def say(store: AsyncMemoryStore, text: str, day: int = 0, **more: Any) -> None:
+    """Say something in a conversation of its own, on a day after the start."""
+    place = store.user("alice").conversation(more.pop("place", f"day {day}"))
+    await place.add(more.pop("role", "user"), text, occurred_at=START + timedelta(days=day), **more)
+
+
+async def told(store: AsyncMemoryStore, *said: tuple[str, int]) -> AsyncUserScope:
+    for text, day in said:
+        await say(store, text, day)
+        await store.derive()
+    return store.user("alice")
+
+
+async def by_place(alice: AsyncUserScope, **filters: Any) -> dict[str, Fact]:
+    return {str(fact.value).title(): fact for fact in await alice.facts(**{"state": None} | filters)}
+
+
+def row(fact: Fact) -> dict[str, Any]:
+    return {name: getattr(fact, name) for name in Fact.model_fields}
+
+
+async def test_saying_it_again_reinforces_what_is_known(store: AsyncMemoryStore) -> None:
+    alice = await told(store, (LEEDS, 5), (LEEDS, 2), ("i live in   leeds.", 9))
+    (fact,) = await alice.facts()
+    assert len(fact.sources) == 3
+    assert fact.occurred_at == START + timedelta(days=2)
+    history = await alice.fact_history(fact)
+    assert [step.action for step in history] == ["added", "reinforced", "reinforced"]
+    assert {step.source for step in history} == set(fact.sources)
+    assert [span.trust for span in fact.spans] == [2, 2, 2]
+    earlier = await alice.facts(as_of=history[1].at - MOMENT)
+    assert [(one.sources, one.occurred_at) for one in earlier] == [([history[0].source], START + timedelta(days=5))]
+
+
+async def test_a_newer_value_takes_the_place_of_the_old_one(store: AsyncMemoryStore) -> None:
+    alice = await told(store, (LEEDS, 0))
+    leeds = (await alice.facts())[0]
+    await told(store, (PORTO, 3))
+    facts = await by_place(alice)
+    assert {place: fact.state for place, fact in facts.items()} == {"Leeds": "superseded", "Porto": "active"}
+    assert facts["Leeds"].valid_to == START + timedelta(days=3)
+    change = (await alice.fact_history(leeds))[-1]
+    assert (change.action, change.other_id, change.before["state"]) == ("superseded", facts["Porto"].id, "active")
+    assert [hit.text for hit in await alice.recall("Where do I live?", tiers=["facts"])] == [facts["Porto"].text]
+    context = await alice.conversation("new").context("Where do I live?", budget=500)
+    assert not any(fact.id == leeds.id for fact in context.receipt.included)
+
+    await alice.undo(change)
+    assert row((await by_place(alice))["Leeds"]) == row(leeds)
+    await say(store, PORTO, 8)
+    await store.derive()
+    assert (await by_place(alice))["Leeds"].state == "active", "what somebody settled is not settled again"
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(((LEEDS, 0), (PORTO, 3), (ROME, 7)))))
+async def test_the_value_said_last_is_active_whatever_is_derived_first(
+    store: AsyncMemoryStore, order: list[tuple[str, int]]
+) -> None:
+    facts = await by_place(await told(store, *order))
+    assert {place: (fact.state, fact.valid_to) for place, fact in facts.items()} == {
+        "Leeds": ("superseded", START + timedelta(days=3)),
+        "Porto": ("superseded", START + timedelta(days=7)),
+        "Rome": ("active", None),
+    }
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(((LEEDS, 0), (PORTO, 3), (LEEDS, 7)))))
+async def test_what_was_true_before_may_be_true_again(store: AsyncMemoryStore, order: list[tuple[str, int]]) -> None:
+    facts = await by_place(await told(store, *order))
+    assert {place: (fact.state, fact.valid_to) for place, fact in facts.items()} == {
+        "Leeds": ("active", None),
+        "Porto": ("superseded", START + timedelta(days=7)),
+    }
+
+
+async def test_every_supersede_is_undone_exactly(store: AsyncMemoryStore) -> None:
+    cities = ["Leeds", "Porto", "Rome", "Lima", "Kyoto", "Cairo"]
+    alice = store.user("alice")
+    past: list[dict[str, Any]] = []
+    for day, city in enumerate(cities):
+        await told(store, (f"I live in {city}.", day))
+        past.append({place: row(fact) for place, fact in (await by_place(alice)).items()})
+    undone = 0
+    for earlier, later in zip(reversed(cities[:-1]), reversed(past[:-1]), strict=True):
+        fact = (await by_place(alice))[earlier]
+        await alice.undo((await alice.fact_history(fact))[-1])
+        assert row((await by_place(alice))[earlier]) == later[earlier]
+        undone += 1
+    assert undone == 5
+    assert len(await alice.facts()) == 6
+
+
+async def test_any_past_moment_is_seen_as_it_was_known_then(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    moments: list[datetime] = []
+    seen: list[list[dict[str, Any]]] = []
+
+    async def look() -> None:
+        seen.append([row(fact) for fact in await alice.facts(state=None)])
+        steps = [step.at for fact in await alice.facts(state=None) for step in await alice.fact_history(fact)]
+        moments.append(max(steps))
+
+    await told(store, (LEEDS, 0))
+    await look()
+    await told(store, (PORTO, 3))
+    await look()
+    await told(store, (ROME, 1))
+    await look()
+    porto = (await by_place(alice))["Porto"]
+    await alice.retract_fact(porto)
+    await look()
+    await alice.undo((await alice.fact_history(porto))[-1])
+    await look()
+    await alice.edit_fact(porto, text="The user lives in Gaia, near Porto.", value="Gaia")
+    await look()
+    await alice.edit_fact((await by_place(alice))["Gaia"], confidence=0.5)
+    await look()
+    for moment, then in zip(moments, seen, strict=True):
+        assert [row(fact) for fact in await alice.facts(state=None, as_of=moment)] == then
+        active = [fact["id"] for fact in then if fact["state"] == "active"]
+        assert [fact.id for fact in await alice.facts(as_of=moment)] == active
+        assert {hit.id for hit in await alice.recall("live", tiers=["facts"], as_of=moment)} == set(active)
+    assert await alice.facts(as_of=(await alice.fact_history((await by_place(alice))["Leeds"]))[0].at - MOMENT) == []
+
+
+async def test_what_cannot_be_told_is_a_conflict_and_both_stay(store: AsyncMemoryStore) -> None:
+    await say(store, LEEDS, 0, place="one")
+    await say(store, PORTO, 0, place="other")
+    await store.derive()
+    alice = store.user("alice")
+    facts = await alice.facts()
+    assert len(facts) == 2
+    (problem,) = [one for one in await alice.audit_facts() if one.problem == "conflict"]
+    assert set(problem.facts) == {fact.id for fact in facts}
+    steps = [step for fact in facts for step in await alice.fact_history(fact)]
+    (change,) = [step for step in steps if step.action == "conflicted"]
+    settled = await alice.undo(change)
+    assert (settled.action, settled.undoes) == ("resolved", change.id)
+    assert [one for one in await alice.audit_facts() if one.problem == "conflict"] == []
+    with pytest.raises(Conflict, match="this is undone"):
+        await alice.undo(change)
+    assert [row(fact) for fact in await alice.facts()] == [row(fact) for fact in facts]
+
+
+async def test_facts_are_taken_from_people_only_unless_others_are_trusted(store: AsyncMemoryStore, url: str) -> None:
+    for role in ("system", "developer", "assistant", "tool"):
+        await say(store, f"I live in {role.title()}ville.", 1, role=role, place="c")
+    await say(store, LEEDS, 1, place="c")
+    await store.derive()
+    alice = store.user("alice")
+    assert [fact.value for fact in await alice.facts()] == ["leeds"]
+    async with await AsyncMemoryStore.open(
+        url, settings={"embedder": "hashing:256", "facts_from": "user,assistant,tool"}
+    ) as trusting:
+        assert (await trusting.derive(redo="facts")).redone == 1
+        facts = await trusting.user("alice").facts()
+    assert {fact.subject: fact.spans[0].trust for fact in facts} == {"The user": 2, "The assistant": 1, "The tool": 0}
+
+
+async def test_what_a_context_had_put_into_a_message_is_not_taken_for_said(store: AsyncMemoryStore) -> None:
+    alice = await told(store, ("I'm allergic to peanuts.", 0))
+    context = await alice.conversation("new").context("What must I avoid?", budget=500)
+    prompt = "\n".join(str(message["content"]) for message in context.messages)
+    assert "allergic to peanuts" in prompt
+    await say(store, f"{prompt}\nI live in Leeds.", 3)
+    await store.derive()
+    allergy = next(fact for fact in await alice.facts() if "peanuts" in fact.text)
+    assert len(allergy.sources) == 1
+    assert {fact.value for fact in await alice.facts()} == {"yes", "leeds"}
+
+
+async def test_a_fact_entered_by_hand_is_found_at_once_and_may_be_edited(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    fact = await alice.add_fact("Alice plays the cello.", type="interest", subject="Alice")
+    assert (fact.state, fact.recipe, fact.kind, fact.confidence) == ("active", "hand", "semantic", 1.0)
+    assert [hit.id for hit in await alice.recall("Who plays the cello?")] == [fact.id]
+    edited = await alice.edit_fact(fact, text="Alice plays the viola.", type="procedure")
+    assert (edited.kind, edited.subject) == ("procedural", "Alice")
+    assert [hit.text for hit in await alice.recall("Who plays something?")] == ["Alice plays the viola."]
+    change = (await alice.fact_history(fact))[-1]
+    assert (change.action, change.other_id, change.actor) == ("edited", edited.id, "hand")
+    await alice.undo(change)
+    assert [row(one) for one in await alice.facts()] == [row(fact)]
+    assert [(one.id, one.state) for one in await alice.facts(state="retracted")] == [(edited.id, "retracted")]
+    again = await alice.add_fact("Alice plays the viola.", type="interest", subject="Alice")
+    assert (again.id, again.state) == (edited.id, "active")
+
+
+async def test_an_edit_of_columns_is_undone_exactly(store: AsyncMemoryStore) -> None:
+    alice = await told(store, (LEEDS, 0))
+    (fact,) = await alice.facts()
+    until = datetime(2025, 1, 1, tzinfo=UTC)
+    edited = await alice.edit_fact(fact, value="Leeds, Yorkshire", confidence=1 / 3, valid_to=until)
+    assert (edited.id, edited.value, edited.valid_to, edited.recipe) == (fact.id, "Leeds, Yorkshire", until, "hand")
+    await alice.undo((await alice.fact_history(fact))[-1])
+    assert row((await alice.facts())[0]) == row(fact)
+
+
+async def test_only_the_last_word_is_undone(store: AsyncMemoryStore) -> None:
+    alice = await told(store, (LEEDS, 0), (PORTO, 3))
+    leeds = (await by_place(alice))["Leeds"]
+    superseded = (await alice.fact_history(leeds))[-1]
+    await alice.retract_fact(leeds)
+    with pytest.raises(Conflict, match="state is 'retracted' and was 'superseded'"):
+        await alice.undo(superseded)
+    retracted = (await alice.fact_history(leeds))[-1]
+    undone = await alice.undo(retracted)
+    await alice.undo(superseded)
+    with pytest.raises(Conflict):
+        await alice.undo(undone)
+    assert [step.action for step in await alice.fact_history(leeds)] == [
+        "added",
+        "superseded",
+        "retracted",
+        "superseded",
+        "restored",
+    ]
+
+
+async def test_what_was_taken_back_does_not_come_back(store: AsyncMemoryStore) -> None:
+    alice = await told(store, (LEEDS, 0))
+    await alice.retract_fact((await alice.facts())[0])
+    await told(store, (LEEDS, 3), ("I live in Leeds!", 4))
+    assert await alice.facts() == []
+    assert await alice.recall("Leeds", tiers=["facts"]) == []
+
+
+async def test_facts_of_a_conversation_are_taken_on_demand(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    assert await alice.conversation("c").extract_facts() == []
+    await say(store, LEEDS, 0, place="c")
+    await say(store, ROME, 9, place="other")
+    assert [fact.value for fact in await alice.conversation("c").extract_facts()] == ["leeds"]
+    await say(store, LEEDS, 1, place="c")
+    await say(store, PORTO, 2, place="c")
+    assert [fact.value for fact in await alice.conversation("c").extract_facts()] == ["porto"]
+    assert await alice.conversation("c").extract_facts() == []
+    assert (await store.derive()).facts == 1
+
+
+async def test_facts_are_filtered(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    await alice.add_fact("Bob lives in Leeds.", type="identity", subject="Bob")
+    await alice.add_fact("Alice flies to Rome on 3 May 2027.", type="plan", subject="Alice")
+    assert [fact.subject for fact in await alice.facts(subject="bob")] == ["Bob"]
+    assert [fact.subject for fact in await alice.facts(kind="episodic")] == ["Alice"]
+    assert [fact.subject for fact in await alice.facts(type="identity")] == ["Bob"]
+    for wrong in ({"state": "gone"}, {"kind": "x"}, {"as_of": datetime(2024, 1, 1)}):
+        with pytest.raises(InvalidInput):
+            await alice.facts(**wrong)  # type: ignore[arg-type]
+
+
+async def test_an_entity_is_seen_with_its_relations_and_rings_end(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    relations = [
+        ("Ann", "sister", "Bea"),
+        ("Bea", "employer", "Acme"),
+        ("Acme", "place", "Porto"),
+        ("Porto", "mayor", "Ann"),
+        ("Cy", "employer", "Acme"),
+        ("Cy", "likes/tea", "yes"),
+        ("Dee", "likes/tea", "yes"),
+    ]
+    for subject, attribute, value in relations:
+        await alice.add_fact(
+            f"{subject}: {attribute} {value}.", type="identity", subject=subject, attribute=attribute, value=value
+        )
+    entity = await alice.entity("ann", depth=1)
+    assert [fact.subject for fact in entity.facts] == ["Ann"]
+    assert {(edge.subject, edge.value, edge.steps) for edge in entity.edges} == {("Ann", "Bea", 1), ("Porto", "Ann", 1)}
+    far = {(edge.subject, edge.value): edge.steps for edge in (await alice.entity("Ann", depth=5)).edges}
+    assert far == {
+        ("Ann", "Bea"): 1,
+        ("Porto", "Ann"): 1,
+        ("Bea", "Acme"): 2,
+        ("Acme", "Porto"): 2,
+        ("Cy", "Acme"): 3,
+        ("Cy", "yes"): 4,
+    }, "the ring ends, and a mere yes leads to nobody"
+    await alice.retract_fact((await alice.facts(subject="Bea"))[0])
+    assert ("Bea", "Acme") not in {(edge.subject, edge.value) for edge in (await alice.entity("Ann")).edges}
+    with pytest.raises(InvalidInput, match="depth=6"):
+        await alice.entity("Ann", depth=6)
+
+
+async def test_an_audit_finds_what_is_wrong(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    same = [
+        await alice.add_fact(text, type="interest", subject="Ann")
+        for text in ("Ann plays the old cello.", "Ann plays the old cello")
+    ]
+    plan = await alice.add_fact("Ann flies to Rome on 3 May 2021.", type="plan", value="2021-05-03", attribute="plan/x")
+    secrets = [
+        await alice.add_fact(text, type="identity")
+        for text in (
+            "The password for the router is hunter2hunter2.",
+            "The card is 4111 1111 1111 1111.",
+            "The key is AKIAIOSFODNN7EXAMPLE.",
+        )
+    ]
+    for text in ("The order number is 4111 1111 1111 1112.", "The password is the name of my dog."):
+        await alice.add_fact(text, type="identity")
+    await told(store, (LEEDS, 0), (PORTO, 3))
+    found = {(one.problem, one.facts) for one in await alice.audit_facts()}
+    assert {facts for problem, facts in found if problem == "duplicate"} == {tuple(sorted(one.id for one in same))}
+    assert ("stale", (plan.id,)) in found
+    assert {facts[0] for problem, facts in found if problem == "secret"} == {one.id for one in secrets}
+    assert {problem for problem, _ in found} == {"duplicate", "stale", "secret"}
+
+
+RECIPE = "memstore.ingest.found.RECIPE"
+
+
+async def test_a_redo_makes_facts_anew_and_what_people_did_survives(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = ((LEEDS, 0), ("I'm allergic to peanuts.", 1), ("My sister is a nurse.", 2), (PORTO, 3), (ROME, 5))
+    alice = await told(store, *said)
+    await alice.add_fact("Alice plays the cello.", type="interest", subject="Alice")
+    by_text = {fact.text: fact for fact in await alice.facts(state=None)}
+    allergy, sister = (next(one for text, one in by_text.items() if word in text) for word in ("peanuts", "nurse"))
+    await alice.edit_fact(allergy, text="The user gets a rash from peanuts.", type="constraint")
+    await alice.retract_fact(sister)
+    leeds = (await by_place(alice))["Leeds"]
+    await alice.undo((await alice.fact_history(leeds))[-1])
+    assert (await store.derive(redo="facts")).redone == 0, "of the same recipe"
+
+    before = [(fact.text, fact.state, fact.sources, fact.valid_to) for fact in await alice.facts(state=None)]
+    units = await store.stats()
+    monkeypatch.setattr(RECIPE, "rules/test")
+    report = await store.derive(redo="facts")
+    assert (report.redone, report.failed) == (5, ())
+    after = await alice.facts(state=None)
+    assert [(fact.text, fact.state, fact.sources, fact.valid_to) for fact in after] == before
+    assert {fact.recipe for fact in after if fact.value in ("porto", "rome")} == {"rules/test"}
+    assert await store.stats() == units
+    assert (await store.derive(redo="facts")).redone == 0
+    assert (await store.derive()).messages == 0
+
+
+async def test_a_redo_forgets_what_the_new_recipe_does_not_find(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = await told(store, (LEEDS, 0), (PORTO, 3), (PORTO, 4), (ROME, 5))
+    rules = found.slotted
+
+    def fewer(said: Said, before: Sequence[Said]) -> list[Slotted]:
+        return [] if "Porto" in said.text or "Rome" in said.text else rules(said, before)
+
+    monkeypatch.setattr(found, "slotted", fewer)
+    monkeypatch.setattr(RECIPE, "rules/test")
+    assert (await store.derive(redo="facts")).redone == 4
+    assert [(fact.value, fact.state, fact.valid_to) for fact in await alice.facts(state=None)] == [
+        ("leeds", "active", None)
+    ]
+    stats = await store.stats()
+    assert stats["units"] == stats["messages"] + 1
+    hits = await alice.recall("Where do I live?", tiers=["facts"])
+    assert len(hits) == 1
+
+
+async def test_a_redo_of_what_is_said_in_other_words_leaves_one_fact(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = await told(store, (LEEDS, 0), (LEEDS, 2), (PORTO, 3), (LEEDS, 9))
+    rules = found.slotted
+
+    def reworded(said: Said, before: Sequence[Said]) -> list[Slotted]:
+        return [Slotted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
+
+    monkeypatch.setattr(found, "slotted", reworded)
+    monkeypatch.setattr(RECIPE, "rules/test")
+    assert (await store.derive(redo="facts")).redone == 4
+    facts = await by_place(alice)
+    assert {place: (fact.state, len(fact.sources), fact.text[:9]) for place, fact in facts.items()} == {
+        "Leeds": ("active", 3, "It is so:"),
+        "Porto": ("superseded", 1, "It is so:"),
+    }
+    assert facts["Leeds"].occurred_at == START
+
+
+async def test_what_was_taken_back_or_edited_does_not_come_back_in_other_words(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = await told(store, (LEEDS, 0), ("I'm allergic to peanuts.", 1))
+    leeds = (await by_place(alice))["Leeds"]
+    await alice.retract_fact(leeds)
+    (allergy,) = await alice.facts()
+    await alice.edit_fact(allergy, text="The user gets a rash from peanuts.")
+    rules = found.slotted
+
+    def reworded(said: Said, before: Sequence[Said]) -> list[Slotted]:
+        return [Slotted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
+
+    monkeypatch.setattr(found, "slotted", reworded)
+    monkeypatch.setattr(RECIPE, "rules/test")
+    assert (await store.derive(redo="facts")).redone == 2
+    assert [fact.text for fact in await alice.facts()] == ["The user gets a rash from peanuts."]
+
+
+async def test_a_redo_that_fails_leaves_the_old_facts(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    alice = await told(store, (LEEDS, 0), (PORTO, 3))
+    before = [row(fact) for fact in await alice.facts(state=None)]
+
+    def broken(said: Said, before: Sequence[Said]) -> list[Slotted]:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(found, "slotted", broken)
+        patch.setattr(RECIPE, "rules/test")
+        report = await store.derive(redo="facts")
+        assert (report.redone, len(report.failed)) == (0, 2)
+    assert [row(fact) for fact in await alice.facts(state=None)] == before
+
+
+async def test_a_redo_of_summaries_takes_their_place(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    trip = store.user("alice").conversation("c")
+    for day in range(20):
+        await trip.add("user", f"On day {day} we went to see the harbour of Porto.", occurred_at=START + timedelta(day))
+        await trip.add("assistant", "That sounds lovely.", occurred_at=START + timedelta(day, 60))
+    await store.derive()
+    before = await trip.summaries()
+    stats = await store.stats()
+    monkeypatch.setattr("memstore.ingest.nest.Sentences.recipe", "extractive/test")
+    monkeypatch.setattr("memstore.ingest.nest.Sentences.batch", 7)
+    assert (await store.derive(redo="summaries")).redone == 1
+    after = await trip.summaries()
+    assert {one.recipe for one in after} == {"extractive/test"}
+    ranges = [[(one.level, one.from_seq, one.to_seq, one.text) for one in some] for some in (before, after)]
+    assert ranges[0] == ranges[1]
+    assert await store.stats() == stats
+
+
+async def test_nobody_may_touch_what_is_not_theirs(store: AsyncMemoryStore) -> None:
+    alice = await told(store, (LEEDS, 0))
+    (fact,) = await alice.facts()
+    bob = store.user("bob")
+    for call in (bob.fact_history, bob.retract_fact, bob.undo):
+        with pytest.raises(InvalidInput):
+            await call(fact.id)  # type: ignore[operator]
+    with pytest.raises(InvalidInput, match="no message"):
+        await bob.add_fact("Bob is Bob.", type="identity", sources=fact.sources)
+    with pytest.raises(InvalidInput):
+        await alice.edit_fact(fact)
+    with pytest.raises(InvalidInput, match="state"):
+        await alice.edit_fact(fact, state="active")
+    with pytest.raises(InvalidInput, match="confidence"):
+        await alice.add_fact("x", type="identity", confidence=2)

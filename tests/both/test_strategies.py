@@ -1,0 +1,132 @@
+"""Strategies through the door: kept with a conversation, for one context alone, and told in the receipt."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from memstore import InvalidInput
+from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.store import AsyncMemoryStore
+from memstore.strategies import GoalBatch, SlidingWindow, ToolCalls, View
+
+
+async def worked(store: AsyncMemoryStore) -> AsyncConversationScope:
+    """Give a conversation in which tools were called twelve times."""
+    scope = store.user("alice").conversation("work")
+    given: list[dict[str, object]] = [{"role": "system", "content": "Be brief."}]
+    for n in range(12):
+        made = {"id": f"c{n}", "type": "function"}
+        function = {"name": "search", "arguments": json.dumps({"query": f"offer {n}", "limit": 40})}
+        rows = [{"offer": f"off_{n}_{row}", "price": 100 * n + row} for row in range(40)]
+        given += [
+            {"role": "user", "content": f"Look for offer {n}, please."},
+            {"role": "assistant", "content": None, "tool_calls": [made | {"function": function}]},
+            {"role": "tool", "content": json.dumps({"total": 40, "rows": rows}), "tool_call_id": f"c{n}"},
+            {"role": "assistant", "content": f"I would take off_{n}_7."},
+        ]
+    await scope.add_many(given)
+    return scope
+
+
+async def test_strategies_are_kept_with_the_conversation_and_used(store: AsyncMemoryStore) -> None:
+    scope = await worked(store)
+    plain = await scope.context("Which offer was it?", budget=20_000)
+    await scope.describe(strategies=["tool_calls"])
+    kept = await scope.info()
+    assert kept is not None
+    assert (
+        kept.settings["strategies"][0] | {"strategy": "tool_calls", "older_than": 10} == kept.settings["strategies"][0]
+    )
+    context = await scope.context("Which offer was it?", budget=20_000)
+    (done,) = context.receipt.compressed
+    assert (done.strategy, done.turns) == ("tool_calls", 9)
+    assert context.tokens < 0.7 * plain.tokens
+    assert plain.tokens - context.tokens == pytest.approx(done.saved, abs=60)
+    told = [one["content"] for one in context.messages if str(one["content"]).startswith("<record>")]
+    assert len(told) == 9
+    assert "search(query=offer 0, limit=40), for “Look for offer 0, please.”, gave: " in told[0]
+    assert "offer off_0_7, price 7" in told[0]
+    assert [one["role"] for one in context.messages[:4]] == ["system", "user", "system", "assistant"]
+    blocks = [one for one in context.receipt.included if one.kind == "block"]
+    assert blocks[-1].reason == "tool_calls: messages 3 to 4"
+    assert context.receipt.as_dict()["compressed"][0]["saved"] == done.saved
+    assert "tool_calls: 9 turns" in context.explain()
+
+
+async def test_a_context_may_have_strategies_of_its_own_or_none(store: AsyncMemoryStore) -> None:
+    scope = await worked(store)
+    plain = await scope.context("Which offer?", budget=20_000)
+    await scope.describe(settings={"strategies": ["tool_calls"], "other": 1})
+    assert (await scope.context("Which offer?", budget=20_000, strategy=[])).messages == plain.messages
+    window = await scope.context("Which offer?", budget=20_000, strategy=SlidingWindow(6))
+    assert window.messages[0]["role"] == "system"  # instructions stay
+    assert any(one.reason.startswith("sliding_window: 30 turns") for one in window.receipt.left_out)
+    goals = await scope.context("Which offer?", budget=20_000, strategy=["goal_batch", GoalBatch(older_than=1)])
+    assert {one.strategy for one in goals.receipt.compressed} == {"goal_batch"}
+    assert sum(str(one["content"]).startswith("<record>") for one in goals.messages) == 1  # side by side, in one fence
+    await scope.describe(strategies=[])
+    assert (await scope.context("Which offer?", budget=20_000)).messages == plain.messages
+    kept = await scope.info()
+    assert kept is not None
+    assert kept.settings == {"strategies": [], "other": 1}
+
+
+async def test_a_small_budget_keeps_more_of_the_conversation_with_strategies(store: AsyncMemoryStore) -> None:
+    scope = await worked(store)
+    await store.derive()
+    for budget in (600, 1500, 4000):
+        context = await scope.context(budget=budget, strategy=["tool_calls", "summary_buffer"])
+        assert context.tokens == store.counter.count_messages(context.messages) <= budget
+    plain = await scope.context("And offer 3?", budget=4000)
+    squeezed = await scope.context("And offer 3?", budget=4000, strategy="tool_calls")
+    said = [sum(one["role"] == "user" for one in found.messages) for found in (plain, squeezed)]
+    assert said[1] > 2 * said[0]
+
+
+async def test_results_that_the_model_waits_for_stay_whole(store: AsyncMemoryStore) -> None:
+    scope = await worked(store)
+    await scope.add("user", "Go on.")
+    await scope.add("assistant", tool_calls=[{"id": "last", "function": {"name": "f", "arguments": "{}"}}])
+    await scope.add("tool", "sunny " * 200, tool_call_id="last")
+    every = ["goal_batch", "tool_calls", "threshold", "hierarchical", "semantic", "sliding_window"]
+    context = await scope.context(budget=2000, strategy=every)
+    assert [one["role"] for one in context.messages[-3:]] == ["user", "assistant", "tool"]
+    assert context.messages[-1]["content"] == "sunny " * 200
+    said = [one["content"] for one in context.messages]
+    assert (said.count("Go on."), said.count("sunny " * 200)) == (1, 1)
+
+
+class Shout:
+    """A strategy of a user's own."""
+
+    name = "shout"
+
+    def should_run(self, view: View) -> bool:
+        return True
+
+    def run(self, view: View) -> View:
+        return view.with_blocks([view.block(self, view.entries[1:20], "We spoke of offers.", 1)])
+
+
+async def test_a_strategy_of_ones_own(store: AsyncMemoryStore) -> None:
+    scope = await worked(store)
+    context = await scope.context("Which?", budget=20_000, strategy=[Shout(), ToolCalls()])
+    assert [one.strategy for one in context.receipt.compressed] == ["shout", "tool_calls"]
+    with pytest.raises(InvalidInput, match="only given to context"):
+        await scope.describe(strategies=[Shout()])
+
+
+async def test_what_is_no_strategy_is_refused_before_it_is_kept(store: AsyncMemoryStore) -> None:
+    scope = await worked(store)
+    for given in ("zip", [{"strategy": "tool_calls", "age": 1}], [{"strategy": "threshold", "target": 0.9}]):
+        with pytest.raises(InvalidInput):
+            await scope.describe(strategies=given)
+        with pytest.raises(InvalidInput):
+            await scope.describe(settings={"strategies": given})
+        with pytest.raises(InvalidInput):
+            await scope.context("x", budget=900, strategy=given)
+    kept = await scope.info()
+    assert kept is not None
+    assert kept.settings == {}
