@@ -24,6 +24,7 @@ OURS = "extractive/"  # what the recipes begin with whose summaries are written 
 NOTHING = "(Nothing that could be summarized in words.)"
 
 _WORD = re.compile(r"[\w'’]+")
+_AHEAD = frozenset("must will shall should may can need needs muss müssen wird werden soll sollte kann".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ def _speaker(message: Message) -> str:
 
 def _dated(text: str, said: datetime) -> str:
     """Give a sentence as it is understood on another day: "yesterday (7 May 2023)"."""
-    return anchor(text, said.astimezone(UTC), past=any(is_past(word) for word in _WORD.findall(text.lower())))[0]
+    words = set(_WORD.findall(text.lower()))
+    past = any(map(is_past, words)) and not words & _AHEAD  # "must be made out by 10 January" is still to come
+    return anchor(text, said.astimezone(UTC), past=past)[0]
 
 
 def _sentences(text: str) -> Iterator[str]:

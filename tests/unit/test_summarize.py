@@ -37,6 +37,9 @@ def test_lines_are_what_people_spoke() -> None:
 def test_a_relative_date_is_read_where_it_was_said() -> None:
     [line] = lines_of([message(1, "user", "I met her yesterday.", "Alice", occurred_at=START)])
     assert line.text == "I met her yesterday (31 December 2023)."
+    told = "We were married on 10 May. The form must be made out by me on 10 May."
+    lines = lines_of([message(1, "user", told, "Alice", occurred_at=START)])
+    assert [line.text[-13:-1] for line in lines] == ["10 May 2023)", "10 May 2024)"]
     [again] = lines_of_summaries([summary(written([line]))])
     assert again == line
 
