@@ -24,7 +24,7 @@ OURS = "extractive/"  # what the recipes begin with whose summaries are written 
 NOTHING = "(Nothing that could be summarized in words.)"
 
 _WORD = re.compile(r"[\w'’]+")
-_AHEAD = frozenset("must will shall should may can need needs muss müssen wird werden soll sollte kann".split())
+_AHEAD = frozenset({"must", "will", "shall", "should", "need", "needs", "muss", "müssen", "wird", "werden", "soll"})
 
 
 @dataclass(frozen=True, slots=True)
