@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from speed import START, texts
 
 import memstore
-from memstore._sync.ingest import derive
-from memstore._sync.ingest.summarize import Summarize
+from memstore._sync.ingest.derive import Part, derive
 from memstore._sync.store.database import Transaction
 from memstore.ingest.tools import Tools
 
@@ -79,8 +78,7 @@ def measure(size: int, embedder: str) -> dict[str, float]:
             scope.add_many([message(at + n, text) for n, text in enumerate(texts(min(BATCH, size - at), at))])
         tools = Tools(store.counter, store.embedder, store.settings)
         before, start, count = peak(), now(), count_statements()
-        run = derive._Run(lambda *_: None, {})
-        derive._all(store._database, Summarize(tools), scope.user.id, run)
+        assert not derive(store._database, tools, Part(scope.user.id, derivers=("summarize",))).failed
         summarizing, statements = now() - start, count[0]
         assert not store.derive().failed
         every, more = now() - start, peak() - before

@@ -148,8 +148,7 @@ def adds(store: memstore.MemoryStore, rounds: int) -> None:
 
 def embedding(store: memstore.MemoryStore, rounds: int) -> None:
     """Compare the embed deriver, from rows to rows, with the encoder alone on the same texts."""
-    from memstore._sync.ingest import derive
-    from memstore._sync.ingest.embed import Embed
+    from memstore._sync.ingest.derive import Part, derive
     from memstore.ingest.tools import Tools
 
     embedder = store.embedder
@@ -158,9 +157,8 @@ def embedding(store: memstore.MemoryStore, rounds: int) -> None:
     given = [texts(512, seed) for seed in range(rounds)]
 
     def ours(n: int) -> None:
-        run = derive._Run(lambda *_: None, {})
-        derive._all(store._database, Embed(tools), ids.user_id(f"embed-{n}"), run)
-        assert run.made["units"] >= 512
+        report = derive(store._database, tools, Part(ids.user_id(f"embed-{n}"), derivers=("embed",)))
+        assert report.units >= 512
 
     for n, batch in enumerate(given):
         store.user(f"embed-{n}").conversation("c").add_many([{"role": "user", "content": text} for text in batch])

@@ -63,6 +63,13 @@ class Event:
     recorded_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     cursor: str | None = None
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """The event as the outbox has it."""
+        return {
+            name: getattr(self, name) for name in ("user_id", "type", "conversation_id", "body", "id", "recorded_at")
+        }
+
 
 Subscriber = Callable[[Event], object]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, LiteralString, TypeVar
 from uuid import UUID
@@ -98,7 +98,9 @@ class Transaction:
         """Run statements, each once for each of its rows, and write the events so far, in one round trip."""
         with self.connection.pipeline(), self.connection.cursor() as cursor:
             for statement, rows in (*statements, (SQL["add_event"], self._unwritten())):
-                if rows:
+                if len(rows) == 1:  # `executemany` waits for its answers
+                    cursor.execute(statement, self._bound(rows[0]))
+                elif rows:
                     cursor.executemany(statement, [self._bound(row) for row in rows])
 
     def write_events(self) -> None:
@@ -108,7 +110,7 @@ class Transaction:
 
     def _unwritten(self) -> list[dict[str, Any]]:
         events, self._written = self.events[self._written :], len(self.events)
-        return [asdict(event) for event in events] if self._outbox else []
+        return [event.row for event in events] if self._outbox else []
 
     def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
         """Run the statement once for each row, in one round trip; give the number of rows changed."""
