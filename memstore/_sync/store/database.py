@@ -114,8 +114,12 @@ class Transaction:
 
     def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
         """Run the statement once for each row, in one round trip; give the number of rows changed."""
+        bound = [self._bound(row) for row in rows]
         with self.connection.cursor() as cursor:
-            cursor.executemany(statement, [self._bound(row) for row in rows])
+            if len(bound) == 1:  # without the pipeline that many rows need: half the time
+                cursor.execute(statement, bound[0])
+            else:
+                cursor.executemany(statement, bound)
             return cursor.rowcount
 
     def _bound(self, values: Mapping[str, Any]) -> dict[str, Any]:
