@@ -18,7 +18,8 @@ import numpy as np
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-from memstore.ingest.reconcile import Incoming, Known, details, reconcile
+from memstore.ingest.reconcile import Incoming, Known, reconcile
+from memstore.ingest.wording import content
 from memstore.providers.sentence_transformers import load
 
 PAIRS = Path(__file__).parent.parent / "tests" / "pairs.jsonl"
@@ -31,7 +32,7 @@ def main() -> None:
     a, b = (np.asarray(encoder.embed_documents([pair[side] for pair in pairs])) for side in "ab")
     cosines = (a * b).sum(axis=1)
     same = np.array([pair["label"] == "same" for pair in pairs])
-    agree = np.array([details(pair["a"]) == details(pair["b"]) for pair in pairs])
+    agree = np.array([content(pair["a"]) == content(pair["b"]) for pair in pairs])
     languages = np.array([pair["language"] for pair in pairs])
     print(f"{len(pairs)} pairs, {same.sum()} the same; details agree in {agree.sum()}\n")
     for name, chosen in [("all", languages != ""), *((one, languages == one) for one in ("en", "de", "fr", "es"))]:

@@ -3,7 +3,7 @@
 
     benchmarks/recall.py [--data FOLDER] [--store FOLDER]
 
-A question's evidence are the messages that answer it. Hits are rendered as "[8 May 2023] Caroline: …" and packed in
+A question's evidence are the messages that answer it. Hits are rendered as "[8 May 2023] Alice: …" and packed in
 order until the budget is full; the figure is the share of the evidence that is in, mean over questions, adversarial
 ones apart. `--store` keeps the embedded store for the next run. Beside ours stands the floor "the newest messages".
 

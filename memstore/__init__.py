@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from memstore.models import (
         Context,
         Conversation,
+        DeadLetter,
         DeriveReport,
         Entity,
         Fact,
@@ -86,6 +87,7 @@ _HOMES = {
     "memstore.models": (
         "Context",
         "Conversation",
+        "DeadLetter",
         "DeriveReport",
         "Entity",
         "Fact",
@@ -114,6 +116,7 @@ __all__ = [
     "ConversationScope",
     "DatabaseError",
     "DatabaseUnreachable",
+    "DeadLetter",
     "DeriveReport",
     "EmbeddedError",
     "EmbedderMismatch",

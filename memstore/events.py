@@ -122,7 +122,7 @@ class Subscription:
                 continue
             try:
                 self._subscriber(event)
-            except Exception:  # whatever it raises is its own affair
+            except BaseException:  # whatever it raises is its own affair, SystemExit too: the thread is not the program
                 self.failed += 1
                 logger.exception("a subscriber failed on %s", event.type)
 

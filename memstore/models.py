@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 from uuid import UUID
 
 from pydantic import computed_field
@@ -161,7 +161,7 @@ class Fact(FactColumns):
     spans: list[Span] = Field(default_factory=list)
 
 
-FACT_TYPES = (
+FactType = Literal[
     "preference",
     "goal",
     "strength",
@@ -174,16 +174,18 @@ FACT_TYPES = (
     "constraint",
     "decision",
     "procedure",
-)
-FACT_KINDS = ("episodic", "semantic", "procedural")
+]
+FactKind = Literal["semantic", "episodic", "procedural"]
+FACT_TYPES: tuple[str, ...] = get_args(FactType)
+FACT_KINDS: tuple[str, ...] = get_args(FactKind)
 FACT_STATES = ("active", "superseded", "retracted", "erased")
+_KINDS = {"event": "episodic", "plan": "episodic", "decision": "episodic", "procedure": "procedural"}
 HAND = "hand"  # the recipe and the actor of what people enter themselves
 
 
 def kind_of(type: str) -> str:
     """Give the kind of a fact of this type: what happened, how to do something, or what is so."""
-    kinds = {"event": "episodic", "plan": "episodic", "decision": "episodic", "procedure": "procedural"}
-    return kinds.get(type, "semantic")
+    return _KINDS.get(type, "semantic")
 
 
 @dataclass(frozen=True, slots=True)

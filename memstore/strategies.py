@@ -6,7 +6,7 @@ docs/reference/strategies.md.
 
 from memstore.assemble.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
 from memstore.assemble.strategies.goals import GoalBatch
-from memstore.assemble.strategies.tools import ToolCalls
+from memstore.assemble.strategies.tool_calls import ToolCalls
 from memstore.assemble.strategies.view import Block, Strategy, View, compress, view_of
 from memstore.assemble.strategies.windows import Semantic, SlidingWindow
 

@@ -12,7 +12,6 @@ from memstore import ids
 from memstore.assemble.compose import Material, compose
 from memstore.assemble.compression import Stored, compressed
 from memstore.assemble.cover import offered
-from memstore.assemble.strategies.buffers import Hierarchical
 from memstore.assemble.strategies.registry import strategies
 from memstore.assemble.strategies.view import Strategy
 from memstore.assemble.turns import Turn, turns
@@ -109,7 +108,7 @@ async def _strategies(scope: Transaction, request: Request) -> Sequence[Strategy
     if request.strategies is not None:
         return request.strategies
     conversation = await messages.conversation(scope, request.conversation_id)
-    return strategies(conversation.settings.get(SETTING, [])) if conversation else ()
+    return strategies(conversation.settings.get(SETTING) or []) if conversation else ()
 
 
 async def _newest_question(scope: Transaction, request: Request) -> Message | None:
@@ -133,7 +132,7 @@ async def _material(
     said = {"role": "user", "content": request.query} if request.query else None
     above = await summaries.summaries(scope, request.conversation_id, as_of=request.as_of) if chosen else []
     known = []
-    if any(isinstance(one, Hierarchical) for one in chosen):
+    if any(getattr(one, "by_facts", False) for one in chosen):
         known = await facts.facts(scope, as_of=request.as_of)
     material = Material(
         system=request.system,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, UserOption, identity, moment, name, one_of
+from memstore.cli.options import KINDS, DatabaseOption, JsonFlag, UserOption, identity, moment, name, one_of
 from memstore.cli.show import hint, line, print_json, say, table
 from memstore.cli.stores import opened
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from memstore import Fact, FactChange
 
 app = typer.Typer(help="Look after facts by hand.", no_args_is_help=True, rich_markup_mode=None)
-KINDS = ("episodic", "semantic", "procedural")
 FactArgument = Annotated[Any, typer.Argument(parser=identity, metavar="ID", help="The id of the fact.")]
 TypeOption = Annotated[
     str | None, typer.Option(metavar="TYPE", help="What it is, such as preference, identity, constraint or plan.")

@@ -133,9 +133,10 @@ def derive(
     """Embed, summarize and extract facts from what is pending.
 
     Where that fails for a conversation, the others are done, the exit code is 1, and the next run tries it again;
-    memstore --verbose derive shows the tracebacks.
+    memstore --verbose derive shows the tracebacks. Where a chat model is away, or has used up its day's tokens, what is
+    for it waits and is no failure; stderr says so.
 
-    JSON: {"messages", "units", "summaries", "facts", "redone": integers, "failed": [texts]}.
+    JSON: {"messages", "units", "summaries", "facts", "redone", "letters": integers, "failed", "waiting": [texts]}.
     """
     with opened(database) as store:
         with progress("loading") as move:
@@ -146,6 +147,10 @@ def derive(
         print_json(report)
     else:
         say(_derived(report))
+    for waiting in report.waiting:
+        hint(f"waiting: {waiting}")
+    if report.letters:
+        hint(f"{report.letters} answers of a chat model could not be used, and rules stood in: memstore letters")
     if report.failed:
         hint(f"failed for {len(report.failed)}; memstore --verbose derive shows where")
     raise typer.Exit(1 if report.failed else 0)
@@ -154,6 +159,8 @@ def derive(
 def _derived(report: DeriveReport) -> str:
     if report == type(report)():
         return "nothing was pending"
+    if report == type(report)(waiting=report.waiting):
+        return "nothing could be done now"
     anew = f"; {report.redone} conversations made anew" if report.redone else ""
     made = f"{report.units} units, {report.summaries} summaries, {report.facts} facts"
     return f"{report.messages} messages → {made}{anew}"

@@ -9,6 +9,8 @@ from uuid import UUID
 
 import typer
 
+KINDS = ("episodic", "semantic", "procedural")
+
 
 def one_of(*choices: str) -> Callable[[str], str]:
     """Give a reader of one of these words. Typer's own choices are enums, and those of memstore's models are heavy."""

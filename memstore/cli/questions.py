@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, UserOption, moment, name, one_of
+from memstore.cli.options import KINDS, DatabaseOption, JsonFlag, UserOption, moment, name, one_of
 from memstore.cli.show import chat, meter, out, print_json, safe, say, table
 from memstore.cli.stores import hint_if_new, hint_why_empty, opened
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 TIERS = ("messages", "summaries", "facts")
 ROLES = ("user", "assistant", "tool", "system", "developer")
 STATES = ("active", "superseded", "retracted", "erased", "all")
-KINDS = ("episodic", "semantic", "procedural")
 STRATEGIES = (
     "none", "goal_batch", "hierarchical", "semantic", "sliding_window", "summary_buffer", "threshold", "tool_calls",
 )  # fmt: skip

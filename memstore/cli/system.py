@@ -1,4 +1,4 @@
-"""How much is stored (`stats`), and whether all is well (`doctor`)."""
+"""How much is stored (`stats`), what a chat model spoilt (`letters`), and whether all is well (`doctor`)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from typing import TYPE_CHECKING
 import typer
 
 from memstore.cli.exits import exit_code
-from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption
+from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption, UserOption
 from memstore.cli.show import print_json, say, table
 from memstore.cli.stores import hint_if_unknown, opened
 from memstore.errors import MemstoreError
 
 if TYPE_CHECKING:
-    from memstore import MemoryStore, Settings
+    from memstore import DeadLetter, MemoryStore, Settings
+
+LETTER_COLUMNS = ("deriver", "conversation", "messages", "attempts", "error", "answer")
 
 
 def stats(user: OnlyUserOption = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     """Count what is stored.
 
     JSON: {"users", "conversations", "messages", "tokens", "summaries", "facts", "units", "vectors", "receipts",
-    "pending", "failed": integers}; pending and failed count derivations, of which a conversation has three.
+    "pending", "failed", "dead_letters": integers}; pending and failed count derivations, of which a conversation has
+    three, dead_letters answers of chat models that could not be used.
     """
     with opened(database) as store:
         counts = store.stats(user=user)
@@ -34,6 +37,32 @@ def stats(user: OnlyUserOption = None, database: DatabaseOption = None, as_json:
         print_json(counts)
     else:
         table(("what", "how many"), [(name, f"{count:,}") for name, count in counts.items()])
+
+
+def letters(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """List the answers of chat models that could not be used, the oldest first.
+
+    Rules and sentences stood in for them. memstore derive --redo facts, or summaries, asks again, and what is answered
+    then is no longer listed; a summary made on demand (its deriver is "summary") is asked for again by asking for it.
+
+    On a pipe, a line a letter, its cells parted by tabs: deriver, conversation, messages, attempts, error, answer.
+
+    JSON: [{"user_id", "id", "conversation_id", "deriver", "from_seq", "to_seq", "recipe", "error", "payload",
+    "attempts", "recorded_at"}].
+    """
+    with opened(database) as store:
+        found = store.user(user).dead_letters()
+        names = {} if as_json else {one.id: one.name for one in store.user(user).conversations()}
+        if not found:
+            hint_if_unknown(store, user)
+    if as_json:
+        print_json(found)
+    else:
+        table(LETTER_COLUMNS, [_letter(one, names[one.conversation_id]) for one in found])
+
+
+def _letter(one: DeadLetter, conversation: str) -> tuple[object, ...]:
+    return one.deriver, conversation, f"{one.from_seq}-{one.to_seq}", one.attempts, one.error, one.payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +113,7 @@ def findings(database: str | None) -> Iterator[Finding]:
     yield Finding("settings", _told(settings))
     yield _counter(settings.counter)
     yield _embedder(settings.embedder)
+    yield from _chat_models(settings)
     yield from _database(database)
 
 
@@ -122,6 +152,23 @@ def _embedder(name: str) -> Finding:
     return Finding("embedder", name)
 
 
+def _chat_models(settings: Settings) -> Iterator[Finding]:
+    """Look whether the chat models that are named answer; nothing is asked of a server where none is."""
+    named = {"facts model": settings.facts_model, "summary model": settings.summary_model}
+    if set(named.values()) == {"none"}:
+        yield Finding("chat models", "none: rules find facts, and summaries are chosen sentences")
+        return
+    from memstore.providers import load_chat_model
+
+    for what, name in named.items():
+        try:
+            model = load_chat_model(name, settings)
+            window = f"{model.name} answers, with a window of {model.context_tokens} tokens" if model else "none: rules"
+            yield Finding(what, window)
+        except MemstoreError as error:
+            yield _failed(what, error)
+
+
 def is_installed(embedder: str) -> bool:
     """Whether what this embedder is made with is installed, where that is an extra of memstore's."""
     return not embedder.startswith("sentence-transformers") or find_spec("sentence_transformers") is not None
@@ -147,7 +194,10 @@ def _store(store: MemoryStore) -> Iterator[Finding]:
         yield Finding("isolation", "row-level security holds")
     else:
         yield Finding("isolation", "this login ignores row-level security; give one that is no superuser", 1)
-    yield _derivations(store.stats())
+    counts = store.stats()
+    yield _derivations(counts)
+    if counts["dead_letters"]:
+        yield _dead_letters(store, counts["dead_letters"])
 
 
 def _derivations(counts: dict[str, int]) -> Finding:
@@ -157,3 +207,11 @@ def _derivations(counts: dict[str, int]) -> Finding:
         )
     waiting = f"{counts['pending']} pending: memstore derive" if counts["pending"] else "nothing is pending"
     return Finding("derivations", waiting)
+
+
+def _dead_letters(store: MemoryStore, count: int) -> Finding:
+    """Tell of answers that could not be used: no failure, as rules stood in, but worth another try."""
+    counted = ((user, store.stats(user=user)["dead_letters"]) for user in store.users())
+    whose = ", ".join(f"{letters} of {user!r}" for user, letters in counted if letters)
+    again = "memstore letters --user NAME shows them, memstore derive --redo facts (or summaries) asks again"
+    return Finding("dead letters", f"{count} answers of chat models could not be used ({whose}): {again}")

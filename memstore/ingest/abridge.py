@@ -7,12 +7,12 @@ from itertools import islice
 
 import numpy as np
 
+from memstore.ingest import selection
 from memstore.ingest.lines import NOTHING, Line, written
 from memstore.ingest.selection import Choice, keeps, mentions, prepare
 from memstore.ingest.tools import Tools
 from memstore.providers import Vectors
 
-MOST_LINES = 400  # choosing is quadratic, and one message may have tens of thousands of sentences
 SHORTLIST = 2.5  # times the tokens of the text
 
 
@@ -29,18 +29,15 @@ def abridged(candidates: Sequence[Sequence[Line]], limit: int, tools: Tools) -> 
         yield _text(lines, _choice(lines, _matrix(list(islice(vectors, len(lines)))), costs), limit, tools)
 
 
-def most_telling(lines: Sequence[Line], most: int = MOST_LINES) -> list[Line]:
-    """Give at most so many of the lines, in order: those that a summary should want most."""
-    if len(lines) <= most:
-        return list(lines)
-    best = sorted(range(len(lines)), key=lambda place: (-keeps(lines[place].text), place))[:most]
-    return [lines[place] for place in sorted(best)]
+def most_telling(lines: Sequence[Line]) -> list[Line]:
+    """Give the lines that may be chosen from, in order: where there are many, those that a summary should want most."""
+    return [lines[place] for place in selection.most_telling([line.text for line in lines])]
 
 
 def _choice(lines: Sequence[Line], vectors: Vectors, costs: Sequence[int]) -> Choice:
     """Weigh the lines once, for every limit that is tried.
 
-    Who speaks is part of what a line says, and no news in another one: "I agree, Caroline!" names nobody.
+    Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     """
     texts = [line.text for line in lines]
     speakers = {word for line in lines for word in line.speaker.lower().split()}

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable
+from memstore.ingest.check import UNSTORABLE
 from memstore.models import DeadLetter, Usage
 
 T = TypeVar("T")
@@ -70,8 +71,8 @@ class Asked:
             return None
 
     def spend(self, prompt_tokens: int, completion_tokens: int) -> None:
-        """Note what a call has cost."""
-        self.calls += 1
+        """Note what a call has cost; nothing where there were no words to ask about."""
+        self.calls += prompt_tokens > 0
         self.prompt_tokens += prompt_tokens
         self.completion_tokens += completion_tokens
         self.allowance.spend(prompt_tokens + completion_tokens)
@@ -82,14 +83,19 @@ class Asked:
         return Usage(self.model, self.calls, self.prompt_tokens, self.completion_tokens)
 
 
+def letter_id(place: Place) -> UUID:
+    """Give the id of the letter about a place: asked again, it is the same one."""
+    return ids.letter_id(place.conversation_id, place.deriver, place.from_seq, place.to_seq, place.recipe)
+
+
 def _letter(place: Place, error: ModelAnswerInvalid) -> DeadLetter:
     return DeadLetter.model_construct(
-        id=ids.letter_id(place.conversation_id, place.deriver, place.from_seq, place.to_seq, place.recipe),
+        id=letter_id(place),
         conversation_id=place.conversation_id,
         deriver=place.deriver,
         from_seq=place.from_seq,
         to_seq=place.to_seq,
         recipe=place.recipe,
-        error=str(error),
-        payload=error.payload,
+        error=UNSTORABLE.sub("\ufffd", str(error)),
+        payload=UNSTORABLE.sub("\ufffd", error.payload),
     )

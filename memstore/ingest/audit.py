@@ -13,7 +13,7 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore.ingest.reconcile import details
+from memstore.ingest.wording import content
 from memstore.models import HAND, Finding
 from memstore.store import fact_changes, facts
 from memstore.store.database import Database
@@ -73,7 +73,7 @@ def duplicates(active: Sequence[Audited]) -> Iterator[Finding]:
             cosines = matrix[start : start + BLOCK] @ matrix.T
             for row, column in np.argwhere(cosines >= DUPLICATE):
                 first, second = same[start + row], same[column]
-                if start + row < column and details(first.fact.text) == details(second.fact.text):
+                if start + row < column and content(first.fact.text) == content(second.fact.text):
                     told = f"{first.fact.text} / {second.fact.text} (cosine {cosines[row, column]:.2f})"
                     yield Finding("duplicate", (first.fact.id, second.fact.id), told)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -191,3 +191,9 @@ def _json_problems(value: object, place: str) -> Iterator[str]:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
         yield f"{place} must be JSON: {error}."
+
+
+def one_of(name: str, value: str | None, known: Sequence[str]) -> None:
+    """Raise `InvalidInput` for what is none of the known words; None is."""
+    if value is not None and value not in known:
+        raise InvalidInput(f"{name}={value!r}: give one of {', '.join(known)}.")

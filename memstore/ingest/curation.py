@@ -41,13 +41,18 @@ async def add_fact(database: Database, tools: Tools, user_name: str, new: NewFac
         return await _stored(scope, fact.id)
 
 
-async def edit_fact(database: Database, tools: Tools, user_id: UUID, fact_id: UUID, new: NewFact) -> Fact:
-    """Put another fact, with the same sources, in the place of an active one; only its columns where the words stay."""
+async def edit_fact(database: Database, tools: Tools, user_id: UUID, was: Fact, new: NewFact) -> Fact:
+    """Put another fact, with the same sources, in the place of an active one; only its columns where the words stay.
+
+    `was` is the fact as it was read: raises `Conflict` where somebody has changed it since.
+    """
     edited = _columns(user_id, new)
     vector = await in_thread(_vector, tools, edited.text)
     async with database.scope(user_id) as scope:
         await facts.lock(scope)
-        old = await _active(scope, fact_id)
+        old = await _active(scope, was.id)
+        if any(getattr(old, name) != getattr(was, name) for name in EDITED):
+            raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
         columns = {name: getattr(edited, name) for name in EDITED}
         if edited.id == old.id:
             await fact_changes.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)

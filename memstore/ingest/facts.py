@@ -34,6 +34,11 @@ class Facts:
         return self.reader.batch
 
     @property
+    def asks(self) -> bool:
+        """Whether a chat model is asked."""
+        return self.reader.asks
+
+    @property
     def recipe(self) -> str:
         """How facts are read. May raise `ModelUnavailable`."""
         return self.reader.recipe
@@ -56,18 +61,21 @@ class Facts:
         """Give the next messages, as `read` does."""
         return await self.read(scope, work, limit)
 
-    async def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[Made]) -> dict[str, int]:
+    async def rewrite(
+        self, scope: Transaction, conversation: UUID, made: Sequence[Made], recipe: str
+    ) -> dict[str, int]:
         """Put these facts in the place of all that the conversation said; what people did by hand stays.
 
         What a fact that is gone had superseded is restored.
         """
         await facts.lock(scope)
-        await model_calls.remove_letters(scope, conversation, self.name)
+        letters = [letter for one in made if one.asked for letter in one.asked.letters]
+        await model_calls.remove_letters(scope, conversation, self.name, but=letters)
         await facts.remove_unsaid(scope, await facts.take_back(scope, conversation))
-        restored = await fact_changes.restore_orphaned(scope, actor=self.recipe)
+        restored = await fact_changes.restore_orphaned(scope, actor=recipe)
         counts = await self._write(scope, made, redo=True)
         for fact in restored:
-            await resettle(scope, fact, actor=self.recipe)
+            await resettle(scope, fact, actor=recipe)
         return counts
 
     async def _write(self, scope: Transaction, made: Sequence[Made], *, redo: bool) -> dict[str, int]:

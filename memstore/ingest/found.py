@@ -20,6 +20,7 @@ from memstore.providers import Vectors
 
 RECIPE = "rules/2"
 BEFORE = 3  # messages that may be needed to understand one
+MOST = 256  # facts of one message: what says more is a paste, and each one is settled with the user's row locked
 TRUST = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}
 NOBODY = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
 
@@ -76,6 +77,10 @@ class Reader(Protocol):
         """How many messages it reads at once."""
 
     @property
+    def asks(self) -> bool:
+        """Whether it asks a chat model."""
+
+    @property
     def recipe(self) -> str:
         """How it reads them. May raise `ModelUnavailable`."""
 
@@ -87,6 +92,7 @@ class Rules:
     """Reads facts by rules."""
 
     batch = 512  # enough for the encoder to sort them by length
+    asks = False
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
@@ -121,7 +127,9 @@ def drafts(said: Sequence[Message], begin: int, roles: frozenset[str]) -> Iterat
 
 def _of_message(message: Message, before: Sequence[Message]) -> Iterator[Draft]:
     said = replace(_said(message), role=Role.USER)  # whoever is trusted is read as a person is
-    for draft, slot in slotted(said, [_said(one) for one in before]):
+    read = slotted(said, [_said(one) for one in before])
+    once = {(one.draft.subject, one.draft.text): one for one in reversed(read)}.values()  # each where it is said first
+    for draft, slot in islice(reversed(once), MOST):
         span = Span(message.id, draft.start, draft.stop, TRUST[Role(message.role)])
         yield Draft(draft, message, span, slot)
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, NamedTuple
 from unicodedata import category
 from uuid import UUID
 
@@ -19,36 +19,18 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from memstore.ingest import llm
 from memstore.ingest.llm import Passage, passages, windows
-from memstore.models import Message, Role
+from memstore.models import FactKind, FactType, Message, Role
 from memstore.providers import ChatModel
 
 VERSION = 1
 MAX_TOKENS = 1024  # of an answer: about twelve facts with their quotes
 
-Type = Literal[
-    "preference",
-    "goal",
-    "strength",
-    "weakness",
-    "interest",
-    "identity",
-    "relationship",
-    "event",
-    "plan",
-    "constraint",
-    "decision",
-    "procedure",
-]
-Kind = Literal["semantic", "episodic", "procedural"]
-TYPES: tuple[str, ...] = get_args(Type)
-KINDS: tuple[str, ...] = get_args(Kind)
-
 _DAY = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
-_SPACES = re.compile(r"\s+")
+_SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
 
 
 def _not_blank(text: str) -> str:
-    if not text.strip():
+    if not _folded(text):
         raise ValueError("it is blank")
     return text
 
@@ -63,8 +45,8 @@ class _Fact(BaseModel):
 
     sources: list[_Quote]
     text: Annotated[str, AfterValidator(_not_blank)]
-    type: Type
-    kind: Kind
+    type: FactType
+    kind: FactKind
     subject: Annotated[str, AfterValidator(_not_blank)]
     attribute: str | None
     value: str | None
@@ -90,7 +72,7 @@ class SourceSpan(NamedTuple):
 class ModelFact:
     """A fact as a model found it, with at least one source that was checked.
 
-    `type` is one of `TYPES`, `kind` of `KINDS`. `subject` is whom it is about, "The user" where a user has no name.
+    `type` is a `FactType`, `kind` a `FactKind`. `subject` is whom it is about, "The user" where a user has no name.
     `attribute` and `value` say the same in two phrases, where it can be said so. `confidence` is the model's, from 0 to
     1. `language` are two letters. `valid_from` and `valid_to` (the first moment at which it no longer holds) are days,
     in the time zone of the first source.

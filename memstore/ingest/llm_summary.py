@@ -22,9 +22,9 @@ LEAST = 24  # tokens of a part's summary; with more parts than that allows, the 
 
 
 def _not_blank(text: str) -> str:
-    if not text.strip():
+    if not (words := text.replace("\0", " ").strip()):  # Postgres cannot keep NUL
         raise ValueError("it is blank")
-    return text
+    return words
 
 
 class _Summary(BaseModel):

@@ -11,7 +11,6 @@ from datetime import timedelta
 from functools import partial
 
 from memstore import ids
-from memstore.errors import ModelUnavailable
 from memstore.fences import unfenced
 from memstore.ingest import llm_facts
 from memstore.ingest.asked import Asked, Place
@@ -29,6 +28,7 @@ class ByModel:
     """Reads facts by asking a chat model."""
 
     batch = MESSAGES
+    asks = True
 
     def __init__(self, tools: Tools, model: ChatModel) -> None:
         self.tools, self.model = tools, model
@@ -52,10 +52,11 @@ class ByModel:
             place = Place(stretch[0].conversation_id, "facts", stretch[0].seq, stretch[-1].seq, recipe)
             try:
                 answer = asked.ask(place, partial(self._answer, stretch))
-            except ModelUnavailable:
-                if not asked.calls:
+            except Exception:
+                if begin == batch.before:
                     raise
-                return Made(stretch[0].seq - 1, made, asked)  # what was paid for is kept
+                # What was paid for is kept; asked again from here on, the model fails again, and that is told.
+                return Made(stretch[0].seq - 1, made, asked)
             if answer is None:
                 read = batch.messages[: begin + len(stretch)]
                 made += self.rules.read([Batch(stretch[-1].seq, read, begin)])[0].found

@@ -16,10 +16,16 @@ from memstore.providers import ChatModel
 MESSAGES = 64  # thought about at once: what is lost when the model goes away in the middle
 
 
+def place_of(one: Range, recipe: str) -> Place:
+    """Give what a model is asked about: a range of the nest, or (level 0) one that somebody wants a summary of."""
+    return Place(one.conversation_id, "summarize" if one.level else "summary", one.from_seq, one.to_seq, recipe)
+
+
 class ByModel:
     """Writes summaries by asking a chat model."""
 
     batch = MESSAGES
+    asks = True
 
     def __init__(self, tools: Tools, model: ChatModel) -> None:
         self.tools, self.model = tools, model
@@ -35,12 +41,23 @@ class ByModel:
         return Asked(self.model.name, self.tools.allowance)
 
     def write(self, ranges: Sequence[Range], tokens: int, asked: Sequence[Asked | None]) -> list[Summary]:
-        """Give a summary of at most `tokens` tokens for each range. Raises `ModelUnavailable`."""
-        return [self._summary(one, tokens, account or self.asked()) for one, account in zip(ranges, asked, strict=True)]
+        """Give a summary of at most `tokens` tokens for each range, or for the first ones, where another one fails.
+
+        Raises `ModelUnavailable`, and whatever else stops it, where that is so at once: what was paid for is kept.
+        """
+        made: list[Summary] = []
+        for one, account in zip(ranges, asked, strict=True):
+            try:
+                made.append(self._summary(one, tokens, account or self.asked()))
+            except Exception:
+                if not made:
+                    raise
+                break
+        return made
 
     def _summary(self, one: Range, tokens: int, asked: Asked) -> Summary:
         recipe = self.recipe
-        place = Place(one.conversation_id, "summarize", one.from_seq, one.to_seq, recipe)
+        place = place_of(one, recipe)
         answer = asked.ask(place, partial(self._answer, one, tokens)) if one.messages or one.below else None
         if answer is None:  # of no use, or there were no words, or too many to be held
             return self.sentences.write([one], tokens)[0]

@@ -73,6 +73,10 @@ class Writer(Protocol):
         """How many messages are thought about at once."""
 
     @property
+    def asks(self) -> bool:
+        """Whether it asks a chat model."""
+
+    @property
     def recipe(self) -> str:
         """How it writes. May raise `ModelUnavailable`."""
 
@@ -80,13 +84,17 @@ class Writer(Protocol):
         """Give a new account of what is asked for one conversation; None where nobody is."""
 
     def write(self, ranges: Sequence[Range], tokens: int, asked: Sequence[Asked | None]) -> list[Summary]:
-        """Give a summary of at most `tokens` tokens for each range; `asked` are their accounts."""
+        """Give a summary of at most `tokens` tokens for each range; `asked` are their accounts.
+
+        Fewer, those of the first ranges, where a model that is asked goes away in between.
+        """
 
 
 class Sentences:
     """Writes summaries of the sentences that say most."""
 
     batch = 512  # enough for the encoder to sort them by length
+    asks = False
     recipe = RECIPE
 
     def __init__(self, tools: Tools) -> None:

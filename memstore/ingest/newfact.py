@@ -9,11 +9,12 @@ from typing import Any
 from uuid import UUID
 
 from memstore.errors import InvalidInput
-from memstore.ingest.check import check_name, check_text
+from memstore.ingest.check import check_name, check_text, one_of
 from memstore.models import FACT_KINDS, FACT_TYPES, Fact
 
-EDITED = ("type", "kind", "attribute", "value", "language", "confidence", "valid_from", "valid_to")
 LONGEST = 2000  # characters: a fact is a sentence, and is recalled whole
+# Subject and attribute stand in one row of an index, which holds 2,704 bytes.
+LONGEST_PARTS = {"subject": 300, "attribute": 300, "value": LONGEST, "language": 35}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class NewFact:
 
 
 EDITABLE = tuple(one.name for one in fields(NewFact) if one.name != "sources")
+EDITED = tuple(name for name in EDITABLE if name not in ("text", "subject"))  # where the words stay
 
 
 def edited(fact: Fact, new: Mapping[str, Any]) -> NewFact:
@@ -52,6 +54,12 @@ def check_fact(new: NewFact) -> None:
         if getattr(new, name) is not None:
             check_name(getattr(new, name), name)
     check_text(new.language, "the language")
+    for name, longest in LONGEST_PARTS.items():
+        given = getattr(new, name)
+        if given is not None and len(given) > longest:
+            raise InvalidInput(f"A fact's {name} has at most {longest:,} characters, not {len(given):,}.")
+    if new.type is None:
+        raise InvalidInput(f"type=None: give one of {', '.join(FACT_TYPES)}.")
     one_of("type", new.type, FACT_TYPES)
     one_of("kind", new.kind, FACT_KINDS)
     if len(new.text) > LONGEST:
@@ -60,9 +68,3 @@ def check_fact(new: NewFact) -> None:
         )
     if not isinstance(new.confidence, int | float) or not 0 <= new.confidence <= 1:
         raise InvalidInput(f"confidence={new.confidence!r}: give a number from 0 to 1.")
-
-
-def one_of(name: str, value: str | None, known: Sequence[str]) -> None:
-    """Raise `InvalidInput` for what is none of the known words; None is."""
-    if value is not None and value not in known:
-        raise InvalidInput(f"{name}={value!r}: give one of {', '.join(known)}.")

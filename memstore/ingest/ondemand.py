@@ -9,8 +9,9 @@ from uuid import UUID
 from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.ingest.abridge import most_telling
-from memstore.ingest.model_summaries import ByModel
-from memstore.ingest.nest import GROUP, RECIPE, Range, Sentences, Writer, range_of, size
+from memstore.ingest.asked import letter_id
+from memstore.ingest.model_summaries import ByModel, place_of
+from memstore.ingest.nest import GROUP, Range, Sentences, Writer, range_of, size
 from memstore.ingest.summarize import units_of
 from memstore.ingest.tools import Tools
 from memstore.models import Message, Summary
@@ -26,17 +27,21 @@ async def summarize(
 ) -> Summary:
     """Give the summary of messages `from_seq` to `to_seq`, by default the first and the last: made now, or known.
 
-    It has as many tokens as one of the nest over as much. Raises `InvalidInput` for a range that is not all there.
+    It has as many tokens as one of the nest over as much. Raises `InvalidInput` for a range that is not all there, and
+    `ModelUnavailable` where a chat model is to write it and is away, or may do no more today.
     """
     writer: Writer = Sentences(tools) if tools.summary_model is None else ByModel(tools, tools.summary_model)
     account = writer.asked()
+    recipe = await in_thread(lambda: writer.recipe)  # a model's server is asked for it, and no connection is held
     async with database.scope(user) as scope:
         first, last = await _checked(scope, conversation, from_seq, to_seq)
-        for recipe in (writer.recipe, RECIPE):
-            known = await summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
-            if known is not None:
-                return known
+        known = await summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
+        if known is not None:
+            return known
         asked = await _read(scope, conversation, first, last)
+    if account is not None:
+        async with database.operator() as scope:
+            account.allowance.left = await model_calls.left(scope, tools.settings.llm_daily_tokens)
     [made] = await in_thread(writer.write, [asked], size(_level(asked.tokens, tools), tools), [account])
     [units] = await in_thread(units_of, [made], tools)
     async with database.scope(user) as scope:
@@ -44,6 +49,7 @@ async def summarize(
         if await summaries.add(scope, [made]):  # else somebody else has just made it
             await items.add(scope, units, model)
         if account is not None:
+            await model_calls.answered(scope, letter_id(place_of(asked, recipe)))
             await model_calls.keep(scope, account.cost, account.letters)
         return await summaries.summary(scope, made.id) or made
 

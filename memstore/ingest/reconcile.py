@@ -2,7 +2,7 @@
 
 | verdict | when | what becomes of the others |
 |---|---|---|
-| same | the same words, or near ones with the same details; a retracted fact stays so | one: it gains the source |
+| same | the same words, or near ones of the same content; a retracted fact stays so | one: it gains the source |
 | supersedes | a later value of a slot that holds one; "no longer" | they end |
 | outdated | a known value of the slot is later | they stay; the new fact has ended already |
 | conflict | it cannot be told which holds | they stay, beside the new one |
@@ -23,14 +23,13 @@ from uuid import UUID
 
 from memstore.ingest.rules.slots import FORMER, TEMPORARY, Manner, Slot
 from memstore.ingest.wording import NOT, content
+from memstore.models import kind_of
 
-NEAR = 0.88  # cosine from which two statements with equal details are one: docs/reference/facts-dedupe.md
+NEAR = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts-dedupe.md
 CONTRARY = 0.80  # cosine from which statements that differ in a negation only speak of one thing
 # "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
 PLANS = ("plan/", "appointment/", "deadline/")
 ONE_PLAN = timedelta(days=60)
-# Two events, or two plans, that differ in a number or a "not" are mostly two events, and both happened.
-_OF_A_MOMENT = frozenset({"event", "plan", "decision"})
 
 Kind = Literal["new", "same", "supersedes", "outdated", "conflict"]
 
@@ -82,7 +81,7 @@ def reconcile(incoming: Incoming, known: Sequence[Known]) -> Verdict:
     active = [one for one in mates if one.state == "active"]
     slot = incoming.slot
     if slot is not None and slot.manner is not Manner.TEMPORARY:
-        verdict = _of_slot(incoming, slot, active)
+        verdict = _of_slot(incoming, slot, active) or _of_past(incoming, slot, mates)
         if verdict is not None:
             return verdict
     others = [one for one in active if (slot is None or one.attribute is None) and _disagree(incoming, one)]
@@ -105,7 +104,7 @@ def _near(incoming: Incoming, one: Known) -> bool:
     slot = incoming.slot
     if slot is not None and one.attribute is not None and (slot.attribute, slot.value) != (one.attribute, one.value):
         return False
-    return details(incoming.text) == details(one.text)
+    return content(incoming.text) == content(one.text)
 
 
 # Of one slot. ---------------------------------------------------------------------------------------------------------
@@ -124,6 +123,19 @@ def _of_slot(incoming: Incoming, slot: Slot, active: Iterable[Known]) -> Verdict
     return _verdict("supersedes", rivals)
 
 
+def _of_past(incoming: Incoming, slot: Slot, mates: Iterable[Known]) -> Verdict | None:
+    """Let a value be outdated by a later one, even where that has ended meanwhile: it comes in after its time."""
+    later = [
+        one
+        for one in mates
+        if one.state == "superseded"
+        and one.attribute == slot.attribute
+        and one.occurred_at > incoming.occurred_at
+        and _rivals(incoming, slot, one)
+    ]
+    return _verdict("outdated", later) if later and incoming.said_by_subject else None
+
+
 def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
     """Whether the two cannot both hold now."""
     if one.attribute is None or one.value is None:
@@ -132,7 +144,7 @@ def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
     if slot.attribute.removeprefix(FORMER).startswith(PLANS) and slot.manner is Manner.HOLDS and apart > ONE_PLAN:
         return False
     if slot.attribute == one.attribute:
-        return _other_value(slot, one.value)
+        return other_value(slot, one.value)
     if slot.attribute == FORMER + one.attribute:
         # "I quit my job" ends every job before it, and says nothing of the next one.
         return one.occurred_at <= incoming.occurred_at if not slot.value else compatible(slot.value, one.value)
@@ -141,7 +153,8 @@ def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
     return False
 
 
-def _other_value(slot: Slot, value: str) -> bool:
+def other_value(slot: Slot, value: str) -> bool:
+    """Whether this is another value of the slot than its own, so that one of the two no longer holds."""
     if slot.attribute.startswith((FORMER, TEMPORARY)):
         return False
     if slot.many:
@@ -157,8 +170,11 @@ def compatible(value: str, other: str) -> bool:
 
 # Without a slot. ------------------------------------------------------------------------------------------------------
 def _disagree(incoming: Incoming, one: Known) -> bool:
-    """Whether two lasting statements differ in a negation or in a number, and in nothing else."""
-    if one.type != incoming.type or incoming.type in _OF_A_MOMENT:
+    """Whether two lasting statements differ in a negation or in a number, and in nothing else.
+
+    Two events, or two plans, that do so are mostly two events, and both happened.
+    """
+    if one.type != incoming.type or kind_of(incoming.type) == "episodic":
         return False
     if one.cosine is not None and one.cosine >= CONTRARY:
         mine, others = content(incoming.text), content(one.text)
@@ -173,11 +189,6 @@ def _affirmed(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-
-
-def details(text: str) -> list[str]:
-    """Give what near statements must agree in to be one: their content words, with numbers, names and denials."""
-    return list(content(text))
 
 
 def _plain(text: str) -> str:

@@ -62,8 +62,8 @@ def done(scope: Telling, work: Work, to_seq: int, recipe: str, counts: Mapping[s
         scope.happened(EventType.FACTS_EXTRACTED, work.conversation_id, recipe=recipe, **stretch, facts=facts)
 
 
-def failed(scope: Telling, work: Work, error: Exception) -> None:
+def failed(scope: Telling, work: Work, recipe: str, error: Exception) -> None:
     """Tell that a conversation could not be summarized."""
     if work.deriver == SUMMARIZE:
-        body = {"strategy": work.deriver, "from_seq": work.done_seq + 1, "error": type(error).__name__}
+        body = {"strategy": recipe, "from_seq": work.done_seq + 1, "error": type(error).__name__}
         scope.happened(EventType.SUMMARIZATION_FAILED, work.conversation_id, **body)

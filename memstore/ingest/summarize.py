@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 from uuid import UUID
 
 from memstore.ingest.asked import Asked
@@ -70,6 +71,11 @@ class Summarize:
         return self.writer.batch
 
     @property
+    def asks(self) -> bool:
+        """Whether a chat model is asked."""
+        return self.writer.asks
+
+    @property
     def recipe(self) -> str:
         """How summaries are written. May raise `ModelUnavailable`."""
         return self.writer.recipe
@@ -100,9 +106,12 @@ class Summarize:
         found = await messages.messages(scope, work.conversation_id, from_seq=begin, to_seq=to_seq)
         return Batch(work, to_seq, found, waiting)
 
-    async def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[Made]) -> dict[str, int]:
+    async def rewrite(
+        self, scope: Transaction, conversation: UUID, made: Sequence[Made], recipe: str
+    ) -> dict[str, int]:
         """Put these summaries in the place of all that the conversation had, but those that were asked for."""
-        await model_calls.remove_letters(scope, conversation, self.name)
+        letters = [letter for one in made if one.asked for letter in one.asked.letters]
+        await model_calls.remove_letters(scope, conversation, self.name, but=letters)
         await items.remove(scope, await summaries.remove(scope, conversation))
         counts: Counter[str] = Counter()
         for one in made:
@@ -110,34 +119,57 @@ class Summarize:
         return dict(counts)
 
     def think(self, batches: Sequence[Batch]) -> list[Made]:
-        """Summarize closed stretches, then what waits, level by level, those of all conversations together."""
-        made: list[list[Summary]] = [[] for _ in batches]
+        """Summarize closed stretches, then what waits, level by level, those of all conversations together.
+
+        Where a model goes away in between, what it wrote is given, and the watermark is to stop before the rest.
+        """
         asked = [self.writer.asked() for _ in batches]
-        ranges = [self._closed(batch) for batch in batches]
-        before = [sum(one.tokens for one in found) for found in ranges]
-        level = 1
-        deepest = max((len(batch.waiting) for batch in batches), default=0)
-        while any(ranges) or level <= deepest:
-            together = [(one, account) for found, account in zip(ranges, asked, strict=True) for one in found]
-            every, accounts = [one for one, _ in together], [account for _, account in together]
-            new = iter(self.writer.write(every, size(level, self.tools), accounts))
-            for number, (batch, found) in enumerate(zip(batches, ranges, strict=True)):
-                fresh = [next(new) for _ in found]
-                made[number] += fresh
-                ranges[number] = groups([*(batch.waiting[level - 1 : level] or [[]])[0], *fresh])
-            level += 1
+        closed = [self._closed(batch) for batch in batches]
+        made, whole = self._nests(batches, closed, asked)
         recalled = [[summary for summary in found if summary.level <= RECALLED] for found in made]
         units = iter(units_of([summary for found in recalled for summary in found], self.tools))
         return [
             Made(
-                to_seq=batches[number].to_seq,
-                summaries=made[number],
-                units=[unit for _ in recalled[number] for unit in next(units)],
-                before=before[number],
-                asked=asked[number],
+                to_seq=batch.to_seq if whole else _reached(batch, found),
+                summaries=found,
+                units=[unit for _ in shown for unit in next(units)],
+                before=sum(one.tokens for one, _ in zip(ranges, found, strict=False)),  # level 1 comes first
+                asked=account,
             )
-            for number in range(len(batches))
+            for batch, found, shown, ranges, account in zip(batches, made, recalled, closed, asked, strict=True)
         ]
+
+    def _nests(
+        self, batches: Sequence[Batch], closed: Sequence[list[Range]], asked: Sequence[Asked | None]
+    ) -> tuple[list[list[Summary]], bool]:
+        """Give what is written for each batch, level by level, and whether that is all that there is to write."""
+        made: list[list[Summary]] = [[] for _ in batches]
+        ranges = list(closed)
+        level = 1
+        deepest = max((len(batch.waiting) for batch in batches), default=0)
+        while any(ranges) or level <= deepest:
+            together = [(one, account) for found, account in zip(ranges, asked, strict=True) for one in found]
+            written = self._written(together, level, paid=any(made))
+            new = iter(written)
+            for number, (batch, found) in enumerate(zip(batches, ranges, strict=True)):
+                fresh = list(islice(new, len(found)))
+                made[number] += fresh
+                ranges[number] = groups([*(batch.waiting[level - 1 : level] or [[]])[0], *fresh])
+            if len(written) < len(together):
+                return made, False
+            level += 1
+        return made, True
+
+    def _written(self, ranges: Sequence[tuple[Range, Asked | None]], level: int, *, paid: bool) -> list[Summary]:
+        """Give the summaries of a level; fewer where a model goes away and something was `paid` for before."""
+        try:
+            return self.writer.write(
+                [one for one, _ in ranges], size(level, self.tools), [account for _, account in ranges]
+            )
+        except Exception:
+            if self.writer.asks and paid:
+                return []
+            raise
 
     async def write(self, scope: Transaction, made: Made) -> dict[str, int]:
         """Store summaries and their units."""
@@ -154,6 +186,12 @@ class Summarize:
         settings = self.tools.settings
         gap = timedelta(hours=settings.stretch_gap_hours)
         return [range_of(1, stretch) for stretch in stretches(batch.messages, gap, settings.stretch_tokens)]
+
+
+def _reached(batch: Batch, made: Sequence[Summary]) -> int:
+    """Give how far a batch was summarized whose model went away: never to its end, so that it is taken up again."""
+    last = max((one.to_seq for one in made if one.level == 1), default=0)
+    return max(batch.work.done_seq, min(last, batch.to_seq - 1))
 
 
 def units_of(made: Sequence[Summary], tools: Tools) -> list[list[NewUnit]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from memstore.ingest.check import check_text
 from memstore.models import Fact, FactChange, Tier
 
 MOST = 1_000_000  # hits or messages at once
+HIGHEST = 100  # level of summaries: each stands for several below it
 
 
 def known_tiers(tiers: Sequence[str]) -> tuple[Tier, ...]:
@@ -28,6 +29,12 @@ def check_limit(limit: int | None) -> None:
         raise InvalidInput(f"limit={limit!r}: give a number from 1 to {MOST:,}.")
 
 
+def check_level(level: int | None) -> None:
+    """Refuse what is no level of summaries."""
+    if level is not None and (type(level) is not int or not 0 <= level <= HIGHEST):
+        raise InvalidInput(f"level={level!r}: give a number from 0 to {HIGHEST}.")
+
+
 def listed(values: Sequence[str] | None, name: str, known: type[StrEnum] | None = None) -> list[str] | None:
     """Give a list of strings, each of `known`; None stays None."""
     if values is None:
@@ -42,12 +49,22 @@ def listed(values: Sequence[str] | None, name: str, known: type[StrEnum] | None 
 
 
 def aware(moment: datetime | None, name: str) -> datetime | None:
-    """Give the moment, which must have a time zone; None stays None."""
+    """Give the moment in UTC; it must have a time zone. None stays None."""
     if moment is not None and not isinstance(moment, datetime):
         raise InvalidInput(f"{name}={moment!r} is no datetime; give one with its time zone.")
     if moment is not None and moment.tzinfo is None:
         raise InvalidInput(f"{name}={moment} has no time zone; give one, such as {moment}+00:00.")
-    return moment
+    try:
+        return None if moment is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(f"{name}={moment} is outside of the years 1 to 9999 in UTC.") from None
+
+
+def ids_of(given: Sequence[UUID], name: str) -> list[UUID]:
+    """Give a list of ids."""
+    if not isinstance(given, list | tuple | set | frozenset):
+        raise InvalidInput(f"{name}={given!r}: give a list.")
+    return [id_of(one) for one in given]
 
 
 def id_of(given: Fact | FactChange | UUID | str) -> UUID:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from memstore.assemble.context import SETTING, Request, assemble
 from memstore.assemble.strategies.registry import Strategies, as_json
 from memstore.assemble.strategies.registry import strategies as strategies_of
-from memstore.errors import ProviderError
+from memstore.errors import InvalidInput, ModelUnavailable, ProviderError
 from memstore.ingest.add import Given, OnConflict, Place, add_many, make_conversation
 from memstore.ingest.check import check_json
 from memstore.ingest.derive import Part, derive
 from memstore.ingest.ondemand import summarize
-from memstore.memory.arguments import aware, check_limit, listed
+from memstore.memory.arguments import aware, check_level, check_limit, listed
 from memstore.models import Context, Conversation, Fact, Json, Message, Role, Summary
 from memstore.store import facts, messages, summaries
 from memstore.store.database import Database
@@ -110,6 +110,7 @@ class AsyncConversationScope:
 
     async def summaries(self, *, level: int | None = None) -> list[Summary]:
         """Give the summaries, by level and in order: level 0 are those made by `summarize`, 1 and above the nest."""
+        check_level(level)
         async with self._database.scope(self.user.id) as scope:
             return await summaries.summaries(scope, self.id, level=level)
 
@@ -135,6 +136,8 @@ class AsyncConversationScope:
         report = await derive(self._database, tools, Part(self.user.id, self.id, ("facts",)))
         if report.failed:
             raise ProviderError(report.failed[0])
+        if report.waiting:
+            raise ModelUnavailable(report.waiting[0])
         async with self._database.scope(self.user.id) as scope:
             new = await facts.said_in(scope, self.id, began)
             return await facts.facts(scope, state=None, ids=new)
@@ -159,12 +162,15 @@ class AsyncConversationScope:
         Raises `InvalidInput` for what is none.
         """
         check_json([title, channel, settings], "title, channel or settings")
-        given = (settings or {}).get(SETTING) if strategies is None else strategies
-        if given is not None:
-            settings = {**(settings or {}), SETTING: as_json(given)}
+        settings = {} if settings is None else settings
+        if not isinstance(settings, dict):
+            raise InvalidInput(f"settings={settings!r:.60}: give a dict.")
+        if strategies is not None or SETTING in settings:
+            given = settings[SETTING] if strategies is None else strategies
+            settings = {**settings, SETTING: [] if given is None else as_json(given)}
         async with self._database.scope(self.user.id) as scope:
             await make_conversation(scope, self._place)
-            await messages.describe(scope, self.id, title, channel, settings or {})
+            await messages.describe(scope, self.id, title, channel, settings)
 
     async def context(
         self,

@@ -12,12 +12,12 @@ from types import TracebackType
 from typing import Any
 
 from memstore import ids
+from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
-from memstore.ingest.check import check_name
+from memstore.ingest.check import check_name, one_of
 from memstore.ingest.derive import REDOABLE, Part, Progress, derive
 from memstore.ingest.history import import_file
 from memstore.ingest.importers import Imported
-from memstore.ingest.newfact import one_of
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
 from memstore.memory.opened import Opened
@@ -148,8 +148,12 @@ class AsyncMemoryStore:
         It is called in a thread of its own, after the fact: slow or failing, it holds up nobody. What happened in other
         processes, or before, is in the outbox (`events`). Close the subscription, or use it as a context manager.
         """
-        wanted = listed(list(types), "types", EventType) or []
-        return self._database.dispatcher.subscribe(subscriber, map(EventType, wanted))
+        if not callable(subscriber):
+            raise InvalidInput(f"{subscriber!r} cannot be called: give a function of one event.")
+        wanted = listed(
+            list(types) if isinstance(types, Iterable) and not isinstance(types, str) else types, "types", EventType
+        )
+        return self._database.dispatcher.subscribe(subscriber, map(EventType, EventType if wanted is None else wanted))
 
     async def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Give how much is stored, of every user or of one."""
@@ -175,6 +179,7 @@ COUNTED = (
     "receipts",
     "pending",
     "failed",
+    "dead_letters",
 )
 
 

@@ -13,14 +13,25 @@ from memstore.events import Event, EventType
 from memstore.ingest import curation
 from memstore.ingest.add import Place
 from memstore.ingest.audit import audit
-from memstore.ingest.check import check_name, check_text
-from memstore.ingest.newfact import EDITABLE, NewFact, check_fact, edited, one_of
-from memstore.memory.arguments import aware, check_limit, id_of, known_tiers, listed
+from memstore.ingest.check import check_name, check_text, one_of
+from memstore.ingest.newfact import EDITABLE, NewFact, check_fact, edited
+from memstore.memory.arguments import aware, check_limit, id_of, ids_of, known_tiers, listed
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.opened import Opened
-from memstore.models import FACT_KINDS, FACT_STATES, Conversation, Entity, Fact, FactChange, Finding, Hit, Role
+from memstore.models import (
+    FACT_KINDS,
+    FACT_STATES,
+    Conversation,
+    DeadLetter,
+    Entity,
+    Fact,
+    FactChange,
+    Finding,
+    Hit,
+    Role,
+)
 from memstore.retrieve.recall import recall
-from memstore.store import events, facts, messages
+from memstore.store import events, facts, messages, model_calls
 from memstore.store.items import EVERY_TIER, Filters
 
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
@@ -137,7 +148,7 @@ class AsyncUserScope:
         One that is known with the same words is edited to be this one, and is active again.
         """
         begin, end = aware(valid_from, "valid_from"), aware(valid_to, "valid_to")
-        said = [id_of(source) for source in sources]
+        said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
         check_fact(new)
         return await curation.add_fact(self._opened.database, await self._opened.tools(), self.name, new)
@@ -157,7 +168,7 @@ class AsyncUserScope:
         old = await self._fact(fact)
         new = edited(old, columns)
         check_fact(new)
-        return await curation.edit_fact(self._opened.database, await self._opened.tools(), self.id, old.id, new)
+        return await curation.edit_fact(self._opened.database, await self._opened.tools(), self.id, old, new)
 
     async def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Take a fact back: it is no longer recalled, also where it is said again; `undo` brings it back."""
@@ -184,6 +195,15 @@ class AsyncUserScope:
         if found is None:
             raise InvalidInput(f"This user has no fact {id_of(fact)}.")
         return found
+
+    async def dead_letters(self, *, limit: int = 1000) -> list[DeadLetter]:
+        """Give what a chat model answered about this user's messages and nobody could use, the oldest first.
+
+        Rules and sentences did what they were for; `derive` with `redo` asks again, and takes away what is answered.
+        """
+        check_limit(limit)
+        async with self._opened.database.scope(self.id) as scope:
+            return await model_calls.letters(scope, limit=limit)
 
     async def events(
         self, *, after: str | None = None, types: Sequence[str] | None = None, limit: int = 100

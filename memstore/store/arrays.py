@@ -178,18 +178,19 @@ class Arrays:
         ]
 
     def followed_by(self, later: Arrays) -> Arrays:
-        """Give these units and those of a later reading that are not among them."""
-        fresh = later.only(~np.isin(later.records["name"], self.records["name"]))
+        """Give these units and those of a later reading that are not among them, or were made anew."""
+        fresh = later.only(~np.isin(later.records["digest"], self.records["digest"]))
+        kept = self.only(~np.isin(self.records["name"], fresh.records["name"]))
         return Arrays(
             later.version,
             later.newest,
             np.frombuffer(
-                self.records.tobytes() + fresh.records.tobytes(), RECORD
+                kept.records.tobytes() + fresh.records.tobytes(), RECORD
             ),  # `concatenate` would lay it out anew
-            [*self.speakers, *fresh.speakers],
-            np.concatenate([self.terms, fresh.terms]),
-            np.concatenate([self.frequencies, fresh.frequencies]),
-            _merged([*self.vectors, *fresh.vectors]),
+            [*kept.speakers, *fresh.speakers],
+            np.concatenate([kept.terms, fresh.terms]),
+            np.concatenate([kept.frequencies, fresh.frequencies]),
+            _merged([*kept.vectors, *fresh.vectors]),
         )
 
     def only(self, rows: NDArray[np.bool_]) -> Arrays:
@@ -302,7 +303,7 @@ def _vectors(sent: bytes, count: int) -> Vectors:
     return np.ascontiguousarray(np.frombuffer(sent, ">f4").reshape(count, -1)[:, 1:], dtype=np.float32)
 
 
-class Shelf:
+class ArrayCache:
     """The arrays of the users who asked last, as many as there is room for. Safe to share by threads."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:

@@ -24,7 +24,7 @@ from sqlmodel import SQLModel
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.arrays import Shelf
+from memstore.store.arrays import ArrayCache
 from memstore.store.statements import statements
 from memstore.waiting import in_thread
 
@@ -51,10 +51,10 @@ class Capabilities:
 class Transaction:
     """One transaction in the scope of one user, whose id every statement is given."""
 
-    def __init__(self, connection: AsyncConnection[Any], user_id: UUID, shelf: Shelf, *, outbox: bool) -> None:
+    def __init__(self, connection: AsyncConnection[Any], user_id: UUID, cache: ArrayCache, *, outbox: bool) -> None:
         self.connection = connection
         self.user_id = user_id
-        self.shelf = shelf
+        self.cache = cache
         self.events: list[Event] = []
         self._outbox = outbox
         self._written = 0
@@ -165,7 +165,7 @@ class Database:
         self._outbox = outbox
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
-        self._shelf = Shelf()
+        self._cache = ArrayCache()
         self._process = os.getpid()
         self._pool = AsyncConnectionPool(
             url,
@@ -219,7 +219,7 @@ class Database:
         with explained(self.url):
             connection = await self._begun(SQL["begin"] + ";\n" + statement, user_id)
             try:
-                transaction = Transaction(connection, user_id, self._shelf, outbox=self._outbox)
+                transaction = Transaction(connection, user_id, self._cache, outbox=self._outbox)
                 yield transaction
                 await transaction.write_events()
                 await connection.commit()

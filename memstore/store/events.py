@@ -13,6 +13,7 @@ from memstore.store.database import Transaction
 from memstore.store.statements import statements
 
 SQL = statements("events")
+LARGEST = 2**63 - 1  # number of a transaction
 
 
 async def events(scope: Transaction, *, after: str | None, types: Sequence[str] | None, limit: int) -> list[Event]:
@@ -30,11 +31,14 @@ async def trim(scope: Transaction, before: datetime) -> int:
 def _position(cursor: str | None) -> tuple[int, UUID]:
     try:
         transaction, _, event = (cursor or f"0/{UUID(int=0)}").partition("/")
-        return int(transaction), UUID(event)
-    except ValueError:
+        place = int(transaction), UUID(event)
+        if not 0 <= place[0] <= LARGEST:
+            raise ValueError
+    except (ValueError, TypeError, AttributeError):
         raise InvalidInput(
             f"after={cursor!r} is no cursor; give Event.cursor of an event that you have read."
         ) from None
+    return place
 
 
 def _event(type: str, **columns: Any) -> Event:

@@ -129,14 +129,14 @@ async def version(scope: Transaction, model: UUID) -> Version | None:
 
 async def arrays(scope: Transaction, model: UUID, version: str) -> Arrays | None:
     """Give the user's units and their vectors of a model, of this version or a later one; None where there are none."""
-    kept = scope.shelf.get(scope.user_id, model)
+    kept = scope.cache.get(scope.user_id, model)
     if kept is not None and kept.version == version:
         return kept
     found = await _read(scope, model, kept) if kept is not None else None
     if found is None:
         found = await _read(scope, model, None)
     if found is not None:
-        scope.shelf.put(scope.user_id, model, found)
+        scope.cache.put(scope.user_id, model, found)
     return found
 
 

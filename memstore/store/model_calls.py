@@ -26,14 +26,24 @@ async def letters(scope: Transaction, *, limit: int = 1000) -> list[DeadLetter]:
     return await scope.all(SQL["letters"], DeadLetter.model_construct, limit=limit)
 
 
-async def remove_letters(scope: Transaction, conversation: UUID, deriver: str) -> None:
-    """Take a conversation's letters of a deriver away: it is asked again."""
-    await scope.run(SQL["remove_letters"], conversation_id=conversation, deriver=deriver)
+async def remove_letters(
+    scope: Transaction, conversation: UUID, deriver: str, *, but: Sequence[DeadLetter] = ()
+) -> None:
+    """Take a conversation's letters of a deriver away, as it was asked again, but those that came again."""
+    again = [letter.id for letter in but]
+    await scope.run(SQL["remove_letters"], conversation_id=conversation, deriver=deriver, again=again)
 
 
-async def spent(scope: Transaction) -> int:
-    """Give the tokens that today's calls (UTC) have cost, of all users; in the operator's scope."""
+async def answered(scope: Transaction, letter: UUID) -> None:
+    """Take a letter away, if it is there: what it is about was answered."""
+    await scope.run(SQL["answered"], id=letter)
+
+
+async def left(scope: Transaction, cap: int | None) -> int | None:
+    """Give the tokens that today's calls (UTC) may still cost, all users together; in the operator's scope."""
+    if cap is None:
+        return None
     row = await scope.one(SQL["spent"], columns, day=datetime.now(UTC).date())
     assert row is not None
     tokens: int = row["tokens"]
-    return tokens
+    return cap - tokens

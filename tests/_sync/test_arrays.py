@@ -102,6 +102,19 @@ def test_what_others_add_and_remove_is_seen_at_once(
     assert len(left) >= len(hits) - 1
 
 
+def test_what_was_made_anew_is_not_taken_for_what_was_there(store: MemoryStore, url: str) -> None:
+    talked(store)
+    alice, between = store.user("alice"), datetime.now(UTC)
+    assert "facts" in {hit.tier for hit in alice.recall("peanuts", as_of=between)}
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("update derivations set recipe = 'older'")
+    store.derive(redo="facts")
+    with MemoryStore.open(url, settings={"embedder": "hashing:256"}) as cold:
+        for moment in (between, None):
+            warm = alice.recall("peanuts Porto", limit=60, as_of=moment)
+            assert warm == cold.user("alice").recall("peanuts Porto", limit=60, as_of=moment)
+
+
 def test_only_what_came_since_is_read(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for world in ("memstore", "memstore._sync"):
         monkeypatch.setattr(f"{world}.store.items.OVERLAP", timedelta())
@@ -111,15 +124,15 @@ def test_only_what_came_since_is_read(store: MemoryStore, monkeypatch: pytest.Mo
     with store._database.scope(alice.id) as scope:
         model = items.bind_embedder(scope, store.embedder)
         assert model is not None
-        kept = scope.shelf.get(alice.id, model)
+        kept = scope.cache.get(alice.id, model)
         assert kept is not None
         assert len(kept) > 60
     assert alice.recall("Porto") == alice.recall("Porto")
-    assert scope.shelf.get(alice.id, model) is kept, "nothing new, nothing read"
+    assert scope.cache.get(alice.id, model) is kept, "nothing new, nothing read"
     alice.conversation("c").add("user", "A parrot.")
     store.derive()
     alice.recall("parrot")
-    grown = scope.shelf.get(alice.id, model)
+    grown = scope.cache.get(alice.id, model)
     assert grown is not None
     assert len(kept) < len(grown) < len(kept) + 9
     assert grown.records[: len(kept)].tobytes() == kept.records.tobytes(), (

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -465,3 +465,52 @@ def test_nobody_may_touch_what_is_not_theirs(store: MemoryStore) -> None:
         alice.edit_fact(fact, state="active")
     with pytest.raises(InvalidInput, match="confidence"):
         alice.add_fact("x", type="identity", confidence=2)
+    far = timezone(timedelta(hours=14))
+    wrong: dict[str, Any] = {
+        "type": None,
+        "attribute": "a" * 301,
+        "subject": "s" * 301,
+        "value": "v" * 2001,
+        "language": "l" * 36,
+        "valid_from": datetime.min.replace(tzinfo=far),
+        "sources": 5,
+    }
+    for name, value in wrong.items():
+        with pytest.raises(InvalidInput, match=name):
+            alice.add_fact(**{"text": "x", "type": "identity", name: value})
+    full = alice.add_fact("Alice lives in 🏠.", type="identity", subject="🏠" * 300, attribute="🏡" * 300, value="🏠")
+    assert full.state == "active", "what is allowed fits into the index"
+    for level in ("x", -1, 10**9, True):
+        with pytest.raises(InvalidInput, match="level"):
+            alice.conversation("c").summaries(level=level)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 0, 1), (2, 1, 0)])
+def test_what_ended_is_the_same_whichever_conversation_comes_first(store: MemoryStore, order: tuple[int, ...]) -> None:
+    """A value that comes in when it has ended already ends the one before it all the same."""
+    said = [("I moved to Rome.", 1), ("I moved to Paris.", 2), ("I no longer live in Paris.", 3)]
+    alice = told(store, *(said[place] for place in order))
+    assert {fact.value: fact.state for fact in alice.facts(state=None) if fact.attribute == "residence"} == {
+        "rome": "superseded",
+        "paris": "superseded",
+    }
+
+
+def test_a_message_that_repeats_itself_says_it_once(store: MemoryStore) -> None:
+    alice = told(store, (f"{LEEDS} " * 200 + "I love figs.", 0))
+    assert sorted(fact.text for fact in alice.facts()) == ["The user lives in Leeds.", "The user loves figs."]
+
+
+def test_two_who_edit_at_once_do_not_overwrite_each_other(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    alice = told(store, (LEEDS, 0))
+    (fact,) = alice.facts()
+    stale = fact.model_copy(update={"confidence": 0.1})
+    monkeypatch.setattr(type(alice), "_fact", lambda *_: _given(stale))
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        alice.edit_fact(fact, type="plan")
+    monkeypatch.undo()
+    assert [row(one) for one in alice.facts()] == [row(fact)]
+
+
+def _given(fact: Fact) -> Fact:
+    return fact

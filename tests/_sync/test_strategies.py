@@ -56,6 +56,19 @@ def test_strategies_are_kept_with_the_conversation_and_used(store: MemoryStore) 
     assert "tool_calls: 9 turns" in context.explain()
 
 
+def test_a_hierarchical_context_has_the_facts_of_what_it_no_longer_shows(store: MemoryStore) -> None:
+    scope = store.user("alice").conversation("talk")
+    said = [
+        "I'm allergic to peanuts.",
+        *(f"The {n}th boat in the harbour has {n * 7} lamps at night." for n in range(400)),
+    ]
+    scope.add_many([{"role": "user", "content": text} for text in said])
+    store.derive()
+    context = scope.context("Hello?", budget=3000, strategy="hierarchical")
+    record = next(str(one["content"]) for one in context.messages if str(one["content"]).startswith("<record>"))
+    assert "- The user is allergic to peanuts." in record
+
+
 def test_a_context_may_have_strategies_of_its_own_or_none(store: MemoryStore) -> None:
     scope = worked(store)
     plain = scope.context("Which offer?", budget=20_000)
@@ -131,3 +144,13 @@ def test_what_is_no_strategy_is_refused_before_it_is_kept(store: MemoryStore) ->
     kept = scope.info()
     assert kept is not None
     assert kept.settings == {}
+    for settings in ("tool_calls", ["tool_calls"]):
+        with pytest.raises(InvalidInput, match="settings"):
+            scope.describe(settings=settings)  # type: ignore[arg-type]
+
+
+def test_none_takes_strategies_away(store: MemoryStore) -> None:
+    scope = worked(store)
+    scope.describe(strategies="tool_calls")
+    scope.describe(settings={"strategies": None})
+    assert (scope.context("x", budget=900)).receipt.compressed == ()

@@ -213,9 +213,10 @@ def cut(holder: psycopg.Connection[Any]) -> None:
 
 # Each life is a fork that is killed: at its nth exchange with the server, before it or after it, or by the clock.
 LIVES = """
-import json, os, random, signal, sys, threading, time
+import itertools, json, os, random, re, signal, sys, threading, time
 from pathlib import Path
 import psycopg, memstore, memstore._sync.memory.store, memstore.ingest.found
+from memstore.testing import ScriptedChatModel
 
 url, work, seed, lives = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 exchanges = 0
@@ -234,11 +235,26 @@ def counted(self, *args, **kwargs):
         if mine == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
+def summary(messages):
+    told = re.findall(r"point \\d+|Point \\d+", messages[-1]["content"])
+    return {"summary": " ".join(f"{one.capitalize()} was noted." for one in told)[:400]} if told else "nothing"
+
+def facts(messages):
+    found = re.findall(r'"message": (\\d+).*?(I live in [^,]*)', messages[-1]["content"])
+    made = [dict(sources=[dict(message=int(number), quote=quote)], text=quote.replace("I live", "The user lives"),
+        type="identity", kind="semantic", subject="The user", attribute="residence", value=quote[10:], confidence=0.5,
+        language="en", valid_from=None, valid_to=None) for number, quote in found]
+    return {"facts": made} if len(found) < 3 else "too much"
+
 def run():
     with memstore.open(url, settings={"embedder": "hashing:256"}) as store:
         store.counter, store.embedder
+        if work == "models":
+            store._opened.chat_models = tuple(
+                ScriptedChatModel(itertools.repeat(answer), context_tokens=10**6) for answer in (summary, facts)
+            )
         print("begun", flush=True)
-        if work == "derive":
+        if work in ("derive", "models"):
             assert store.derive().failed == ()
         elif work == "redo":
             memstore.ingest.found.RECIPE = "rules/test"
@@ -279,7 +295,7 @@ def live_and_die(url: str, work: str, seed: int, lives: int) -> int:
         [sys.executable, "-W", "error", "-c", LIVES, url, work, str(seed), str(lives)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=120 * DOSE,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -288,21 +304,51 @@ def live_and_die(url: str, work: str, seed: int, lives: int) -> int:
 
 
 @pytest.mark.slow
-def test_a_deriver_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_not(url: str, twin: str) -> None:
+@pytest.mark.parametrize("work", ["derive", "models"])
+def test_a_deriver_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_not(
+    url: str, twin: str, work: str
+) -> None:
+    """By rules and by models: facts that supersede each other and their changes, summaries of two levels, letters.
+
+    With TEST_DOSE=8 it is killed at more than 100 random points.
+    """
     for place in (url, twin):
         with memstore.open(place, settings=HASHING) as store:
             for user in ("alice", "bob"):
-                for number in range(6):
+                for number in range(6 * DOSE):
                     name = f"{user}{number}"
-                    store.user(user).conversation(name).add_many(said(name, 100 if number == 0 else 35))
-    with memstore.open(twin, settings=HASHING) as store:
-        assert store.derive().failed == ()
-    killed = live_and_die(url, "derive", seed=1, lives=9 * DOSE)
-    assert killed >= 5
-    assert rows(url, "alice", "bob") == rows(twin, "alice", "bob")
+                    store.user(user).conversation(name).add_many(said(name, 100 if number % 6 == 0 else 35))
+    live_and_die(twin, work, seed=1, lives=0)
+    killed = live_and_die(url, work, seed=1, lives=15 * DOSE)
+    print(f"killed {killed} times")
+    assert killed >= 9 * DOSE
+    found = rows(url, "alice", "bob")
+    assert found == rows(twin, "alice", "bob")
+    assert letters(url) == letters(twin)
+    for user in ("alice", "bob"):
+        assert {row["level"] for row in found[f"{user}: summaries"]} == {1, 2}
+        assert len({row["conversation_id"] for row in found[f"{user}: summaries"]}) == 6 * DOSE
+        if work == "derive":  # models' facts take no slots
+            assert {row["state"] for row in found[f"{user}: facts"]} >= {"active", "superseded"}
+            assert {row["action"] for row in found[f"{user}: fact_changes"]} >= {"superseded"}
+    assert bool(letters(url)) == (work == "models")
     with memstore.open(url, settings=HASHING) as store:
         assert store.derive() == memstore.DeriveReport()
         assert store.stats()["pending"] == store.stats()["failed"] == 0
+
+
+def letters(url: str) -> list[Any]:
+    """Give the dead letters and what calls cost, of both users."""
+    found = []
+    with psycopg.connect(url, autocommit=True) as connection:
+        for user in ("alice", "bob"):
+            scope_of(connection, user)
+            for statement in (
+                "SELECT to_jsonb(t) - 'recorded_at' FROM dead_letters t WHERE user_id = %s ORDER BY id",
+                "SELECT to_jsonb(t) FROM model_usage t WHERE user_id = %s",
+            ):
+                found += connection.execute(statement, [ids.user_id(user)]).fetchall()
+    return found
 
 
 @pytest.mark.slow

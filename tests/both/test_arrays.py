@@ -101,6 +101,19 @@ async def test_what_others_add_and_remove_is_seen_at_once(
     assert len(left) >= len(hits) - 1
 
 
+async def test_what_was_made_anew_is_not_taken_for_what_was_there(store: AsyncMemoryStore, url: str) -> None:
+    await talked(store)
+    alice, between = store.user("alice"), datetime.now(UTC)
+    assert "facts" in {hit.tier for hit in await alice.recall("peanuts", as_of=between)}
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("update derivations set recipe = 'older'")
+    await store.derive(redo="facts")
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as cold:
+        for moment in (between, None):
+            warm = await alice.recall("peanuts Porto", limit=60, as_of=moment)
+            assert warm == await cold.user("alice").recall("peanuts Porto", limit=60, as_of=moment)
+
+
 async def test_only_what_came_since_is_read(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for world in ("memstore", "memstore._sync"):
         monkeypatch.setattr(f"{world}.store.items.OVERLAP", timedelta())
@@ -110,15 +123,15 @@ async def test_only_what_came_since_is_read(store: AsyncMemoryStore, monkeypatch
     async with store._database.scope(alice.id) as scope:
         model = await items.bind_embedder(scope, store.embedder)
         assert model is not None
-        kept = scope.shelf.get(alice.id, model)
+        kept = scope.cache.get(alice.id, model)
         assert kept is not None
         assert len(kept) > 60
     assert await alice.recall("Porto") == await alice.recall("Porto")
-    assert scope.shelf.get(alice.id, model) is kept, "nothing new, nothing read"
+    assert scope.cache.get(alice.id, model) is kept, "nothing new, nothing read"
     await alice.conversation("c").add("user", "A parrot.")
     await store.derive()
     await alice.recall("parrot")
-    grown = scope.shelf.get(alice.id, model)
+    grown = scope.cache.get(alice.id, model)
     assert grown is not None
     assert len(kept) < len(grown) < len(kept) + 9
     assert grown.records[: len(kept)].tobytes() == kept.records.tobytes(), (

@@ -64,13 +64,18 @@ async def test_a_reader_goes_on_where_it_was_and_asks_for_types(store: AsyncMemo
     assert [event.body["to_seq"] for event in first + rest] == [1, 2, 3, 4]
     assert await alice.events(after=rest[-1].cursor) == []
     assert await alice.events(types=["context_assembled"]) == []
-    for wrong in ("nonsense", "1/x", "x/00000000-0000-0000-0000-000000000000"):
+    nobody = "00000000-0000-0000-0000-000000000000"
+    for wrong in ("nonsense", "1/x", f"x/{nobody}", f"{2**63}/{nobody}", f"-1/{nobody}", 5):
         with pytest.raises(InvalidInput, match="cursor"):
-            await alice.events(after=wrong)
+            await alice.events(after=wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="types"):
         await alice.events(types=["message_eaten"])
     with pytest.raises(InvalidInput, match="types"):
         store.subscribe(print, types=["message_eaten"])
+    with pytest.raises(InvalidInput, match="types"):
+        store.subscribe(print, types="message_added")
+    with pytest.raises(InvalidInput, match="function"):
+        store.subscribe("print")  # type: ignore[arg-type]
 
 
 async def test_a_reader_misses_no_transaction_that_commits_late(store: AsyncMemoryStore) -> None:
@@ -95,7 +100,7 @@ async def test_slow_and_failing_subscribers_hold_up_nobody(
     place = store.user("alice").conversation("c")
 
     def failing(event: Event) -> None:
-        raise RuntimeError("not today")
+        raise (SystemExit if len(told) % 2 else RuntimeError)("not today")
 
     with caplog.at_level(logging.CRITICAL, logger="memstore"):
         stuck = store.subscribe(lambda _: release.wait())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -470,3 +470,58 @@ async def test_nobody_may_touch_what_is_not_theirs(store: AsyncMemoryStore) -> N
         await alice.edit_fact(fact, state="active")
     with pytest.raises(InvalidInput, match="confidence"):
         await alice.add_fact("x", type="identity", confidence=2)
+    far = timezone(timedelta(hours=14))
+    wrong: dict[str, Any] = {
+        "type": None,
+        "attribute": "a" * 301,
+        "subject": "s" * 301,
+        "value": "v" * 2001,
+        "language": "l" * 36,
+        "valid_from": datetime.min.replace(tzinfo=far),
+        "sources": 5,
+    }
+    for name, value in wrong.items():
+        with pytest.raises(InvalidInput, match=name):
+            await alice.add_fact(**{"text": "x", "type": "identity", name: value})
+    full = await alice.add_fact(
+        "Alice lives in 🏠.", type="identity", subject="🏠" * 300, attribute="🏡" * 300, value="🏠"
+    )
+    assert full.state == "active", "what is allowed fits into the index"
+    for level in ("x", -1, 10**9, True):
+        with pytest.raises(InvalidInput, match="level"):
+            await alice.conversation("c").summaries(level=level)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 0, 1), (2, 1, 0)])
+async def test_what_ended_is_the_same_whichever_conversation_comes_first(
+    store: AsyncMemoryStore, order: tuple[int, ...]
+) -> None:
+    """A value that comes in when it has ended already ends the one before it all the same."""
+    said = [("I moved to Rome.", 1), ("I moved to Paris.", 2), ("I no longer live in Paris.", 3)]
+    alice = await told(store, *(said[place] for place in order))
+    assert {fact.value: fact.state for fact in await alice.facts(state=None) if fact.attribute == "residence"} == {
+        "rome": "superseded",
+        "paris": "superseded",
+    }
+
+
+async def test_a_message_that_repeats_itself_says_it_once(store: AsyncMemoryStore) -> None:
+    alice = await told(store, (f"{LEEDS} " * 200 + "I love figs.", 0))
+    assert sorted(fact.text for fact in await alice.facts()) == ["The user lives in Leeds.", "The user loves figs."]
+
+
+async def test_two_who_edit_at_once_do_not_overwrite_each_other(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = await told(store, (LEEDS, 0))
+    (fact,) = await alice.facts()
+    stale = fact.model_copy(update={"confidence": 0.1})
+    monkeypatch.setattr(type(alice), "_fact", lambda *_: _given(stale))
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        await alice.edit_fact(fact, type="plan")
+    monkeypatch.undo()
+    assert [row(one) for one in await alice.facts()] == [row(fact)]
+
+
+async def _given(fact: Fact) -> Fact:
+    return fact

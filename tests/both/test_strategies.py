@@ -55,6 +55,19 @@ async def test_strategies_are_kept_with_the_conversation_and_used(store: AsyncMe
     assert "tool_calls: 9 turns" in context.explain()
 
 
+async def test_a_hierarchical_context_has_the_facts_of_what_it_no_longer_shows(store: AsyncMemoryStore) -> None:
+    scope = store.user("alice").conversation("talk")
+    said = [
+        "I'm allergic to peanuts.",
+        *(f"The {n}th boat in the harbour has {n * 7} lamps at night." for n in range(400)),
+    ]
+    await scope.add_many([{"role": "user", "content": text} for text in said])
+    await store.derive()
+    context = await scope.context("Hello?", budget=3000, strategy="hierarchical")
+    record = next(str(one["content"]) for one in context.messages if str(one["content"]).startswith("<record>"))
+    assert "- The user is allergic to peanuts." in record
+
+
 async def test_a_context_may_have_strategies_of_its_own_or_none(store: AsyncMemoryStore) -> None:
     scope = await worked(store)
     plain = await scope.context("Which offer?", budget=20_000)
@@ -130,3 +143,13 @@ async def test_what_is_no_strategy_is_refused_before_it_is_kept(store: AsyncMemo
     kept = await scope.info()
     assert kept is not None
     assert kept.settings == {}
+    for settings in ("tool_calls", ["tool_calls"]):
+        with pytest.raises(InvalidInput, match="settings"):
+            await scope.describe(settings=settings)  # type: ignore[arg-type]
+
+
+async def test_none_takes_strategies_away(store: AsyncMemoryStore) -> None:
+    scope = await worked(store)
+    await scope.describe(strategies="tool_calls")
+    await scope.describe(settings={"strategies": None})
+    assert (await scope.context("x", budget=900)).receipt.compressed == ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID, uuid5
 
@@ -112,3 +112,12 @@ def test_a_bare_correction_fills_the_slot_that_was_filled_before():
     before = Said("The exam is on Monday.", "user", "Alice", at)
     ((_, _, slot),) = statements_with_slots(Said("Sorry, I meant Tuesday.", "user", "Alice", at), "en", [before])
     assert (slot.attribute, slot.value, slot.manner) == ("plan/exam", "tuesday", Manner.CORRECTS)
+
+
+def test_a_message_is_read_as_often_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr("memstore.ingest.rules.slotted.extract", lambda *given, **more: read.append(more) or [])
+    for times in (2, 200):
+        text = " ".join(f"I live in Leeds {n}." for n in range(times))
+        slotted(Said(text, "user", "Ann", datetime(2023, 5, 8, tzinfo=UTC)))
+    assert len(read) == 4, "what is asked of the rules for each statement takes quadratic time"

@@ -12,7 +12,10 @@ from typer.main import get_command
 
 from memstore.cli import app
 from memstore.cli.exits import EXIT_CODES
+from memstore.cli.options import KINDS
+from memstore.cli.questions import ROLES, STATES, TIERS
 from memstore.errors import MemstoreError
+from memstore.models import FACT_KINDS, FACT_STATES, Role, Tier
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### `(memstore [a-z ]*[a-z])[^\n]*\n(.*?)(?=^### |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -80,3 +83,10 @@ def test_json_shapes_of_the_help_stand_in_the_page() -> None:
         shape = command.help.partition("JSON:")[2]
         for key in re.findall(r'"(\w+)"', shape):
             assert re.search(rf'["`]{key}["`]', SECTIONS[name]) or name == "memstore demo", (name, key)
+
+
+def test_the_words_that_options_take_are_those_of_the_models() -> None:
+    assert set(KINDS) == set(FACT_KINDS)
+    assert set(STATES) == {*FACT_STATES, "all"}
+    assert set(TIERS) == set(Tier)
+    assert set(ROLES) == set(Role)

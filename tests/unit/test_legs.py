@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memstore.models import Key, Matches, Role, Tier
 from memstore.retrieve import legs
 from memstore.retrieve.rank import bm25
-from memstore.store.arrays import EPOCH, RECORD, ROLES, TIERS, Arrays, Shelf
+from memstore.store.arrays import EPOCH, RECORD, ROLES, TIERS, ArrayCache, Arrays
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 USER, OTHER, MODEL = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -133,17 +133,17 @@ def test_arrays_grow_by_what_is_new() -> None:
         assert keys(grown, legs.highest(grown, scores[0], 9)) == keys(whole, legs.highest(whole, scores[1], 9))
 
 
-def test_a_shelf_has_room_for_so_much_and_always_for_the_one_who_asks() -> None:
+def test_the_cache_has_room_for_so_much_and_always_for_the_one_who_asks() -> None:
     one = arrays([{}] * 5)
-    shelf = Shelf(most_bytes=2 * one.nbytes)
+    cache = ArrayCache(most_bytes=2 * one.nbytes)
     for user in (USER, OTHER):
-        shelf.put(user, MODEL, one)
-    assert shelf.get(USER, MODEL) is one
-    assert shelf.get(USER, OTHER) is None
-    shelf.put(UUID(int=9), MODEL, one)
-    assert shelf.get(OTHER, MODEL) is None, "asked least recently"
-    assert shelf.get(USER, MODEL) is one
+        cache.put(user, MODEL, one)
+    assert cache.get(USER, MODEL) is one
+    assert cache.get(USER, OTHER) is None
+    cache.put(UUID(int=9), MODEL, one)
+    assert cache.get(OTHER, MODEL) is None, "asked least recently"
+    assert cache.get(USER, MODEL) is one
     large = arrays([{}] * 500)
-    shelf.put(OTHER, MODEL, large)
-    assert shelf.get(OTHER, MODEL) is large
-    assert shelf.get(USER, MODEL) is None
+    cache.put(OTHER, MODEL, large)
+    assert cache.get(OTHER, MODEL) is large
+    assert cache.get(USER, MODEL) is None

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
 from memstore.ingest import llm, llm_facts, llm_summary
-from memstore.ingest.llm_facts import TYPES, ModelFact, SourceSpan, facts_of, find_quote
+from memstore.ingest.llm_facts import ModelFact, SourceSpan, facts_of, find_quote
 from memstore.ingest.llm_summary import summary_of, summary_of_summaries
-from memstore.models import Message, Summary
+from memstore.models import FACT_KINDS, FACT_TYPES, Message, Summary
 from memstore.providers import ChatMessage
 from memstore.testing import ScriptedChatModel, WordCounter
 from tests.unit.strategies import message, texts
@@ -185,7 +185,7 @@ def test_what_the_model_raises_is_not_hidden() -> None:
 
 def test_the_prompt_names_every_type_and_field() -> None:
     text = llm.prompt("facts").text
-    for name in (*TYPES, "semantic", "episodic", "procedural", *fact("x")):
+    for name in (*FACT_TYPES, *FACT_KINDS, *fact("x")):
         assert re.search(rf"\b{name}\b", text), name
 
 

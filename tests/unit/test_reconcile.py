@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.reconcile import Incoming, Known, details, reconcile
+from memstore.ingest.reconcile import Incoming, Known, reconcile
 from memstore.ingest.rules.slots import Manner, Slot, slot_of
+from memstore.ingest.wording import content
 from memstore.providers.sentence_transformers import load
 from tests.unit.test_changing_minds import fold
 
@@ -105,7 +106,7 @@ def _active(facts):
 @given(st.text(max_size=300), st.sampled_from(["en", "de", "fr", "es", "zh", ""]))
 def test_no_text_raises(text, language):
     slot_of(text, language, type="identity")
-    details(text)
+    content(text)
 
 
 @pytest.mark.parametrize("words", ["I live in ", "my exam ", "a, ", "moved to and "])

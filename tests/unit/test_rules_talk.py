@@ -69,10 +69,10 @@ def test_whom_you_means_is_not_guessed():
 
 
 def test_who_is_addressed_is_left_out_by_any_short_name():
-    before = said("Hello.", "Melanie")
-    assert texts("I joined a choir in Leeds, Mel!", before) == ["Alice joined a choir in Leeds."]
-    assert texts("Melanie, I joined a choir in Leeds.", before) == ["Alice joined a choir in Leeds."]
-    assert texts("I met Carol, Melody and Melanie.", before) == ["Alice met Carol, Melody and Melanie."]
+    before = said("Hello.", "Margaret")
+    assert texts("I joined a choir in Leeds, Marg!", before) == ["Alice joined a choir in Leeds."]
+    assert texts("Margaret, I joined a choir in Leeds.", before) == ["Alice joined a choir in Leeds."]
+    assert texts("I met Carol, Margot and Margaret.", before) == ["Alice met Carol, Margot and Margaret."]
 
 
 def test_a_short_answer_is_joined_with_its_question():
@@ -95,8 +95,8 @@ def test_an_answer_needs_a_question_of_the_other():
 
 
 def test_what_it_is_comes_along():
-    assert texts("I painted that lake last year! It's special to me.", BOB) == [
-        "Alice painted that lake last year (2022). It's special to Alice."
+    assert texts("I wrote that song last year! It's special to me.", BOB) == [
+        "Alice wrote that song last year (2022). It's special to Alice."
     ]
 
 

@@ -21,7 +21,7 @@ from memstore.assemble.strategies.buffers import Hierarchical, SummaryBuffer, Th
 from memstore.assemble.strategies.calls import is_call
 from memstore.assemble.strategies.goals import GoalBatch
 from memstore.assemble.strategies.registry import KNOWN, as_json, strategies
-from memstore.assemble.strategies.tools import ToolCalls
+from memstore.assemble.strategies.tool_calls import ToolCalls
 from memstore.assemble.strategies.view import FLOOR, Block, Strategy, View, compress, turns_of, view_of
 from memstore.assemble.strategies.windows import Semantic, SlidingWindow
 from memstore.assemble.turns import Turn, turns

@@ -42,13 +42,18 @@ def add_fact(database: Database, tools: Tools, user_name: str, new: NewFact) -> 
         return _stored(scope, fact.id)
 
 
-def edit_fact(database: Database, tools: Tools, user_id: UUID, fact_id: UUID, new: NewFact) -> Fact:
-    """Put another fact, with the same sources, in the place of an active one; only its columns where the words stay."""
+def edit_fact(database: Database, tools: Tools, user_id: UUID, was: Fact, new: NewFact) -> Fact:
+    """Put another fact, with the same sources, in the place of an active one; only its columns where the words stay.
+
+    `was` is the fact as it was read: raises `Conflict` where somebody has changed it since.
+    """
     edited = _columns(user_id, new)
     vector = in_place(_vector, tools, edited.text)
     with database.scope(user_id) as scope:
         facts.lock(scope)
-        old = _active(scope, fact_id)
+        old = _active(scope, was.id)
+        if any(getattr(old, name) != getattr(was, name) for name in EDITED):
+            raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
         columns = {name: getattr(edited, name) for name in EDITED}
         if edited.id == old.id:
             fact_changes.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)

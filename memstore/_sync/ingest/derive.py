@@ -44,6 +44,10 @@ class Deriver(Protocol):
         """How many messages it thinks about at once."""
 
     @property
+    def asks(self) -> bool:
+        """Whether it asks a chat model: one conversation at a time, so that what was paid for is soon written."""
+
+    @property
     def recipe(self) -> str:
         """How it makes them: what was made by another recipe may be made anew. May raise `ModelUnavailable`."""
 
@@ -69,8 +73,8 @@ class Redoable(Deriver, Protocol):
     def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[Any]) -> Any:
         """Give what `read` gives, as if nothing were stored of this conversation but what is `made`."""
 
-    def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[Any]) -> dict[str, int]:
-        """Put what is made in the place of all that the conversation had; give how many rows were new."""
+    def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[Any], recipe: str) -> dict[str, int]:
+        """Put what is made by a recipe in the place of all that the conversation had; give how many rows were new."""
 
 
 @dataclass(slots=True)
@@ -117,8 +121,7 @@ def derive(
     """
     with database.operator() as scope:
         run = _Run(progress, derivations.backlog(scope, only=part.user))
-        cap = tools.settings.llm_daily_tokens
-        tools.allowance.left = None if cap is None else cap - model_calls.spent(scope)
+        tools.allowance.left = model_calls.left(scope, tools.settings.llm_daily_tokens)
     derivers: tuple[Deriver, ...] = (Embed(tools), Summarize(tools), Facts(tools))
     for deriver in derivers:
         try:
@@ -143,39 +146,56 @@ def _forget(database: Database, users: Iterable[UUID], days: float) -> None:
 
 def _redo_all(database: Database, deriver: Redoable, part: Part, run: _Run) -> None:
     after: Outdated | None = None
+    recipe = _recipe(deriver)
     while True:
         with database.operator() as scope:
-            page = derivations.outdated(scope, deriver.name, deriver.recipe, only=part.user, after=after)
+            page = derivations.outdated(scope, deriver.name, recipe, only=part.user, after=after)
         if not page:
             return
         after = page[-1]
         for work in page:
             try:
-                _redo(database, deriver, work, run)
+                _redo(database, deriver, work, recipe, run)
             except UNIVERSAL:
                 raise
             except Exception as error:  # as in `_finish`
-                _fail(database, work, error, run)
+                _fail(database, work, recipe, error, run)
 
 
-def _redo(database: Database, deriver: Redoable, work: Outdated, run: _Run) -> None:
+def _recipe(deriver: Deriver) -> str:
+    """Give how a deriver makes its rows: a model's server may be asked for that, with no connection held."""
+    return in_place(lambda: deriver.recipe)
+
+
+def _redo(database: Database, deriver: Redoable, work: Outdated, recipe: str, run: _Run) -> None:
     """Make what a conversation has anew, batch by batch, and put it in its place in one transaction."""
     made: list[Any] = []
-    at = 0
-    while at < work.done_seq:
-        rest = Pending(work.user_id, work.conversation_id, work.deriver, at, work.done_seq)
-        with database.scope(work.user_id) as scope:
-            batch = deriver.reread(scope, rest, deriver.batch, made)
-        made += in_place(deriver.think, [batch])
-        at = made[-1].to_seq
     try:
+        at = 0
+        while at < work.done_seq:
+            rest = Pending(work.user_id, work.conversation_id, work.deriver, at, work.done_seq)
+            with database.scope(work.user_id) as scope:
+                batch = deriver.reread(scope, rest, deriver.batch, made)
+            made += in_place(deriver.think, [batch])
+            at = made[-1].to_seq
         with database.scope(work.user_id) as scope:
-            counts = deriver.rewrite(scope, work.conversation_id, made)
-            derivations.redone(scope, work, None if counts.get("letters") else deriver.recipe)
-    except LostRace:
-        return  # somebody else derives this conversation
+            counts = deriver.rewrite(scope, work.conversation_id, made, recipe)
+            derivations.redone(scope, work, None if counts.get("letters") else recipe)
+    except Exception as error:
+        _keep_cost(database, deriver, work, made)
+        if isinstance(error, LostRace):
+            return  # somebody else derives this conversation
+        raise
     run.made.update(counts)
     run.made["redone"] += 1
+
+
+def _keep_cost(database: Database, deriver: Deriver, work: Pending, made: Sequence[Any]) -> None:
+    """Keep what a model's answers cost that are dropped: they count for the day's tokens all the same."""
+    if deriver.asks and made:
+        with database.scope(work.user_id) as scope:
+            for one in made:
+                model_calls.keep(scope, one.asked.cost, ())
 
 
 def _all(database: Database, deriver: Deriver, part: Part, run: _Run) -> None:
@@ -186,7 +206,7 @@ def _all(database: Database, deriver: Deriver, part: Part, run: _Run) -> None:
         if not page:
             return
         after = page[-1]
-        for group in _groups(page, deriver.batch):
+        for group in _groups(page, 0 if deriver.asks else deriver.batch):
             _finish(database, deriver, group, run)
 
 
@@ -212,7 +232,7 @@ def _finish(database: Database, deriver: Deriver, group: list[Pending], run: _Ru
             raise
         except Exception as error:  # one conversation that cannot be derived must not hold up the others
             if len(group) == 1:
-                _fail(database, group[0], error, run)
+                _fail(database, group[0], _recipe(deriver), error, run)
                 return
             for work in group:
                 _finish(database, deriver, [work], run)
@@ -225,18 +245,20 @@ def _step(database: Database, deriver: Deriver, group: list[Pending], run: _Run)
     for work in group:
         with database.scope(work.user_id) as scope:
             batches.append(deriver.read(scope, work, deriver.batch))
-    database.dispatcher.publish([told for work in group for told in reports.begun(work, deriver.recipe)])
+    recipe = _recipe(deriver)
+    database.dispatcher.publish([told for work in group for told in reports.begun(work, recipe)])
     made = in_place(deriver.think, batches)
     left = []
     for work, one in zip(group, made, strict=True):
         try:
             with database.scope(work.user_id) as scope:
                 counts = deriver.write(scope, one)
-                reports.done(scope, work, one.to_seq, deriver.recipe, counts)
-                recipe = None if counts.get("letters") else deriver.recipe
-                derivations.advance(scope, work, one.to_seq, recipe)  # last: whoever adds messages waits for it
-        except LostRace:
-            continue  # another worker does this conversation
+                reports.done(scope, work, one.to_seq, recipe, counts)
+                # Last: whoever adds messages waits for it.
+                derivations.advance(scope, work, one.to_seq, None if counts.get("letters") else recipe)
+        except LostRace:  # another worker does this conversation
+            _keep_cost(database, deriver, work, [one])
+            continue
         run.made.update(counts)
         run.advanced(work, one.to_seq)
         if one.to_seq < work.last_seq:
@@ -244,10 +266,10 @@ def _step(database: Database, deriver: Deriver, group: list[Pending], run: _Run)
     return left
 
 
-def _fail(database: Database, work: Pending, error: Exception, run: _Run) -> None:
+def _fail(database: Database, work: Pending, recipe: str, error: Exception, run: _Run) -> None:
     # The type says enough for the table, which the operator may read; the message could quote what was said.
     with database.scope(work.user_id) as scope:
         derivations.fail(scope, work, type(error).__name__)
-        reports.failed(scope, work, error)
+        reports.failed(scope, work, recipe, error)
     logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)
     run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")

@@ -53,6 +53,7 @@ class Embed:
 
     name = "embed"
     batch = 512  # messages at once: enough for the encoder to sort them by length
+    asks = False
     recipe = "units/1"  # the embedder is not of it: vectors of two are never mixed
 
     def __init__(self, tools: Tools) -> None:

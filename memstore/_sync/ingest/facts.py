@@ -35,6 +35,11 @@ class Facts:
         return self.reader.batch
 
     @property
+    def asks(self) -> bool:
+        """Whether a chat model is asked."""
+        return self.reader.asks
+
+    @property
     def recipe(self) -> str:
         """How facts are read. May raise `ModelUnavailable`."""
         return self.reader.recipe
@@ -57,18 +62,19 @@ class Facts:
         """Give the next messages, as `read` does."""
         return self.read(scope, work, limit)
 
-    def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[Made]) -> dict[str, int]:
+    def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[Made], recipe: str) -> dict[str, int]:
         """Put these facts in the place of all that the conversation said; what people did by hand stays.
 
         What a fact that is gone had superseded is restored.
         """
         facts.lock(scope)
-        model_calls.remove_letters(scope, conversation, self.name)
+        letters = [letter for one in made if one.asked for letter in one.asked.letters]
+        model_calls.remove_letters(scope, conversation, self.name, but=letters)
         facts.remove_unsaid(scope, facts.take_back(scope, conversation))
-        restored = fact_changes.restore_orphaned(scope, actor=self.recipe)
+        restored = fact_changes.restore_orphaned(scope, actor=recipe)
         counts = self._write(scope, made, redo=True)
         for fact in restored:
-            resettle(scope, fact, actor=self.recipe)
+            resettle(scope, fact, actor=recipe)
         return counts
 
     def _write(self, scope: Transaction, made: Sequence[Made], *, redo: bool) -> dict[str, int]:

@@ -13,8 +13,9 @@ from memstore._sync.store import items, messages, model_calls, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore.errors import InvalidInput
 from memstore.ingest.abridge import most_telling
-from memstore.ingest.model_summaries import ByModel
-from memstore.ingest.nest import GROUP, RECIPE, Range, Sentences, Writer, range_of, size
+from memstore.ingest.asked import letter_id
+from memstore.ingest.model_summaries import ByModel, place_of
+from memstore.ingest.nest import GROUP, Range, Sentences, Writer, range_of, size
 from memstore.ingest.tools import Tools
 from memstore.models import Message, Summary
 from memstore.waiting import in_place
@@ -27,17 +28,21 @@ def summarize(
 ) -> Summary:
     """Give the summary of messages `from_seq` to `to_seq`, by default the first and the last: made now, or known.
 
-    It has as many tokens as one of the nest over as much. Raises `InvalidInput` for a range that is not all there.
+    It has as many tokens as one of the nest over as much. Raises `InvalidInput` for a range that is not all there, and
+    `ModelUnavailable` where a chat model is to write it and is away, or may do no more today.
     """
     writer: Writer = Sentences(tools) if tools.summary_model is None else ByModel(tools, tools.summary_model)
     account = writer.asked()
+    recipe = in_place(lambda: writer.recipe)  # a model's server is asked for it, and no connection is held
     with database.scope(user) as scope:
         first, last = _checked(scope, conversation, from_seq, to_seq)
-        for recipe in (writer.recipe, RECIPE):
-            known = summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
-            if known is not None:
-                return known
+        known = summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
+        if known is not None:
+            return known
         asked = _read(scope, conversation, first, last)
+    if account is not None:
+        with database.operator() as scope:
+            account.allowance.left = model_calls.left(scope, tools.settings.llm_daily_tokens)
     [made] = in_place(writer.write, [asked], size(_level(asked.tokens, tools), tools), [account])
     [units] = in_place(units_of, [made], tools)
     with database.scope(user) as scope:
@@ -45,6 +50,7 @@ def summarize(
         if summaries.add(scope, [made]):  # else somebody else has just made it
             items.add(scope, units, model)
         if account is not None:
+            model_calls.answered(scope, letter_id(place_of(asked, recipe)))
             model_calls.keep(scope, account.cost, account.letters)
         return summaries.summary(scope, made.id) or made
 

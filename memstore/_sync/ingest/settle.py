@@ -22,8 +22,8 @@ from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import KnownFact, Said
 from memstore._sync.store.items import new_unit
 from memstore.ingest.found import Found
-from memstore.ingest.reconcile import Incoming, Known, Verdict, compatible, reconcile
-from memstore.ingest.rules.slots import Manner, Slot
+from memstore.ingest.reconcile import Incoming, Known, Verdict, other_value, reconcile
+from memstore.ingest.rules.slots import FORMER, Manner, Slot
 from memstore.models import HAND, FactColumns
 
 NEAREST = 3  # facts in other words that a new one is put beside
@@ -93,7 +93,7 @@ def related(slot: Slot | None) -> list[str]:
     """Give the attributes whose facts a slot has to do with: where somebody lives, and where they no longer do."""
     if slot is None:
         return []
-    return [slot.attribute, f"former/{slot.attribute}", slot.attribute.removeprefix("former/")]
+    return [slot.attribute, FORMER + slot.attribute, slot.attribute.removeprefix(FORMER)]
 
 
 def _twin(found: Found, known: Sequence[KnownFact]) -> KnownFact | None:
@@ -199,8 +199,8 @@ def _outdate(
     )
     _supersede(scope, fact, ends[1], ends[0], actor, at)
     for one in rivals:
-        ended = one.fact.valid_to
-        if one.fact.state == "superseded" and one.by_hand is None and one.last_said < said and ended and ended > begin:
+        holds_too_long = one.fact.state == "active" or (one.fact.valid_to is not None and one.fact.valid_to > begin)
+        if holds_too_long and one.by_hand is None and one.last_said < said:
             _supersede(scope, one.fact, fact.id, begin, actor)
 
 
@@ -210,9 +210,7 @@ def _rivals(slot: Slot, fact: FactColumns, one: KnownFact) -> bool:
         return False
     if one.fact.state not in ("active", "superseded") or slot.manner is Manner.TEMPORARY:
         return False
-    if slot.many:
-        return {slot.value, one.fact.value} == {"yes", "no"}
-    return not compatible(slot.value, one.fact.value)
+    return other_value(slot, one.fact.value)
 
 
 def _since(one: KnownFact, moment: datetime) -> datetime:

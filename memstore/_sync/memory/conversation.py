@@ -15,9 +15,9 @@ from memstore._sync.store import facts, messages, summaries
 from memstore._sync.store.database import Database
 from memstore.assemble.strategies.registry import Strategies, as_json
 from memstore.assemble.strategies.registry import strategies as strategies_of
-from memstore.errors import ProviderError
+from memstore.errors import InvalidInput, ModelUnavailable, ProviderError
 from memstore.ingest.check import check_json
-from memstore.memory.arguments import aware, check_limit, listed
+from memstore.memory.arguments import aware, check_level, check_limit, listed
 from memstore.models import Context, Conversation, Fact, Json, Message, Role, Summary
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ class ConversationScope:
 
     def summaries(self, *, level: int | None = None) -> list[Summary]:
         """Give the summaries, by level and in order: level 0 are those made by `summarize`, 1 and above the nest."""
+        check_level(level)
         with self._database.scope(self.user.id) as scope:
             return summaries.summaries(scope, self.id, level=level)
 
@@ -136,6 +137,8 @@ class ConversationScope:
         report = derive(self._database, tools, Part(self.user.id, self.id, ("facts",)))
         if report.failed:
             raise ProviderError(report.failed[0])
+        if report.waiting:
+            raise ModelUnavailable(report.waiting[0])
         with self._database.scope(self.user.id) as scope:
             new = facts.said_in(scope, self.id, began)
             return facts.facts(scope, state=None, ids=new)
@@ -160,12 +163,15 @@ class ConversationScope:
         Raises `InvalidInput` for what is none.
         """
         check_json([title, channel, settings], "title, channel or settings")
-        given = (settings or {}).get(SETTING) if strategies is None else strategies
-        if given is not None:
-            settings = {**(settings or {}), SETTING: as_json(given)}
+        settings = {} if settings is None else settings
+        if not isinstance(settings, dict):
+            raise InvalidInput(f"settings={settings!r:.60}: give a dict.")
+        if strategies is not None or SETTING in settings:
+            given = settings[SETTING] if strategies is None else strategies
+            settings = {**settings, SETTING: [] if given is None else as_json(given)}
         with self._database.scope(self.user.id) as scope:
             make_conversation(scope, self._place)
-            messages.describe(scope, self.id, title, channel, settings or {})
+            messages.describe(scope, self.id, title, channel, settings)
 
     def context(
         self,

@@ -15,14 +15,25 @@ from memstore._sync.ingest.audit import audit
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.opened import Opened
 from memstore._sync.retrieve.recall import recall
-from memstore._sync.store import events, facts, messages
+from memstore._sync.store import events, facts, messages, model_calls
 from memstore._sync.store.items import EVERY_TIER, Filters
 from memstore.errors import InvalidInput
 from memstore.events import Event, EventType
-from memstore.ingest.check import check_name, check_text
-from memstore.ingest.newfact import EDITABLE, NewFact, check_fact, edited, one_of
-from memstore.memory.arguments import aware, check_limit, id_of, known_tiers, listed
-from memstore.models import FACT_KINDS, FACT_STATES, Conversation, Entity, Fact, FactChange, Finding, Hit, Role
+from memstore.ingest.check import check_name, check_text, one_of
+from memstore.ingest.newfact import EDITABLE, NewFact, check_fact, edited
+from memstore.memory.arguments import aware, check_limit, id_of, ids_of, known_tiers, listed
+from memstore.models import (
+    FACT_KINDS,
+    FACT_STATES,
+    Conversation,
+    DeadLetter,
+    Entity,
+    Fact,
+    FactChange,
+    Finding,
+    Hit,
+    Role,
+)
 
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
@@ -136,7 +147,7 @@ class UserScope:
         One that is known with the same words is edited to be this one, and is active again.
         """
         begin, end = aware(valid_from, "valid_from"), aware(valid_to, "valid_to")
-        said = [id_of(source) for source in sources]
+        said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
         check_fact(new)
         return curation.add_fact(self._opened.database, self._opened.tools(), self.name, new)
@@ -156,7 +167,7 @@ class UserScope:
         old = self._fact(fact)
         new = edited(old, columns)
         check_fact(new)
-        return curation.edit_fact(self._opened.database, self._opened.tools(), self.id, old.id, new)
+        return curation.edit_fact(self._opened.database, self._opened.tools(), self.id, old, new)
 
     def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Take a fact back: it is no longer recalled, also where it is said again; `undo` brings it back."""
@@ -183,6 +194,15 @@ class UserScope:
         if found is None:
             raise InvalidInput(f"This user has no fact {id_of(fact)}.")
         return found
+
+    def dead_letters(self, *, limit: int = 1000) -> list[DeadLetter]:
+        """Give what a chat model answered about this user's messages and nobody could use, the oldest first.
+
+        Rules and sentences did what they were for; `derive` with `redo` asks again, and takes away what is answered.
+        """
+        check_limit(limit)
+        with self._opened.database.scope(self.id) as scope:
+            return model_calls.letters(scope, limit=limit)
 
     def events(self, *, after: str | None = None, types: Sequence[str] | None = None, limit: int = 100) -> list[Event]:
         """Give what happened, from the outbox, in order; `after` is the `cursor` of the last event that was read.

@@ -25,7 +25,7 @@ from sqlmodel import SQLModel
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.arrays import Shelf
+from memstore.store.arrays import ArrayCache
 from memstore.store.statements import statements
 from memstore.waiting import in_place
 
@@ -52,10 +52,10 @@ class Capabilities:
 class Transaction:
     """One transaction in the scope of one user, whose id every statement is given."""
 
-    def __init__(self, connection: Connection[Any], user_id: UUID, shelf: Shelf, *, outbox: bool) -> None:
+    def __init__(self, connection: Connection[Any], user_id: UUID, cache: ArrayCache, *, outbox: bool) -> None:
         self.connection = connection
         self.user_id = user_id
-        self.shelf = shelf
+        self.cache = cache
         self.events: list[Event] = []
         self._outbox = outbox
         self._written = 0
@@ -166,7 +166,7 @@ class Database:
         self._outbox = outbox
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
-        self._shelf = Shelf()
+        self._cache = ArrayCache()
         self._process = os.getpid()
         self._pool = ConnectionPool(
             url,
@@ -220,7 +220,7 @@ class Database:
         with explained(self.url):
             connection = self._begun(SQL["begin"] + ";\n" + statement, user_id)
             try:
-                transaction = Transaction(connection, user_id, self._shelf, outbox=self._outbox)
+                transaction = Transaction(connection, user_id, self._cache, outbox=self._outbox)
                 yield transaction
                 transaction.write_events()
                 connection.commit()

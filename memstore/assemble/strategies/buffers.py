@@ -96,6 +96,7 @@ class Hierarchical:
     summary: float = 0.2
     facts: float = 0.1
     name: ClassVar[str] = "hierarchical"
+    by_facts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -11,15 +11,14 @@ from memstore.assemble.strategies.calls import is_call, told
 from memstore.assemble.strategies.outcome import Sought
 from memstore.assemble.strategies.view import View
 from memstore.assemble.turns import Turn
-from memstore.ingest.selection import choose, keeps
+from memstore.ingest.lines import NOTHING
+from memstore.ingest.selection import MOST, choose, keeps, most_telling
 from memstore.ingest.sentences import sentences
 from memstore.models import Message, Role
 
-MOST_LINES = 400  # choosing is quadratic
 OUTCOME = 30  # tokens of an outcome in a line
 SUMMARIES = 0.5  # of a block's tokens: the other half is for what no summary says, such as what tools gave
 LONGEST_LINE = 400  # characters
-NOTHING = "(Nothing that could be summarized in words.)"
 
 
 def digest(view: View, turns: Sequence[Turn], limit: int) -> str:
@@ -45,17 +44,14 @@ def lines_of(view: View, turns: Sequence[Turn]) -> list[str]:
             lines.append(f"Tool: {told(turn, None, Sought(), OUTCOME, view.counter.count)}")
         elif first.text:
             who = first.name or first.role.capitalize()
-            spans = sentences(first.text)[:MOST_LINES]
+            spans = sentences(first.text)[:MOST]
             lines += [f"{who}: {' '.join(first.text[start:stop].split())[:LONGEST_LINE]}" for start, stop in spans]
     return lines
 
 
 def best(view: View, lines: Sequence[str], limit: int) -> list[str]:
     """Give the lines that together say most within `limit` tokens, in order."""
-    if len(lines) > MOST_LINES:
-        worth = [keeps(line.partition(": ")[2]) for line in lines]
-        places = sorted(sorted(range(len(lines)), key=lambda place: (-worth[place], place))[:MOST_LINES])
-        lines = [lines[place] for place in places]
+    lines = [lines[place] for place in most_telling([line.partition(": ")[2] for line in lines])]
     if not lines or limit <= 0:
         return []
     costs = [view.counter.count(f"{line}\n") for line in lines]

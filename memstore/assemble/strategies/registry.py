@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from memstore.assemble.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
 from memstore.assemble.strategies.goals import GoalBatch
-from memstore.assemble.strategies.tools import ToolCalls
+from memstore.assemble.strategies.tool_calls import ToolCalls
 from memstore.assemble.strategies.view import Strategy
 from memstore.assemble.strategies.windows import Semantic, SlidingWindow
 from memstore.errors import InvalidInput

@@ -73,7 +73,8 @@ class Strategy(Protocol):
     """A way to compress a view. Frozen and compared by its options, so that a view knows which ones it has been by.
 
     One whose result depends on the question, by `view.relevance`, says so with an attribute `by_question = True`: what
-    it leaves is then not part of a context's stable prefix.
+    it leaves is then not part of a context's stable prefix. One that reads `view.facts` says `by_facts = True`: for
+    others they are not fetched.
     """
 
     @property

@@ -1,6 +1,6 @@
 """Short answers, joined with the question they answer: "5 years already!" says nothing alone.
 
-"How long have you been married?" "5 years already!" -> "How long has Melanie been married? 5 years already."
+"How long have you been married?" "5 years already!" -> "How long has Alice been married? 5 years already."
 """
 
 from __future__ import annotations

@@ -15,6 +15,11 @@ class Said:
     speaker: str | None
     occurred_at: datetime
 
+    @property
+    def subject(self) -> str:
+        """Whom the speaker's facts are about."""
+        return self.speaker or "The user"
+
 
 @dataclass(frozen=True, slots=True)
 class FactDraft:
@@ -37,13 +42,3 @@ class FactDraft:
     stop: int
     valid_from: datetime | None = None
     valid_to: datetime | None = None
-
-
-EPISODIC = frozenset({"event", "plan", "decision"})
-
-
-def kind_of(type: str) -> str:
-    """Give the sort of memory that facts of a type are."""
-    if type == "procedure":
-        return "procedural"
-    return "episodic" if type in EPISODIC else "semantic"

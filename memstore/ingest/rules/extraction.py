@@ -16,11 +16,12 @@ from itertools import islice
 from memstore.ingest.rules import german
 from memstore.ingest.rules.answers import joined_answer, last_question
 from memstore.ingest.rules.dates import anchor
-from memstore.ingest.rules.drafts import FactDraft, Said, kind_of
+from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.reading import Reading, instructed, loosely, precisely
 from memstore.ingest.rules.standalone import Standing, Talk, long_forms, stand_alone, trimmed
 from memstore.ingest.rules.statements import Clause, assertions, clauses_of, is_english, sentences_of, without_lead_in
 from memstore.ingest.rules.worth import ANSWER, OPERATING_POINT, SURE, needs_antecedent, of_statement, ranked
+from memstore.models import kind_of
 from memstore.store.terms import terms
 
 __all__ = ["OPERATING_POINT", "FactDraft", "Said", "extract"]

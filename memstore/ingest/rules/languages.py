@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from memstore.ingest.rules.dates import anchor
-from memstore.ingest.rules.drafts import FactDraft, Said, kind_of
+from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.slots import FORMER, GRAMMARS, TEMPORARY, statements_with_slots, whom
 from memstore.ingest.sentences import sentences
+from memstore.models import kind_of
 
 _LONGEST = 600
 _HAN = re.compile(r"[\u4e00-\u9fff]")
@@ -161,11 +162,12 @@ def extract_foreign(said: Said, before: Sequence[Said] = (), *, language: str | 
     drafts: dict[int, FactDraft] = {}
     for start, stop, slot in statements_with_slots(said, language, before):
         who = whom(said.text[start:stop], language)
-        drafts[start] = _draft(said, type_of(slot.attribute, kin=bool(who)), 0.9, start, stop, language, who)
+        subject = f"{said.subject}'s {who}" if who else said.subject
+        drafts[start] = quoted(said, (start, stop), type_of(slot.attribute, kin=bool(who)), 0.9, language, subject)
     for start, stop in _clauses(said.text, language):
         found = _row(said.text[start:stop], language)
         if found and not any(one.start < stop and start < one.stop for one in drafts.values()):
-            drafts[start] = _draft(said, *found, start, stop, language, None)
+            drafts[start] = quoted(said, (start, stop), *found, language, said.subject)
     return [drafts[start] for start in sorted(drafts)]
 
 
@@ -197,15 +199,11 @@ def _row(clause: str, language: str) -> tuple[str, float] | None:
     return None
 
 
-def _draft(
-    said: Said, type: str, confidence: float, start: int, stop: int, language: str, who: str | None
-) -> FactDraft:
-    name = said.speaker or "The user"
-    clause = " ".join(said.text[start:stop].split()).strip(" ,;.!¡。！")
+def quoted(said: Said, span: tuple[int, int], type: str, confidence: float, language: str, subject: str) -> FactDraft:
+    """Give the words of a message in `span` as a fact, as they were said: `Alice: "J'habite à Lyon."`"""
+    clause = " ".join(said.text[slice(*span)].split()).strip(" ,;.!¡。！")
     anchored, begins = anchor(clause, said.occurred_at, past=type not in ("plan", "goal"), language=language)
     told = begins is None or begins > said.occurred_at or type in ("plan", "goal")
     end = "。" if language == "zh" else "."
-    text = f'{name}: "{anchored[:1].upper()}{anchored[1:]}{end}"'
-    subject = f"{name}'s {who}" if who else name
-    valid_from = None if told else begins
-    return FactDraft(text, type, kind_of(type), subject, confidence, language, start, stop, valid_from)
+    text = f'{said.subject}: "{anchored[:1].upper()}{anchored[1:]}{end}"'
+    return FactDraft(text, type, kind_of(type), subject, confidence, language, *span, None if told else begins)

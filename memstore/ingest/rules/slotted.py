@@ -7,18 +7,19 @@ known. Two slots in one sentence make two facts, so that a later value of one ta
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from memstore.ingest.rules.dates import anchor
-from memstore.ingest.rules.drafts import FactDraft, Said, kind_of
+from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.extraction import extract
-from memstore.ingest.rules.languages import extract_foreign, language_of, type_of
+from memstore.ingest.rules.languages import extract_foreign, language_of, quoted, type_of
 from memstore.ingest.rules.slots import GRAMMARS, Slot, Statement, statements_with_slots, whom
 
 FOREIGN = frozenset({"fr", "es", "zh"})  # English and German are read sentence by sentence, together
 CONFIDENCE = 0.9
+BLOCK = 256  # characters, by which drafts are found: a long message is read in linear time
 _OWN = r"\b(?:my|our|meine?[mnrs]?|unsere?[mnrs]?|mon|ma|mes|notre|mis?|nuestr[oa])\b(?: [\w'-]+){0,3}? "
 
 
@@ -34,16 +35,24 @@ def slotted(said: Said, before: Sequence[Said] = ()) -> list[Slotted]:
     language = _language(said, before)
     drafts = extract_foreign(said, before, language=language) if language in FOREIGN else extract(said, before)
     spoken = language if language in GRAMMARS else "en"
+    known = _Drafts(drafts)
+    little: _Drafts | None = None  # what was found to be worth little: read at most once, a message may have thousands
     slots: dict[int, Slot] = {}
     more: list[Slotted] = []
+    filled: set[tuple[str, Slot]] = set()
     for statement in statements_with_slots(said, spoken, before):
         subject = _subject(said, statement, spoken)
-        place = _of_same(drafts, statement, subject, slots)
+        if (subject, statement.slot) in filled:
+            continue  # said again in the same message
+        filled.add((subject, statement.slot))
+        place = _of_same(known, statement, subject, slots)
         if place is not None:
             drafts[place] = replace(drafts[place], subject=subject)
             slots[place] = statement.slot
-        else:
-            more.append(Slotted(_told(said, before, statement, subject, spoken), statement.slot))
+            continue
+        if little is None:
+            little = _Drafts([] if language in FOREIGN else extract(said, before, worth=0.0))
+        more.append(Slotted(_told(said, little, statement, subject, spoken), statement.slot))
     found = [Slotted(draft, slots.get(place)) for place, draft in enumerate(drafts)]
     return sorted([*found, *more], key=lambda one: one.draft.start)
 
@@ -58,19 +67,36 @@ def _language(said: Said, before: Sequence[Said]) -> str:
 
 def _subject(said: Said, statement: Statement, language: str) -> str:
     """Give whom the slot is of: the speaker, one of theirs ("Alice's sister"), or somebody named."""
-    name, clause = said.speaker or "The user", said.text[statement.start : statement.stop]
+    name, clause = said.subject, said.text[statement.start : statement.stop]
     who = whom(clause, language)
     if who is None:
         return name
     return f"{name}'s {who}" if re.search(_OWN + re.escape(who), clause, re.IGNORECASE) else who
 
 
-def _of_same(drafts: Sequence[FactDraft], statement: Statement, subject: str, taken: dict[int, Slot]) -> int | None:
+class _Drafts:
+    """Drafts of a message by where they stand in it."""
+
+    def __init__(self, drafts: list[FactDraft]) -> None:
+        self.drafts = drafts
+        self._places: defaultdict[int, list[int]] = defaultdict(list)
+        for place, draft in enumerate(drafts):
+            for block in range(draft.start // BLOCK, max(draft.start, draft.stop - 1) // BLOCK + 1):
+                self._places[block].append(place)
+
+    def near(self, statement: Statement) -> list[int]:
+        """Give the places of all that overlap with a statement, and of some others, in order."""
+        blocks = range(statement.start // BLOCK, statement.stop // BLOCK + 1)
+        return sorted({place for block in blocks for place in self._places.get(block, ())})
+
+
+def _of_same(known: _Drafts, statement: Statement, subject: str, taken: Container[int]) -> int | None:
     """Give the place of the draft that says this; a wish says nothing of what is so.
 
     What is told in the speaker's own words, as German is, has the speaker for a subject whomever it is about.
     """
-    for place, draft in enumerate(drafts):
+    for place in known.near(statement):
+        draft = known.drafts[place]
         overlaps = draft.start < statement.stop and statement.start < draft.stop
         of_same = _folded(draft.subject) == _folded(subject) or (draft.language == "de" and ": " in draft.text)
         if overlaps and place not in taken and draft.type != "goal" and of_same:
@@ -78,20 +104,15 @@ def _of_same(drafts: Sequence[FactDraft], statement: Statement, subject: str, ta
     return None
 
 
-def _told(said: Said, before: Sequence[Said], statement: Statement, subject: str, language: str) -> FactDraft:
+def _told(said: Said, little: _Drafts, statement: Statement, subject: str, language: str) -> FactDraft:
     """Give a statement as a fact: as it was read before it was found to be worth little, else in its own words."""
-    little = [] if language in FOREIGN else extract(said, before, worth=0.0)
-    exact = [one for one in little if statement.start <= one.start and one.stop <= statement.stop]
-    place = _of_same(exact, statement, subject, {})
+    exact = [little.drafts[place] for place in little.near(statement)]
+    exact = [one for one in exact if statement.start <= one.start and one.stop <= statement.stop]
+    place = _of_same(_Drafts(exact), statement, subject, ())
     if place is not None:
         return exact[place]
-    kind = type_of(statement.slot.attribute, kin=subject != (said.speaker or "The user"))
-    clause = " ".join(said.text[statement.start : statement.stop].split()).strip(" ,;.!¡")
-    anchored, begins = anchor(clause, said.occurred_at, past=kind != "plan", language=language)
-    text = f'{said.speaker or "The user"}: "{anchored[:1].upper()}{anchored[1:]}."'
-    told = None if begins is None or begins > said.occurred_at or kind == "plan" else begins
-    span = statement.start, statement.stop
-    return FactDraft(text, kind, kind_of(kind), subject, CONFIDENCE, language, *span, valid_from=told)
+    type = type_of(statement.slot.attribute, kin=subject != said.subject)
+    return quoted(said, (statement.start, statement.stop), type, CONFIDENCE, language, subject)
 
 
 def _folded(subject: str) -> str:

@@ -1,10 +1,10 @@
 """Rewriting: a statement that stands for itself, with who is meant named, and without what only fills.
 
     "Yeah, I just moved here with my kids, it's really great!"
-    "Caroline just moved here with their kids, it's great."
+    "Alice just moved here with their kids, it's great."
 
-What leaves its subject out is given one ("Researching agencies" -> "Caroline is researching agencies"); what never
-names the speaker is put behind the name ("Caroline: The stories were inspiring.").
+What leaves its subject out is given one ("Looking for a flat" -> "Alice is looking for a flat"); what never
+names the speaker is put behind the name ("Alice: The concert was wonderful.").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From "I love my sister" to "Caroline loves their sister": who is meant by I, we and you, and the verbs that agree.
+"""From "I love my sister" to "Alice loves their sister": who is meant by I, we and you, and the verbs that agree.
 
 One pass over the words; nothing is parsed. Nobody's gender is guessed: the speaker's things are "their" things. "We"
 are the speaker "and others", since who else is meant is not said, and "they" after that.

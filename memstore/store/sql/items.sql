@@ -50,15 +50,16 @@ WHERE u.user_id = %(user_id)s
 
 -- arrays --
 -- Units that came since a moment, packed into few values in Postgres' binary format; count and digest are of all units.
+-- Into the digest goes when each was recorded: what was made anew has the name that it had before.
 SELECT u.xmin::text AS version, total.units, total.digest, total.newest, fresh.*
 FROM users u,
-     (SELECT count(*) AS units, bit_xor(uuid_hash_extended(item_id, chunk)) AS digest, max(recorded_at) AS newest
+     (SELECT count(*) AS units, bit_xor(hash_record_extended((item_id, chunk, recorded_at), 0)) AS digest, max(recorded_at) AS newest
       FROM item_text WHERE user_id = %(user_id)s) AS total,
      (SELECT string_agg(
                  uuid_send(t.item_id) || int4send(t.chunk)
                  || coalesce(uuid_send(t.conversation_id), decode(repeat('00', 16), 'hex')) || int8send(coalesce(t.seq, -1))
                  || int8send(t.start) || int8send(t.stop) || int8send(t.length) || timestamptz_send(t.occurred_at)
-                 || int8send(uuid_hash_extended(t.item_id, t.chunk))
+                 || int8send(hash_record_extended((t.item_id, t.chunk, t.recorded_at), 0))
                  || int2send(array_position(%(tiers)s::text[], t.tier)::smallint)
                  || int2send(coalesce(array_position(%(roles)s::text[], t.role), 0)::smallint)
                  || int4send(cardinality(t.terms)) || int4send((v.embedding IS NOT NULL)::int)

@@ -114,4 +114,5 @@ SELECT (SELECT count(*) FROM conversations WHERE user_id = %(user_id)s) AS conve
        (SELECT count(*) FROM item_vectors WHERE user_id = %(user_id)s) AS vectors,
        (SELECT count(*) FROM receipts WHERE user_id = %(user_id)s) AS receipts,
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq) AS pending,
-       (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq AND last_error IS NOT NULL) AS failed
+       (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq AND last_error IS NOT NULL) AS failed,
+       (SELECT count(*) FROM dead_letters WHERE user_id = %(user_id)s) AS dead_letters

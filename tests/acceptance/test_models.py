@@ -1,0 +1,206 @@
+"""Chat models on the command line, with the real client and a server on a real socket; and in a pool of one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import memstore
+from memstore.cli import app
+from memstore.cli.exits import ended
+from memstore.providers import ChatMessage
+from memstore.testing import Scripted, ScriptedChatModel
+from tests.ollama_server import Behaviour, ScriptedOllama
+from tests.ollama_server import says as says_of
+
+SCRIPT = Path(sys.executable).parent / "memstore"
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+HASHING = {"embedder": "hashing:256"}
+TEA = {
+    "sources": [{"message": 1, "quote": "Green tea"}],
+    "text": "The user drinks green tea.",
+    "type": "preference",
+    "kind": "semantic",
+    "subject": "The user",
+    "attribute": None,
+    "value": None,
+    "confidence": 0.9,
+    "language": "en",
+    "valid_from": None,
+    "valid_to": None,
+}
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Run a command in this process, which spares it the imports, with these settings."""
+    handlers, level = logging.root.handlers[:], logging.root.level
+
+    def run(*args: str, **more: str) -> Ended:
+        with monkeypatch.context() as patch:
+            for name, value in (HASHING | more).items():
+                patch.setenv(f"MEMSTORE_{name.upper()}", value)
+            capsys.readouterr()
+            code = ended(lambda: app(args))
+        return Ended(code, *capsys.readouterr())
+
+    yield run
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+    logging.getLogger("memstore").setLevel(logging.NOTSET)
+
+
+def script(*args: str, **more: str) -> Ended:
+    """Run the installed command."""
+    settings = {f"MEMSTORE_{name.upper()}": value for name, value in (HASHING | more).items()}
+    ran = subprocess.run([SCRIPT, *args], env=os.environ | settings, capture_output=True, text=True, timeout=120)
+    return Ended(ran.returncode, ran.stdout, ran.stderr)
+
+
+def says(content: str | dict[str, Any]) -> Behaviour:
+    """Answer, having read more tokens than any prompt here has words."""
+    return says_of(content, prompt_eval_count=2000)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def talk(url: str) -> None:
+    with memstore.open(url, settings=HASHING) as store:
+        trip = store.user("alice").conversation("c")
+        trip.add("user", "Green tea for me.", occurred_at=START)
+        trip.add("user", "And I live in Leeds.", occurred_at=START + timedelta(days=1))
+
+
+def test_ollama_away_is_told_and_nothing_else_waits_for_it(cli: Run, url: str) -> None:
+    talk(url)
+    away = {
+        "database_url": url,
+        "facts_model": "ollama:qwen3:4b",
+        "ollama_url": f"http://127.0.0.1:{free_port()}",
+        "ollama_timeout_seconds": "1",
+    }
+    told = script("derive", **away)
+    assert told.code == 0, told.err
+    assert "2 messages → 2 units" in told.out
+    assert "waiting: facts:" in told.err
+    assert "running" in told.err, "what to do"
+    assert "Traceback" not in told.err
+    again = cli("derive", **away)
+    assert (again.code, again.out) == (0, "nothing could be done now\n")
+    report = cli("derive", "--json", **away).json
+    assert (report["failed"], len(report["waiting"]), report["letters"]) == ([], 1, 0)
+    doctor = cli("doctor", **away)
+    assert doctor.code == 1
+    assert "FAIL facts model:" in doctor.out
+    assert "ok   summary model: none" in doctor.out
+    assert "ok   derivations: 1 pending" in doctor.out
+    assert "ok   chat models: none" in cli("doctor", database_url=url).out
+
+
+def test_ollama_finds_facts_and_writes_summaries(cli: Run, url: str) -> None:
+    talk(url)
+    # Summaries come first: the stretch of the first day; then facts, of both days.
+    answers = [says({"summary": "The user drinks tea."}), says({"facts": [TEA]}), says("no"), says("no"), says("no")]
+    with ScriptedOllama(answers) as server:
+        named = "ollama:qwen3:4b"
+        more = {"database_url": url, "facts_model": named, "summary_model": named, "ollama_url": server.url}
+        told = script("derive", "--json", **more)
+        assert told.code == 0, told.err
+        report = told.json
+        assert (report["summaries"], report["letters"], report["failed"], report["waiting"]) == (1, 1, [], [])
+        assert "Green tea for me." in server.asked()[0]["messages"][-1]["content"]
+        assert len(server.asked()) == 4, "what cannot be used is asked for twice"
+        known = cli("facts", "--user", "alice", "--json", **more).json
+        by_recipe = {fact["recipe"].partition("/")[0]: fact["text"] for fact in known}
+        assert by_recipe["llm-facts"] == TEA["text"]
+        assert "Leeds" in by_recipe["rules"]
+        assert cli("stats", "--json", **more).json["dead_letters"] == 1
+        [letter] = cli("letters", "--user", "alice", "--json", **more).json
+        assert (letter["deriver"], letter["from_seq"], letter["payload"]) == ("facts", 2, "no")
+        assert cli("letters", "--user", "alice", **more).out.startswith("facts\tc\t2-2\t1\t")
+        assert "1 of 'alice'" in cli("doctor", **more).out
+        server.script.clear()
+        server.script.extend([says({"facts": [TEA]}), says({"facts": []})])
+        redone = cli("derive", "--redo", "facts", "--json", **more).json
+        assert (redone["redone"], redone["letters"]) == (1, 0)
+        assert cli("letters", "--user", "alice", "--json", **more).json == []
+        assert "nobody" in cli("letters", "--user", "nobody", **more).err
+
+
+# -- no connection is held while a model works
+
+
+def answers(use: Callable[[], object]) -> tuple[ScriptedChatModel, ScriptedChatModel]:
+    """Give models that use the store before they answer: one writes summaries, the other finds facts."""
+
+    def answer(scripted: Scripted) -> Callable[[Sequence[ChatMessage]], Scripted]:
+        def after(_: Sequence[ChatMessage]) -> Scripted:
+            use()
+            return scripted
+
+        return after
+
+    summary, facts = answer({"summary": "The user drinks tea."}), answer({"facts": [TEA]})
+    return ScriptedChatModel([summary] * 2), ScriptedChatModel([facts, answer("no use")])
+
+
+def test_a_pool_of_one_answers_while_a_chat_model_works(url: str) -> None:
+    talk(url)
+    with memstore.open(url, settings=HASHING | {"pool_size": 1}) as store:
+        trip = store.user("alice").conversation("c")
+
+        def use() -> None:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(trip.messages).result(timeout=10)
+
+        store._opened.chat_models = answers(use)
+        report = store.derive()
+        assert (report.failed, report.waiting, report.letters) == ((), (), 1)
+        assert report.summaries == 1
+        assert trip.summarize().text == "The user drinks tea."
+
+
+async def test_a_pool_of_one_answers_while_a_chat_model_works_in_async_code(url: str) -> None:
+    talk(url)
+    loop = asyncio.get_running_loop()
+    async with await memstore.open_async(url, settings=HASHING | {"pool_size": 1}) as store:
+        trip = store.user("alice").conversation("c")
+
+        def use() -> None:
+            used: Any = asyncio.run_coroutine_threadsafe(trip.messages(), loop)
+            used.result(timeout=10)
+
+        store._opened.chat_models = answers(use)
+        report = await store.derive()
+        assert (report.failed, report.waiting, report.letters) == ((), (), 1)
+        assert (await trip.summarize()).text == "The user drinks tea."
