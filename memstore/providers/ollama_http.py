@@ -116,7 +116,8 @@ class Server:
             raise _Passing(str(told["error"])[:300])
         if not whole(told):
             raise _Passing("its answer broke off")
-        return told
+        answer: dict[str, Any] = told
+        return answer
 
     def _refuse(self, model: str, response: httpx.Response, why: str) -> NoReturn:
         code, why = response.status_code, why[:300]
@@ -134,7 +135,8 @@ class Server:
 @cache
 def _certificates() -> ssl.SSLContext:
     """Give the context of TLS, made once: reading the certificates takes 30 ms."""
-    return httpx.create_ssl_context()
+    context: ssl.SSLContext = httpx.create_ssl_context()
+    return context
 
 
 def _raise_if_too_long(model: str, why: str) -> None:
