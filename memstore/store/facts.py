@@ -107,7 +107,7 @@ async def fact(scope: Transaction, id: UUID) -> Fact | None:
 async def standing(
     scope: Transaction, types: Sequence[str], *, limit: int, as_of: datetime | None = None
 ) -> list[UUID]:
-    """Give facts of these types, which matter whatever is asked: by the order of types, the latest first."""
+    """Give facts of these types, which matter whatever is asked: by the order of types, the surest first."""
     rows = await scope.all(SQL["standing_facts"], columns, types=list(types), limit=limit, as_of=as_of)
     return [row["id"] for row in rows]
 

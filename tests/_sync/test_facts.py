@@ -512,5 +512,15 @@ def test_two_who_edit_at_once_do_not_overwrite_each_other(store: MemoryStore, mo
     assert [row(one) for one in alice.facts()] == [row(fact)]
 
 
+def test_what_is_surest_stands_in_every_context(store: MemoryStore) -> None:
+    """A later constraint that is less sure does not push an allergy out of a small context."""
+    alice = told(store, ("Ich bin gegen Erdnüsse allergisch.", 0))
+    for number in range(9):
+        alice.add_fact(f"Tonight I can cook what is on paper {number}.", type="constraint", confidence=0.4)
+    allergy = next(fact for fact in alice.facts() if "Erdnüsse" in fact.text)
+    context = alice.conversation("new").context("What can I cook tonight?", budget=160)
+    assert allergy.id in {one.id for one in context.receipt.included}
+
+
 def _given(fact: Fact) -> Fact:
     return fact

@@ -523,5 +523,15 @@ async def test_two_who_edit_at_once_do_not_overwrite_each_other(
     assert [row(one) for one in await alice.facts()] == [row(fact)]
 
 
+async def test_what_is_surest_stands_in_every_context(store: AsyncMemoryStore) -> None:
+    """A later constraint that is less sure does not push an allergy out of a small context."""
+    alice = await told(store, ("Ich bin gegen Erdnüsse allergisch.", 0))
+    for number in range(9):
+        await alice.add_fact(f"Tonight I can cook what is on paper {number}.", type="constraint", confidence=0.4)
+    allergy = next(fact for fact in await alice.facts() if "Erdnüsse" in fact.text)
+    context = await alice.conversation("new").context("What can I cook tonight?", budget=160)
+    assert allergy.id in {one.id for one in context.receipt.included}
+
+
 async def _given(fact: Fact) -> Fact:
     return fact

@@ -54,7 +54,7 @@ WHERE f.user_id = %(user_id)s
 ORDER BY was.occurred_at DESC, f.id
 
 -- standing_facts --
--- Facts of kinds that matter whatever is asked, the kinds in the order given, the latest of each first.
+-- Facts of kinds that matter whatever is asked: the kinds in the order given, of each the surest first, then the latest.
 SELECT f.id
 FROM facts f
 LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
@@ -64,7 +64,8 @@ WHERE f.user_id = %(user_id)s
   AND coalesce(later.before->>'state', f.state) = 'active'
   AND coalesce(later.before->>'type', f.type) = ANY(%(types)s::text[])
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
-ORDER BY array_position(%(types)s::text[], coalesce(later.before->>'type', f.type)), f.occurred_at DESC, f.id
+ORDER BY array_position(%(types)s::text[], coalesce(later.before->>'type', f.type)), f.confidence DESC,
+         f.occurred_at DESC, f.id
 LIMIT %(limit)s
 
 -- known --
