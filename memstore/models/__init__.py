@@ -1,0 +1,62 @@
+"""What is stored and what is given back: messages, summaries, facts, and the shapes of hits, contexts and receipts.
+
+The classes of stored things say their columns too; `store/tables.py` makes tables of them. Times are timezone-aware:
+`occurred_at` is when something was said, `recorded_at` is when memstore learnt it.
+"""
+
+from memstore.models.contexts import Compression, Context, Decision, Receipt
+from memstore.models.facts import (
+    FACT_KINDS,
+    FACT_STATES,
+    FACT_TYPES,
+    HAND,
+    Edge,
+    Entity,
+    Fact,
+    FactChange,
+    FactColumns,
+    FactKind,
+    FactType,
+    Finding,
+    Span,
+    kind_of,
+)
+from memstore.models.recall import Hit, Key, Matches, Unit
+from memstore.models.reports import DeadLetter, DeriveReport, Usage
+from memstore.models.rows import Conversation, Json, Message, Role, Summary, Tier, Time, column
+
+__all__ = [
+    "FACT_KINDS",
+    "FACT_STATES",
+    "FACT_TYPES",
+    "HAND",
+    "Compression",
+    "Context",
+    "Conversation",
+    "DeadLetter",
+    "Decision",
+    "DeriveReport",
+    "Edge",
+    "Entity",
+    "Fact",
+    "FactChange",
+    "FactColumns",
+    "FactKind",
+    "FactType",
+    "Finding",
+    "Hit",
+    "Json",
+    "Key",
+    "Matches",
+    "Message",
+    "Receipt",
+    "Role",
+    "Span",
+    "Summary",
+    "Tier",
+    "Time",
+    "Unit",
+    "Usage",
+    "column",
+    "kind_of",
+]

@@ -1,0 +1,65 @@
+"""What can be recalled, and what was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from memstore.models.rows import Tier
+
+
+class Key(NamedTuple):
+    """A unit's name: its item, and which chunk of it."""
+
+    item_id: UUID
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit of recall: a message, summary or fact, or a chunk of a long one; `start` and `stop` in characters."""
+
+    item_id: UUID
+    chunk: int
+    tier: Tier
+    conversation_id: UUID | None
+    seq: int | None
+    role: str | None
+    speaker: str | None
+    start: int
+    stop: int
+    occurred_at: datetime
+
+    @property
+    def key(self) -> Key:
+        """The unit's name."""
+        return Key(self.item_id, self.chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The lexical leg's raw material: for each unit its length and the frequency of each term of the question."""
+
+    units: int
+    mean_length: float
+    rows: list[tuple[Key, int, list[int]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A recalled item. `text` is the item's, or a chunk of it, verbatim; `sources` are ids of messages."""
+
+    tier: Tier
+    id: UUID
+    text: str
+    score: float
+    parts: Mapping[str, float]
+    sources: tuple[UUID, ...]
+    occurred_at: datetime
+    conversation_id: UUID | None = None
+    seq: int | None = None
+    role: str | None = None
+    speaker: str | None = None

@@ -1,0 +1,57 @@
+"""What derivers and chat models leave behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import BigInteger, SmallInteger, Text
+from sqlmodel import Field, SQLModel
+
+from memstore.models.rows import Time, column
+
+
+class DeadLetter(SQLModel):
+    """What a model answered about a stretch and nobody could use; messages are not lost, this is beside them."""
+
+    user_id: UUID = Field(primary_key=True)
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    deriver: str = column(Text)
+    from_seq: int = column(BigInteger)
+    to_seq: int = column(BigInteger)
+    recipe: str = column(Text)
+    error: str = column(Text)
+    payload: str = column(Text)
+    attempts: int = column(SmallInteger, default="1")
+    recorded_at: datetime = column(Time, default="now()")
+
+
+class Usage(NamedTuple):
+    """What calls of a model cost."""
+
+    model: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeriveReport:
+    """What a run of `derive` made; `redone` conversations were made anew.
+
+    `letters` are answers of a chat model that could not be used; rules did what they were for. `failed` names the
+    conversations that stayed as they were, and why; `waiting` the derivers whose chat model is away, or may do no more
+    today: what is pending waits.
+    """
+
+    messages: int = 0
+    units: int = 0
+    summaries: int = 0
+    facts: int = 0
+    redone: int = 0
+    letters: int = 0
+    failed: tuple[str, ...] = field(default=())
+    waiting: tuple[str, ...] = field(default=())
