@@ -18,8 +18,8 @@ import numpy as np
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-from memstore.ingest.reconcile import Incoming, Known, reconcile
-from memstore.ingest.wording import content
+from memstore.ingest.facts.reconcile import Incoming, Known, reconcile
+from memstore.ingest.facts.wording import content
 from memstore.providers.sentence_transformers import load
 
 PAIRS = Path(__file__).parent.parent / "tests" / "pairs.jsonl"

@@ -31,7 +31,7 @@ from speed import START, texts
 import memstore
 from memstore._sync.ingest.derive import Part, derive
 from memstore._sync.store.database import Transaction
-from memstore.ingest.tools import Tools
+from memstore.ingest.resources import Resources
 
 SESSION = 40  # messages, a minute apart; the next one begins on the next day
 BATCH = 500
@@ -76,9 +76,9 @@ def measure(size: int, embedder: str) -> dict[str, float]:
         scope = store.user("long").conversation("life")
         for at in range(0, size, BATCH):
             scope.add_many([message(at + n, text) for n, text in enumerate(texts(min(BATCH, size - at), at))])
-        tools = Tools(store.counter, store.embedder, store.settings)
+        resources = Resources(store.counter, store.embedder, store.settings)
         before, start, count = peak(), now(), count_statements()
-        assert not derive(store._database, tools, Part(scope.user.id, derivers=("summarize",))).failed
+        assert not derive(store._database, resources, Part(scope.user.id, derivers=("summarize",))).failed
         summarizing, statements = now() - start, count[0]
         assert not store.derive().failed
         every, more = now() - start, peak() - before

@@ -149,15 +149,15 @@ def adds(store: memstore.MemoryStore, rounds: int) -> None:
 def embedding(store: memstore.MemoryStore, rounds: int) -> None:
     """Compare the embed deriver, from rows to rows, with the encoder alone on the same texts."""
     from memstore._sync.ingest.derive import Part, derive
-    from memstore.ingest.tools import Tools
+    from memstore.ingest.resources import Resources
 
     embedder = store.embedder
     assert embedder is not None
-    tools = Tools(store.counter, embedder, store.settings)
+    resources = Resources(store.counter, embedder, store.settings)
     given = [texts(512, seed) for seed in range(rounds)]
 
     def ours(n: int) -> None:
-        report = derive(store._database, tools, Part(ids.user_id(f"embed-{n}"), derivers=("embed",)))
+        report = derive(store._database, resources, Part(ids.user_id(f"embed-{n}"), derivers=("embed",)))
         assert report.units >= 512
 
     for n, batch in enumerate(given):

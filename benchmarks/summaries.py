@@ -41,14 +41,15 @@ from uuid import UUID
 import numpy as np
 
 from memstore.assemble.cover import cover
-from memstore.ingest import nest as nesting
-from memstore.ingest import selection
-from memstore.ingest.abridge import abridged
-from memstore.ingest.lines import Line, lines_of, written
+from memstore.ingest.resources import Resources
 from memstore.ingest.rules.dates import anchor
 from memstore.ingest.sentences import sentences
 from memstore.ingest.stretches import stretches
-from memstore.ingest.tools import Tools
+from memstore.ingest.summaries import nest as nesting
+from memstore.ingest.summaries import selection
+from memstore.ingest.summaries.abridge import abridged
+from memstore.ingest.summaries.extractive import ExtractiveSummarizer
+from memstore.ingest.summaries.lines import Line, lines_of, written
 from memstore.models import Message, Summary
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.settings import Settings
@@ -199,11 +200,11 @@ def plain_lines(messages: Sequence[Message]) -> list[Line]:
     ]
 
 
-def systems(sessions: Sequence[Session], limit: int, tools: Tools) -> Iterator[tuple[str, list[list[str]]]]:
+def systems(sessions: Sequence[Session], limit: int, resources: Resources) -> Iterator[tuple[str, list[list[str]]]]:
     """Give the texts of each system; random ones several times."""
-    counter = tools.counter
+    counter = resources.counter
     plain = [plain_lines(session.messages) for session in sessions]
-    yield "memstore", [list(abridged([lines_of(session.messages) for session in sessions], limit, tools))]
+    yield "memstore", [list(abridged([lines_of(session.messages) for session in sessions], limit, resources))]
     yield "lead", [[lead(lines, limit, counter, bare) for lines in plain]]
     yield "lead, dressed", [[lead(lines, limit, counter, written) for lines in plain]]
     yield "random", [[drawn(lines, limit, counter, bare, seed) for lines in plain] for seed in range(DRAWS)]
@@ -234,14 +235,14 @@ def read(data: Path) -> list[Session]:
     ]
 
 
-def curve(sessions: Sequence[Session], tools: Tools, file: Path | None) -> None:
+def curve(sessions: Sequence[Session], resources: Resources, file: Path | None) -> None:
     """Print a row for each system and length; draw them where there is a file."""
     print(
         f"{f'{len(sessions)} sessions, %':<20}{'tokens':>8}" + "".join(f"{name:>10}" for name in MEASURES) + "   × lead"
     )
     curves: dict[str, dict[int, dict[str, float]]] = defaultdict(dict)
     for limit in LENGTHS:
-        for name, runs in systems(sessions, limit, tools):
+        for name, runs in systems(sessions, limit, resources):
             figures = [measured(texts, sessions) for texts in runs]
             curves[name][limit] = {measure: mean(one[measure] for one in figures) for measure in MEASURES}
         for name, found in curves.items():
@@ -265,13 +266,13 @@ def plot(curves: dict[str, dict[int, dict[str, float]]], file: Path) -> None:
     figure.savefig(file, metadata={"Date": None})
 
 
-def weights(sessions: Sequence[Session], tools: Tools, _: Path | None) -> None:
+def weights(sessions: Sequence[Session], resources: Resources, _: Path | None) -> None:
     """Print what each weight of names keeps, and what the one keeps that the other conversations would choose."""
     lines = [lines_of(session.messages) for session in sessions]
     figures: dict[float, dict[str, dict[str, float]]] = {}
     users = sorted({session.user for session in sessions})
     for selection.NAMES in WEIGHTS:  # type: ignore[misc]
-        texts = list(abridged(lines, 80, tools))
+        texts = list(abridged(lines, 80, resources))
         figures[selection.NAMES] = by_user = {}
         for user in users:
             mine = [(text, one) for text, one in zip(texts, sessions, strict=True) if one.user == user]
@@ -289,13 +290,13 @@ def merit(found: dict[str, float]) -> float:
     return found["rouge-1"] + found["rouge-L"] + found["said"]
 
 
-def nests(sessions: Sequence[Session], tools: Tools, _: Path | None) -> None:
+def nests(sessions: Sequence[Session], resources: Resources, _: Path | None) -> None:
     """Print what covers of different sizes keep, of all conversations as one, by how the nest grows."""
     told = one_conversation(sessions)
     every = [message for session in told for message in session.messages]
     print(f"{'under one × tokens':<20}{'summaries by level':<28}" + "".join(f"{tokens:>13}" for tokens in COVERS))
     for nesting.GROUP, nesting.GROWTH in GROWTHS:  # type: ignore[misc]
-        nest = nest_of(every, tools)
+        nest = nest_of(every, resources)
         levels = Counter(one.level for one in nest)
         row = []
         for tokens in COVERS:
@@ -319,13 +320,13 @@ def one_conversation(sessions: Sequence[Session]) -> list[Session]:
     ]
 
 
-def nest_of(every: Sequence[Message], tools: Tools) -> list[Summary]:
+def nest_of(every: Sequence[Message], resources: Resources) -> list[Summary]:
     """Give the summaries of every level."""
-    gap, tokens = timedelta(hours=tools.settings.stretch_gap_hours), tools.settings.stretch_tokens
+    gap, tokens = timedelta(hours=resources.settings.stretch_gap_hours), resources.settings.stretch_tokens
     ranges = [nesting.range_of(1, stretch) for stretch in stretches(every, gap, tokens)]
     nest: list[Summary] = []
     for level in count(1):
-        new = nesting.Sentences(tools).write(ranges, nesting.size(level, tools))
+        new = ExtractiveSummarizer(resources).summarize(ranges, nesting.size(level, resources))
         nest += new
         ranges = nesting.groups(new)
         if not ranges:
@@ -354,7 +355,7 @@ class Remembering:
         return np.stack([self.known[text] for text in texts]) if texts else np.empty((0, self.dimensions), np.float32)
 
 
-PARTS: dict[str, Callable[[Sequence[Session], Tools, Path | None], None]] = {
+PARTS: dict[str, Callable[[Sequence[Session], Resources, Path | None], None]] = {
     "curve": curve,
     "weights": weights,
     "nests": nests,
@@ -375,10 +376,10 @@ def main() -> int:
         print(f"skipped: {options.data} has no locomo-dev-gold.jsonl; name its folder with --data")
         return 0
     embedder = load_embedder(options.embedder)
-    tools = Tools(load_counter(Settings().counter), Remembering(embedder) if embedder else None, Settings())
+    resources = Resources(load_counter(Settings().counter), Remembering(embedder) if embedder else None, Settings())
     sessions = read(options.data)
     for name in options.parts or ["curve"]:
-        PARTS[name](sessions, tools, options.plot)
+        PARTS[name](sessions, resources, options.plot)
     return 0
 
 

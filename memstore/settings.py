@@ -56,6 +56,9 @@ class Settings(BaseSettings):
     outbox_days: float = Field(
         default=30.0, ge=0, le=100_000, description="events are kept for this many days; 0 keeps none"
     )
+    receipts_days: float = Field(
+        default=30.0, ge=0, le=100_000, description="receipts of contexts are kept for this many days; 0 keeps none"
+    )
     summary_tokens: int = Field(default=160, ge=10, description="a summary has at most this many tokens")
     summary_model: str = Field(
         default="none", description='the chat model that writes summaries, as kind:model; "none" chooses sentences'

@@ -9,15 +9,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong, ProviderMissing
-from memstore.providers import ChatMessage, ChatModel, Completion, Embedder, T, TokenCounter, Vectors
+from memstore.providers import (
+    ChatMessage,
+    ChatModel,
+    Completion,
+    Count,
+    Embedder,
+    Kind,
+    T,
+    TokenCounter,
+    Vectors,
+)
 
 Scripted = str | Mapping[str, Any] | BaseModel | Exception
 
@@ -124,9 +134,10 @@ class WordCounter:
         words = sum(self.count(v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)) for v in values)
         return 3 + words + (message.get("name") is not None)
 
-    def count_messages(self, messages: Sequence[Mapping[str, Any]]) -> int:
-        """Give the tokens of the finished chat: the sum of `count_message`, and 3 for the start of the reply."""
-        return 3 + sum(map(self.count_message, messages))
+    def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
+        """Give the tokens of the finished chat: the sum of `count_message`, 3 for the reply, the words of tools."""
+        defined = sum(self.count(json.dumps(tool, ensure_ascii=False)) for tool in tools)
+        return Count(3 + sum(map(self.count_message, messages)) + defined, "exact")
 
 
 class ScriptedChatModel:
@@ -222,15 +233,18 @@ def check_counter(counter: TokenCounter) -> None:
     special, like = counter.count("<|endoftext|>"), counter.count("<|endofbook|>")
     assert special >= min(2, like), f"special tokens are plain text: <|endoftext|> counts {special}"
     chat: list[dict[str, Any]] = [{"role": "user", "content": text} for text in _EXAMPLES]
-    _check_whole(lambda: counter.count_messages([]), "count_messages of no messages")
-    for message in chat:
-        parts = counter.count(message["role"]) + counter.count(message["content"])
-        both = counter.count_messages([message])
-        assert both >= parts, f"a message counts {both}, its values alone {parts}: {message['content'][:40]!r}"
-    named = [{"role": "user", "name": "ada", "content": "word"}]
-    assert counter.count_messages(named) > counter.count_messages([{"role": "user", "content": "word"}]), (
-        "a name counts nothing in count_messages"
+    nothing = counter.count_messages([])
+    _check_whole(lambda: nothing, "count_messages of no messages")
+    assert isinstance(nothing, Count), f"count_messages must give a Count with its kind, not {nothing!r}"
+    assert nothing.kind in get_args(Kind), (
+        f"a count is of the kind {nothing.kind!r}, not of {', '.join(get_args(Kind))}"
     )
+    for message in chat[:4]:  # templates strip blanks and names, and take special tokens for what they are
+        alone = counter.count(message["content"])
+        both = counter.count_messages([message])
+        assert both > alone, f"a message counts {both}, its values alone {alone}: {message['content'][:40]!r}"
+    tool = {"type": "function", "function": {"name": "find", "description": "Finds what was said."}}
+    assert counter.count_messages(chat, [tool]) >= counter.count_messages(chat), "tools make the chat shorter"
     total = counter.count_messages(chat)
     assert total >= counter.count_messages(chat[:-1]), "a message more makes the chat shorter"
     empty = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]}
@@ -251,8 +265,8 @@ def check_chat_model(model: ChatModel) -> None:
     window = _check_whole(lambda: model.context_tokens, "context_tokens")
     assert window > 0, "context_tokens must be positive"
     for text in _EXAMPLES:
-        alone = _check_whole(lambda text=text: model.bound(_chat(text)), f"bound of {text[:40]!r}")  # type: ignore[misc]
-        longer = _check_whole(lambda text=text: model.bound(_chat(text + " word")), "bound")  # type: ignore[misc]
+        alone = _check_whole(partial(model.bound, _chat(text)), f"bound of {text[:40]!r}")
+        longer = _check_whole(partial(model.bound, _chat(f"{text} word")), "bound")
         assert longer >= alone, f"a word more lowers the bound of {text[:40]!r}"
     assert model.bound(_chat("a")) > 0, "a message is bound to 0 tokens"
     for prompt, most in ((_chat("word " * window), 1), (_chat("a"), window + 1)):
@@ -276,7 +290,7 @@ def _check_name_and_count(counts: _Counts) -> None:
     assert isinstance(counts.name, str), f"name must be a str, not {counts.name!r}"
     assert counts.name, "name is empty"
     for text in _EXAMPLES:
-        found = _check_whole(lambda text=text: counts.count(text), f"count of {text[:40]!r}")  # type: ignore[misc]
+        found = _check_whole(partial(counts.count, text), f"count of {text[:40]!r}")
         assert found == counts.count(text), f"count is not the same twice: {text[:40]!r}"
     assert counts.count("") == 0, f"an empty text counts {counts.count('')}, not 0"
     assert counts.count("word " * 2_000) >= 2_000, "count stops at a limit: 2,000 words have at least 2,000 tokens"

@@ -7,21 +7,20 @@ at or under the budget. Estimates only decide what to try first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from memstore import fences
 from memstore.assemble import render
 from memstore.assemble.pack import MEMORY, SHARES, Packing, Piece, pack
+from memstore.assemble.receipt import Composed, receipt_of
 from memstore.assemble.render import Chosen
 from memstore.assemble.strategies.view import FENCE, Block, Entry
 from memstore.assemble.turns import Turn
 from memstore.errors import BudgetTooSmall
-from memstore.models import Compression, Context, Decision, Hit, Json, Receipt, Summary
+from memstore.models import Compression, Context, Decision, Hit, Json, Reason, Summary
 from memstore.providers import TokenCounter
 
 ATTEMPTS = 4  # rounds of correcting the estimates: fences cost more, days that are shared cost less
-OVERHEAD = "overhead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,8 @@ class Material:
     Turns may be blocks that strategies made of them, and `compressed` is what those did; `shares` are packing's.
     Turns are `steady` where another question would have made the same of them.
     `question` is the message to be answered, with its number where it is one of the conversation's; `ending` are the
-    turns after it that must be there too: results of tools that the model waits for. `left_out` are decisions taken.
+    turns after it that must be there too: results of tools that the model waits for. `left_out` are decisions taken,
+    `unlisted` how many candidates were looked at and are not offered, by reason.
     """
 
     system: str | None = None
@@ -46,6 +46,7 @@ class Material:
     compressed: Sequence[Compression] = ()
     shares: Mapping[str, float] = field(default_factory=lambda: SHARES)
     steady: bool = True
+    unlisted: Mapping[Reason, int] = field(default_factory=dict)
 
 
 def compose(material: Material, budget: int, counter: TokenCounter, reserve: int = 0) -> Context:
@@ -61,7 +62,21 @@ def compose(material: Material, budget: int, counter: TokenCounter, reserve: int
         packing.drop()
         messages = render.render(_chosen(material, packing))
         tokens = counter.count_messages(messages)
-    return Context(messages, tokens, _receipt(material, offers, packing, (whole, reserve), tokens, counter))
+    made = Composed(
+        chosen=_chosen(material, packing),
+        messages=messages,
+        tokens=tokens,
+        offers=offers,
+        packing=packing,
+        budget=whole,
+        reserve=reserve,
+        ending=material.ending,
+        left_out=material.left_out,
+        compressed=material.compressed,
+        steady=material.steady,
+        unlisted=material.unlisted,
+    )
+    return Context(messages, tokens, receipt_of(made, counter))
 
 
 def _filled(
@@ -159,78 +174,10 @@ def _line(line: str, counter: TokenCounter) -> int:
     return counter.count(f"{line}\n")
 
 
-def _receipt(
-    material: Material,
-    offers: Mapping[str, Sequence[Piece]],
-    packing: Packing,
-    allowed: tuple[int, int],
-    tokens: int,
-    counter: TokenCounter,
-) -> Receipt:
-    every = [piece for pieces in offers.values() for piece in pieces]
-    inside = {id(piece) for pieces in packing.chosen.values() for piece in pieces}
-    outside = [_decision(piece, packing.why_not(piece)) for piece in every if id(piece) not in inside]
-    older = [one for one in outside if one.section == "recent"]
-    if older:  # there may be thousands of them
-        together = Decision(
-            "recent", "turns", older[0].id, sum(one.tokens for one in older), f"{len(older)} older turns: over budget"
-        )
-        outside = [together, *(one for one in outside if one.section != "recent")]
-    return Receipt(
-        budget=allowed[0],
-        reserve=allowed[1],
-        tokens=tokens,
-        counter=counter.name,
-        sections=_sections(material, packing, tokens, counter),
-        included=tuple(_decision(piece, piece.note) for piece in every if id(piece) in inside),
-        left_out=(*material.left_out, *outside),
-        stable_prefix=_stable_prefix(material, packing, counter),
-        compressed=tuple(material.compressed),
-    )
-
-
-def _decision(piece: Piece, reason: str) -> Decision:
-    return Decision(piece.section, piece.kind, piece.id, piece.tokens, reason, piece.score)
-
-
-def _sections(material: Material, packing: Packing, tokens: int, counter: TokenCounter) -> dict[str, int]:
-    """Give the tokens of each section; they add up to the whole, with what belongs to none as `overhead`."""
-    system = [{"role": "system", "content": material.system}] if material.system is not None else []
-    asked = [*([material.question] if material.question else []), *render.spoken(material.ending)]
-    sections = {
-        "system": _added(system, counter),
-        "summaries": _added(render.summarized(_contents(packing, "summaries")), counter),
-        "recent": _added(render.spoken(_contents(packing, "recent")), counter),
-        "facts": _added(render.remembered(_contents(packing, "facts"), ()), counter),
-        "hits": 0,
-        "question": _added(asked, counter),
-    }
-    block = _added(render.remembered(_contents(packing, "facts"), _contents(packing, "hits")), counter)
-    sections["hits"] = block - sections["facts"]
-    return sections | {OVERHEAD: tokens - sum(sections.values())}
-
-
-def _contents(packing: Packing, section: str) -> list[Any]:
-    return [piece.content for piece in packing.chosen[section]]
-
-
-def _added(messages: Sequence[Json], counter: TokenCounter) -> int:
-    return sum(counter.count_message(message) for message in messages)
-
-
-def _stable_prefix(material: Material, packing: Packing, counter: TokenCounter) -> int:
-    """Give the tokens before the first message that another question about the same conversation might change."""
-    chosen = _chosen(material, packing)
-    stable = Chosen(system=chosen.system)
-    if material.steady and packing.is_settled("summaries") and packing.is_settled("recent"):
-        stable = replace(chosen, facts=(), hits=(), question=None)
-    return _added(render.before_question(stable), counter)
-
-
 def _largest(material: Material, counter: TokenCounter) -> str:
     sizes = {
         "the system prompt": counter.count(material.system or ""),
         "the question": counter.count_message(material.question) if material.question else 0,
-        "the tool calls that wait for an answer": _added(render.spoken(material.ending), counter),
+        "the tool calls that wait for an answer": sum(map(counter.count_message, render.spoken(material.ending))),
     }
     return max(sizes, key=lambda name: sizes[name])

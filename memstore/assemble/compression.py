@@ -11,7 +11,7 @@ from memstore.assemble.compose import Material
 from memstore.assemble.render import Chosen
 from memstore.assemble.strategies.view import LeftOut, Strategy, View, compress, view_of
 from memstore.assemble.turns import Turn
-from memstore.models import Decision, Fact, Summary
+from memstore.models import Decision, Fact, Reason, Summary
 from memstore.providers import TokenCounter
 
 # With strategies the conversation as they leave it comes first: their trigger is a share of the room, and what they
@@ -60,4 +60,5 @@ def _decisions(view: View) -> Iterable[Decision]:
         seqs = sorted(one.turn.first_seq for one in gone)
         tokens = sum(view.sizes[seq] for seq in seqs)
         told = f"{strategy}: {len(gone)} turns between the messages {seqs[0]} and {seqs[-1]}: {reason}"
-        yield Decision("recent", "turns", gone[0].turn.messages[0].id, tokens, told)
+        first, last = gone[0].turn.messages[0], seqs[-1]
+        yield Decision("recent", "turns", first.id, tokens, Reason.COMPRESSED, note=told, seqs=(seqs[0], last))

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from memstore.models import Reason
+
 # The share of the room that a section may count on. What one leaves others may use, in this order.
 SHARES: Mapping[str, float] = {"hits": 0.35, "recent": 0.35, "facts": 0.15, "summaries": 0.15}
 # These follow from what is stored and not from the question, as far as their share goes; they are packed first.
 STABLE = ("recent", "summaries")
 MEMORY, MEMORY_SECTIONS = "memory", ("facts", "hits")
-SHOWN = "among the recent turns"
-OVER = "over budget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class Packing:
             return piece.first_seq >= self.oldest
         return piece.section == "hits" and piece.id in self.shown
 
-    def why_not(self, piece: Piece) -> str:
+    def why_not(self, piece: Piece) -> Reason:
         """Give the reason for which a piece that is not chosen is not."""
-        return SHOWN if self.redundant(piece) else OVER
+        return Reason.SHOWN if self.redundant(piece) else Reason.OVER_BUDGET
 
     def drop(self) -> None:
         """Take the least needed piece out again: what came last, of the section that can best spare it."""

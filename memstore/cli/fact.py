@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
+from functools import wraps
+from inspect import Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -40,13 +43,8 @@ ToOption = Annotated[
 ]
 
 
-@app.command()
-def add(
-    text: Annotated[str, typer.Argument(help="A sentence that stands for itself: who, what, when.")],
-    user: UserOption,
-    type: Annotated[
-        str, typer.Option(metavar="TYPE", help="What it is, such as preference, identity, constraint or plan.")
-    ],
+def _columns(
+    *,
     subject: SubjectOption = None,
     kind: KindOption = None,
     attribute: AttributeOption = None,
@@ -55,6 +53,46 @@ def add(
     confidence: ConfidenceOption = None,
     begin: FromOption = None,
     end: ToOption = None,
+) -> dict[str, Any]:
+    columns: dict[str, Any] = {
+        "subject": subject,
+        "kind": kind,
+        "attribute": attribute,
+        "value": value,
+        "language": language,
+        "confidence": confidence,
+        "valid_from": begin,
+        "valid_to": end,
+    }
+    return {key: one for key, one in columns.items() if one is not None}
+
+
+def _with_columns(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `_columns` in the place of its parameter `columns`, which is what they give."""
+    options = signature(_columns, eval_str=True).parameters
+    own = signature(command, eval_str=True).parameters
+    shown = [one for key, each in own.items() for one in (options.values() if key == "columns" else (each,))]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        columns = _columns(**{key: given.pop(key) for key in options})
+        command(**given, columns=columns)
+
+    run.__dict__["__signature__"] = Signature(shown)  # what typer reads options from
+    run.__annotations__ = {one.name: one.annotation for one in shown}
+    return run
+
+
+@app.command()
+@_with_columns
+def add(
+    text: Annotated[str, typer.Argument(help="A sentence that stands for itself: who, what, when.")],
+    user: UserOption,
+    *,
+    type: Annotated[
+        str, typer.Option(metavar="TYPE", help="What it is, such as preference, identity, constraint or plan.")
+    ],
+    columns: dict[str, Any],
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -62,25 +100,19 @@ def add(
 
     JSON: the fact, as memstore facts has it.
     """
-    columns = _given(subject, kind, attribute, value, language, confidence, begin, end)
     with opened(database) as store:
         _show(store.user(user).add_fact(text, type=type, **columns), as_json)
 
 
 @app.command()
+@_with_columns
 def edit(
     fact: FactArgument,
     user: UserOption,
+    *,
     text: Annotated[str | None, typer.Option(metavar="TEXT", help="Other words.")] = None,
     type: TypeOption = None,
-    subject: SubjectOption = None,
-    kind: KindOption = None,
-    attribute: AttributeOption = None,
-    value: ValueOption = None,
-    language: LanguageOption = None,
-    confidence: ConfidenceOption = None,
-    begin: FromOption = None,
-    end: ToOption = None,
+    columns: dict[str, Any],
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -88,7 +120,6 @@ def edit(
 
     JSON: the fact that is there now, as memstore facts has it.
     """
-    columns = _given(subject, kind, attribute, value, language, confidence, begin, end)
     columns |= {key: one for key, one in (("text", text), ("type", type)) if one is not None}
     with opened(database) as store:
         _show(store.user(user).edit_fact(fact, **columns), as_json)
@@ -185,21 +216,6 @@ def entity(
         ("steps", "subject", "attribute", "value"),
         [(str(edge.steps), edge.subject, edge.attribute, edge.value) for edge in found.edges],
     )
-
-
-def _given(
-    subject: str | None,
-    kind: str | None,
-    attribute: str | None,
-    value: str | None,
-    language: str | None,
-    confidence: float | None,
-    begin: datetime | None,
-    end: datetime | None,
-) -> dict[str, Any]:
-    columns = {"subject": subject, "kind": kind, "attribute": attribute, "value": value, "language": language}
-    columns |= {"confidence": confidence, "valid_from": begin, "valid_to": end}  # type: ignore[dict-item]
-    return {key: one for key, one in columns.items() if one is not None}
 
 
 def _show(fact: Fact, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from memstore import ids
@@ -12,7 +12,20 @@ from memstore.errors import ModelAnswerInvalid, ModelUnavailable
 from memstore.ingest.check import UNSTORABLE
 from memstore.models import DeadLetter, Usage
 
-T = TypeVar("T")
+
+class Answer(Protocol):
+    """What a chat model gave, and what that cost in the model's tokens."""
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Those that it took."""
+
+    @property
+    def completion_tokens(self) -> int:
+        """Those that it gave."""
+
+
+A = TypeVar("A", bound=Answer)
 
 
 @dataclass(slots=True)
@@ -36,7 +49,7 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Inquiry:
     """What a model is asked about: a stretch of a conversation, by a deriver and its recipe."""
 
     conversation_id: UUID
@@ -57,25 +70,28 @@ class Asked:
     completion_tokens: int = 0
     letters: list[DeadLetter] = field(default_factory=list)
 
-    def ask(self, place: Place, question: Callable[[], T]) -> T | None:
-        """Give the model's answer; None where it cannot be used, which is kept as a dead letter.
+    def ask(self, inquiry: Inquiry, question: Callable[[], A | None]) -> A | None:
+        """Give the model's answer, paid for; None where it cannot be used, which is kept as a dead letter.
 
-        Raises `ModelUnavailable` where the model is away or the day's tokens are used up.
+        None too where there were no words to ask about, which costs nothing. Raises `ModelUnavailable` where the model
+        is away or the day's tokens are used up.
         """
         self.allowance.check()
         try:
-            return question()
+            answer = question()
         except ModelAnswerInvalid as error:
-            self.spend(error.prompt_tokens, error.completion_tokens)
-            self.letters.append(_letter(place, error))
+            self._spend(error)
+            self.letters.append(_letter(inquiry, error))
             return None
+        if answer is not None:
+            self._spend(answer)
+        return answer
 
-    def spend(self, prompt_tokens: int, completion_tokens: int) -> None:
-        """Note what a call has cost; nothing where there were no words to ask about."""
-        self.calls += prompt_tokens > 0
-        self.prompt_tokens += prompt_tokens
-        self.completion_tokens += completion_tokens
-        self.allowance.spend(prompt_tokens + completion_tokens)
+    def _spend(self, answer: Answer) -> None:
+        self.calls += answer.prompt_tokens > 0
+        self.prompt_tokens += answer.prompt_tokens
+        self.completion_tokens += answer.completion_tokens
+        self.allowance.spend(answer.prompt_tokens + answer.completion_tokens)
 
     @property
     def cost(self) -> Usage:
@@ -83,19 +99,19 @@ class Asked:
         return Usage(self.model, self.calls, self.prompt_tokens, self.completion_tokens)
 
 
-def letter_id(place: Place) -> UUID:
-    """Give the id of the letter about a place: asked again, it is the same one."""
-    return ids.letter_id(place.conversation_id, place.deriver, place.from_seq, place.to_seq, place.recipe)
+def letter_id(inquiry: Inquiry) -> UUID:
+    """Give the id of the letter about an inquiry: asked again, it is the same one."""
+    return ids.letter_id(inquiry.conversation_id, inquiry.deriver, inquiry.from_seq, inquiry.to_seq, inquiry.recipe)
 
 
-def _letter(place: Place, error: ModelAnswerInvalid) -> DeadLetter:
+def _letter(inquiry: Inquiry, error: ModelAnswerInvalid) -> DeadLetter:
     return DeadLetter.model_construct(
-        id=letter_id(place),
-        conversation_id=place.conversation_id,
-        deriver=place.deriver,
-        from_seq=place.from_seq,
-        to_seq=place.to_seq,
-        recipe=place.recipe,
+        id=letter_id(inquiry),
+        conversation_id=inquiry.conversation_id,
+        deriver=inquiry.deriver,
+        from_seq=inquiry.from_seq,
+        to_seq=inquiry.to_seq,
+        recipe=inquiry.recipe,
         error=UNSTORABLE.sub("\ufffd", str(error)),
         payload=UNSTORABLE.sub("\ufffd", error.payload),
     )

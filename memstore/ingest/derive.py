@@ -11,19 +11,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID
 
 from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
 from memstore.ingest import reports
+from memstore.ingest.asked import Asked
 from memstore.ingest.embed import Embed
-from memstore.ingest.facts import Facts
-from memstore.ingest.summarize import Summarize
-from memstore.ingest.tools import Tools
+from memstore.ingest.facts.deriver import Facts
+from memstore.ingest.method import Method
+from memstore.ingest.resources import Resources
+from memstore.ingest.summaries.deriver import Summarize
 from memstore.models import DeriveReport
-from memstore.store import derivations, events, model_calls
+from memstore.settings import Settings
+from memstore.store import derivations, events, model_calls, receipts
 from memstore.store.database import Database, Transaction
-from memstore.store.derivations import LostRace, Outdated, Pending
+from memstore.store.watermarks import LostRace, Outdated, Pending
 from memstore.waiting import in_thread
 
 logger = logging.getLogger("memstore")
@@ -33,46 +36,54 @@ UNIVERSAL = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every
 REDOABLE = {"facts": "facts", "summaries": "summarize"}  # what users call it, and the deriver
 
 
-class Deriver(Protocol):
-    """Makes rows of one kind from messages."""
+class Made(Protocol):
+    """What was made of messages, to be written."""
+
+    @property
+    def to_seq(self) -> int:
+        """The last message that it covers."""
+
+    @property
+    def asked(self) -> Asked | None:
+        """What a model was asked for it; None where none was."""
+
+
+B = TypeVar("B")
+M = TypeVar("M", bound=Made)
+
+
+class Deriver(Protocol[B, M]):
+    """Makes rows of one kind from messages: of batches B what M holds."""
 
     name: str
 
     @property
-    def batch(self) -> int:
-        """How many messages it thinks about at once."""
+    def method(self) -> Method:
+        """How it makes them."""
 
-    @property
-    def asks(self) -> bool:
-        """Whether it asks a chat model: one conversation at a time, so that what was paid for is soon written."""
+    async def read(self, scope: Transaction, work: Pending, limit: int) -> B:
+        """Give what is needed to think about the next `limit` messages."""
 
-    @property
-    def recipe(self) -> str:
-        """How it makes them: what was made by another recipe may be made anew. May raise `ModelUnavailable`."""
-
-    async def read(self, scope: Transaction, work: Pending, limit: int) -> Any:
-        """Give what is needed to think about the next `limit` messages; it has `to_seq`, the last of them."""
-
-    def think(self, batches: Sequence[Any]) -> Sequence[Any]:
-        """Give what is to be written for each batch, which has `to_seq`, the last message it covers.
+    def think(self, batches: Sequence[B]) -> Sequence[M]:
+        """Give what is to be written for each batch.
 
         No database here, so models may take their time. Raises `ModelUnavailable` where one is away.
         """
 
-    async def write(self, scope: Transaction, made: Any) -> dict[str, int]:
+    async def write(self, scope: Transaction, made: M) -> dict[str, int]:
         """Store it; give how many rows of each kind were new.
 
         Of `letters`, answers of a model that could not be used, it made something by another recipe.
         """
 
 
-class Redoable(Deriver, Protocol):
+class Redoable(Deriver[B, M], Protocol):
     """A deriver whose rows can be made anew, a conversation at a time."""
 
-    async def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[Any]) -> Any:
+    async def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[M]) -> B:
         """Give what `read` gives, as if nothing were stored of this conversation but what is `made`."""
 
-    async def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[Any], recipe: str) -> dict[str, int]:
+    async def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[M], recipe: str) -> dict[str, int]:
         """Put what is made by a recipe in the place of all that the conversation had; give how many rows were new."""
 
 
@@ -108,7 +119,7 @@ EVERYTHING = Part()
 
 async def derive(
     database: Database,
-    tools: Tools,
+    resources: Resources,
     part: Part = EVERYTHING,
     *,
     redo: str | None = None,
@@ -120,30 +131,32 @@ async def derive(
     """
     async with database.operator() as scope:
         run = _Run(progress, await derivations.backlog(scope, only=part.user))
-        tools.allowance.left = await model_calls.left(scope, tools.settings.llm_daily_tokens)
-    derivers: tuple[Deriver, ...] = (Embed(tools), Summarize(tools), Facts(tools))
+        resources.allowance.left = await model_calls.left(scope, resources.settings.llm_daily_tokens)
+    derivers: tuple[Deriver[Any, Any], ...] = (Embed(resources), Summarize(resources), Facts(resources))
     for deriver in derivers:
         try:
             if deriver.name == redo:
-                await _redo_all(database, cast(Redoable, deriver), part, run)
+                await _redo_all(database, cast(Redoable[Any, Any], deriver), part, run)
             if deriver.name in part.derivers:
                 await _all(database, deriver, part, run)
         except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
             run.waiting.append(f"{deriver.name}: {error}")
-    await _forget(database, run.users, tools.settings.outbox_days)
+    await _forget(database, run.users, resources.settings)
     made = run.made
     counts = (run.done["embed"], made["units"], made["summaries"], made["facts"], made["redone"], made["letters"])
     return DeriveReport(*counts, tuple(run.failed), tuple(run.waiting))
 
 
-async def _forget(database: Database, users: Iterable[UUID], days: float) -> None:
-    """Let the outbox of these users not grow for ever."""
+async def _forget(database: Database, users: Iterable[UUID], settings: Settings) -> None:
+    """Let the outbox and the receipts of these users not grow for ever."""
+    now = datetime.now(UTC)
     for user in users:
         async with database.scope(user) as scope:
-            await events.trim(scope, datetime.now(UTC) - timedelta(days=days))
+            await events.trim(scope, now - timedelta(days=settings.outbox_days))
+            await receipts.trim(scope, now - timedelta(days=settings.receipts_days))
 
 
-async def _redo_all(database: Database, deriver: Redoable, part: Part, run: _Run) -> None:
+async def _redo_all(database: Database, deriver: Redoable[B, M], part: Part, run: _Run) -> None:
     after: Outdated | None = None
     recipe = await _recipe(deriver)
     while True:
@@ -157,31 +170,31 @@ async def _redo_all(database: Database, deriver: Redoable, part: Part, run: _Run
                 await _redo(database, deriver, work, recipe, run)
             except UNIVERSAL:
                 raise
-            except Exception as error:  # as in `_finish`
+            except Exception as error:  # a conversation that cannot be made anew stays as it is, and the others go on
                 await _fail(database, work, recipe, error, run)
 
 
-async def _recipe(deriver: Deriver) -> str:
+async def _recipe(deriver: Deriver[B, M]) -> str:
     """Give how a deriver makes its rows: a model's server may be asked for that, with no connection held."""
-    return await in_thread(lambda: deriver.recipe)
+    return await in_thread(lambda: deriver.method.recipe)
 
 
-async def _redo(database: Database, deriver: Redoable, work: Outdated, recipe: str, run: _Run) -> None:
+async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: str, run: _Run) -> None:
     """Make what a conversation has anew, batch by batch, and put it in its place in one transaction."""
-    made: list[Any] = []
+    made: list[M] = []
     try:
         at = 0
         while at < work.done_seq:
             rest = Pending(work.user_id, work.conversation_id, work.deriver, at, work.done_seq)
             async with database.scope(work.user_id) as scope:
-                batch = await deriver.reread(scope, rest, deriver.batch, made)
+                batch = await deriver.reread(scope, rest, deriver.method.batch, made)
             made += await in_thread(deriver.think, [batch])
             at = made[-1].to_seq
         async with database.scope(work.user_id) as scope:
             counts = await deriver.rewrite(scope, work.conversation_id, made, recipe)
             await derivations.redone(scope, work, None if counts.get("letters") else recipe)
-    except Exception as error:
-        await _keep_cost(database, deriver, work, made)
+    except Exception as error:  # whatever it is goes on, after what the answers cost was kept
+        await _keep_cost(database, work, made)
         if isinstance(error, LostRace):
             return  # somebody else derives this conversation
         raise
@@ -189,15 +202,15 @@ async def _redo(database: Database, deriver: Redoable, work: Outdated, recipe: s
     run.made["redone"] += 1
 
 
-async def _keep_cost(database: Database, deriver: Deriver, work: Pending, made: Sequence[Any]) -> None:
+async def _keep_cost(database: Database, work: Pending, made: Sequence[Made]) -> None:
     """Keep what a model's answers cost that are dropped: they count for the day's tokens all the same."""
-    if deriver.asks and made:
+    if asked := [one.asked for one in made if one.asked]:
         async with database.scope(work.user_id) as scope:
-            for one in made:
-                await model_calls.keep(scope, one.asked.cost, ())
+            for one in asked:
+                await model_calls.keep(scope, one.cost, ())
 
 
-async def _all(database: Database, deriver: Deriver, part: Part, run: _Run) -> None:
+async def _all(database: Database, deriver: Deriver[B, M], part: Part, run: _Run) -> None:
     after: Pending | None = None
     while True:
         async with database.operator() as scope:
@@ -207,7 +220,7 @@ async def _all(database: Database, deriver: Deriver, part: Part, run: _Run) -> N
         if not page:
             return
         after = page[-1]
-        for group in _groups(page, 0 if deriver.asks else deriver.batch):
+        for group in _groups(page, 0 if deriver.method.asks else deriver.method.batch):
             await _finish(database, deriver, group, run)
 
 
@@ -224,7 +237,7 @@ def _groups(page: Sequence[Pending], most: int) -> list[list[Pending]]:
     return groups
 
 
-async def _finish(database: Database, deriver: Deriver, group: list[Pending], run: _Run) -> None:
+async def _finish(database: Database, deriver: Deriver[B, M], group: list[Pending], run: _Run) -> None:
     """Step until nothing of the group is left; where a step fails, go on with each conversation by itself."""
     while group:
         try:
@@ -240,12 +253,12 @@ async def _finish(database: Database, deriver: Deriver, group: list[Pending], ru
             return
 
 
-async def _step(database: Database, deriver: Deriver, group: list[Pending], run: _Run) -> list[Pending]:
+async def _step(database: Database, deriver: Deriver[B, M], group: list[Pending], run: _Run) -> list[Pending]:
     """Read, think, write; give what is still behind."""
     batches = []
     for work in group:
         async with database.scope(work.user_id) as scope:
-            batches.append(await deriver.read(scope, work, deriver.batch))
+            batches.append(await deriver.read(scope, work, deriver.method.batch))
     recipe = await _recipe(deriver)
     database.dispatcher.publish([told for work in group for told in reports.begun(work, recipe)])
     made = await in_thread(deriver.think, batches)
@@ -254,11 +267,11 @@ async def _step(database: Database, deriver: Deriver, group: list[Pending], run:
         try:
             async with database.scope(work.user_id) as scope:
                 counts = await deriver.write(scope, one)
-                reports.done(scope, work, one.to_seq, recipe, counts)
+                scope.events += reports.done(work, one.to_seq, recipe, counts)
                 # Last: whoever adds messages waits for it.
                 await derivations.advance(scope, work, one.to_seq, None if counts.get("letters") else recipe)
         except LostRace:  # another worker does this conversation
-            await _keep_cost(database, deriver, work, [one])
+            await _keep_cost(database, work, [one])
             continue
         run.made.update(counts)
         run.advanced(work, one.to_seq)
@@ -271,6 +284,6 @@ async def _fail(database: Database, work: Pending, recipe: str, error: Exception
     # The type says enough for the table, which the operator may read; the message could quote what was said.
     async with database.scope(work.user_id) as scope:
         await derivations.fail(scope, work, type(error).__name__)
-        reports.failed(scope, work, recipe, error)
+        scope.events += reports.failed(work, recipe, error)
     logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)
     run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")

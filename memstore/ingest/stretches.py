@@ -19,10 +19,10 @@ from datetime import timedelta
 from itertools import accumulate
 from math import sqrt
 
-from memstore.ingest.lines import SPOKEN
-from memstore.models import Message
+from memstore.models import Message, Role
 from memstore.store.terms import terms
 
+SPOKEN = frozenset({Role.USER, Role.ASSISTANT})  # whose words have a topic
 LEAST = 0.25  # of the bound: no shift is looked for nearer than that to the last cut, or to the end
 BLOCK = 0.125  # of the bound: what is compared before and after a place
 SHIFT = 0.25  # how deep the likeness must fall, of at most 2

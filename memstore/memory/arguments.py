@@ -9,7 +9,7 @@ from uuid import UUID
 
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_text
-from memstore.models import Fact, FactChange, Tier
+from memstore.models import Fact, FactChange, Receipt, Tier
 
 MOST = 1_000_000  # hits or messages at once
 HIGHEST = 100  # level of summaries: each stands for several below it
@@ -65,6 +65,17 @@ def ids_of(given: Sequence[UUID], name: str) -> list[UUID]:
     if not isinstance(given, list | tuple | set | frozenset):
         raise InvalidInput(f"{name}={given!r}: give a list.")
     return [id_of(one) for one in given]
+
+
+def id_of_receipt(given: Receipt | UUID | str) -> UUID:
+    """Give the id of a receipt that was given itself or by its id."""
+    value = given.id if isinstance(given, Receipt) else given
+    if value is None:
+        raise InvalidInput("This receipt was not kept: the conversation has no message yet, or receipts_days is 0.")
+    try:
+        return value if isinstance(value, UUID) else UUID(value)
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidInput(f"{value!r} is no id; give a UUID, as context.receipt.id has it.") from None
 
 
 def id_of(given: Fact | FactChange | UUID | str) -> UUID:

@@ -13,10 +13,10 @@ from memstore.errors import InvalidInput, ModelUnavailable, ProviderError
 from memstore.ingest.add import Given, OnConflict, Place, add_many, make_conversation
 from memstore.ingest.check import check_json
 from memstore.ingest.derive import Part, derive
-from memstore.ingest.ondemand import summarize
+from memstore.ingest.summaries.ondemand import summarize
 from memstore.memory.arguments import aware, check_level, check_limit, listed
-from memstore.models import Context, Conversation, Fact, Json, Message, Role, Summary
-from memstore.store import facts, messages, summaries
+from memstore.models import Context, Conversation, Fact, Json, Message, Receipt, Role, Summary
+from memstore.store import facts, messages, receipts, summaries
 from memstore.store.database import Database
 
 if TYPE_CHECKING:
@@ -121,19 +121,19 @@ class AsyncConversationScope:
         other; a context of this conversation is made of the nest (level 1 and above), which covers each message once.
         Raises `InvalidInput` where the range is not one of the conversation's messages.
         """
-        return await summarize(self._database, await self._opened.tools(), self.user.id, self.id, from_seq, to_seq)
+        return await summarize(self._database, await self._opened.resources(), self.user.id, self.id, from_seq, to_seq)
 
     async def extract_facts(self) -> list[Fact]:
         """Take facts from what was said up to the newest message, here and now; give those that are new.
 
         Raises `ProviderError` where that fails; what was said stays, and the next try begins where this one did.
         """
-        tools = await self._opened.tools()
+        resources = await self._opened.resources()
         async with self._database.scope(self.user.id) as scope:
             began = await facts.now(scope)
         if began is None:
             return []
-        report = await derive(self._database, tools, Part(self.user.id, self.id, ("facts",)))
+        report = await derive(self._database, resources, Part(self.user.id, self.id, ("facts",)))
         if report.failed:
             raise ProviderError(report.failed[0])
         if report.waiting:
@@ -190,8 +190,18 @@ class AsyncConversationScope:
 
         `strategy` compresses the conversation for this context alone, as `describe(strategies=…)` does for all; `[]`
         for not at all, None for the conversation's own.
+
+        `as_of` a past moment, the context is made of what was known then: messages, summaries, facts in their state of
+        then, the strategies that were kept then. An imported history was not known before its import.
         """
         chosen = None if strategy is None else strategies_of(strategy)
-        request = Request(self.user.id, self.id, query, budget, system, reserve, aware(as_of, "as_of"), chosen)
+        moment, keep = aware(as_of, "as_of"), self._opened.settings.receipts_days > 0
+        request = Request(self.user.id, self.id, query, budget, system, reserve, moment, chosen, keep)
         embedder = await self._opened.encoder()
         return await assemble(self._database, embedder, self._opened.counter, request)
+
+    async def receipts(self, *, limit: int = 20) -> list[Receipt]:
+        """Give the receipts of this conversation's contexts, the latest first; `user.replay` makes a context again."""
+        check_limit(limit)
+        async with self._database.scope(self.user.id) as scope:
+            return await receipts.receipts(scope, self.id, limit=limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from threading import Lock
 
-from memstore.ingest.tools import Tools
+from memstore.ingest.resources import Resources
 from memstore.providers import ChatModel, Embedder, TokenCounter, load_chat_model, load_counter, load_embedder
 from memstore.settings import Settings
 from memstore.store.database import Database
@@ -24,7 +24,7 @@ class Opened:
     @cached_property
     def counter(self) -> TokenCounter:
         """The token counter."""
-        return load_counter(self.settings.counter)
+        return load_counter(self.settings.counter, self.settings)
 
     @cached_property
     def embedder(self) -> Embedder | None:
@@ -44,6 +44,6 @@ class Opened:
         """Give the embedder, loaded in a thread: the event loop does not wait for torch."""
         return await in_thread(lambda: self.embedder)
 
-    async def tools(self) -> Tools:
+    async def resources(self) -> Resources:
         """Give what derivers work with."""
-        return Tools(self.counter, await self.encoder(), self.settings, *self.chat_models)
+        return Resources(self.counter, await self.encoder(), self.settings, *self.chat_models)

@@ -62,7 +62,7 @@ class AsyncMemoryStore:
         try:
             await in_thread(migrations.prepare, address, upgrade_old=server is not None)
             await database.open()
-        except BaseException:
+        except BaseException:  # whatever it is, an interrupt too: what was opened is closed, and it goes on
             await store.close()
             raise
         return store
@@ -127,7 +127,9 @@ class AsyncMemoryStore:
         one_of("redo", redo, tuple(REDOABLE))
         part = Part(ids.user_id(user) if user is not None else None)
         again = None if redo is None else REDOABLE[redo]
-        return await derive(self._database, await self._opened.tools(), part, redo=again, progress=progress or _quiet)
+        return await derive(
+            self._database, await self._opened.resources(), part, redo=again, progress=progress or _quiet
+        )
 
     async def import_file(
         self,

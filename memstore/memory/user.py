@@ -8,14 +8,15 @@ from typing import Any
 from uuid import UUID
 
 from memstore import ids
+from memstore.assemble.replay import replay
 from memstore.errors import InvalidInput
 from memstore.events import Event, EventType
-from memstore.ingest import curation
 from memstore.ingest.add import Place
-from memstore.ingest.audit import audit
 from memstore.ingest.check import check_name, check_text, one_of
-from memstore.ingest.newfact import EDITABLE, NewFact, check_fact, edited
-from memstore.memory.arguments import aware, check_limit, id_of, ids_of, known_tiers, listed
+from memstore.ingest.facts import curation
+from memstore.ingest.facts.audit import audit
+from memstore.ingest.facts.entry import EDITABLE, NewFact, check_fact, edited
+from memstore.memory.arguments import aware, check_limit, id_of, id_of_receipt, ids_of, known_tiers, listed
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.opened import Opened
 from memstore.models import (
@@ -28,10 +29,12 @@ from memstore.models import (
     FactChange,
     Finding,
     Hit,
+    Receipt,
+    Replay,
     Role,
 )
 from memstore.retrieve.recall import recall
-from memstore.store import events, facts, messages, model_calls
+from memstore.store import events, facts, messages, model_calls, receipts
 from memstore.store.items import EVERY_TIER, Filters
 
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
@@ -76,8 +79,9 @@ class AsyncUserScope:
     ) -> list[Hit]:
         """Give what is remembered about a question, the best first, over messages, summaries and facts.
 
-        `since` (inclusive) and `until` (not) bound when it was said, `as_of` hides what was recorded later. Tags must
-        all be there. Scores are comparable within one recall.
+        `since` (inclusive) and `until` (not) bound when it was said, `as_of` hides what was recorded later: of an
+        imported history nothing is known before the day of its import, whenever it was said. Tags must all be there.
+        Scores are comparable within one recall.
         """
         check_text(query, "the query")
         check_limit(limit)
@@ -151,7 +155,7 @@ class AsyncUserScope:
         said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
         check_fact(new)
-        return await curation.add_fact(self._opened.database, await self._opened.tools(), self.name, new)
+        return await curation.add_fact(self._opened.database, await self._opened.resources(), self.name, new)
 
     async def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
         """Put another fact, with other `text`, `type`, `value`… as of `add_fact`, in the place of an active one.
@@ -168,7 +172,7 @@ class AsyncUserScope:
         old = await self._fact(fact)
         new = edited(old, columns)
         check_fact(new)
-        return await curation.edit_fact(self._opened.database, await self._opened.tools(), self.id, old, new)
+        return await curation.edit_fact(self._opened.database, await self._opened.resources(), self.id, old, new)
 
     async def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Take a fact back: it is no longer recalled, also where it is said again; `undo` brings it back."""
@@ -195,6 +199,31 @@ class AsyncUserScope:
         if found is None:
             raise InvalidInput(f"This user has no fact {id_of(fact)}.")
         return found
+
+    async def receipt(self, receipt: Receipt | UUID | str) -> Receipt:
+        """Give the receipt of this id, which a `Context.receipt` has; `explain()` says what its items say now.
+
+        Raises `InvalidInput` where there is none: receipts are kept for `receipts_days`, and go with their
+        conversation.
+        """
+        id = id_of_receipt(receipt)
+        async with self._opened.database.scope(self.id) as scope:
+            found = await receipts.receipt(scope, id)
+        if found is None:
+            raise InvalidInput(f"This user has no receipt {id}; they are kept for receipts_days, then forgotten.")
+        return found
+
+    async def replay(self, receipt: Receipt | UUID | str) -> Replay:
+        """Give the messages of a context again, from its receipt or that one's id: the same bytes as were sent.
+
+        Where something was erased or made anew since, `exact` is False and `missing` says what. A receipt may also be
+        one that was kept elsewhere and read by `Receipt.from_dict`. Raises `InvalidInput` for an id that is unknown.
+        """
+        found = receipt if isinstance(receipt, Receipt) else await self.receipt(receipt)
+        if found.conversation_id is None:
+            raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
+        async with self._opened.database.scope(self.id) as scope:
+            return await replay(scope, found)
 
     async def dead_letters(self, *, limit: int = 1000) -> list[DeadLetter]:
         """Give what a chat model answered about this user's messages and nobody could use, the oldest first.

@@ -4,7 +4,7 @@ The classes of stored things say their columns too; `store/tables.py` makes tabl
 `occurred_at` is when something was said, `recorded_at` is when memstore learnt it.
 """
 
-from memstore.models.contexts import Compression, Context, Decision, Receipt
+from memstore.models.contexts import Context
 from memstore.models.facts import (
     FACT_KINDS,
     FACT_STATES,
@@ -22,6 +22,7 @@ from memstore.models.facts import (
     kind_of,
 )
 from memstore.models.recall import Hit, Key, Matches, Unit
+from memstore.models.receipts import Compression, Decision, Gone, Missing, Reason, Receipt, Replay, Sent
 from memstore.models.reports import DeadLetter, DeriveReport, Usage
 from memstore.models.rows import Conversation, Json, Message, Role, Summary, Tier, Time, column
 
@@ -44,13 +45,18 @@ __all__ = [
     "FactKind",
     "FactType",
     "Finding",
+    "Gone",
     "Hit",
     "Json",
     "Key",
     "Matches",
     "Message",
+    "Missing",
+    "Reason",
     "Receipt",
+    "Replay",
     "Role",
+    "Sent",
     "Span",
     "Summary",
     "Tier",

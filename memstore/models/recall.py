@@ -50,7 +50,9 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A recalled item. `text` is the item's, or a chunk of it, verbatim; `sources` are ids of messages."""
+    """A recalled item. `text` is the item's, or a chunk of it from character `start` on, verbatim; `sources` are ids of
+    messages.
+    """
 
     tier: Tier
     id: UUID
@@ -63,3 +65,4 @@ class Hit:
     seq: int | None = None
     role: str | None = None
     speaker: str | None = None
+    start: int = 0

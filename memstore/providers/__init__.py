@@ -1,8 +1,8 @@
 """What is borrowed: the Protocols of token counters, embedders and chat models, and the one door that finds them.
 
 A provider is named "kind:model". Its kind is an entry point of the group `memstore.counters`, `memstore.embedders` or
-`memstore.chat_models`, a function that takes the model's name (for chat models the settings too) and gives the
-provider; the built-in ones come through the same door.
+`memstore.chat_models`, a function that takes the model's name (for counters and chat models the settings too) and gives
+the provider; the built-in ones come through the same door.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,31 @@ ChatMessage = Mapping[str, str]  # of "role" and "content"
 T = TypeVar("T", bound=BaseModel)
 
 
+Kind = Literal["exact", "server", "modelled", "bound"]
+
+
+class Count(int):
+    """A number of tokens, and how it is known: `kind`. Arithmetic gives plain ints.
+
+    "exact": what is counted is the rendered prompt, by the rule and the vocabulary that the counter's name says.
+    "server": the server that will answer has said so. "modelled": by a rule that is known to be near what the server
+    does, which may differ. "bound": not exceeded, within what the counter states.
+    """
+
+    kind: Kind
+
+    def __new__(cls, tokens: int, kind: Kind) -> Self:
+        """Give the number with its kind."""
+        made = super().__new__(cls, tokens)
+        made.kind = kind
+        return made
+
+    def __reduce__(self) -> tuple[type[Count], tuple[int, Kind]]:
+        return Count, (int(self), self.kind)
+
+
 class TokenCounter(Protocol):
-    """Counts tokens exactly, without a network."""
+    """Counts tokens, and says with each count of a chat how it is known. Blocking, and safe to share by threads."""
 
     @property
     def name(self) -> str:
@@ -36,10 +59,14 @@ class TokenCounter(Protocol):
         """Give the number of tokens of a text; special tokens that it mentions are plain text."""
 
     def count_message(self, message: Mapping[str, Any]) -> int:
-        """Give what one message adds to a chat, its overhead included."""
+        """Give what one message is expected to add to a chat, its overhead included: an estimate to plan with."""
 
-    def count_messages(self, messages: Sequence[Mapping[str, Any]]) -> int:
-        """Give the number of tokens of the finished chat, overhead of messages and of the reply's start included."""
+    def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
+        """Give the number of tokens of the finished chat, overhead of messages and of the reply's start included.
+
+        `tools` are definitions of tools as OpenAI and Ollama take them: {"type": "function", "function": {…}}.
+        Raises InvalidInput for messages that cannot be counted, such as those that the model's template refuses.
+        """
 
 
 class Embedder(Protocol):
@@ -104,9 +131,12 @@ class ChatModel(Protocol):
         """
 
 
-def load_counter(name: str) -> TokenCounter:
-    """Give the token counter of this name, such as "tiktoken:o200k_base"."""
-    counter: TokenCounter = _load("memstore.counters", name)
+def load_counter(name: str, settings: Settings | None = None) -> TokenCounter:
+    """Give the token counter of this name, such as "tiktoken:o200k_base". Nothing is asked of a server yet.
+
+    `settings` say where a server is; by default they are those of the environment.
+    """
+    counter: TokenCounter = _load("memstore.counters", name, load_settings({}) if settings is None else settings)
     return counter
 
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong, ProviderError, ProviderMissing
 from memstore.providers import ChatMessage, Completion, T, TokenCounter
-from memstore.providers.ollama_http import Json, Server
+from memstore.providers.ollama_http import Json, Server, digest_of, entry_of
 from memstore.settings import Settings
 
 KEEP_ALIVE = "10m"  # a queue asks again soon, and loading takes longer than most answers
@@ -243,8 +243,8 @@ class OllamaModel:
         told: Json = {}
         with suppress(ProviderError):
             told = self._server.ask("GET", "/api/ps", self._model, patience=min(ASIDE, request.patience))
-        entry = _entry(told, self._model)
-        digest = _digest(entry)
+        entry = entry_of(told, self._model)
+        digest = digest_of(entry)
         if digest and self._description().digest not in ("", digest):
             self._known = None
             raise ModelUnavailable(f"{self._model} was pulled anew while it was asked: derive again.")
@@ -266,7 +266,7 @@ class OllamaModel:
             if "completion" not in abilities:
                 raise ProviderMissing(f"{self._model} cannot chat, only {', '.join(abilities)}: name another model.")
             listed = self._server.ask("GET", "/api/tags", self._model, patience=ASIDE)
-            digest = _digest(_entry(listed, self._model))
+            digest = digest_of(entry_of(listed, self._model))
             self._known = _Described(digest, _trained(shown), "thinking" in abilities)
         return self._known
 
@@ -293,19 +293,6 @@ def _read(answer: _Answer, schema: type[T]) -> T:
     except ValidationError as error:
         wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}".removeprefix(": ") for one in error.errors()]
         raise _Unusable("; ".join(wrong[:5])[:300] + ".") from None
-
-
-def _entry(told: Json, model: str) -> Json:
-    """Give what a list of models says of this one; a name without a tag means its tag `latest`."""
-    models = told.get("models")
-    for entry in models if isinstance(models, list) else []:
-        if isinstance(entry, dict) and {entry.get("model"), entry.get("name")} & {model, f"{model}:latest"}:
-            return entry
-    return {}
-
-
-def _digest(entry: Json) -> str:
-    return str(entry.get("digest") or "").removeprefix("sha256:")
 
 
 def _trained(shown: Json) -> int | None:

@@ -132,6 +132,20 @@ class Server:
         raise ProviderError(f"Ollama at {self.url} refuses the request ({code}): {why}")
 
 
+def entry_of(told: Json, model: str) -> Json:
+    """Give what a list of models says of this one; a name without a tag means its tag `latest`."""
+    models = told.get("models")
+    for entry in models if isinstance(models, list) else []:
+        if isinstance(entry, dict) and {entry.get("model"), entry.get("name")} & {model, f"{model}:latest"}:
+            return entry
+    return {}
+
+
+def digest_of(entry: Json) -> str:
+    """Give the digest of a model's weights and template by its entry, in hex; "" where it tells none."""
+    return str(entry.get("digest") or "").removeprefix("sha256:")
+
+
 @cache
 def _certificates() -> ssl.SSLContext:
     """Give the context of TLS, made once: reading the certificates takes 30 ms."""

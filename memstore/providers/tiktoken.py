@@ -9,33 +9,38 @@ from __future__ import annotations
 import gzip
 import hashlib
 import importlib.util
-import json
 import os
 import re
 import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import tiktoken
+import tiktoken.model
 
-from memstore.errors import InvalidInput, ProviderError, ProviderMissing
+from memstore.errors import ProviderError, ProviderMissing
+from memstore.providers import Count
+from memstore.providers.chat_values import as_json, only_text, texts
+from memstore.providers.remembered import Remembered
+from memstore.settings import Settings
 
 DEFAULT = "o200k_base"
-
-SHORTEST_KEPT = 40  # characters: shorter texts are counted sooner than looked up
-MOST_KEPT = 30_000  # counts, of 150 bytes each; as many older ones stay until there are so many again
 
 # OpenAI's published chat rule, the same for every model since gpt-3.5-turbo-0613 ("How to count tokens with tiktoken"
 # in their cookbook): so many for each message, for a name, and for the start of the reply.
 PER_MESSAGE = 3
 PER_NAME = 1
 REPLY = 3
-TEXT_PARTS = ("text", "input_text", "output_text")
+
+# Definitions of tools are rendered by the server in a form that OpenAI does not publish. Their compact JSON, with so
+# many for all of them and so many for each object in it, is more than the cookbook's formula and than the form that
+# others have found.
+TOOLS = 16
+PER_OBJECT = 3
 
 # tiktoken 0.14 panics (a BaseException, with a backtrace on stderr) on a run of more than 999,000 white characters:
 # its `\s+(?!\S)` keeps a stack of one million places. Shorter runs are left to it.
@@ -45,40 +50,53 @@ _WHITE = "\t\v\f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # U
 _LINE_ENDS_APART = frozenset({"cl100k_base", "o200k_base", "o200k_harmony"})
 
 
-def load(model: str) -> TiktokenCounter:
-    """Give the counter of an encoding, such as "o200k_base" (the default for ""), "cl100k_base" or "r50k_base".
+def load(model: str, settings: Settings | None = None) -> TiktokenCounter:
+    """Give the counter of an encoding ("o200k_base", the default for "", "cl100k_base" …) or of an OpenAI model.
 
     An encoding of the wheel is read when something is first counted (o200k_base: 0.3 s); another one at once, so that
     its absence is seen here. Raises ProviderMissing for a name that tiktoken does not know, and for a vocabulary that
     is neither in the wheel nor in the user's folder.
     """
-    encoding = model or DEFAULT
     known = sorted(_constructors(_no_file))
-    if encoding not in known:
-        raise ProviderMissing(f"tiktoken has no encoding {encoding!r}; it has {', '.join(known)}.")
-    counter = TiktokenCounter(encoding)
-    if not _in_wheel(f"{encoding}.tiktoken").exists():
+    asked = model or DEFAULT
+    encoding = asked if asked in known else encoding_of(asked)
+    if encoding is None:
+        raise ProviderMissing(f"tiktoken has no encoding and no model {asked!r}; it has {', '.join(known)}.")
+    counter = TiktokenCounter(encoding, None if asked == encoding else asked)
+    if not is_packed(encoding):
         counter.count("")
     return counter
+
+
+def encoding_of(model: str) -> str | None:
+    """Give the name of the encoding of an OpenAI model, such as "gpt-4o-2024-11-20", by tiktoken's table."""
+    try:
+        return tiktoken.model.encoding_name_for_model(model)
+    except KeyError:
+        return None
+
+
+def is_packed(encoding: str) -> bool:
+    """Tell whether the vocabulary of an encoding came with memstore."""
+    return _in_wheel(f"{'o200k_base' if encoding == 'o200k_harmony' else encoding}.tiktoken").exists()
 
 
 class TiktokenCounter:
     """Counts the tokens of one encoding, and of chat messages by OpenAI's published rule. Safe to share by threads.
 
-    A context is mostly made of what the one before it was made of, so counts are remembered: by a keyed digest of the
-    text, 128 bits, for no word of a user may stay in memory after it was erased.
+    The count of a chat is "exact": it is the number that the rule gives. Named for a `model` it is "modelled", for what
+    the model's server does is not published, and is what the rule says as far as anybody has measured.
     """
 
-    def __init__(self, encoding: str) -> None:
+    def __init__(self, encoding: str, model: str | None = None) -> None:
         self._encoding = encoding
-        self._key = os.urandom(32)
-        self._counts: dict[bytes, int] = {}
-        self._older: dict[bytes, int] = {}
+        self._model = model
+        self._remembered = Remembered(self._tokens)
 
     @property
     def name(self) -> str:
         """The full name, such as "tiktoken:o200k_base"."""
-        return f"tiktoken:{self._encoding}"
+        return f"tiktoken:{self._model or self._encoding}"
 
     def count(self, text: str) -> int:
         """Give the number of tokens of a text, special tokens being plain text.
@@ -87,19 +105,9 @@ class TiktokenCounter:
         space take 4 s at most (random letters; words 0.1 s), runs of white space of any length 3 s.
         Raises ProviderMissing or ProviderError where the vocabulary cannot be read.
         """
-        if len(text) < SHORTEST_KEPT:
-            return self._count(text)
-        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._key).digest()
-        known = self._counts.get(digest)
-        if known is None:
-            known = self._older.get(digest)
-            known = self._count(text) if known is None else known
-            if len(self._counts) >= MOST_KEPT:
-                self._older, self._counts = self._counts, {}
-            self._counts[digest] = known
-        return known
+        return self._remembered(text)
 
-    def _count(self, text: str) -> int:
+    def _tokens(self, text: str) -> int:
         if len(text) >= LONGEST_RUN:
             return _count_long(text, self._encoding)
         return len(_encoding(self._encoding).encode_ordinary(text))
@@ -110,37 +118,21 @@ class TiktokenCounter:
         A string counts as it is, None as 0, the parts of a list under "content" by their text; every other value (other
         parts, tool calls) by its compact JSON. Raises InvalidInput for a value that has no JSON.
         """
-        values = sum(self._count_value(key, value) for key, value in message.items())
-        return PER_MESSAGE + values + (PER_NAME if message.get("name") is not None else 0)
+        return PER_MESSAGE + sum(map(self.count, texts(message))) + (message.get("name") is not None) * PER_NAME
 
-    def count_messages(self, messages: Sequence[Mapping[str, Any]]) -> int:
-        """Give the tokens of the finished chat: the sum of `count_message`, and 3 for the start of the reply."""
-        return REPLY + sum(map(self.count_message, messages))
+    def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
+        """Give the tokens of the finished chat: the sum of `count_message`, and 3 for the start of the reply.
 
-    def _count_value(self, key: str, value: object) -> int:
-        if value is None:
-            return 0
-        if isinstance(value, str):
-            return self.count(value)
-        if key == "content" and isinstance(value, list | tuple):
-            return sum(self.count(_text_of(part)) for part in value)
-        return self.count(_json(value))
+        With `tools`, or with parts that are no text, the kind is "modelled": tools are counted as more than every
+        formula known for them gives, and what an image costs is not known here.
+        """
+        tokens = REPLY + sum(map(self.count_message, messages)) + (self._count_tools(tools) if tools else 0)
+        by_rule = self._model is None and not tools and only_text(messages)
+        return Count(tokens, "exact" if by_rule else "modelled")
 
-
-def _text_of(part: object) -> str:
-    if isinstance(part, str):
-        return part
-    # A part with more than its text, such as annotations, is counted with all of it.
-    if not isinstance(part, Mapping) or part.keys() != {"type", "text"} or part["type"] not in TEXT_PARTS:
-        return _json(part)
-    return part["text"] if isinstance(part["text"], str) else _json(part)
-
-
-def _json(value: object) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"A message holds a value that has no JSON, so it cannot be counted: {error}") from error
+    def _count_tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
+        written = [as_json(tool) for tool in tools]
+        return TOOLS + sum(self.count(each) + PER_OBJECT * each.count("{") for each in written)
 
 
 def _count_long(text: str, name: str) -> int:

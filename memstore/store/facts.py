@@ -37,7 +37,7 @@ class KnownFact:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Source:
     """A message that says a fact. `recorded_at` is None for now."""
 
     fact_id: UUID
@@ -71,7 +71,7 @@ async def put(scope: Transaction, fact: FactColumns) -> None:
     await scope.run(SQL["set_fact"], **_columns(fact))
 
 
-async def add_sources(scope: Transaction, sources: Iterable[Said]) -> None:
+async def add_sources(scope: Transaction, sources: Iterable[Source]) -> None:
     """Store which messages say which facts, and where."""
     rows = [asdict(said.span) | {"fact_id": said.fact_id, "recorded_at": said.recorded_at} for said in sources]
     if rows:

@@ -14,9 +14,9 @@ from memstore.models import Key, Matches, Tier, Unit
 from memstore.providers import Embedder, Vectors
 from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, unpacked
 from memstore.store.database import Transaction, columns
-from memstore.store.derivations import LostRace
 from memstore.store.statements import statements
 from memstore.store.terms import term_hashes
+from memstore.store.watermarks import LostRace
 from memstore.waiting import in_thread
 
 SQL = statements("items")

@@ -10,6 +10,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from memstore.events import EventType
+from memstore.ids import uuid7
 from memstore.models import Conversation, Json, Message
 from memstore.store.database import Transaction, columns, stored
 from memstore.store.statements import statements
@@ -56,13 +57,28 @@ async def make_conversation(
 async def describe(
     scope: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json
 ) -> None:
-    """Set a conversation's title, channel and settings, those that are given."""
+    """Set a conversation's title, channel and settings, those that are given; what settings were is kept."""
+    await lock(scope, conversation)
+    was = await settings_of(scope, conversation)
+    if was | settings != was:
+        await scope.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was)
     await scope.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
 
 
 async def conversation(scope: Transaction, conversation: UUID) -> Conversation | None:
     """Give the conversation of this id."""
     return await scope.one(SQL["conversation"], Conversation.model_construct, id=conversation)
+
+
+async def settings_of(scope: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> Json:
+    """Give the settings of a conversation as they were at a moment; {} where there is no conversation."""
+    if as_of is not None:
+        row = await scope.one(SQL["settings_as_of"], columns, conversation_id=conversation, as_of=as_of)
+        if row is not None:
+            before: Json = row["before"]
+            return before
+    found = await scope.one(SQL["conversation"], Conversation.model_construct, id=conversation)
+    return found.settings if found else {}
 
 
 async def conversations(scope: Transaction, channel: str | None = None) -> list[Conversation]:

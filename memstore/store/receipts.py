@@ -1,17 +1,114 @@
-"""Receipts: the record of every assembly. Ids, tokens and reasons, never a text."""
+"""Receipts: the record of every assembly. The body has ids, tokens and reasons, `texts` what stands nowhere else."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from memstore.models import Receipt
-from memstore.store.database import Transaction
+from memstore.models import Decision, Json, Message, Receipt, Sent
+from memstore.store.database import Transaction, columns, stored
 from memstore.store.statements import statements
 
 SQL = statements("receipts")
+MESSAGE = stored(Message)
+SAYS = 160  # characters of an item, for people
+NOWHERE = {"texts", "id", "conversation_id"}  # not in the body: they have columns
 
 
-async def add(scope: Transaction, receipt_id: UUID, conversation: UUID, receipt: Receipt) -> None:
-    """Keep a receipt with its conversation."""
-    values = {"conversation_id": conversation, "budget": receipt.budget, "tokens": receipt.tokens}
-    await scope.run(SQL["add_receipt"], id=receipt_id, body=receipt.as_dict(), **values)
+class Previous(NamedTuple):
+    """The context before: its receipt's id, and its messages' digests."""
+
+    id: UUID
+    sent: tuple[Sent, ...]
+
+
+class Later(NamedTuple):
+    """How many messages were said before a moment and recorded after it, and when the first of them was recorded."""
+
+    messages: int
+    first: datetime | None
+
+
+async def add(scope: Transaction, receipt: Receipt) -> None:
+    """Keep a receipt with its conversation; it has an id."""
+    body = {name: value for name, value in receipt.as_dict().items() if name not in NOWHERE}
+    body["sections"] = list(receipt.sections.items())  # jsonb does not keep the order of an object
+    values = {name: getattr(receipt, name) for name in ("id", "conversation_id", "budget", "tokens")}
+    await scope.run(SQL["add_receipt"], body=body, texts=dict(receipt.texts), **values)
+
+
+async def receipt(scope: Transaction, id: UUID) -> Receipt | None:
+    """Give one receipt; its decisions say how their items begin, where those are still there."""
+    found = await scope.one(SQL["receipt"], _receipt, id=id)
+    return None if found is None else (await _told(scope, [found]))[0]
+
+
+async def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
+    """Give the receipts of a conversation, the latest first."""
+    found = await scope.all(SQL["receipts"], _receipt, conversation_id=conversation, limit=limit)
+    return await _told(scope, found)
+
+
+async def previous(scope: Transaction, conversation: UUID, viewer: str | None = None) -> Previous | None:
+    """Give what the same viewer was sent before in this conversation."""
+    row = await scope.one(SQL["previous_receipt"], columns, conversation_id=conversation, viewer=viewer)
+    return None if row is None else Previous(row["id"], tuple(Sent(**one) for one in row["sent"] or ()))
+
+
+async def trim(scope: Transaction, before: datetime) -> int:
+    """Forget receipts that were recorded before a moment; give how many."""
+    return await scope.run(SQL["trim_receipts"], before=before)
+
+
+async def learnt_later(scope: Transaction, conversation: UUID, as_of: datetime) -> Later:
+    """Give what was said in a conversation before a moment and recorded after it."""
+    found = await scope.one(SQL["learnt_later"], Later, conversation_id=conversation, as_of=as_of)
+    assert found is not None
+    return found
+
+
+async def numbered(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
+    """Give messages of a conversation by their numbers."""
+    found = await scope.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
+    return {message.seq: message for message in found}
+
+
+async def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
+    """Whether every message of a range is there: numbers have no gaps but by erasure."""
+    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
+    row = await scope.one(SQL["how_many"], columns, **values)
+    return row is not None and row["messages"] == to_seq - from_seq + 1
+
+
+def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, str], recorded_at: datetime) -> Receipt:
+    own = {"id": id, "conversation_id": conversation_id, "texts": texts, "sections": dict(body["sections"])}
+    return replace(Receipt.from_dict(body | own), recorded_at=recorded_at)
+
+
+async def _told(scope: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
+    wanted = {(one.id, one.start) for receipt in receipts for one in receipt.decisions() if one.id is not None}
+    ids, starts = [id for id, _ in wanted], [start for _, start in wanted]
+    rows = await scope.all(SQL["says"], columns, ids=ids, starts=starts, most=SAYS) if wanted else []
+    says = {(row["id"], row["start"]): row for row in rows}
+    return [
+        replace(one, included=_say(one.included, one.texts, says), left_out=_say(one.left_out, one.texts, says))
+        for one in receipts
+    ]
+
+
+def _say(
+    decisions: Iterable[Decision], texts: Mapping[str, str], says: Mapping[tuple[UUID, int], Any]
+) -> tuple[Decision, ...]:
+    told = []
+    for one in decisions:
+        row = None if one.id is None else says.get((one.id, one.start))
+        text = row["text"] or "" if row else ""
+        if one.kind == "turn" and row:
+            text = f"{row['speaker']}: {text}"
+        elif one.kind in ("block", "turns"):
+            text = texts.get("-".join(map(str, one.seqs or ())), "")[:SAYS]
+        told.append(replace(one, says=text))
+    return tuple(told)

@@ -240,8 +240,24 @@ class EventRecord(SQLModel, table=True):
     recorded_at: datetime = column(Time, default="clock_timestamp()")
 
 
+class SettingChange(SQLModel, table=True):
+    """The settings of a conversation before a change."""
+
+    __tablename__ = "setting_changes"
+    __table_args__ = (
+        _owned("conversation_id", by="conversations"),
+        Index("setting_changes_in_order", "user_id", "conversation_id", "recorded_at"),
+    )
+
+    user_id: UUID = Field(primary_key=True)
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    before: Json = column(JSONB)
+    recorded_at: datetime = column(Time, default="clock_timestamp()")
+
+
 class ReceiptRecord(SQLModel, table=True):
-    """The record of one assembly: ids, tokens and reasons, never a text."""
+    """The record of one assembly: ids, tokens and reasons; what was sent and stands nowhere else are its texts."""
 
     __tablename__ = "receipts"
     __table_args__ = (
@@ -255,4 +271,5 @@ class ReceiptRecord(SQLModel, table=True):
     budget: int = column(BigInteger)
     tokens: int = column(BigInteger)
     body: Json = column(JSONB)
+    texts: Json = column(JSONB, default="'{}'")
     recorded_at: datetime = column(Time, default="now()")

@@ -14,7 +14,7 @@ import pytest
 from memstore import Conflict, Fact, InvalidInput
 from memstore._sync.memory.store import MemoryStore
 from memstore._sync.memory.user import UserScope
-from memstore.ingest import found
+from memstore.ingest.facts import by_rules
 from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.slotted import Slotted
 
@@ -331,7 +331,7 @@ def test_an_audit_finds_what_is_wrong(store: MemoryStore) -> None:
     assert {problem for problem, _ in found} == {"duplicate", "stale", "secret"}
 
 
-RECIPE = "memstore.ingest.found.RECIPE"
+RECIPE = "memstore.ingest.facts.by_rules.RECIPE"
 
 
 def test_a_redo_makes_facts_anew_and_what_people_did_survives(
@@ -363,12 +363,12 @@ def test_a_redo_makes_facts_anew_and_what_people_did_survives(
 
 def test_a_redo_forgets_what_the_new_recipe_does_not_find(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     alice = told(store, (LEEDS, 0), (PORTO, 3), (PORTO, 4), (ROME, 5))
-    rules = found.slotted
+    rules = by_rules.slotted
 
     def fewer(said: Said, before: Sequence[Said]) -> list[Slotted]:
         return [] if "Porto" in said.text or "Rome" in said.text else rules(said, before)
 
-    monkeypatch.setattr(found, "slotted", fewer)
+    monkeypatch.setattr(by_rules, "slotted", fewer)
     monkeypatch.setattr(RECIPE, "rules/test")
     assert (store.derive(redo="facts")).redone == 4
     assert [(fact.value, fact.state, fact.valid_to) for fact in alice.facts(state=None)] == [("leeds", "active", None)]
@@ -382,12 +382,12 @@ def test_a_redo_of_what_is_said_in_other_words_leaves_one_fact(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = told(store, (LEEDS, 0), (LEEDS, 2), (PORTO, 3), (LEEDS, 9))
-    rules = found.slotted
+    rules = by_rules.slotted
 
     def reworded(said: Said, before: Sequence[Said]) -> list[Slotted]:
         return [Slotted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
 
-    monkeypatch.setattr(found, "slotted", reworded)
+    monkeypatch.setattr(by_rules, "slotted", reworded)
     monkeypatch.setattr(RECIPE, "rules/test")
     assert (store.derive(redo="facts")).redone == 4
     facts = by_place(alice)
@@ -406,12 +406,12 @@ def test_what_was_taken_back_or_edited_does_not_come_back_in_other_words(
     alice.retract_fact(leeds)
     (allergy,) = alice.facts()
     alice.edit_fact(allergy, text="The user gets a rash from peanuts.")
-    rules = found.slotted
+    rules = by_rules.slotted
 
     def reworded(said: Said, before: Sequence[Said]) -> list[Slotted]:
         return [Slotted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
 
-    monkeypatch.setattr(found, "slotted", reworded)
+    monkeypatch.setattr(by_rules, "slotted", reworded)
     monkeypatch.setattr(RECIPE, "rules/test")
     assert (store.derive(redo="facts")).redone == 2
     assert [fact.text for fact in alice.facts()] == ["The user gets a rash from peanuts."]
@@ -425,7 +425,7 @@ def test_a_redo_that_fails_leaves_the_old_facts(store: MemoryStore, monkeypatch:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(found, "slotted", broken)
+        patch.setattr(by_rules, "slotted", broken)
         patch.setattr(RECIPE, "rules/test")
         report = store.derive(redo="facts")
         assert (report.redone, len(report.failed)) == (0, 2)
@@ -440,8 +440,8 @@ def test_a_redo_of_summaries_takes_their_place(store: MemoryStore, monkeypatch: 
     store.derive()
     before = trip.summaries()
     stats = store.stats()
-    monkeypatch.setattr("memstore.ingest.nest.Sentences.recipe", "extractive/test")
-    monkeypatch.setattr("memstore.ingest.nest.Sentences.batch", 7)
+    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/test")
+    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.batch", 7)
     assert (store.derive(redo="summaries")).redone == 1
     after = trip.summaries()
     assert {one.recipe for one in after} == {"extractive/test"}

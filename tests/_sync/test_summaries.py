@@ -77,7 +77,7 @@ def test_another_recipe_goes_on_where_the_last_one_ended(store: MemoryStore, mon
     trip = store.user("alice").conversation("lisbon")
     trip.add_many(history(13))
     store.derive()
-    monkeypatch.setattr("memstore.ingest.nest.Sentences.recipe", "extractive/3")
+    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/3")
     trip.add_many([one | {"occurred_at": START + timedelta(days=100 + n)} for n, one in enumerate(history(5, 1))])
     store.derive()
     first = trip.summaries(level=1)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from memstore.providers import load_counter
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -48,3 +51,57 @@ def test_old_calls_told_take_less_than_six_tenths_of_the_tokens_and_keep_what_wa
     assert (user, said, argument) == ("100.0", "100.0", "100.0")
     assert float(result) >= 98
     assert float(every) >= 95
+
+
+def budgets(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BENCHMARKS / "budgets.py"), *arguments]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.slow
+def test_budgets_are_kept_by_the_count_of_an_independent_measure(tmp_path: Path) -> None:
+    some = ["--kinds", "emoji", "tools", "a long question", "system prompt and facts", "--budgets", "200", "1000"]
+    figures = tmp_path / "figures.json"
+    done = budgets("--systems", "memstore", "--seeds", "1", *some, "--cache", str(tmp_path), "--json", str(figures))
+    assert done.returncode == 0, done.stderr
+    told = json.loads(figures.read_text(encoding="utf-8"))["summary"]["memstore"]
+    wanted = {"cases": 8, "over": 0, "broken_pairs": 0, "without_question": 0, "refused": 2, "crashed": 0}
+    assert {name: told[name] for name in wanted} == wanted
+    assert told["refused_though_it_fits"] == 0
+
+
+@pytest.mark.slow
+def test_budgets_says_why_a_peer_cannot_be_installed(tmp_path: Path) -> None:
+    nowhere = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+    done = budgets("--systems", "LangChain", "--cache", str(tmp_path), **nowhere)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "skipped: LangChain cannot be installed: ERROR: No matching distribution" in done.stderr
+
+
+def test_budgets_are_measured_by_the_published_rule_and_every_broken_pair_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS / "peers")
+    import conversations
+    import environments
+    import measure
+
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(environments.vocabularies(tmp_path)))
+    ours = load_counter("tiktoken:o200k_base")
+    for kind in conversations.KINDS:
+        messages = conversations.drawn(kind, 500, 1).messages
+        assert measure.chat_tokens(messages) == ours.count_messages(messages)
+    messages = conversations.drawn("tools, answer awaited", 500, 1).messages
+    calling = next(n for n, one in enumerate(messages) if "tool_calls" in one)
+    assert measure.broken_pairs(messages) == 0
+    assert measure.broken_pairs(messages[:-1]) == 1
+    assert measure.broken_pairs(messages[:calling] + messages[calling + 1 :]) == len(messages[calling]["tool_calls"])
+    assert measure.broken_pairs(messages[: calling + 1]) == len(messages[calling]["tool_calls"])
+
+
+def test_the_tables_of_budgets_in_the_docs_are_those_of_the_figures() -> None:
+    reference = BENCHMARKS.parent / "docs" / "reference"
+    done = budgets("--from", str(reference / "figures" / "budgets.json"))
+    assert done.returncode == 0, done.stderr
+    docs = (reference / "budgets.md").read_text(encoding="utf-8")
+    assert [line for line in done.stdout.splitlines() if line not in docs] == []

@@ -2,78 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 
 import memstore
-from memstore.cli import app, history, questions
-from memstore.cli.exits import ended
+from memstore.cli import history, questions
 from memstore.errors import MemstoreError
 from memstore.ingest.importers import IMPORTERS
 from memstore.models import Role, Tier
 from memstore.store import migrations
 from memstore.store.embedded import EmbeddedServer
+from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, environment, script
 
-SCRIPT = Path(sys.executable).parent / "memstore"
 SAMPLE = Path(memstore.__file__).parent / "cli" / "sample.jsonl"
-EMBEDDER = "hashing:256"
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 [bold]stays[/bold] :smile: \x9b2J a\tb \u202egnp.exe\r\nI love [red]chess[/red]."
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 NOWHERE = "postgresql://nobody@127.0.0.1:9/none"
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Ended]
-
-
-def environment(**more: str) -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith("MEMSTORE_")}
-    return own | {"MEMSTORE_EMBEDDER": EMBEDDER, "COLUMNS": "100"} | more
-
-
-def script(*args: str, **more: str) -> Ended:
-    """Run the installed console script."""
-    ran = subprocess.run([SCRIPT, *args], env=environment(**more), capture_output=True, text=True, timeout=120)
-    return Ended(ran.returncode, ran.stdout, ran.stderr)
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Run a command in this process, which spares it the imports."""
-    handlers, level = logging.root.handlers[:], logging.root.level
-    monkeypatch.setenv("MEMSTORE_EMBEDDER", EMBEDDER)
-
-    def run(*args: str) -> Ended:
-        capsys.readouterr()
-        code = ended(lambda: app(args))
-        return Ended(code, *capsys.readouterr())
-
-    yield run
-    logging.root.handlers[:] = handlers
-    logging.root.setLevel(level)
-    logging.getLogger("memstore").setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +59,7 @@ def of_sample(cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def test_the_whole_way_in_a_folder_with_spaces(tmp_path: Path) -> None:
     folder = tmp_path / "my own store"
-    more = {"MEMSTORE_DATABASE_URL": f"embedded:{folder}"}
+    more = {"database_url": f"embedded:{folder}"}
     took = script("import", str(SAMPLE), "--json", **more)
     assert (took.code, took.json["known"], took.json["skipped"]) == (0, 0, 0)
     server = EmbeddedServer.open(folder)  # so that not every command starts one
@@ -555,7 +510,10 @@ def test_doctor_names_an_embedder_that_is_not_there(cli: Run, stored: str, monke
 
 
 def test_version(cli: Run) -> None:
-    assert re.fullmatch(r"memstore \d+\.\d+\.\d+\S*\n", cli("--version").out)
+    told = cli("--version").out
+    assert re.fullmatch(r"memstore \d+\.\d+\.\d+\S*\n", told)
+    as_module = subprocess.run([sys.executable, "-m", "memstore", "--version"], capture_output=True, text=True)
+    assert as_module.stdout == told
 
 
 # The demo

@@ -215,7 +215,7 @@ def cut(holder: psycopg.Connection[Any]) -> None:
 LIVES = """
 import itertools, json, os, random, re, signal, sys, threading, time
 from pathlib import Path
-import psycopg, memstore, memstore._sync.memory.store, memstore.ingest.found
+import psycopg, memstore, memstore._sync.memory.store, memstore.ingest.facts.by_rules
 from memstore.testing import ScriptedChatModel
 
 url, work, seed, lives = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
@@ -257,7 +257,7 @@ def run():
         if work in ("derive", "models"):
             assert store.derive().failed == ()
         elif work == "redo":
-            memstore.ingest.found.RECIPE = "rules/test"
+            memstore.ingest.facts.by_rules.RECIPE = "rules/test"
             assert store.derive(redo="facts").failed == ()
         else:
             done = store.import_file(Path(work))
@@ -369,7 +369,7 @@ def test_a_redo_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_not
     killed = live_and_die(url, "redo", seed=3, lives=9 * DOSE)
     assert killed >= 5
     with monkeypatch.context() as patch:
-        patch.setattr("memstore.ingest.found.RECIPE", "rules/test")
+        patch.setattr("memstore.ingest.facts.by_rules.RECIPE", "rules/test")
         with memstore.open(twin, settings=HASHING) as store:
             assert store.derive(redo="facts").redone == 10
     after = rows(url, "alice", "bob")

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
-import os
 import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any, NamedTuple
-
-import pytest
+from typing import Any
 
 import memstore
-from memstore.cli import app
-from memstore.cli.exits import ended
 from memstore.providers import ChatMessage
 from memstore.testing import Scripted, ScriptedChatModel
+from tests.command_line import EMBEDDER, Run, script
 from tests.ollama_server import Behaviour, ScriptedOllama
 from tests.ollama_server import says as says_of
 
-SCRIPT = Path(sys.executable).parent / "memstore"
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
-HASHING = {"embedder": "hashing:256"}
+HASHING = {"embedder": EMBEDDER}
 TEA = {
     "sources": [{"message": 1, "quote": "Green tea"}],
     "text": "The user drinks green tea.",
@@ -41,45 +31,6 @@ TEA = {
     "valid_from": None,
     "valid_to": None,
 }
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Ended]
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Run a command in this process, which spares it the imports, with these settings."""
-    handlers, level = logging.root.handlers[:], logging.root.level
-
-    def run(*args: str, **more: str) -> Ended:
-        with monkeypatch.context() as patch:
-            for name, value in (HASHING | more).items():
-                patch.setenv(f"MEMSTORE_{name.upper()}", value)
-            capsys.readouterr()
-            code = ended(lambda: app(args))
-        return Ended(code, *capsys.readouterr())
-
-    yield run
-    logging.root.handlers[:] = handlers
-    logging.root.setLevel(level)
-    logging.getLogger("memstore").setLevel(logging.NOTSET)
-
-
-def script(*args: str, **more: str) -> Ended:
-    """Run the installed command."""
-    settings = {f"MEMSTORE_{name.upper()}": value for name, value in (HASHING | more).items()}
-    ran = subprocess.run([SCRIPT, *args], env=os.environ | settings, capture_output=True, text=True, timeout=120)
-    return Ended(ran.returncode, ran.stdout, ran.stderr)
 
 
 def says(content: str | dict[str, Any]) -> Behaviour:

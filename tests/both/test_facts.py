@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memstore import Conflict, Fact, InvalidInput
-from memstore.ingest import found
+from memstore.ingest.facts import by_rules
 from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.slotted import Slotted
 from memstore.memory.store import AsyncMemoryStore
@@ -332,7 +332,7 @@ async def test_an_audit_finds_what_is_wrong(store: AsyncMemoryStore) -> None:
     assert {problem for problem, _ in found} == {"duplicate", "stale", "secret"}
 
 
-RECIPE = "memstore.ingest.found.RECIPE"
+RECIPE = "memstore.ingest.facts.by_rules.RECIPE"
 
 
 async def test_a_redo_makes_facts_anew_and_what_people_did_survives(
@@ -366,12 +366,12 @@ async def test_a_redo_forgets_what_the_new_recipe_does_not_find(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = await told(store, (LEEDS, 0), (PORTO, 3), (PORTO, 4), (ROME, 5))
-    rules = found.slotted
+    rules = by_rules.slotted
 
     def fewer(said: Said, before: Sequence[Said]) -> list[Slotted]:
         return [] if "Porto" in said.text or "Rome" in said.text else rules(said, before)
 
-    monkeypatch.setattr(found, "slotted", fewer)
+    monkeypatch.setattr(by_rules, "slotted", fewer)
     monkeypatch.setattr(RECIPE, "rules/test")
     assert (await store.derive(redo="facts")).redone == 4
     assert [(fact.value, fact.state, fact.valid_to) for fact in await alice.facts(state=None)] == [
@@ -387,12 +387,12 @@ async def test_a_redo_of_what_is_said_in_other_words_leaves_one_fact(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = await told(store, (LEEDS, 0), (LEEDS, 2), (PORTO, 3), (LEEDS, 9))
-    rules = found.slotted
+    rules = by_rules.slotted
 
     def reworded(said: Said, before: Sequence[Said]) -> list[Slotted]:
         return [Slotted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
 
-    monkeypatch.setattr(found, "slotted", reworded)
+    monkeypatch.setattr(by_rules, "slotted", reworded)
     monkeypatch.setattr(RECIPE, "rules/test")
     assert (await store.derive(redo="facts")).redone == 4
     facts = await by_place(alice)
@@ -411,12 +411,12 @@ async def test_what_was_taken_back_or_edited_does_not_come_back_in_other_words(
     await alice.retract_fact(leeds)
     (allergy,) = await alice.facts()
     await alice.edit_fact(allergy, text="The user gets a rash from peanuts.")
-    rules = found.slotted
+    rules = by_rules.slotted
 
     def reworded(said: Said, before: Sequence[Said]) -> list[Slotted]:
         return [Slotted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
 
-    monkeypatch.setattr(found, "slotted", reworded)
+    monkeypatch.setattr(by_rules, "slotted", reworded)
     monkeypatch.setattr(RECIPE, "rules/test")
     assert (await store.derive(redo="facts")).redone == 2
     assert [fact.text for fact in await alice.facts()] == ["The user gets a rash from peanuts."]
@@ -430,7 +430,7 @@ async def test_a_redo_that_fails_leaves_the_old_facts(store: AsyncMemoryStore, m
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(found, "slotted", broken)
+        patch.setattr(by_rules, "slotted", broken)
         patch.setattr(RECIPE, "rules/test")
         report = await store.derive(redo="facts")
         assert (report.redone, len(report.failed)) == (0, 2)
@@ -445,8 +445,8 @@ async def test_a_redo_of_summaries_takes_their_place(store: AsyncMemoryStore, mo
     await store.derive()
     before = await trip.summaries()
     stats = await store.stats()
-    monkeypatch.setattr("memstore.ingest.nest.Sentences.recipe", "extractive/test")
-    monkeypatch.setattr("memstore.ingest.nest.Sentences.batch", 7)
+    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/test")
+    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.batch", 7)
     assert (await store.derive(redo="summaries")).redone == 1
     after = await trip.summaries()
     assert {one.recipe for one in after} == {"extractive/test"}

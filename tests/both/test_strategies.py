@@ -50,7 +50,7 @@ async def test_strategies_are_kept_with_the_conversation_and_used(store: AsyncMe
     assert "offer off_0_7, price 7" in told[0]
     assert [one["role"] for one in context.messages[:4]] == ["system", "user", "system", "assistant"]
     blocks = [one for one in context.receipt.included if one.kind == "block"]
-    assert blocks[-1].reason == "tool_calls: messages 3 to 4"
+    assert blocks[-1].note == "tool_calls: messages 3 to 4"
     assert context.receipt.as_dict()["compressed"][0]["saved"] == done.saved
     assert "tool_calls: 9 turns" in context.explain()
 
@@ -75,7 +75,7 @@ async def test_a_context_may_have_strategies_of_its_own_or_none(store: AsyncMemo
     assert (await scope.context("Which offer?", budget=20_000, strategy=[])).messages == plain.messages
     window = await scope.context("Which offer?", budget=20_000, strategy=SlidingWindow(6))
     assert window.messages[0]["role"] == "system"  # instructions stay
-    assert any(one.reason.startswith("sliding_window: 30 turns") for one in window.receipt.left_out)
+    assert any(one.note.startswith("sliding_window: 30 turns") for one in window.receipt.left_out)
     goals = await scope.context("Which offer?", budget=20_000, strategy=["goal_batch", GoalBatch(older_than=1)])
     assert {one.strategy for one in goals.receipt.compressed} == {"goal_batch"}
     assert sum(str(one["content"]).startswith("<record>") for one in goals.messages) == 1  # side by side, in one fence

@@ -78,7 +78,7 @@ async def test_another_recipe_goes_on_where_the_last_one_ended(
     trip = store.user("alice").conversation("lisbon")
     await trip.add_many(history(13))
     await store.derive()
-    monkeypatch.setattr("memstore.ingest.nest.Sentences.recipe", "extractive/3")
+    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/3")
     await trip.add_many([one | {"occurred_at": START + timedelta(days=100 + n)} for n, one in enumerate(history(5, 1))])
     await store.derive()
     first = await trip.summaries(level=1)

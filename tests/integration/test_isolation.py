@@ -36,6 +36,7 @@ TABLES = (
     "item_vectors",
     "derivations",
     "receipts",
+    "setting_changes",
     "fact_changes",
 )
 UPDATED = ("users", "conversations", "facts", "derivations")
@@ -51,6 +52,7 @@ def fill(url: str) -> None:
         assert store.derive().failed == ()
         for name in SAID:
             store.user(name).conversation("c").context("Where do I live?", budget=400)
+            store.user(name).conversation("c").describe(settings={"budget": 400})
             scope = store.user(name)
             scope.retract_fact(scope.add_fact(f"{SAID[name]} So says a hand.", type="identity"))
 

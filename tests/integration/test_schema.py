@@ -31,6 +31,7 @@ TABLES = {
     "embedding_models",
     "derivations",
     "receipts",
+    "setting_changes",
     "fact_changes",
     "dead_letters",
     "model_usage",
@@ -71,6 +72,7 @@ def filled(database: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
             "insert into derivations (user_id, conversation_id, deriver) values (%(a)s, %(p)s, 'embed')",
             "insert into receipts (user_id, id, conversation_id, budget, tokens, body)"
             " values (%(a)s, %(p)s, %(p)s, 1, 1, '{}')",
+            "insert into setting_changes (user_id, id, conversation_id, before) values (%(a)s, %(p)s, %(p)s, '{}')",
             "insert into fact_changes (user_id, id, fact_id, action, actor)"
             " values (%(a)s, %(p)s, %(p)s, 'retracted', 'hand')",
             "insert into dead_letters (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"

@@ -62,6 +62,7 @@ TABLES = {
     "item_vectors",
     "derivations",
     "receipts",
+    "setting_changes",
     "fact_changes",
     "dead_letters",
     "model_usage",

@@ -15,7 +15,7 @@ from uuid import UUID, uuid5
 import pytest
 
 from memstore.ids import MEMSTORE
-from memstore.ingest.reconcile import Incoming, Known, reconcile
+from memstore.ingest.facts.reconcile import Incoming, Known, reconcile
 from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.slots import Manner, statements_with_slots
 from memstore.ingest.rules.slotted import slotted

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from memstore import BudgetTooSmall
 from memstore.assemble.compose import Material, compose
 from memstore.assemble.turns import turns
+from memstore.models import Reason
 from memstore.providers import TokenCounter, load_counter
 from memstore.testing import WordCounter
 from tests.unit.strategies import call, conversations, materials, message, texts
@@ -71,7 +72,7 @@ def check_budget(material: Material, budget: int) -> None:
     assert context.tokens == cookbook(context.messages) <= budget
     assert context.receipt.tokens == sum(context.receipt.sections.values()) == context.tokens
     assert all(tokens >= 0 for tokens in context.receipt.sections.values())
-    assert 0 <= context.receipt.stable_prefix <= context.tokens
+    assert 0 <= context.receipt.cacheable <= context.tokens
 
 
 @quick
@@ -131,9 +132,9 @@ def test_every_piece_is_in_or_left_out_with_a_reason(material: Material, budget:
     others = len(material.summaries) + len(material.facts) + len(material.hits)
     assert sum(one.section != "recent" for one in (*receipt.included, *receipt.left_out)) == others
     taken = sum(one.section == "recent" for one in receipt.included)
-    older = [one.reason for one in receipt.left_out if one.section == "recent"]
-    left = len(material.turns) - taken
-    assert older == ([f"{left} older turns: over budget"] if left else [])
+    older = [one for one in receipt.left_out if one.section == "recent"]
+    assert {one.reason for one in older} <= {Reason.OVER_BUDGET, Reason.COVERED}
+    assert sum(int(one.note.split()[0]) for one in older) == len(material.turns) - taken
     assert all(decision.reason for decision in receipt.left_out)
 
 
@@ -147,7 +148,7 @@ def test_another_question_leaves_the_stable_prefix_as_it_is(
         for text in (one_text, other_text)
     ]
     assume(not any(isinstance(context, BudgetTooSmall) for context in asked))
-    least = min(context.receipt.stable_prefix for context in asked)
+    least = min(context.receipt.cacheable for context in asked)
     prefixes = [cut(context.messages, least) for context in asked]
     assert prefixes[0] == prefixes[1]
 

@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
-from memstore.ingest import llm, llm_facts, llm_summary
-from memstore.ingest.llm_facts import ModelFact, SourceSpan, facts_of, find_quote
-from memstore.ingest.llm_summary import summary_of, summary_of_summaries
+from memstore.ingest import llm
+from memstore.ingest.facts import llm_facts
+from memstore.ingest.facts.llm_facts import ModelFact, SourceSpan, facts_of, find_quote
+from memstore.ingest.summaries import llm_summary
+from memstore.ingest.summaries.llm_summary import summary_of, summary_of_summaries
 from memstore.models import FACT_KINDS, FACT_TYPES, Message, Summary
 from memstore.providers import ChatMessage
 from memstore.testing import ScriptedChatModel, WordCounter

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.reconcile import Incoming, Known, reconcile
+from memstore.ingest.facts.reconcile import Incoming, Known, reconcile
+from memstore.ingest.facts.wording import content
 from memstore.ingest.rules.slots import Manner, Slot, slot_of
-from memstore.ingest.wording import content
 from memstore.providers.sentence_transformers import load
 from tests.unit.test_changing_minds import fold
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.selection import choose, keeps
+from memstore.ingest.summaries.selection import choose, keeps
 from memstore.testing import HashingEmbedder
 
 EMBEDDER = HashingEmbedder(64)

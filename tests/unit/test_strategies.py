@@ -356,7 +356,7 @@ def test_the_budget_holds_and_the_receipt_says_which_strategy_took_what(
     assert context.receipt.compressed == squeezed.compressed
     blocks = [one for one in context.receipt.included if one.kind == "block"]
     names = {one.name for one in chosen}
-    assert all(one.reason.partition(":")[0] in names for one in blocks)
+    assert all(one.note.partition(":")[0] in names for one in blocks)
     assert bool(blocks) == any(str(one["content"]).startswith("<record>") for one in context.messages)
     expected: list[object] = []
     for one in context.messages:
@@ -373,9 +373,7 @@ def test_what_a_question_has_chosen_is_no_part_of_the_stable_prefix() -> None:
     hit = Hit(Tier.MESSAGES, every[3].messages[0].id, "x", 0.9, {}, (), START)
     material = Material(system="Be brief.", question={"role": "user", "content": "?"}, turns=every[::-1], hits=[hit])
     stable = [
-        compose(
-            compressed(material, Stored(every), chosen, 5000, WordCounter()), 5000, WordCounter()
-        ).receipt.stable_prefix
+        compose(compressed(material, Stored(every), chosen, 5000, WordCounter()), 5000, WordCounter()).receipt.cacheable
         for chosen in ([Semantic()], [SlidingWindow()])
     ]
     assert stable[0] == WordCounter().count_message({"role": "system", "content": "Be brief."}) < stable[1]

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.abridge import abridged
-from memstore.ingest.lines import NOTHING, Line, lines_of, lines_of_summaries, written
-from memstore.ingest.tools import Tools
+from memstore.ingest.resources import Resources
+from memstore.ingest.summaries.abridge import abridged
+from memstore.ingest.summaries.lines import NOTHING, Line, lines_of, lines_of_summaries, written
 from memstore.models import Summary
 from memstore.settings import Settings
 from memstore.testing import HashingEmbedder, WordCounter
 from tests.unit.strategies import START, message
 
-TOOLS = Tools(WordCounter(), HashingEmbedder(64), Settings())
+RESOURCES = Resources(WordCounter(), HashingEmbedder(64), Settings())
 
 
 def summary(text: str, recipe: str = "extractive/2") -> Summary:
@@ -73,15 +73,15 @@ def test_a_summary_can_be_read_back_for_the_next_level(lines: list[Line]) -> Non
 def test_a_summary_is_within_its_tokens_and_never_empty() -> None:
     lines = [Line(f"{n} May 2024", "Alice", f"We walked {n} miles to town number {n}.") for n in range(1, 30)]
     for limit in (1, 8, 20, 50, 200):
-        [text] = abridged([lines], limit, TOOLS)
-        assert text == NOTHING or TOOLS.counter.count(text) <= limit
-    assert list(abridged([[], lines[:1]], 50, TOOLS)) == [NOTHING, written(lines[:1])]
+        [text] = abridged([lines], limit, RESOURCES)
+        assert text == NOTHING or RESOURCES.counter.count(text) <= limit
+    assert list(abridged([[], lines[:1]], 50, RESOURCES)) == [NOTHING, written(lines[:1])]
 
 
 def test_a_summary_fills_its_tokens_where_speakers_and_days_stand_once() -> None:
     lines = [Line("1 May 2024", "Alice Margaret Miller", f"I saw {n} {n} {n} {n} birds.") for n in range(100, 160)]
-    [text] = abridged([lines], 100, TOOLS)
-    assert 100 - len(lines[0].text.split()) < TOOLS.counter.count(text) <= 100
+    [text] = abridged([lines], 100, RESOURCES)
+    assert 100 - len(lines[0].text.split()) < RESOURCES.counter.count(text) <= 100
 
 
 def test_lines_are_counted_once_and_not_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_lines_are_counted_once_and_not_in_every_round(monkeypatch: pytest.Monke
             return super().count(text)
 
     lines = [Line(f"{n} May 2024", "Alice", f"We walked {n} miles to town number {n}.") for n in range(1, 30)]
-    list(abridged([lines], 60, Tools(Counting(), HashingEmbedder(64), Settings())))
+    list(abridged([lines], 60, Resources(Counting(), HashingEmbedder(64), Settings())))
     assert [text for text in counted if "\n" in text.strip() or not text.endswith("\n")] != []
     assert sum(text.endswith("\n") for text in counted) == len(lines)
 
@@ -104,6 +104,6 @@ def test_who_is_spoken_to_is_no_news() -> None:
         Line("1 May 2024", "Bob", "Well, I agree with that of Zoe, and so would most."),
         Line("1 May 2024", "Alice", "Nothing else came up there."),
     ]
-    [text] = abridged([lines], 17, Tools(WordCounter(), None, Settings()))
+    [text] = abridged([lines], 17, Resources(WordCounter(), None, Settings()))
     assert "Zoe" in text
     assert "Ali," not in text

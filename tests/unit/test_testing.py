@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import copy
+import json
+import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from memstore.errors import ConfigurationError, ModelAnswerInvalid, ModelUnavailable, PromptTooLong, ProviderMissing
-from memstore.providers import ChatMessage, Completion, T, Vectors, load_embedder
+from memstore.providers import ChatMessage, Completion, Count, T, Vectors, load_embedder
 from memstore.testing import (
     HashingEmbedder,
     ScriptedChatModel,
@@ -21,6 +25,14 @@ from memstore.testing import (
     check_embedder,
 )
 from memstore.testing import load_embedder as load
+
+
+def test_a_count_is_a_number_that_keeps_its_kind() -> None:
+    tokens = Count(7, "bound")
+    assert (tokens, tokens.kind, str(tokens), json.dumps([tokens])) == (7, "bound", "7", "[7]")
+    for other in (copy.copy(tokens), copy.deepcopy(tokens), pickle.loads(pickle.dumps(tokens))):
+        assert (other, other.kind) == (7, "bound")
+    assert type(tokens + 1) is int
 
 
 def test_the_fakes_conform() -> None:
@@ -141,8 +153,18 @@ class _Nameless(WordCounter):
 
 
 class _Free(WordCounter):
-    def count_messages(self, messages: object) -> int:
+    def count_messages(self, messages: object, tools: Sequence[object] = ()) -> Count:
+        return Count(len(tools), "exact")
+
+
+class _Kindless(WordCounter):
+    def count_messages(self, messages: object, tools: object = ()) -> int:  # type: ignore[override]
         return 0
+
+
+class _Toolless(WordCounter):
+    def count_messages(self, messages: Any, tools: Sequence[Any] = ()) -> Count:
+        return Count(super().count_messages(messages) - len(tools), "exact")
 
 
 @pytest.mark.parametrize(
@@ -153,6 +175,8 @@ class _Free(WordCounter):
         (_Limited(), "2,000 words"),
         (_Nameless(), "name is empty"),
         (_Free(), "its values alone"),
+        (_Kindless(), "with its kind"),
+        (_Toolless(), "tools make the chat shorter"),
     ],
 )
 def test_a_wrong_counter_is_told_what_is_wrong(counter: WordCounter, message: str) -> None:

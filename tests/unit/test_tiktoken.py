@@ -231,16 +231,21 @@ def test_threads_build_an_encoding_once(o200k: TiktokenCounter) -> None:
     assert module._build.cache_info().misses == 1
 
 
-def test_what_is_remembered_is_counts_of_bounded_number_and_no_words(
-    o200k: TiktokenCounter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MOST_KEPT", 5)
-    long = [f"Number {n}: I'm allergic to peanuts and live in Porto. \ud800" for n in range(12)]
-    expected = [TiktokenCounter("o200k_base").count(text) for text in long]
-    for order in (1, -1, 1):
-        assert [o200k.count(text) for text in long[::order]] == expected[::order]
-    kept = o200k._counts | o200k._older
-    assert 5 <= len(kept) <= 10
-    assert {len(digest) for digest in kept} == {16}
-    other = load("cl100k_base")
-    assert not other._counts.keys() & kept.keys(), "another key"
+def test_an_openai_model_is_counted_by_its_encoding_and_said_to_be_modelled(o200k: TiktokenCounter) -> None:
+    named = load_counter("tiktoken:gpt-4o-2024-11-20")
+    assert named.name == "tiktoken:gpt-4o-2024-11-20"
+    assert (named.count_messages(COOKBOOK), named.count_messages(COOKBOOK).kind) == (124, "modelled")
+    assert load_counter("tiktoken:gpt-4").count_messages(COOKBOOK) == 129
+    assert o200k.count_messages(COOKBOOK).kind == "exact"
+
+
+def test_what_the_rule_does_not_say_is_not_called_exact(o200k: TiktokenCounter) -> None:
+    image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}
+    assert o200k.count_messages([image]).kind == "modelled"
+    assert o200k.count_messages(COOKBOOK, [{"type": "function", "function": {"name": "f"}}]).kind == "modelled"
+
+
+def test_without_the_cache_the_count_is_the_same(o200k: TiktokenCounter) -> None:
+    texts = ["", "user", "The ferry leaves at nine.", "去伊斯基亚的渡轮九点出发。" * 50]
+    for text in texts * 2:
+        assert o200k.count(text) == o200k._tokens(text)

@@ -3,27 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice, zip_longest
 from uuid import UUID
 
-from memstore import ids
+from memstore._sync.assemble import record
 from memstore._sync.retrieve import recall
-from memstore._sync.store import facts, messages, receipts, summaries
+from memstore._sync.store import facts, messages, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.items import Filters
 from memstore.assemble.compose import Material, compose
 from memstore.assemble.compression import Stored, compressed
 from memstore.assemble.cover import offered
+from memstore.assemble.receipt import GIST
 from memstore.assemble.strategies.registry import strategies
 from memstore.assemble.strategies.view import Strategy
 from memstore.assemble.turns import Turn, turns
 from memstore.errors import InvalidInput
-from memstore.events import EventType
 from memstore.ingest.check import check_text
-from memstore.models import Context, Decision, Hit, Message, Receipt, Role, Tier, Unit
+from memstore.models import Context, Decision, Hit, Json, Message, Reason, Role, Tier, Unit
 from memstore.providers import Embedder, TokenCounter
 from memstore.retrieve.rank import Candidate, best_of_each
 from memstore.waiting import in_place
@@ -39,7 +39,6 @@ SETTING = "strategies"  # the key in a conversation's settings
 MOST_READ = 2000  # messages at once
 OVERHEAD = 4  # tokens that a message costs besides its content, at least
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
-UNPAIRED = "a tool call and its results are not all there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,7 @@ class Request:
     reserve: int = 0
     as_of: datetime | None = None
     strategies: Sequence[Strategy] | None = None  # None for those kept with the conversation
+    keep: bool = True  # the receipt
 
 
 def assemble(database: Database, embedder: Embedder | None, counter: TokenCounter, request: Request) -> Context:
@@ -70,24 +70,29 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
             newest = _newest_question(scope, request)
         chosen = _strategies(scope, request)
         material, stored = _material(scope, question, newest, request, chosen)
+        found = record.before(scope, request.conversation_id, request.as_of)
     if chosen:
         budget = request.budget - request.reserve
         material = in_place(compressed, material, stored, chosen, budget, counter)
     context = in_place(compose, material, request.budget, counter, request.reserve)
+    receipt = record.completed(
+        context.receipt,
+        found,
+        arguments=_arguments(request, chosen),
+        embedder=question.embedder,
+        conversation=request.conversation_id,
+    )
     with database.scope(request.user_id, lazily=True) as scope:
         if newest is not None or messages.conversation(scope, request.conversation_id) is not None:
-            receipt = ids.uuid7()
-            receipts.add(scope, receipt, request.conversation_id, context.receipt)
-            _tell(scope, request.conversation_id, receipt, context.receipt)
-    return context
+            if request.keep:
+                receipt = record.keep(scope, receipt)
+            record.tell(scope, receipt)
+    return replace(context, receipt=receipt)
 
 
-def _tell(scope: Transaction, conversation: UUID, id: UUID, receipt: Receipt) -> None:
-    for one in receipt.compressed:
-        body = {"strategy": one.strategy, "before": one.before, "after": one.after, "saved": one.saved}
-        scope.happened(EventType.SUMMARIZATION_COMPLETED, conversation, receipt=str(id), **body)
-    body = {"budget": receipt.budget, "tokens": receipt.tokens, "sections": dict(receipt.sections)}
-    scope.happened(EventType.CONTEXT_ASSEMBLED, conversation, receipt=str(id), **body)
+def _arguments(request: Request, chosen: Sequence[Strategy]) -> Json:
+    as_of = None if request.as_of is None else request.as_of.isoformat()
+    return {"as_of": as_of, "strategies": record.told(chosen)}
 
 
 def _check(request: Request) -> None:
@@ -108,8 +113,8 @@ def _strategies(scope: Transaction, request: Request) -> Sequence[Strategy]:
     """Give the strategies that were asked for, else those kept with the conversation."""
     if request.strategies is not None:
         return request.strategies
-    conversation = messages.conversation(scope, request.conversation_id)
-    return strategies(conversation.settings.get(SETTING) or []) if conversation else ()
+    settings = messages.settings_of(scope, request.conversation_id, as_of=request.as_of)
+    return strategies(settings.get(SETTING) or [])
 
 
 def _newest_question(scope: Transaction, request: Request) -> Message | None:
@@ -142,11 +147,17 @@ def _material(
         ending=ending,
         turns=[turn for turn in reversed(others) if turn not in ending],
         summaries=covering,
-        facts=hits[Tier.FACTS][:FACTS],
-        hits=hits[Tier.MESSAGES][:HITS],
-        left_out=[Decision("recent", "message", one.id, one.tokens, UNPAIRED) for one in refused],
+        facts=hits.facts[:FACTS],
+        hits=hits.said[:HITS],
+        left_out=[*hits.left_out, *(_unpaired(one) for one in refused)],
+        unlisted=hits.unlisted,
     )
     return material, Stored(found, above, known)
+
+
+def _unpaired(one: Message) -> Decision:
+    says = f"{one.name or one.role}: {one.text or ''}"[:GIST]
+    return Decision("recent", "message", one.id, one.tokens, Reason.UNPAIRED, seqs=(one.seq, one.seq), says=says)
 
 
 def _waits(turn: Turn, asked: Message) -> bool:
@@ -184,19 +195,60 @@ def _whole(scope: Transaction, request: Request) -> list[Message]:
     return [one for one in reversed(found) if one.seq > (last - LONGEST) // STEP * STEP]
 
 
-def _hits(
-    scope: Transaction, question: recall.Question, asked: Message | None, request: Request
-) -> dict[Tier, list[Hit]]:
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What was recalled, the best first, and what became of the other candidates."""
+
+    facts: Sequence[Hit]
+    said: Sequence[Hit]
+    left_out: Sequence[Decision]
+    unlisted: Mapping[Reason, int]
+
+
+def _hits(scope: Transaction, question: recall.Question, asked: Message | None, request: Request) -> Recalled:
     """Give facts and other hits, the best first. Summaries of other conversations stand among the hits."""
     standing = facts.standing(scope, STANDING, limit=MOST_STANDING, as_of=request.as_of)
     ranking = recall.candidates(scope, question, Filters(as_of=request.as_of), also=standing)
-    said = (one for one in ranking.of(Tier.MESSAGES, Tier.SUMMARIES) if _recallable(one.unit, asked, request))
+    passed = _Passed(asked, request)
+    said = passed.those(ranking.of(Tier.MESSAGES, Tier.SUMMARIES))
     relevant = list(best_of_each(ranking.of(Tier.FACTS)))
     wanted = [*islice(_interleaved(relevant, standing), FACTS), *islice(best_of_each(said), HITS)]
-    found: dict[Tier, list[Hit]] = {Tier.FACTS: [], Tier.MESSAGES: []}
-    for hit in recall.hits(scope, wanted, request.as_of):
-        found[Tier.FACTS if hit.tier == Tier.FACTS else Tier.MESSAGES].append(hit)
-    return found
+    found = recall.hits(scope, wanted, request.as_of)
+    known = {hit.id for hit in found}
+    twice = passed.through - sum(one.unit.tier != Tier.FACTS for one in wanted)
+    unlisted = {Reason.FILTERED: passed.filtered, Reason.DUPLICATE: twice}
+    unlisted[Reason.BELOW_SCORE] = len(ranking.tiers) - len(wanted) - sum(unlisted.values())
+    return Recalled(
+        facts=[hit for hit in found if hit.tier == Tier.FACTS],
+        said=[hit for hit in found if hit.tier != Tier.FACTS],
+        left_out=[_superseded(one) for one in wanted if one.unit.item_id not in known],
+        unlisted=unlisted,
+    )
+
+
+@dataclass(slots=True)
+class _Passed:
+    """Lets through what may stand among the hits, and counts."""
+
+    asked: Message | None
+    request: Request
+    through: int = 0
+    filtered: int = 0
+
+    def those(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+        for one in candidates:
+            if _recallable(one.unit, self.asked, self.request):
+                self.through += 1
+                yield one
+            else:
+                self.filtered += 1
+
+
+def _superseded(one: Candidate) -> Decision:
+    """Give the decision on a fact that held once."""
+    said_at, score = one.unit.occurred_at, round(one.score, 6)
+    section, kind = ("facts", "fact") if one.unit.tier == Tier.FACTS else ("hits", str(one.unit.tier))
+    return Decision(section, kind, one.unit.item_id, 0, Reason.SUPERSEDED, score, one.parts, said_at=said_at)
 
 
 def _recallable(unit: Unit, asked: Message | None, request: Request) -> bool:

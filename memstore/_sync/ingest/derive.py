@@ -12,19 +12,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID
 
 from memstore._sync.ingest.embed import Embed
-from memstore._sync.ingest.facts import Facts
-from memstore._sync.ingest.summarize import Summarize
-from memstore._sync.store import derivations, events, model_calls
+from memstore._sync.ingest.facts.deriver import Facts
+from memstore._sync.ingest.summaries.deriver import Summarize
+from memstore._sync.store import derivations, events, model_calls, receipts
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.derivations import LostRace, Outdated, Pending
 from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
 from memstore.ingest import reports
-from memstore.ingest.tools import Tools
+from memstore.ingest.asked import Asked
+from memstore.ingest.method import Method
+from memstore.ingest.resources import Resources
 from memstore.models import DeriveReport
+from memstore.settings import Settings
+from memstore.store.watermarks import LostRace, Outdated, Pending
 from memstore.waiting import in_place
 
 logger = logging.getLogger("memstore")
@@ -34,46 +37,54 @@ UNIVERSAL = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every
 REDOABLE = {"facts": "facts", "summaries": "summarize"}  # what users call it, and the deriver
 
 
-class Deriver(Protocol):
-    """Makes rows of one kind from messages."""
+class Made(Protocol):
+    """What was made of messages, to be written."""
+
+    @property
+    def to_seq(self) -> int:
+        """The last message that it covers."""
+
+    @property
+    def asked(self) -> Asked | None:
+        """What a model was asked for it; None where none was."""
+
+
+B = TypeVar("B")
+M = TypeVar("M", bound=Made)
+
+
+class Deriver(Protocol[B, M]):
+    """Makes rows of one kind from messages: of batches B what M holds."""
 
     name: str
 
     @property
-    def batch(self) -> int:
-        """How many messages it thinks about at once."""
+    def method(self) -> Method:
+        """How it makes them."""
 
-    @property
-    def asks(self) -> bool:
-        """Whether it asks a chat model: one conversation at a time, so that what was paid for is soon written."""
+    def read(self, scope: Transaction, work: Pending, limit: int) -> B:
+        """Give what is needed to think about the next `limit` messages."""
 
-    @property
-    def recipe(self) -> str:
-        """How it makes them: what was made by another recipe may be made anew. May raise `ModelUnavailable`."""
-
-    def read(self, scope: Transaction, work: Pending, limit: int) -> Any:
-        """Give what is needed to think about the next `limit` messages; it has `to_seq`, the last of them."""
-
-    def think(self, batches: Sequence[Any]) -> Sequence[Any]:
-        """Give what is to be written for each batch, which has `to_seq`, the last message it covers.
+    def think(self, batches: Sequence[B]) -> Sequence[M]:
+        """Give what is to be written for each batch.
 
         No database here, so models may take their time. Raises `ModelUnavailable` where one is away.
         """
 
-    def write(self, scope: Transaction, made: Any) -> dict[str, int]:
+    def write(self, scope: Transaction, made: M) -> dict[str, int]:
         """Store it; give how many rows of each kind were new.
 
         Of `letters`, answers of a model that could not be used, it made something by another recipe.
         """
 
 
-class Redoable(Deriver, Protocol):
+class Redoable(Deriver[B, M], Protocol):
     """A deriver whose rows can be made anew, a conversation at a time."""
 
-    def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[Any]) -> Any:
+    def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[M]) -> B:
         """Give what `read` gives, as if nothing were stored of this conversation but what is `made`."""
 
-    def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[Any], recipe: str) -> dict[str, int]:
+    def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[M], recipe: str) -> dict[str, int]:
         """Put what is made by a recipe in the place of all that the conversation had; give how many rows were new."""
 
 
@@ -109,7 +120,7 @@ EVERYTHING = Part()
 
 def derive(
     database: Database,
-    tools: Tools,
+    resources: Resources,
     part: Part = EVERYTHING,
     *,
     redo: str | None = None,
@@ -121,30 +132,32 @@ def derive(
     """
     with database.operator() as scope:
         run = _Run(progress, derivations.backlog(scope, only=part.user))
-        tools.allowance.left = model_calls.left(scope, tools.settings.llm_daily_tokens)
-    derivers: tuple[Deriver, ...] = (Embed(tools), Summarize(tools), Facts(tools))
+        resources.allowance.left = model_calls.left(scope, resources.settings.llm_daily_tokens)
+    derivers: tuple[Deriver[Any, Any], ...] = (Embed(resources), Summarize(resources), Facts(resources))
     for deriver in derivers:
         try:
             if deriver.name == redo:
-                _redo_all(database, cast(Redoable, deriver), part, run)
+                _redo_all(database, cast(Redoable[Any, Any], deriver), part, run)
             if deriver.name in part.derivers:
                 _all(database, deriver, part, run)
         except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
             run.waiting.append(f"{deriver.name}: {error}")
-    _forget(database, run.users, tools.settings.outbox_days)
+    _forget(database, run.users, resources.settings)
     made = run.made
     counts = (run.done["embed"], made["units"], made["summaries"], made["facts"], made["redone"], made["letters"])
     return DeriveReport(*counts, tuple(run.failed), tuple(run.waiting))
 
 
-def _forget(database: Database, users: Iterable[UUID], days: float) -> None:
-    """Let the outbox of these users not grow for ever."""
+def _forget(database: Database, users: Iterable[UUID], settings: Settings) -> None:
+    """Let the outbox and the receipts of these users not grow for ever."""
+    now = datetime.now(UTC)
     for user in users:
         with database.scope(user) as scope:
-            events.trim(scope, datetime.now(UTC) - timedelta(days=days))
+            events.trim(scope, now - timedelta(days=settings.outbox_days))
+            receipts.trim(scope, now - timedelta(days=settings.receipts_days))
 
 
-def _redo_all(database: Database, deriver: Redoable, part: Part, run: _Run) -> None:
+def _redo_all(database: Database, deriver: Redoable[B, M], part: Part, run: _Run) -> None:
     after: Outdated | None = None
     recipe = _recipe(deriver)
     while True:
@@ -158,31 +171,31 @@ def _redo_all(database: Database, deriver: Redoable, part: Part, run: _Run) -> N
                 _redo(database, deriver, work, recipe, run)
             except UNIVERSAL:
                 raise
-            except Exception as error:  # as in `_finish`
+            except Exception as error:  # a conversation that cannot be made anew stays as it is, and the others go on
                 _fail(database, work, recipe, error, run)
 
 
-def _recipe(deriver: Deriver) -> str:
+def _recipe(deriver: Deriver[B, M]) -> str:
     """Give how a deriver makes its rows: a model's server may be asked for that, with no connection held."""
-    return in_place(lambda: deriver.recipe)
+    return in_place(lambda: deriver.method.recipe)
 
 
-def _redo(database: Database, deriver: Redoable, work: Outdated, recipe: str, run: _Run) -> None:
+def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: str, run: _Run) -> None:
     """Make what a conversation has anew, batch by batch, and put it in its place in one transaction."""
-    made: list[Any] = []
+    made: list[M] = []
     try:
         at = 0
         while at < work.done_seq:
             rest = Pending(work.user_id, work.conversation_id, work.deriver, at, work.done_seq)
             with database.scope(work.user_id) as scope:
-                batch = deriver.reread(scope, rest, deriver.batch, made)
+                batch = deriver.reread(scope, rest, deriver.method.batch, made)
             made += in_place(deriver.think, [batch])
             at = made[-1].to_seq
         with database.scope(work.user_id) as scope:
             counts = deriver.rewrite(scope, work.conversation_id, made, recipe)
             derivations.redone(scope, work, None if counts.get("letters") else recipe)
-    except Exception as error:
-        _keep_cost(database, deriver, work, made)
+    except Exception as error:  # whatever it is goes on, after what the answers cost was kept
+        _keep_cost(database, work, made)
         if isinstance(error, LostRace):
             return  # somebody else derives this conversation
         raise
@@ -190,15 +203,15 @@ def _redo(database: Database, deriver: Redoable, work: Outdated, recipe: str, ru
     run.made["redone"] += 1
 
 
-def _keep_cost(database: Database, deriver: Deriver, work: Pending, made: Sequence[Any]) -> None:
+def _keep_cost(database: Database, work: Pending, made: Sequence[Made]) -> None:
     """Keep what a model's answers cost that are dropped: they count for the day's tokens all the same."""
-    if deriver.asks and made:
+    if asked := [one.asked for one in made if one.asked]:
         with database.scope(work.user_id) as scope:
-            for one in made:
-                model_calls.keep(scope, one.asked.cost, ())
+            for one in asked:
+                model_calls.keep(scope, one.cost, ())
 
 
-def _all(database: Database, deriver: Deriver, part: Part, run: _Run) -> None:
+def _all(database: Database, deriver: Deriver[B, M], part: Part, run: _Run) -> None:
     after: Pending | None = None
     while True:
         with database.operator() as scope:
@@ -206,7 +219,7 @@ def _all(database: Database, deriver: Deriver, part: Part, run: _Run) -> None:
         if not page:
             return
         after = page[-1]
-        for group in _groups(page, 0 if deriver.asks else deriver.batch):
+        for group in _groups(page, 0 if deriver.method.asks else deriver.method.batch):
             _finish(database, deriver, group, run)
 
 
@@ -223,7 +236,7 @@ def _groups(page: Sequence[Pending], most: int) -> list[list[Pending]]:
     return groups
 
 
-def _finish(database: Database, deriver: Deriver, group: list[Pending], run: _Run) -> None:
+def _finish(database: Database, deriver: Deriver[B, M], group: list[Pending], run: _Run) -> None:
     """Step until nothing of the group is left; where a step fails, go on with each conversation by itself."""
     while group:
         try:
@@ -239,12 +252,12 @@ def _finish(database: Database, deriver: Deriver, group: list[Pending], run: _Ru
             return
 
 
-def _step(database: Database, deriver: Deriver, group: list[Pending], run: _Run) -> list[Pending]:
+def _step(database: Database, deriver: Deriver[B, M], group: list[Pending], run: _Run) -> list[Pending]:
     """Read, think, write; give what is still behind."""
     batches = []
     for work in group:
         with database.scope(work.user_id) as scope:
-            batches.append(deriver.read(scope, work, deriver.batch))
+            batches.append(deriver.read(scope, work, deriver.method.batch))
     recipe = _recipe(deriver)
     database.dispatcher.publish([told for work in group for told in reports.begun(work, recipe)])
     made = in_place(deriver.think, batches)
@@ -253,11 +266,11 @@ def _step(database: Database, deriver: Deriver, group: list[Pending], run: _Run)
         try:
             with database.scope(work.user_id) as scope:
                 counts = deriver.write(scope, one)
-                reports.done(scope, work, one.to_seq, recipe, counts)
+                scope.events += reports.done(work, one.to_seq, recipe, counts)
                 # Last: whoever adds messages waits for it.
                 derivations.advance(scope, work, one.to_seq, None if counts.get("letters") else recipe)
         except LostRace:  # another worker does this conversation
-            _keep_cost(database, deriver, work, [one])
+            _keep_cost(database, work, [one])
             continue
         run.made.update(counts)
         run.advanced(work, one.to_seq)
@@ -270,6 +283,6 @@ def _fail(database: Database, work: Pending, recipe: str, error: Exception, run:
     # The type says enough for the table, which the operator may read; the message could quote what was said.
     with database.scope(work.user_id) as scope:
         derivations.fail(scope, work, type(error).__name__)
-        reports.failed(scope, work, recipe, error)
+        scope.events += reports.failed(work, recipe, error)
     logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)
     run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")

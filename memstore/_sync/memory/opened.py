@@ -7,7 +7,7 @@ from functools import cached_property
 from threading import Lock
 
 from memstore._sync.store.database import Database
-from memstore.ingest.tools import Tools
+from memstore.ingest.resources import Resources
 from memstore.providers import ChatModel, Embedder, TokenCounter, load_chat_model, load_counter, load_embedder
 from memstore.settings import Settings
 from memstore.waiting import in_place
@@ -25,7 +25,7 @@ class Opened:
     @cached_property
     def counter(self) -> TokenCounter:
         """The token counter."""
-        return load_counter(self.settings.counter)
+        return load_counter(self.settings.counter, self.settings)
 
     @cached_property
     def embedder(self) -> Embedder | None:
@@ -45,6 +45,6 @@ class Opened:
         """Give the embedder, loaded in a thread: the event loop does not wait for torch."""
         return in_place(lambda: self.embedder)
 
-    def tools(self) -> Tools:
+    def resources(self) -> Resources:
         """Give what derivers work with."""
-        return Tools(self.counter, self.encoder(), self.settings, *self.chat_models)
+        return Resources(self.counter, self.encoder(), self.settings, *self.chat_models)

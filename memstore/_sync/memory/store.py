@@ -62,7 +62,7 @@ class MemoryStore:
         try:
             in_place(migrations.prepare, address, upgrade_old=server is not None)
             database.open()
-        except BaseException:
+        except BaseException:  # whatever it is, an interrupt too: what was opened is closed, and it goes on
             store.close()
             raise
         return store
@@ -127,7 +127,7 @@ class MemoryStore:
         one_of("redo", redo, tuple(REDOABLE))
         part = Part(ids.user_id(user) if user is not None else None)
         again = None if redo is None else REDOABLE[redo]
-        return derive(self._database, self._opened.tools(), part, redo=again, progress=progress or _quiet)
+        return derive(self._database, self._opened.resources(), part, redo=again, progress=progress or _quiet)
 
     def import_file(
         self,

@@ -9,19 +9,20 @@ from typing import Any
 from uuid import UUID
 
 from memstore import ids
-from memstore._sync.ingest import curation
+from memstore._sync.assemble.replay import replay
 from memstore._sync.ingest.add import Place
-from memstore._sync.ingest.audit import audit
+from memstore._sync.ingest.facts import curation
+from memstore._sync.ingest.facts.audit import audit
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.opened import Opened
 from memstore._sync.retrieve.recall import recall
-from memstore._sync.store import events, facts, messages, model_calls
+from memstore._sync.store import events, facts, messages, model_calls, receipts
 from memstore._sync.store.items import EVERY_TIER, Filters
 from memstore.errors import InvalidInput
 from memstore.events import Event, EventType
 from memstore.ingest.check import check_name, check_text, one_of
-from memstore.ingest.newfact import EDITABLE, NewFact, check_fact, edited
-from memstore.memory.arguments import aware, check_limit, id_of, ids_of, known_tiers, listed
+from memstore.ingest.facts.entry import EDITABLE, NewFact, check_fact, edited
+from memstore.memory.arguments import aware, check_limit, id_of, id_of_receipt, ids_of, known_tiers, listed
 from memstore.models import (
     FACT_KINDS,
     FACT_STATES,
@@ -32,6 +33,8 @@ from memstore.models import (
     FactChange,
     Finding,
     Hit,
+    Receipt,
+    Replay,
     Role,
 )
 
@@ -75,8 +78,9 @@ class UserScope:
     ) -> list[Hit]:
         """Give what is remembered about a question, the best first, over messages, summaries and facts.
 
-        `since` (inclusive) and `until` (not) bound when it was said, `as_of` hides what was recorded later. Tags must
-        all be there. Scores are comparable within one recall.
+        `since` (inclusive) and `until` (not) bound when it was said, `as_of` hides what was recorded later: of an
+        imported history nothing is known before the day of its import, whenever it was said. Tags must all be there.
+        Scores are comparable within one recall.
         """
         check_text(query, "the query")
         check_limit(limit)
@@ -150,7 +154,7 @@ class UserScope:
         said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
         check_fact(new)
-        return curation.add_fact(self._opened.database, self._opened.tools(), self.name, new)
+        return curation.add_fact(self._opened.database, self._opened.resources(), self.name, new)
 
     def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
         """Put another fact, with other `text`, `type`, `value`… as of `add_fact`, in the place of an active one.
@@ -167,7 +171,7 @@ class UserScope:
         old = self._fact(fact)
         new = edited(old, columns)
         check_fact(new)
-        return curation.edit_fact(self._opened.database, self._opened.tools(), self.id, old, new)
+        return curation.edit_fact(self._opened.database, self._opened.resources(), self.id, old, new)
 
     def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Take a fact back: it is no longer recalled, also where it is said again; `undo` brings it back."""
@@ -194,6 +198,31 @@ class UserScope:
         if found is None:
             raise InvalidInput(f"This user has no fact {id_of(fact)}.")
         return found
+
+    def receipt(self, receipt: Receipt | UUID | str) -> Receipt:
+        """Give the receipt of this id, which a `Context.receipt` has; `explain()` says what its items say now.
+
+        Raises `InvalidInput` where there is none: receipts are kept for `receipts_days`, and go with their
+        conversation.
+        """
+        id = id_of_receipt(receipt)
+        with self._opened.database.scope(self.id) as scope:
+            found = receipts.receipt(scope, id)
+        if found is None:
+            raise InvalidInput(f"This user has no receipt {id}; they are kept for receipts_days, then forgotten.")
+        return found
+
+    def replay(self, receipt: Receipt | UUID | str) -> Replay:
+        """Give the messages of a context again, from its receipt or that one's id: the same bytes as were sent.
+
+        Where something was erased or made anew since, `exact` is False and `missing` says what. A receipt may also be
+        one that was kept elsewhere and read by `Receipt.from_dict`. Raises `InvalidInput` for an id that is unknown.
+        """
+        found = receipt if isinstance(receipt, Receipt) else self.receipt(receipt)
+        if found.conversation_id is None:
+            raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
+        with self._opened.database.scope(self.id) as scope:
+            return replay(scope, found)
 
     def dead_letters(self, *, limit: int = 1000) -> list[DeadLetter]:
         """Give what a chat model answered about this user's messages and nobody could use, the oldest first.

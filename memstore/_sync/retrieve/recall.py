@@ -154,6 +154,7 @@ def _hit(one: Candidate, text: str, sources: tuple[UUID, ...]) -> Hit:
         seq=unit.seq,
         role=unit.role,
         speaker=unit.speaker,
+        start=unit.start,
     )
 
 

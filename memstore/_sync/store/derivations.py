@@ -7,37 +7,15 @@ the transaction of the rows that it covers, and no transaction is open while a m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from memstore._sync.store.database import Transaction, columns
 from memstore.store.statements import statements
+from memstore.store.watermarks import LostRace, Outdated, Pending
 
 SQL = statements("derivations")
 DERIVERS = ("embed", "summarize", "facts")
 FIRST = UUID(int=0)
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """Messages done_seq + 1 … last_seq of a conversation wait for a deriver."""
-
-    user_id: UUID
-    conversation_id: UUID
-    deriver: str
-    done_seq: int
-    last_seq: int
-
-
-@dataclass(frozen=True, slots=True)
-class Outdated(Pending):
-    """Messages 1 … done_seq were derived by this recipe, which is not the deriver's own; None for several."""
-
-    recipe: str | None
-
-
-class LostRace(Exception):
-    """Another worker moved the watermark first; what was derived here is dropped."""
 
 
 def pending(

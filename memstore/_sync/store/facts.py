@@ -38,7 +38,7 @@ class KnownFact:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Source:
     """A message that says a fact. `recorded_at` is None for now."""
 
     fact_id: UUID
@@ -72,7 +72,7 @@ def put(scope: Transaction, fact: FactColumns) -> None:
     scope.run(SQL["set_fact"], **_columns(fact))
 
 
-def add_sources(scope: Transaction, sources: Iterable[Said]) -> None:
+def add_sources(scope: Transaction, sources: Iterable[Source]) -> None:
     """Store which messages say which facts, and where."""
     rows = [asdict(said.span) | {"fact_id": said.fact_id, "recorded_at": said.recorded_at} for said in sources]
     if rows:

@@ -11,13 +11,13 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.store.database import Transaction, columns
-from memstore._sync.store.derivations import LostRace
 from memstore.errors import EmbedderMismatch
 from memstore.models import Key, Matches, Tier, Unit
 from memstore.providers import Embedder, Vectors
 from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, unpacked
 from memstore.store.statements import statements
 from memstore.store.terms import term_hashes
+from memstore.store.watermarks import LostRace
 from memstore.waiting import in_place
 
 SQL = statements("items")

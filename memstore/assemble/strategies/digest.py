@@ -11,9 +11,9 @@ from memstore.assemble.strategies.calls import is_call, told
 from memstore.assemble.strategies.outcome import Sought
 from memstore.assemble.strategies.view import View
 from memstore.assemble.turns import Turn
-from memstore.ingest.lines import NOTHING
-from memstore.ingest.selection import MOST, choose, keeps, most_telling
 from memstore.ingest.sentences import sentences
+from memstore.ingest.summaries.lines import NOTHING
+from memstore.ingest.summaries.selection import MOST, choose, keeps, most_telling
 from memstore.models import Message, Role
 
 OUTCOME = 30  # tokens of an outcome in a line

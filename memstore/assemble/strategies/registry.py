@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
-from typing import Any, TypeAlias
+from dataclasses import fields
+from typing import Any, TypeAlias, TypeGuard
 
 from memstore.assemble.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
 from memstore.assemble.strategies.goals import GoalBatch
@@ -37,20 +37,22 @@ def strategies(given: Strategies) -> tuple[Strategy, ...]:
 
 def as_json(given: Strategies) -> list[Json]:
     """Give a list of strategies as settings keep it. Raises `InvalidInput` for strategies that have no name there."""
-    made = strategies(given)
-    for one in made:
-        if type(one) is not KNOWN.get(one.name):
-            raise InvalidInput(f"{one!r} cannot be kept with a conversation, only given to context(); {_known()}.")
-    return [{"strategy": one.name} | asdict(one) for one in made]  # type: ignore[call-overload]
+    return [{"strategy": one.name} | _options(one) for one in strategies(given)]
+
+
+def _options(one: Strategy) -> Json:
+    if type(one) is not KNOWN.get(one.name):
+        raise InvalidInput(f"{one!r} cannot be kept with a conversation, only given to context(); {_known()}.")
+    return {option.name: getattr(one, option.name) for option in fields(KNOWN[one.name])}
 
 
 def _made(one: object) -> Strategy:
     if isinstance(one, str):
         one = {"strategy": one}
+    if _is_strategy(one):
+        return one
     if not isinstance(one, dict):
-        if isinstance(one, type) or not all(hasattr(one, name) for name in ("name", "should_run", "run")):
-            raise InvalidInput(f"{one!r} is no strategy: give a name, a strategy, or a name with options; {_known()}.")
-        return one  # type: ignore[return-value]
+        raise InvalidInput(f"{one!r} is no strategy: give a name, a strategy, or a name with options; {_known()}.")
     kind = KNOWN.get(str(one.get("strategy")))
     if kind is None:
         raise InvalidInput(f"The strategy {one.get('strategy')!r} is unknown; {_known()}.")
@@ -60,6 +62,10 @@ def _made(one: object) -> Strategy:
         raise InvalidInput(f"{kind.name} has no option {', '.join(sorted(unknown))}; it has {', '.join(names)}.")
     made: Strategy = kind(**options)
     return made
+
+
+def _is_strategy(one: object) -> TypeGuard[Strategy]:
+    return not isinstance(one, type) and all(hasattr(one, name) for name in ("name", "should_run", "run"))
 
 
 def _known() -> str:

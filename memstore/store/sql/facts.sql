@@ -36,14 +36,15 @@ SELECT was.*,
         FROM fact_sources s
         WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
           AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)) AS said_in,
-       (SELECT min(m.occurred_at)
-        FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
-        WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND s.recorded_at <= %(as_of)s) AS first_said
+       first.said AS first_said
 FROM facts f
 LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
                    WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
                    ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
 CROSS JOIN LATERAL jsonb_populate_record(f, coalesce(later.before, '{}')) AS was
+CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said
+                    FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                    WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND s.recorded_at <= %(as_of)s) AS first
 WHERE f.user_id = %(user_id)s
   AND (%(state)s::text IS NULL OR was.state = %(state)s)
   AND (%(type)s::text IS NULL OR was.type = %(type)s)
@@ -51,7 +52,7 @@ WHERE f.user_id = %(user_id)s
   AND (%(subject)s::text IS NULL OR lower(f.subject) = lower(%(subject)s))
   AND (%(ids)s::uuid[] IS NULL OR f.id = ANY(%(ids)s::uuid[]))
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
-ORDER BY was.occurred_at DESC, f.id
+ORDER BY coalesce(first.said, was.occurred_at) DESC, f.id
 
 -- standing_facts --
 -- Facts of kinds that matter whatever is asked: the kinds in the order given, of each the surest first, then the latest.
@@ -60,12 +61,16 @@ FROM facts f
 LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
                    WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
                    ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said
+                    FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                    WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND s.recorded_at <= %(as_of)s) AS first
 WHERE f.user_id = %(user_id)s
   AND coalesce(later.before->>'state', f.state) = 'active'
   AND coalesce(later.before->>'type', f.type) = ANY(%(types)s::text[])
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
-ORDER BY array_position(%(types)s::text[], coalesce(later.before->>'type', f.type)), f.confidence DESC,
-         f.occurred_at DESC, f.id
+ORDER BY array_position(%(types)s::text[], coalesce(later.before->>'type', f.type)),
+         coalesce((later.before->>'confidence')::real, f.confidence) DESC,
+         coalesce(first.said, f.occurred_at) DESC, f.id
 LIMIT %(limit)s
 
 -- known --

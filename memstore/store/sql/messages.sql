@@ -23,6 +23,18 @@ SET title = coalesce(%(title)s, title),
     updated_at = now()
 WHERE user_id = %(user_id)s AND id = %(id)s
 
+-- add_setting_change --
+-- The settings that a change found.
+INSERT INTO setting_changes (user_id, id, conversation_id, before)
+VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(before)s)
+
+-- settings_as_of --
+-- At a past moment the settings were as the first change after it found them.
+SELECT before FROM setting_changes
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND recorded_at > %(as_of)s
+ORDER BY recorded_at, id
+LIMIT 1
+
 -- conversation --
 -- One conversation.
 SELECT * FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s

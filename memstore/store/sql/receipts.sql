@@ -1,4 +1,59 @@
 -- add_receipt --
 -- The record of one assembly.
-INSERT INTO receipts (user_id, id, conversation_id, budget, tokens, body)
-VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(budget)s, %(tokens)s, %(body)s)
+INSERT INTO receipts (user_id, id, conversation_id, budget, tokens, body, texts)
+VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(budget)s, %(tokens)s, %(body)s, %(texts)s)
+
+-- receipt --
+-- One receipt.
+SELECT id, conversation_id, body, texts, recorded_at FROM receipts WHERE user_id = %(user_id)s AND id = %(id)s
+
+-- receipts --
+-- The receipts of a conversation, the latest first.
+SELECT id, conversation_id, body, texts, recorded_at FROM receipts
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+ORDER BY recorded_at DESC, id DESC
+LIMIT %(limit)s
+
+-- previous_receipt --
+-- What the same viewer was sent before in a conversation; a look at the past is no turn of it.
+SELECT id, body->'sent' AS sent FROM receipts
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+  AND body->'arguments'->>'as_of' IS NULL
+  AND body->'arguments'->>'viewer' IS NOT DISTINCT FROM %(viewer)s::text
+ORDER BY recorded_at DESC, id DESC
+LIMIT 1
+
+-- trim_receipts --
+-- Receipts are kept for a time.
+DELETE FROM receipts WHERE user_id = %(user_id)s AND recorded_at < %(before)s
+
+-- says --
+-- How items begin, each from a character on, and who says it.
+WITH wanted AS (SELECT * FROM unnest(%(ids)s::uuid[], %(starts)s::int[]) AS wanted (id, start))
+SELECT w.id, w.start, coalesce(m.name, m.role) AS speaker, left(substr(m.text, w.start + 1), %(most)s) AS text
+FROM wanted w JOIN messages m ON m.id = w.id
+WHERE m.user_id = %(user_id)s
+UNION ALL
+SELECT w.id, w.start, NULL, left(substr(s.text, w.start + 1), %(most)s)
+FROM wanted w JOIN summaries s ON s.id = w.id
+WHERE s.user_id = %(user_id)s
+UNION ALL
+SELECT w.id, w.start, NULL, left(substr(f.text, w.start + 1), %(most)s)
+FROM wanted w JOIN facts f ON f.id = w.id
+WHERE f.user_id = %(user_id)s
+
+-- numbered_messages --
+-- Messages of a conversation by their numbers.
+SELECT * FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq = ANY(%(seqs)s::bigint[])
+
+-- how_many --
+-- How many of a range of a conversation's messages are there.
+SELECT count(*) AS messages FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BETWEEN %(from_seq)s AND %(to_seq)s
+
+-- learnt_later --
+-- What was said before a moment and recorded after it.
+SELECT count(*) AS messages, min(recorded_at) AS first FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+  AND occurred_at <= %(as_of)s AND recorded_at > %(as_of)s

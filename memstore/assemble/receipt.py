@@ -1,0 +1,210 @@
+"""The receipt of a packing: what was considered and what became of it, tokens, what of it stays the same. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import groupby, takewhile
+
+from memstore.assemble import render
+from memstore.assemble.pack import Packing, Piece
+from memstore.assemble.render import Chosen
+from memstore.assemble.strategies.view import Block, Entry
+from memstore.assemble.turns import Turn
+from memstore.models import Compression, Decision, Hit, Json, Reason, Receipt, Sent, Summary, Tier
+from memstore.providers import TokenCounter
+
+OVERHEAD = "overhead"
+RENDERER = "chat/1"  # another one gives other bytes of the same items
+LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
+DIGITS = 16  # of a digest
+GIST = 160  # characters of what an item says
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """What a receipt is made of. `chosen` was rendered to `messages` of `tokens`; `ending` are the last of its turns.
+
+    `steady` says that another question would have found the same turns. `unlisted` counts candidates that were
+    looked at and not offered.
+    """
+
+    chosen: Chosen
+    messages: Sequence[Json]
+    tokens: int
+    offers: Mapping[str, Sequence[Piece]]
+    packing: Packing
+    budget: int
+    reserve: int
+    ending: Sequence[Turn] = ()
+    left_out: Sequence[Decision] = ()
+    compressed: Sequence[Compression] = ()
+    steady: bool = True
+    unlisted: Mapping[Reason, int] = field(default_factory=dict)
+
+
+def receipt_of(made: Composed, counter: TokenCounter) -> Receipt:
+    """Give the receipt of a context."""
+    included = [decision_of(piece) for pieces in made.packing.chosen.values() for piece in pieces]
+    listed, unlisted = _bounded([*made.left_out, *_outside(made)])
+    texts = {} if made.chosen.system is None else {"system": made.chosen.system}
+    if made.chosen.question is not None and made.chosen.question_seq is None:
+        texts["query"] = str(made.chosen.question["content"])
+    return Receipt(
+        budget=made.budget,
+        reserve=made.reserve,
+        tokens=made.tokens,
+        counter=counter.name,
+        count=str(getattr(made.tokens, "kind", "exact")),
+        sections=_sections(made, counter),
+        included=tuple(included),
+        left_out=tuple(listed),
+        unlisted={str(reason): count for reason, count in sorted((unlisted + Counter(made.unlisted)).items())},
+        stable_prefix=0,
+        cacheable=_cacheable(made, counter),
+        compressed=tuple(made.compressed),
+        content_hash=content_hash(made.messages),
+        renderer=RENDERER,
+        sent=tuple(sent(made.messages, counter)),
+        asked=_asked(made),
+        texts=texts | _blocks(made.packing),
+    )
+
+
+def stable_prefix(now: Sequence[Sent], before: Sequence[Sent]) -> int:
+    """Give the tokens of the first messages that are the same in both contexts."""
+    same = takewhile(lambda pair: pair[0].digest == pair[1].digest, zip(now, before, strict=False))
+    return sum(one.tokens for one, _ in same)
+
+
+def content_hash(messages: Sequence[Json]) -> str:
+    """Give the SHA-256 of the canonical JSON of what is sent."""
+    return sha256(canonical(messages)).hexdigest()
+
+
+def canonical(value: object) -> bytes:
+    """Give the JSON that is the same for equal values: keys sorted, no blanks, UTF-8."""
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def sent(messages: Iterable[Json], counter: TokenCounter) -> Iterable[Sent]:
+    """Give for each message its tokens, and the digest of all up to it."""
+    so_far = sha256()
+    for message in messages:
+        so_far.update(canonical(message) + b"\n")
+        yield Sent(so_far.copy().hexdigest()[:DIGITS], counter.count_message(message))
+
+
+def decision_of(piece: Piece, reason: Reason | None = None) -> Decision:
+    """Give what became of a piece: in, or left out for a reason."""
+    found = Decision(piece.section, piece.kind, piece.id, piece.tokens, reason, piece.score, note=piece.note)
+    content = piece.content
+    if isinstance(content, Hit):
+        at = content.occurred_at if content.tier == Tier.FACTS else None
+        text = content.text
+        return replace(found, parts=content.parts, start=content.start, length=len(text), said_at=at, says=text[:GIST])
+    if isinstance(content, Summary):
+        return replace(found, seqs=(content.from_seq, content.to_seq), says=content.text[:GIST])
+    if isinstance(content, Block):
+        seqs = (content.first_seq, content.last_seq)
+        return replace(found, reason=reason or Reason.COMPRESSED, seqs=seqs, says=content.text[:GIST])
+    if isinstance(content, Turn):
+        return _turn(found, content)
+    return found
+
+
+def _turn(found: Decision, turn: Turn) -> Decision:
+    first, *others = turn.messages
+    says = f"{first.name or first.role}: {(first.text or '')[:GIST]}"
+    seqs = (first.seq, turn.messages[-1].seq)
+    return replace(found, seqs=seqs, others=tuple(message.id for message in others), says=says)
+
+
+def _blocks(packing: Packing) -> dict[str, str]:
+    blocks = [piece.content for piece in packing.chosen["recent"] if isinstance(piece.content, Block)]
+    return {block_key(block.first_seq, block.last_seq): block.text for block in blocks}
+
+
+def block_key(first_seq: int, last_seq: int) -> str:
+    """Give the name of what a strategy wrote, among the texts of a receipt."""
+    return f"{first_seq}-{last_seq}"
+
+
+def _asked(made: Composed) -> tuple[int, ...]:
+    if made.chosen.question_seq is None:
+        return ()
+    return (made.chosen.question_seq, *(message.seq for turn in made.ending for message in turn.messages))
+
+
+def _outside(made: Composed) -> Iterable[Decision]:
+    """Give what was offered and not chosen; older turns, of which there may be thousands, together."""
+    inside = {id(piece) for pieces in made.packing.chosen.values() for piece in pieces}
+    turns = [piece for piece in made.offers["recent"] if id(piece) not in inside]
+    told = [(one.from_seq, one.to_seq) for one in made.chosen.summaries]
+
+    def reason(piece: Piece) -> Reason:
+        covered = any(first <= piece.first_seq <= last for first, last in told)
+        return Reason.COVERED if covered else Reason.OVER_BUDGET
+
+    for why, group in groupby(sorted(turns, key=lambda piece: (reason(piece), -piece.first_seq)), key=reason):
+        yield _together(list(group), why)
+    others = (piece for section, pieces in made.offers.items() if section != "recent" for piece in pieces)
+    yield from (decision_of(piece, made.packing.why_not(piece)) for piece in others if id(piece) not in inside)
+
+
+def _together(pieces: Sequence[Piece], reason: Reason) -> Decision:
+    newest, oldest = pieces[0].content, pieces[-1].content
+    seqs = (oldest.first_seq, _last(newest))
+    tokens = sum(piece.tokens for piece in pieces)
+    note = f"{len(pieces)} older turns, messages {seqs[0]} to {seqs[1]}"
+    return Decision("recent", "turns", pieces[0].id, tokens, reason, note=note, seqs=seqs)
+
+
+def _last(entry: Entry) -> int:
+    return entry.last_seq if isinstance(entry, Block) else entry.messages[-1].seq
+
+
+def _bounded(decisions: Sequence[Decision]) -> tuple[list[Decision], Counter[Reason]]:
+    """Give the first of each section, and how many others there are by reason."""
+    listed, unlisted, seen = [], Counter[Reason](), Counter[str]()
+    for one in decisions:
+        seen[one.section] += 1
+        if seen[one.section] <= LISTED:
+            listed.append(one)
+        elif one.reason is not None:
+            unlisted[one.reason] += 1
+    return listed, unlisted
+
+
+def _sections(made: Composed, counter: TokenCounter) -> dict[str, int]:
+    """Give the tokens of each section; they add up to the whole, with what belongs to none as `overhead`."""
+    chosen = made.chosen
+    system = [{"role": "system", "content": chosen.system}] if chosen.system is not None else []
+    question = [chosen.question] if chosen.question else []
+    ending = {id(turn) for turn in made.ending}
+    facts = _added(render.remembered(chosen.facts, ()), counter)
+    sections = {
+        "system": _added(system, counter),
+        "summaries": _added(render.summarized(chosen.summaries), counter),
+        "recent": _added(render.spoken(turn for turn in chosen.turns if id(turn) not in ending), counter),
+        "facts": facts,
+        "hits": _added(render.remembered(chosen.facts, chosen.hits), counter) - facts,
+        "question": _added([*question, *render.spoken(made.ending)], counter),
+    }
+    return sections | {OVERHEAD: made.tokens - sum(sections.values())}
+
+
+def _added(messages: Iterable[Json], counter: TokenCounter) -> int:
+    return sum(counter.count_message(message) for message in messages)
+
+
+def _cacheable(made: Composed, counter: TokenCounter) -> int:
+    """Give the tokens before the first message that another question about the same conversation might change."""
+    stable = Chosen(system=made.chosen.system)
+    if made.steady and made.packing.is_settled("summaries") and made.packing.is_settled("recent"):
+        stable = replace(made.chosen, facts=(), hits=(), question=None)
+    return _added(render.before_question(stable), counter)

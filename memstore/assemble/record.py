@@ -1,0 +1,93 @@
+"""What a receipt needs of the store, and keeping it: the context before, what was not known yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+from uuid import UUID
+
+from memstore import ids
+from memstore.assemble.receipt import stable_prefix
+from memstore.assemble.strategies.registry import KNOWN
+from memstore.assemble.strategies.view import Strategy
+from memstore.events import EventType
+from memstore.models import Json, Receipt
+from memstore.store import receipts
+from memstore.store.database import Transaction
+from memstore.store.receipts import Previous
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was before: the context of this conversation that was sent last, and what a past moment did not know."""
+
+    previous: Previous | None = None
+    hints: tuple[str, ...] = ()
+
+
+async def before(scope: Transaction, conversation: UUID, as_of: datetime | None, viewer: str | None = None) -> Before:
+    """Give what a receipt is to be put beside."""
+    if as_of is None:
+        return Before(await receipts.previous(scope, conversation, viewer))
+    later = await receipts.learnt_later(scope, conversation, as_of)
+    if not later.messages:
+        return Before()
+    return Before(
+        hints=(
+            f"as of {as_of.isoformat()} memstore did not know {later.messages:,} messages that were said before: it "
+            f"learnt them later, from {later.first} on. since= and until= of recall go by when something was said.",
+        )
+    )
+
+
+def completed(
+    receipt: Receipt, found: Before, *, arguments: Mapping[str, Any], embedder: str, conversation: UUID
+) -> Receipt:
+    """Give the receipt with what it was made with, and the tokens that are the same as in the context before."""
+    prefix = stable_prefix(receipt.sent, found.previous.sent) if found.previous else 0
+    return replace(
+        receipt,
+        stable_prefix=prefix,
+        previous=found.previous.id if found.previous else None,
+        arguments={name: value for name, value in arguments.items() if value is not None},
+        models={"embedder": embedder, "memstore": _version()},
+        hints=(*receipt.hints, *found.hints),
+        conversation_id=conversation,
+    )
+
+
+def told(strategies: Sequence[Strategy]) -> list[Json]:
+    """Give strategies as a receipt has them: of one's own the name alone."""
+    return [
+        {"strategy": one.name} | (asdict(one) if type(one) is KNOWN.get(one.name) else {})  # type: ignore[call-overload]
+        for one in strategies
+    ]
+
+
+async def keep(scope: Transaction, receipt: Receipt) -> Receipt:
+    """Keep a receipt; give it with its id."""
+    receipt = replace(receipt, id=ids.uuid7())
+    await receipts.add(scope, receipt)
+    return receipt
+
+
+def tell(scope: Transaction, receipt: Receipt) -> None:
+    """Say what happened; `receipt` is null where none was kept."""
+    id = None if receipt.id is None else str(receipt.id)
+    for one in receipt.compressed:
+        body = {"strategy": one.strategy, "before": one.before, "after": one.after, "saved": one.saved}
+        scope.happened(EventType.SUMMARIZATION_COMPLETED, receipt.conversation_id, receipt=id, **body)
+    body = {"budget": receipt.budget, "tokens": receipt.tokens, "sections": dict(receipt.sections)}
+    scope.happened(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)
+
+
+@cache
+def _version() -> str:
+    try:
+        return version("memstore")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,145 @@
+"""What is wrong with stored facts: duplicates, conflicts, loops, what is stale, secrets, facts that nobody said.
+
+Secrets are found by patterns of our own. The library that looks for them in files, detect-secrets, brings an HTTP
+client into every installation and reads assignments in code; what people tell an assistant is prose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+
+from memstore.ingest.facts.wording import content
+from memstore.models import HAND, Finding
+from memstore.store import fact_changes, facts
+from memstore.store.database import Database
+from memstore.store.fact_changes import Pair
+from memstore.store.facts import Audited
+from memstore.waiting import in_thread
+
+DUPLICATE = 0.92  # cosine from which two facts of one subject with the same numbers and names are shown as duplicates
+STALE_DAYS, DOUBTFUL = 365, 0.7  # not said again for so long, and less sure than this
+BLOCK = 1000  # facts compared at once: 1,000 × 10,000 cosines are 40 MB
+
+_KEYS = re.compile(
+    r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"  # AWS
+    r"|\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_\w{22,}"
+    r"|\bxox[abprs]-[A-Za-z0-9-]{10,}"  # Slack
+    r"|\b[sr]k[-_](?:live[-_]|test[-_]|proj-|ant-)?[A-Za-z0-9_-]{20,}"  # Stripe, OpenAI, Anthropic
+    r"|\bAIza[0-9A-Za-z_-]{35}"  # Google
+    r"|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"  # JWT
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+)
+_PASSWORD = re.compile(
+    r"\b(?:password|passwort|passphrase|passcode|contraseña|mot de passe|kennwort|PIN(?: code| number)?|api[ _-]?key)\b"
+    r"(?:\s+(?:for|to|of|on|für|zum|de|du)\s+\S+(?:\s+\S+){0,3}?)?\s*(?:is|ist|es|est|lautet|[:=：])\s*[\"'“„]?"
+    r"(?!(?:the|a|an|not|too|very|my|der|die|das)\b)\S{4,}",
+    re.IGNORECASE,
+)
+_CARD = re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,18}(?![\d-])")
+
+
+async def audit(database: Database, user_id: UUID, *, now: datetime | None = None) -> list[Finding]:
+    """Look at every fact of a user; give what is wrong, by kind of problem."""
+    async with database.scope(user_id) as scope:
+        every = await facts.audited(scope)
+        conflicts = await fact_changes.open_conflicts(scope)
+        replaced = await fact_changes.replaced(scope)
+    return await in_thread(_findings, every, conflicts, replaced, now or datetime.now(UTC))
+
+
+def _findings(
+    every: Sequence[Audited], conflicts: Sequence[Pair], replaced: Sequence[Pair], now: datetime
+) -> list[Finding]:
+    active = [one for one in every if one.fact.state == "active"]
+    texts = {one.fact.id: one.fact.text for one in every}
+    disagree = [Finding("conflict", pair, f"{texts[pair[0]]} / {texts[pair[1]]}") for pair in conflicts]
+    return [*duplicates(active), *disagree, *loops(replaced), *_stale(active, now), *_secrets(every), *_unsaid(active)]
+
+
+def duplicates(active: Sequence[Audited]) -> Iterator[Finding]:
+    """Give pairs of facts about one subject that say the same in nearly the same words."""
+    subjects: dict[str, list[Audited]] = {}
+    for one in active:
+        if one.vector is not None:
+            subjects.setdefault(one.fact.subject.casefold(), []).append(one)
+    for same in subjects.values():
+        matrix = np.stack([one.vector for one in same if one.vector is not None])
+        for start in range(0, len(same), BLOCK):
+            cosines = matrix[start : start + BLOCK] @ matrix.T
+            for row, column in np.argwhere(cosines >= DUPLICATE):
+                first, second = same[start + row], same[column]
+                if start + row < column and content(first.fact.text) == content(second.fact.text):
+                    told = f"{first.fact.text} / {second.fact.text} (cosine {cosines[row, column]:.2f})"
+                    yield Finding("duplicate", (first.fact.id, second.fact.id), told)
+
+
+def loops(replaced: Sequence[Pair]) -> Iterator[Finding]:
+    """Give facts that took each other's place in a ring, so that none of them is active; each ring once."""
+    follows = dict(replaced)
+    seen: set[UUID] = set()
+    for start in follows:
+        path: list[UUID] = []
+        here: UUID | None = start
+        while here is not None and here not in seen:
+            seen.add(here)
+            path.append(here)
+            here = follows.get(here)
+        if here in path:
+            ring = path[path.index(here) :]
+            yield Finding("loop", tuple(ring), f"{len(ring)} facts take each other's place and none is active")
+
+
+def _stale(active: Sequence[Audited], now: datetime) -> Iterator[Finding]:
+    for one in active:
+        fact = one.fact
+        over = fact.valid_to or (_day(fact.value) if fact.type in ("plan", "goal", "event") else None)
+        quiet = now - one.last_said
+        if over is not None and over < now and fact.type != "event":
+            yield Finding("stale", (fact.id,), f"{fact.text} (it was for {over:%Y-%m-%d})")
+        elif fact.recipe != HAND and fact.confidence < DOUBTFUL and quiet > timedelta(days=STALE_DAYS):
+            yield Finding(
+                "stale", (fact.id,), f"{fact.text} ({fact.confidence:.2f} sure, not said for {quiet.days} days)"
+            )
+
+
+def _day(value: str | None) -> datetime | None:
+    """Give the end of the day that a value names in ISO 8601, if it names one."""
+    try:
+        day = date.fromisoformat((value or "")[:10])
+    except ValueError:
+        return None
+    return datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
+
+
+def _secrets(every: Sequence[Audited]) -> Iterator[Finding]:
+    for one in every:
+        kind = secret_in(one.fact.text) or secret_in(one.fact.value or "")
+        if kind:
+            yield Finding("secret", (one.fact.id,), f"{kind} in a fact that is {one.fact.state}")
+
+
+def secret_in(text: str) -> str | None:
+    """Give what sort of secret a text holds: a key, a password, or the number of a payment card."""
+    if _KEYS.search(text):
+        return "a key"
+    if _PASSWORD.search(text):
+        return "a password"
+    return "the number of a payment card" if any(luhn(found[0]) for found in _CARD.finditer(text)) else None
+
+
+def luhn(number: str) -> bool:
+    """Whether the last digit is the check digit of the others, as in the numbers of payment cards."""
+    digits = [int(sign) for sign in number if sign.isdigit()]
+    doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
+    return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+def _unsaid(active: Sequence[Audited]) -> Iterator[Finding]:
+    for one in active:
+        if not one.times and one.fact.recipe != HAND:
+            yield Finding("unsourced", (one.fact.id,), one.fact.text)

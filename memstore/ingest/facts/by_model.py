@@ -1,0 +1,90 @@
+"""Facts by a chat model: one call for each stretch. Where its answer is of no use, the rules read the stretch.
+
+A model's facts are settled with the known ones as the rules' are: said again, superseded, contradicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from functools import partial
+
+from memstore.fences import unfenced
+from memstore.ingest.asked import Asked, Inquiry
+from memstore.ingest.facts import llm_facts
+from memstore.ingest.facts.by_rules import RuleExtractor
+from memstore.ingest.facts.extracted import ExtractedFact, FactBatch, MadeFacts, extracted, with_roles
+from memstore.ingest.facts.llm_facts import ModelFact
+from memstore.ingest.resources import Resources
+from memstore.ingest.stretches import stretches
+from memstore.models import Message, Role
+from memstore.providers import ChatModel
+
+MESSAGES = 64  # thought about at once: what is lost when the model goes away in the middle
+
+
+class ModelExtractor:
+    """Extracts facts by asking a chat model."""
+
+    batch = MESSAGES
+    asks = True
+
+    def __init__(self, resources: Resources, model: ChatModel) -> None:
+        self.resources, self.model = resources, model
+        self.rules = RuleExtractor(resources)
+        self.trusted = self.rules.roles - {Role.USER}
+
+    @property
+    def recipe(self) -> str:
+        """The model, its prompt, and whom else than people it is believed. Raises `ModelUnavailable`."""
+        return with_roles(llm_facts.recipe(self.model), self.rules.roles or frozenset({Role.USER}))
+
+    def extract(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
+        """Ask about each stretch, and embed what is answered."""
+        return [self._made(batch, self.recipe) for batch in batches]
+
+    def _made(self, batch: FactBatch, recipe: str) -> MadeFacts:
+        asked = Asked(self.model.name, self.resources.allowance)
+        made: list[ExtractedFact] = []
+        for begin, stretch in self._stretches(batch):
+            inquiry = Inquiry(stretch[0].conversation_id, "facts", stretch[0].seq, stretch[-1].seq, recipe)
+            try:
+                answer = asked.ask(inquiry, partial(self._answer, stretch))
+            except Exception:  # what was paid for is kept; asked from here on, the model fails again, and that is told
+                if begin == batch.before:
+                    raise
+                return MadeFacts(stretch[0].seq - 1, made, asked)
+            if answer is None:
+                read = batch.messages[: begin + len(stretch)]
+                made += self.rules.extract([FactBatch(stretch[-1].seq, read, begin)])[0].facts
+                continue
+            made += _extracted(answer.facts, stretch, self.resources, recipe)
+        return MadeFacts(batch.to_seq, made, asked)
+
+    def _answer(self, stretch: Sequence[Message]) -> llm_facts.FoundFacts:
+        shown = [message.model_copy(update={"text": unfenced(message.text or "")}) for message in stretch]
+        return llm_facts.facts_of(shown, self.model, trusted=self.trusted)
+
+    def _stretches(self, batch: FactBatch) -> Iterator[tuple[int, Sequence[Message]]]:
+        """Give the stretches of a batch, the one that is still open too, and where each begins."""
+        settings, begin = self.resources.settings, batch.before
+        gap = timedelta(hours=settings.stretch_gap_hours)
+        for stretch in stretches(batch.messages[begin:], gap, settings.stretch_tokens):
+            yield begin, stretch
+            begin += len(stretch)
+        if begin < len(batch.messages):
+            yield begin, batch.messages[begin:]
+
+
+def _extracted(
+    facts: Sequence[ModelFact], stretch: Sequence[Message], resources: Resources, recipe: str
+) -> Iterator[ExtractedFact]:
+    """Give each fact once for each message that says it: the first makes it, the others are its further sources.
+
+    None has a slot: a model names attributes as it likes, and "hobby: chess" takes nothing from "hobby: go".
+    """
+    messages = {message.id: message for message in stretch}
+    vectors = resources.embed([fact.text for fact in facts])
+    for fact, vector in zip(facts, vectors, strict=True):
+        for source in fact.sources:
+            yield extracted(fact, messages[source.message_id], (source.start, source.stop), vector, recipe)

@@ -1,0 +1,174 @@
+"""What people do to facts by hand: enter, edit, take back, undo. All of it is logged, and no derivation reverses it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from memstore import ids
+from memstore.errors import Conflict, InvalidInput
+from memstore.ingest.facts.entry import EDITED, NewFact
+from memstore.ingest.facts.extracted import unit_of
+from memstore.ingest.resources import Resources
+from memstore.models import HAND, Fact, FactChange, FactColumns, Span, kind_of
+from memstore.providers import Vectors
+from memstore.store import fact_changes, facts, items, messages
+from memstore.store.database import Database, Transaction
+from memstore.store.facts import Source
+from memstore.store.items import new_unit
+from memstore.waiting import in_thread
+
+TRUST = 3
+
+
+async def add_fact(database: Database, resources: Resources, user_name: str, new: NewFact) -> Fact:
+    """Store a fact, findable at once; one with the same words is edited to be this one, and active again."""
+    user_id = ids.user_id(user_name)
+    fact = _columns(user_id, new)
+    vector = await in_thread(_vector, resources, fact.text)
+    async with database.scope(user_id) as scope:
+        await messages.make_user(scope, user_name)
+        await facts.lock(scope)
+        await _check_sources(scope, new.sources)
+        known = await facts.fact(scope, fact.id)
+        if known is not None:
+            columns = {name: getattr(fact, name) for name in EDITED}
+            await fact_changes.change(scope, known, "edited", actor=HAND, **columns, state="active", recipe=HAND)
+        else:
+            await _store(scope, resources, fact, vector)
+        await facts.add_sources(scope, [Source(fact.id, Span(id, None, None, TRUST)) for id in new.sources])
+        return await _stored(scope, fact.id)
+
+
+async def edit_fact(database: Database, resources: Resources, user_id: UUID, was: Fact, new: NewFact) -> Fact:
+    """Put another fact, with the same sources, in the place of an active one; only its columns where the words stay.
+
+    `was` is the fact as it was read: raises `Conflict` where somebody has changed it since.
+    """
+    edited = _columns(user_id, new)
+    vector = await in_thread(_vector, resources, edited.text)
+    async with database.scope(user_id) as scope:
+        await facts.lock(scope)
+        old = await _active(scope, was.id)
+        if any(getattr(old, name) != getattr(was, name) for name in EDITED):
+            raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
+        columns = {name: getattr(edited, name) for name in EDITED}
+        if edited.id == old.id:
+            await fact_changes.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)
+            return await _stored(scope, old.id)
+        edited.occurred_at = old.occurred_at
+        await fact_changes.change(scope, old, "edited", actor=HAND, other=edited.id, state="superseded")
+        known = await facts.fact(scope, edited.id)
+        if known is None:
+            await _store(scope, resources, edited, vector)
+        else:
+            await fact_changes.change(scope, known, "edited", actor=HAND, **columns, state="active", recipe=HAND)
+        await facts.add_sources(scope, [Source(edited.id, span) for span in old.spans])
+        return await _stored(scope, edited.id)
+
+
+async def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
+    """Take a fact back: it is no longer recalled, and saying it again does not bring it back."""
+    async with database.scope(user_id) as scope:
+        await facts.lock(scope)
+        fact = await _found(scope, fact_id)
+        if fact.state != "retracted":
+            await fact_changes.change(scope, fact, "retracted", actor=HAND, state="retracted")
+        return fact
+
+
+async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
+    """Set what a change did back to what was before, exactly; give the change that did so.
+
+    Raises `Conflict` where the fact was changed again since; nothing is done then.
+    """
+    async with database.scope(user_id) as scope:
+        await facts.lock(scope)
+        done = await fact_changes.of_id(scope, change_id)
+        if done is None:
+            raise InvalidInput(f"There is no change {change_id}; the history of a fact names those that can be undone.")
+        if done.undoes is not None and done.other_id is not None and await _was_edit(scope, done):
+            raise Conflict(f"The change {change_id} undid an edit. Nothing was done: edit the fact again instead.")
+        fact = await _found(scope, done.fact_id)
+        made = await fact_changes.reverse(scope, done, fact, actor=HAND)
+        if done.action == "edited" and done.other_id is not None:
+            await _take_back_edit(scope, done)
+        return made
+
+
+async def _take_back_edit(scope: Transaction, done: FactChange) -> None:
+    """Take back the fact that an edit had put in a place."""
+    assert done.other_id is not None
+    edited = await _active(scope, done.other_id)
+    await fact_changes.change(
+        scope, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted"
+    )
+
+
+async def _was_edit(scope: Transaction, done: FactChange) -> bool:
+    assert done.undoes is not None
+    undone = await fact_changes.of_id(scope, done.undoes)
+    return undone is not None and undone.action == "edited"
+
+
+async def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
+    """Give the life of a fact, from when it was added to what was done to it last."""
+    async with database.scope(user_id) as scope:
+        return await fact_changes.life(scope, await _found(scope, fact_id))
+
+
+def _columns(user_id: UUID, new: NewFact) -> FactColumns:
+    return FactColumns.model_construct(
+        user_id=user_id,
+        id=ids.fact_id(user_id, new.subject, new.text),
+        type=new.type,
+        kind=new.kind or kind_of(new.type),
+        subject=new.subject,
+        attribute=new.attribute,
+        value=new.value,
+        text=new.text,
+        language=new.language,
+        confidence=round(new.confidence, 4),  # the database's own precision, so that an undo finds what it left
+        state="active",
+        valid_from=new.valid_from,
+        valid_to=new.valid_to,
+        recipe=HAND,
+        occurred_at=datetime.now(UTC),
+    )
+
+
+def _vector(resources: Resources, text: str) -> Vectors | None:
+    return resources.embed([text])[0]
+
+
+async def _store(scope: Transaction, resources: Resources, fact: FactColumns, vector: Vectors | None) -> None:
+    model = await items.bind_embedder(scope, resources.embedder)
+    await facts.add(scope, fact)
+    await items.add(scope, [new_unit(scope.user_id, unit_of(fact), fact.text, vector)], model)
+
+
+async def _stored(scope: Transaction, fact_id: UUID) -> Fact:
+    fact = await facts.fact(scope, fact_id)
+    assert fact is not None
+    return fact
+
+
+async def _found(scope: Transaction, fact_id: UUID) -> Fact:
+    fact = await facts.fact(scope, fact_id)
+    if fact is None:
+        raise InvalidInput(f"This user has no fact {fact_id}.")
+    return fact
+
+
+async def _active(scope: Transaction, fact_id: UUID) -> Fact:
+    fact = await _found(scope, fact_id)
+    if fact.state != "active":
+        raise Conflict(f"The fact {fact.text!r} is {fact.state}, not active. Nothing was done: undo that first.")
+    return fact
+
+
+async def _check_sources(scope: Transaction, sources: Sequence[UUID]) -> None:
+    missing = set(sources) - set(await messages.known(scope, list(sources)))
+    if missing:
+        raise InvalidInput(f"This user has no message {min(missing)}. Nothing was stored.")

@@ -1,0 +1,76 @@
+"""The facts deriver: what speakers assert about themselves and their world, by rules, settled with what is known.
+
+Instructions are never read, nor what a context had put into a message, nor what assistants and tools say unless the
+setting `facts_from` trusts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from memstore.ingest.embed import next_messages
+from memstore.ingest.facts.by_rules import BEFORE
+from memstore.ingest.facts.extracted import FactBatch, MadeFacts
+from memstore.ingest.facts.extractor import extractor_of
+from memstore.ingest.facts.settle import resettle, settle
+from memstore.ingest.resources import Resources
+from memstore.store import fact_changes, facts, items, messages, model_calls
+from memstore.store.database import Transaction
+from memstore.store.watermarks import Pending
+
+
+class Facts:
+    """Makes facts of messages."""
+
+    name = "facts"
+
+    def __init__(self, resources: Resources) -> None:
+        self.resources = resources
+        self.method = extractor_of(resources)
+
+    async def read(self, scope: Transaction, work: Pending, limit: int) -> FactBatch:
+        """Give the next messages, and those just before them."""
+        new = await next_messages(scope, work, limit)
+        before = await messages.newest(scope, work.conversation_id, limit=BEFORE, before=work.done_seq + 1)
+        return FactBatch(new.to_seq, [*reversed(before), *new.messages], len(before))
+
+    def think(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
+        """Extract, and embed what was extracted."""
+        return self.method.extract(batches)
+
+    async def write(self, scope: Transaction, made: MadeFacts) -> dict[str, int]:
+        """Store new facts; let known ones be reinforced, superseded or contradicted."""
+        return await self._write(scope, [made], redo=False)
+
+    async def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[MadeFacts]) -> FactBatch:
+        """Give the next messages, as `read` does."""
+        return await self.read(scope, work, limit)
+
+    async def rewrite(
+        self, scope: Transaction, conversation: UUID, made: Sequence[MadeFacts], recipe: str
+    ) -> dict[str, int]:
+        """Put these facts in the place of all that the conversation said; what people did by hand stays.
+
+        What a fact that is gone had superseded is restored.
+        """
+        await facts.lock(scope)
+        letters = [letter for one in made if one.asked for letter in one.asked.letters]
+        await model_calls.remove_letters(scope, conversation, self.name, but=letters)
+        await facts.remove_unsaid(scope, await facts.take_back(scope, conversation))
+        restored = await fact_changes.restore_orphaned(scope, actor=recipe)
+        counts = await self._write(scope, made, redo=True)
+        for fact in restored:
+            await resettle(scope, fact, actor=recipe)
+        return counts
+
+    async def _write(self, scope: Transaction, made: Sequence[MadeFacts], *, redo: bool) -> dict[str, int]:
+        new, asked = [fact for one in made for fact in one.facts], [some.asked for some in made if some.asked]
+        for one in asked:
+            await model_calls.keep(scope, one.cost, one.letters)
+        counts = {"letters": sum(len(one.letters) for one in asked)}
+        if new:
+            await facts.lock(scope)
+            model = await items.bind_embedder(scope, self.resources.embedder)
+            counts["facts"] = sum([await settle(scope, one, model, redo=redo) for one in new])
+        return counts

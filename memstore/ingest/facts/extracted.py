@@ -1,0 +1,114 @@
+"""Facts as they are extracted, before the database is asked what they mean for the known ones. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from memstore import ids
+from memstore.ingest.asked import Asked
+from memstore.ingest.facts.llm_facts import ModelFact
+from memstore.ingest.rules.drafts import FactDraft
+from memstore.ingest.rules.slots import Slot
+from memstore.models import FactColumns, Message, Role, Span, Tier, Unit
+from memstore.providers import Vectors
+
+TRUST = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}
+UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
+
+
+@dataclass(frozen=True, slots=True)
+class FactBatch:
+    """Messages to be read; the first `before` of them were read already. `to_seq` is the last one."""
+
+    to_seq: int
+    messages: list[Message]
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedFact:
+    """A fact as it was extracted: its columns, what it fills, where it is said, its unit of recall and vector.
+
+    `heard_at` is when memstore learnt what says it: what a person has done to a fact later was done knowing that.
+    """
+
+    fact: FactColumns
+    slot: Slot | None
+    span: Span
+    unit: Unit
+    vector: Vectors | None
+    said_by_subject: bool
+    heard_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFacts:
+    """The facts of the messages up to `to_seq`, and where a model was asked for them, what that cost."""
+
+    to_seq: int
+    facts: list[ExtractedFact]
+    asked: Asked | None = None
+
+
+def extracted(
+    told: FactDraft | ModelFact,
+    message: Message,
+    place: tuple[int, int],
+    vector: Vectors | None,
+    recipe: str,
+    slot: Slot | None = None,
+) -> ExtractedFact:
+    """Give a fact that the characters `place` of a message say as it can be stored.
+
+    Its attribute and value are those of the slot that it fills, or what a model called them.
+    """
+    phrases = told if isinstance(told, ModelFact) else slot
+    fact = FactColumns.model_construct(
+        user_id=message.user_id,
+        id=ids.fact_id(message.user_id, told.subject, told.text),
+        type=told.type,
+        kind=told.kind,
+        subject=told.subject,
+        attribute=phrases.attribute if phrases else None,
+        value=phrases.value if phrases else None,
+        text=told.text,
+        language=told.language or "und",
+        confidence=told.confidence,
+        state="active",
+        valid_from=told.valid_from,
+        valid_to=told.valid_to,
+        recipe=recipe,
+        occurred_at=message.occurred_at,
+    )
+    span = Span(message.id, *place, TRUST[Role(message.role)])
+    return ExtractedFact(
+        fact, slot, span, unit_of(fact, message), vector, _of_speaker(fact.subject, message), message.recorded_at
+    )
+
+
+def _of_speaker(subject: str, message: Message) -> bool:
+    """Whether a fact is about the speaker of a message, or about somebody or something of theirs."""
+    speaker = (message.name or UNNAMED[Role(message.role)]).casefold()
+    return subject.casefold() == speaker or subject.casefold().startswith(f"{speaker}'s ")
+
+
+def with_roles(recipe: str, roles: frozenset[str]) -> str:
+    """Give a recipe with whom else than people facts are taken from."""
+    return recipe if roles == {Role.USER} else f"{recipe} from {','.join(sorted(roles))}"
+
+
+def unit_of(fact: FactColumns, message: Message | None = None) -> Unit:
+    """Give a fact's unit of recall; `message` is the first that said it."""
+    return Unit(
+        item_id=fact.id,
+        chunk=0,
+        tier=Tier.FACTS,
+        conversation_id=None if message is None else message.conversation_id,
+        seq=None,
+        role=None,
+        speaker=fact.subject,
+        start=0,
+        stop=len(fact.text),
+        occurred_at=fact.occurred_at,
+    )

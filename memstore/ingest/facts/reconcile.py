@@ -1,0 +1,199 @@
+"""What a new fact means for the known ones: arithmetic on texts, slots and times, without a store or a clock.
+
+| verdict | when | what becomes of the others |
+|---|---|---|
+| same | the same words, or near ones of the same content; a retracted fact stays so | one: it gains the source |
+| supersedes | a later value of a slot that holds one; "no longer" | they end |
+| outdated | a known value of the slot is later | they stay; the new fact has ended already |
+| conflict | it cannot be told which holds | they stay, beside the new one |
+| new | none of these | none |
+
+The verdict does not depend on the order of the known facts; and of facts of one slot with different times, the same
+ones are active in the end, whichever is judged first. For that, `Known.occurred_at` is when the fact was last said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+from memstore.ingest.facts.wording import NOT, content
+from memstore.ingest.rules.slots import FORMER, TEMPORARY, Manner, Slot
+from memstore.models import kind_of
+
+NEAR = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts-dedupe.md
+CONTRARY = 0.80  # cosine from which statements that differ in a negation only speak of one thing
+# "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
+PLANS = ("plan/", "appointment/", "deadline/")
+ONE_PLAN = timedelta(days=60)
+
+Kind = Literal["new", "same", "supersedes", "outdated", "conflict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A fact that comes in. `said_by_subject` is also true of what speakers say of their own kin, pets and things."""
+
+    text: str
+    type: str
+    subject: str
+    slot: Slot | None
+    occurred_at: datetime
+    confidence: float
+    said_by_subject: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A stored fact. `occurred_at` is when it was last said; `cosine` is that with the fact that comes in, if known."""
+
+    id: UUID
+    text: str
+    type: str
+    subject: str
+    attribute: str | None
+    value: str | None
+    occurred_at: datetime
+    confidence: float
+    state: str
+    by_hand: bool
+    cosine: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to be done, and the known facts that it is done to, in the order of their ids."""
+
+    kind: Kind
+    others: tuple[UUID, ...] = ()
+
+
+def reconcile(incoming: Incoming, known: Sequence[Known]) -> Verdict:
+    """Judge a new fact by the known ones of its subject: those of its slot, and those that are near in meaning."""
+    mates = [one for one in known if one.subject.casefold() == incoming.subject.casefold() and one.state != "erased"]
+    twin = _twin(incoming, mates)
+    if twin is not None:
+        return Verdict("same", (twin.id,))
+    active = [one for one in mates if one.state == "active"]
+    slot = incoming.slot
+    if slot is not None and slot.manner is not Manner.TEMPORARY:
+        verdict = _of_slot(incoming, slot, active) or _of_past(incoming, slot, mates)
+        if verdict is not None:
+            return verdict
+    others = [one for one in active if (slot is None or one.attribute is None) and _disagree(incoming, one)]
+    return _verdict("conflict", others) if others else Verdict("new")
+
+
+# The same. ------------------------------------------------------------------------------------------------------------
+def _twin(incoming: Incoming, mates: Iterable[Known]) -> Known | None:
+    words = _plain(incoming.text)
+    identical = [one for one in mates if _plain(one.text) == words]
+    if identical:
+        return min(identical, key=lambda one: (one.state != "active", one.id))
+    near = [one for one in mates if _near(incoming, one)]
+    return min(near, key=lambda one: (one.state != "active", -(one.cosine or 0.0), one.id), default=None)
+
+
+def _near(incoming: Incoming, one: Known) -> bool:
+    if one.type != incoming.type or one.cosine is None or one.cosine < NEAR:
+        return False
+    slot = incoming.slot
+    if slot is not None and one.attribute is not None and (slot.attribute, slot.value) != (one.attribute, one.value):
+        return False
+    return content(incoming.text) == content(one.text)
+
+
+# Of one slot. ---------------------------------------------------------------------------------------------------------
+def _of_slot(incoming: Incoming, slot: Slot, active: Iterable[Known]) -> Verdict | None:
+    rivals = [one for one in active if _rivals(incoming, slot, one)]
+    if not rivals:
+        return None
+    if not incoming.said_by_subject:
+        return _verdict("conflict", rivals)
+    later = [one for one in rivals if one.occurred_at > incoming.occurred_at]
+    if later:
+        return _verdict("outdated", later)
+    equal = [one for one in rivals if one.occurred_at == incoming.occurred_at]
+    if slot.manner is Manner.HOLDS and equal:
+        return _verdict("conflict", equal)
+    return _verdict("supersedes", rivals)
+
+
+def _of_past(incoming: Incoming, slot: Slot, mates: Iterable[Known]) -> Verdict | None:
+    """Let a value be outdated by a later one, even where that has ended meanwhile: it comes in after its time."""
+    later = [
+        one
+        for one in mates
+        if one.state == "superseded"
+        and one.attribute == slot.attribute
+        and one.occurred_at > incoming.occurred_at
+        and _rivals(incoming, slot, one)
+    ]
+    return _verdict("outdated", later) if later and incoming.said_by_subject else None
+
+
+def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
+    """Whether the two cannot both hold now."""
+    if one.attribute is None or one.value is None:
+        return False
+    apart = abs(one.occurred_at - incoming.occurred_at)
+    if slot.attribute.removeprefix(FORMER).startswith(PLANS) and slot.manner is Manner.HOLDS and apart > ONE_PLAN:
+        return False
+    if slot.attribute == one.attribute:
+        return other_value(slot, one.value)
+    if slot.attribute == FORMER + one.attribute:
+        # "I quit my job" ends every job before it, and says nothing of the next one.
+        return one.occurred_at <= incoming.occurred_at if not slot.value else compatible(slot.value, one.value)
+    if one.attribute == FORMER + slot.attribute:
+        return one.occurred_at > incoming.occurred_at if not one.value else compatible(slot.value, one.value)
+    return False
+
+
+def other_value(slot: Slot, value: str) -> bool:
+    """Whether this is another value of the slot than its own, so that one of the two no longer holds."""
+    if slot.attribute.startswith((FORMER, TEMPORARY)):
+        return False
+    if slot.many:
+        return {slot.value, value} == {"yes", "no"}
+    return not compatible(slot.value, value)
+
+
+def compatible(value: str, other: str) -> bool:
+    """Whether two values may be one, told more and less exactly: "porto" and "porto portugal"."""
+    words, others = set(value.split()), set(other.split())
+    return words <= others or others <= words
+
+
+# Without a slot. ------------------------------------------------------------------------------------------------------
+def _disagree(incoming: Incoming, one: Known) -> bool:
+    """Whether two lasting statements differ in a negation or in a number, and in nothing else.
+
+    Two events, or two plans, that do so are mostly two events, and both happened.
+    """
+    if one.type != incoming.type or kind_of(incoming.type) == "episodic":
+        return False
+    if one.cosine is not None and one.cosine >= CONTRARY:
+        mine, others = content(incoming.text), content(one.text)
+        if mine != others and _affirmed(mine) == _affirmed(others):
+            return True
+    words, other_words = _plain(incoming.text), _plain(one.text)
+    return words != other_words and _NUMBER.sub("0", words) == _NUMBER.sub("0", other_words)
+
+
+def _affirmed(words: tuple[str, ...]) -> tuple[str, ...]:
+    return words[:-1] if words[-1:] == (NOT,) else words
+
+
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".!\"'” ")
+
+
+def _verdict(kind: Kind, others: Iterable[Known]) -> Verdict:
+    return Verdict(kind, tuple(sorted(one.id for one in others)))

@@ -1,0 +1,227 @@
+"""A new fact beside the known ones: the verdict is carried out, and everything that is done to a fact is logged.
+
+    same        the known fact gains the source, and was first said at the earlier time
+    supersedes  the others end when the new one begins
+    outdated    the new one is stored as superseded: it ended when a later value of its slot began
+    conflict    both stay, and the disagreement is logged
+
+Whichever conversation is derived first, the value that was said last is the active one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from memstore.ingest.facts.extracted import ExtractedFact
+from memstore.ingest.facts.reconcile import Incoming, Known, Verdict, other_value, reconcile
+from memstore.ingest.rules.slots import FORMER, Manner, Slot
+from memstore.models import HAND, FactColumns
+from memstore.store import fact_changes, facts, items
+from memstore.store.database import Transaction
+from memstore.store.facts import KnownFact, Source
+from memstore.store.items import new_unit
+
+NEAREST = 3  # facts in other words that a new one is put beside
+REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
+
+
+async def settle(scope: Transaction, new: ExtractedFact, model: UUID | None, *, redo: bool = False) -> bool:
+    """Store a fact, or what it means for known ones; whether it is new. The user is locked.
+
+    With `redo` facts by other recipes take in no source for being alike: they wait to be made anew themselves.
+    """
+    attributes = related(new.slot)
+    known = await facts.known(scope, new.fact, attributes, new.span, new.vector, model, nearest=NEAREST)
+    twin = _twin(new, known)
+    others = [one for one in known if twin is None or one.fact.id != twin.fact.id]
+    if redo:
+        others = [one if _stays(one, new) else replace(one, cosine=None) for one in others if _counts(one, new)]
+    said = new.fact.occurred_at
+    if twin is None:
+        verdict = _judge(new, said, others)
+        if verdict.kind != "same":
+            await _place(scope, new, new.fact, others, verdict, said, model)
+            return True
+        twin = next(one for one in others if one.fact.id in verdict.others)
+        others.remove(twin)
+    await _again(scope, new, twin, others, model)
+    return False
+
+
+async def _again(
+    scope: Transaction, new: ExtractedFact, twin: KnownFact, others: Sequence[KnownFact], model: UUID | None
+) -> None:
+    """Let a known fact be said again. What was true before may be true again: "I am back in Leeds"."""
+    await facts.add_sources(scope, [Source(twin.fact.id, new.span)])
+    await facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
+    refreshed = await _refreshed(scope, new, twin)
+    if twin.fact.state == "superseded" and twin.by_hand != "edited":
+        wanted = {"new", "supersedes", "conflict"}
+    elif twin.fact.state == "active" and refreshed:
+        wanted = {"supersedes", "outdated"}
+    else:
+        return
+    said = max(new.fact.occurred_at, twin.last_said)
+    verdict = _judge(new, said, others)
+    if verdict.kind in wanted:
+        await _place(scope, new, twin.fact, others, verdict, said, model)
+
+
+async def resettle(scope: Transaction, fact: FactColumns, *, actor: str) -> None:
+    """Let a fact that was restored end again where a later value of its slot is active."""
+    if fact.attribute is None or fact.value is None:
+        return
+    slot = Slot(fact.attribute, fact.value, fact.value in ("yes", "no"), Manner.HOLDS)
+    known = await facts.known(scope, fact, related(slot), None, None, None, nearest=0)
+    own = next((one for one in known if one.fact.id == fact.id), None)
+    if own is None or own.fact.state != "active":
+        return
+    later = [
+        one
+        for one in known
+        if _rivals(slot, own.fact, one) and one.fact.state == "active" and one.last_said > own.last_said
+    ]
+    if later:
+        ends, other = min((_since(one, own.last_said), one.fact.id) for one in later)
+        await _supersede(scope, own.fact, other, ends, actor)
+
+
+def related(slot: Slot | None) -> list[str]:
+    """Give the attributes whose facts a slot has to do with: where somebody lives, and where they no longer do."""
+    if slot is None:
+        return []
+    return [slot.attribute, FORMER + slot.attribute, slot.attribute.removeprefix(FORMER)]
+
+
+def _twin(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
+    """Give the same statement, or what somebody has made of it by hand."""
+    exact = next((one for one in known if one.fact.id == new.fact.id), None)
+    return exact or next((one for one in known if one.same_words), None)
+
+
+def _stays(one: KnownFact, new: ExtractedFact) -> bool:
+    return one.by_hand is not None or one.fact.recipe in (HAND, new.fact.recipe)
+
+
+def _counts(one: KnownFact, new: ExtractedFact) -> bool:
+    return _stays(one, new) or (new.slot is not None and _rivals(new.slot, new.fact, one))
+
+
+def _judge(new: ExtractedFact, said: datetime, known: Sequence[KnownFact]) -> Verdict:
+    fact, own = new.fact, new.said_by_subject
+    incoming = Incoming(fact.text, fact.type, fact.subject, new.slot, said, fact.confidence, own)
+    return reconcile(incoming, [_known(one) for one in known])
+
+
+def _known(one: KnownFact) -> Known:
+    fact = one.fact
+    return Known(
+        id=fact.id,
+        text=fact.text,
+        type=fact.type,
+        subject=fact.subject,
+        attribute=fact.attribute,
+        value=fact.value,
+        occurred_at=one.last_said,
+        confidence=fact.confidence,
+        state=fact.state,
+        by_hand=one.by_hand is not None or fact.recipe == HAND,
+        cosine=one.cosine,
+    )
+
+
+async def _refreshed(scope: Transaction, new: ExtractedFact, twin: KnownFact) -> bool:
+    """Let the same statement be what this recipe makes of it, unless somebody has had a hand in it."""
+    same = twin.fact.id == new.fact.id
+    if not same or twin.by_hand is not None or twin.fact.recipe in (HAND, new.fact.recipe):
+        return False
+    columns = {name: getattr(new.fact, name) for name in REFRESHED}
+    await fact_changes.change(scope, twin.fact, "edited", actor=new.fact.recipe, **columns)
+    return True
+
+
+async def _place(
+    scope: Transaction,
+    new: ExtractedFact,
+    fact: FactColumns,
+    known: Sequence[KnownFact],
+    verdict: Verdict,
+    said: datetime,
+    model: UUID | None,
+) -> None:
+    """Let a fact be active, or outdated at once; it is `new.fact`, or a known one that is said again."""
+    others = [one for one in known if one.fact.id in verdict.others]
+    begin = new.fact.valid_from if new.fact.valid_from and said == new.fact.occurred_at else said
+    actor = new.fact.recipe
+    if verdict.kind == "supersedes":
+        settled = await fact_changes.settled_by_hand(scope, verdict.others, fact.id)
+        for one in others:
+            decided = one.by_hand_at is not None and one.by_hand_at >= new.heard_at
+            if one.fact.id not in settled and not decided:
+                await _supersede(scope, one.fact, fact.id, begin, actor)
+    recorded_at = await _activate(scope, new, fact, model)
+    if verdict.kind == "outdated":
+        await _outdate(scope, new, fact, known, verdict, (said, begin), recorded_at)
+    elif verdict.kind == "conflict":
+        for one in others:
+            await fact_changes.change(scope, fact, "conflicted", actor=actor, other=one.fact.id, at=recorded_at)
+
+
+async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:
+    """Store a new fact with its source and unit, or restore a known one; give when it was recorded, if it is new."""
+    if fact is not new.fact:
+        if fact.state != "active":
+            await fact_changes.change(scope, fact, "restored", actor=new.fact.recipe, state="active", valid_to=None)
+        return None
+    recorded_at = await facts.add(scope, fact)
+    await facts.add_sources(scope, [Source(fact.id, new.span, recorded_at)])
+    await items.add(scope, [new_unit(scope.user_id, new.unit, fact.text, new.vector)], model)
+    return recorded_at
+
+
+async def _outdate(
+    scope: Transaction,
+    new: ExtractedFact,
+    fact: FactColumns,
+    known: Sequence[KnownFact],
+    verdict: Verdict,
+    held: tuple[datetime, datetime],
+    at: datetime | None,
+) -> None:
+    """Let a fact end where the next value of its slot began, and an older value end where it began itself."""
+    (said, begin), actor = held, new.fact.recipe
+    rivals = [one for one in known if one.fact.id in verdict.others or (new.slot and _rivals(new.slot, fact, one))]
+    ends = min(
+        (_since(one, said), one.fact.id) for one in rivals if one.last_said > said or one.fact.id in verdict.others
+    )
+    await _supersede(scope, fact, ends[1], ends[0], actor, at)
+    for one in rivals:
+        holds_too_long = one.fact.state == "active" or (one.fact.valid_to is not None and one.fact.valid_to > begin)
+        if holds_too_long and one.by_hand is None and one.last_said < said:
+            await _supersede(scope, one.fact, fact.id, begin, actor)
+
+
+def _rivals(slot: Slot, fact: FactColumns, one: KnownFact) -> bool:
+    """Whether a fact gives another value to the same slot, or did."""
+    if one.fact.value is None or (one.fact.subject, one.fact.attribute) != (fact.subject, slot.attribute):
+        return False
+    if one.fact.state not in ("active", "superseded") or slot.manner is Manner.TEMPORARY:
+        return False
+    return other_value(slot, one.fact.value)
+
+
+def _since(one: KnownFact, moment: datetime) -> datetime:
+    """Give since when a fact holds that was last said after this moment."""
+    begin = one.fact.valid_from or one.fact.occurred_at
+    return begin if begin > moment else one.last_said
+
+
+async def _supersede(
+    scope: Transaction, fact: FactColumns, other: UUID, ends: datetime, actor: str, at: datetime | None = None
+) -> None:
+    columns: dict[str, Any] = {"state": "superseded", "valid_to": ends}
+    await fact_changes.change(scope, fact, "superseded", actor=actor, other=other, at=at, **columns)

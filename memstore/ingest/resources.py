@@ -1,0 +1,52 @@
+"""What the derivers work with: the providers and the settings, handed down from `memory/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from memstore.errors import ProviderError
+from memstore.ingest.asked import Allowance
+from memstore.providers import ChatModel, Embedder, TokenCounter, Vectors
+from memstore.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The providers and the settings of the derivers."""
+
+    counter: TokenCounter
+    embedder: Embedder | None
+    settings: Settings
+    summary_model: ChatModel | None = None
+    facts_model: ChatModel | None = None
+    allowance: Allowance = field(default_factory=Allowance)
+
+    def embed(self, texts: list[str]) -> list[Vectors | None]:
+        """Give a vector for each text, or None for each where there is no embedder."""
+        return [None] * len(texts) if self.embedder is None else list(_embedded(self.embedder, texts))
+
+    @property
+    def unit_count(self) -> Callable[[str], int]:
+        """What measures a unit: the embedder's own tokens, because what is beyond its window is not seen."""
+        return self.counter.count if self.embedder is None else self.embedder.count
+
+    @property
+    def unit_limit(self) -> int:
+        """The longest unit, in the tokens of `unit_count`."""
+        window = self.embedder.max_tokens if self.embedder else self.settings.unit_tokens
+        return min(self.settings.unit_tokens, window)
+
+
+def _embedded(embedder: Embedder, texts: list[str]) -> Vectors:
+    """Give the vectors; refuse what is not one for each text: stored, it would spoil every later recall unseen."""
+    vectors = embedder.embed_documents(texts)
+    found, wanted = np.shape(vectors), (len(texts), embedder.dimensions)
+    if found != wanted or not np.isfinite(vectors).all():
+        raise ProviderError(
+            f"The embedder {embedder.name!r} gave vectors of the shape {found} for {wanted}, or numbers that are not "
+            "finite. Nothing of them was stored: mend the embedder, then derive again."
+        )
+    return vectors

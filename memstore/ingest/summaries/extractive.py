@@ -1,0 +1,31 @@
+"""Extractive summaries: the sentences that say most, chosen and not written. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memstore.ingest.asked import Asked
+from memstore.ingest.resources import Resources
+from memstore.ingest.summaries.abridge import abridged
+from memstore.ingest.summaries.nest import Range
+from memstore.models import Summary
+
+
+class ExtractiveSummarizer:
+    """Makes summaries of the sentences that say most."""
+
+    batch = 512  # enough for the encoder to sort them by length
+    asks = False
+    recipe = "extractive/2"
+
+    def __init__(self, resources: Resources) -> None:
+        self.resources = resources
+
+    def asked(self) -> None:
+        """Nobody is asked."""
+        return
+
+    def summarize(self, ranges: Sequence[Range], tokens: int, asked: Sequence[Asked | None] = ()) -> list[Summary]:
+        """Give a summary of at most `tokens` tokens for each range; sentences of all go to the encoder together."""
+        texts = abridged([one.lines for one in ranges], tokens, self.resources)
+        return [one.summary(text, self.recipe, self.resources) for one, text in zip(ranges, texts, strict=True)]

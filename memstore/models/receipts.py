@@ -1,0 +1,277 @@
+"""Receipts: what was considered for a context and what became of it; what is needed to make the same bytes again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from enum import StrEnum
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+
+from memstore.models.rows import Json
+
+
+class Reason(StrEnum):
+    """Why a candidate is not in a context, or not as it was said. A closed set: programs may rely on it."""
+
+    OVER_BUDGET = "over budget"
+    BELOW_SCORE = "below score"
+    DUPLICATE = "duplicate"
+    SHOWN = "shown among the recent turns"
+    COVERED = "covered by a summary"
+    COMPRESSED = "compressed by a strategy"
+    CUT = "cut"
+    SUPERSEDED = "superseded"
+    FILTERED = "filtered"
+    NOT_VISIBLE = "not visible"
+    UNPAIRED = "unpaired tool call"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What became of one candidate for a context: in, or left out, and the reason.
+
+    What is in has a reason only where it is not as it was said: cut, or compressed. `tokens` are what it was expected
+    to add, `parts` what each signal adds to its score. `seqs` are the first and the last message that it is or stands
+    for, `others` the ids of a turn's further messages, `start` where in the item the shown text begins, `said_at` when
+    a fact was said; `length` are the characters shown. `says` is how it begins: for people, and kept nowhere.
+    """
+
+    section: str
+    kind: str
+    id: UUID | None
+    tokens: int
+    reason: Reason | None = None
+    score: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+    seqs: tuple[int, int] | None = None
+    others: tuple[UUID, ...] = ()
+    start: int = 0
+    length: int | None = None
+    said_at: datetime | None = None
+    says: str = field(default="", compare=False)
+
+    def as_dict(self) -> Json:
+        """Give the decision as JSON has it; what is nothing is left out, but for id, reason and score."""
+        always = {"id": None, "reason": None, "score": None}
+        return always | _as_json(self, exclude={"says"})
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """What one strategy did to a conversation: about its tokens before and after, and how many turns it took."""
+
+    strategy: str
+    before: int
+    after: int
+    turns: int
+
+    @property
+    def saved(self) -> int:
+        """The tokens that the conversation is shorter by."""
+        return self.before - self.after
+
+    def as_dict(self) -> Json:
+        """Give it as JSON has it."""
+        counts = {"tokens_before": self.before, "tokens_after": self.after, "saved": self.saved, "turns": self.turns}
+        return {"strategy": self.strategy} | counts
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A finished message: its tokens, and a digest of all messages from the first to this one, 16 hex digits.
+
+    So the first messages of two contexts are the same where their digests are, and no digest but the first is of one
+    message alone.
+    """
+
+    digest: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The record of one assembly. Tokens are the counter's, of the kind `count`: exact, server, modelled or bound.
+
+    `included` are in the order in which they were chosen, `left_out` the best of each section; how many more were left
+    out is in `unlisted`, by reason. `stable_prefix` are the tokens from the start that are the same as in `previous`,
+    the context of this conversation before; `cacheable` those that follow from what is stored and not from this
+    question. `compressed` is what each strategy did, in order.
+
+    `content_hash` is the SHA-256 of the canonical JSON of what was sent, `sent` its messages. `asked` are the numbers
+    of the message that was the question and of those after it. `arguments` and `models` are what the context was made
+    with; `texts` what stands nowhere else: `system`, `query`, and what a strategy wrote, by its messages: "3-9".
+    """
+
+    budget: int
+    tokens: int
+    counter: str
+    sections: Mapping[str, int]
+    included: tuple[Decision, ...]
+    left_out: tuple[Decision, ...]
+    stable_prefix: int
+    reserve: int = 0
+    compressed: tuple[Compression, ...] = ()
+    cacheable: int = 0
+    count: str = "exact"
+    unlisted: Mapping[str, int] = field(default_factory=dict)
+    content_hash: str = ""
+    renderer: str = ""
+    sent: tuple[Sent, ...] = ()
+    asked: tuple[int, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    hints: tuple[str, ...] = ()
+    id: UUID | None = None
+    conversation_id: UUID | None = None
+    previous: UUID | None = None
+    recorded_at: datetime | None = field(default=None, compare=False)
+
+    def as_dict(self) -> Json:
+        """Give the receipt as JSON has it: `Receipt.from_dict` gives it back, but for what `says` and `recorded_at`."""
+        decisions = {"included", "left_out", "compressed"}
+        body = _as_json(self, exclude=decisions | {"recorded_at"})
+        body = {"budget": self.budget, "reserve": self.reserve, "cacheable": self.cacheable, "count": self.count} | body
+        listed = {name: [one.as_dict() for one in getattr(self, name)] for name in sorted(decisions)}
+        return body | {name: made for name, made in listed.items() if made or name != "compressed"}
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> Receipt:
+        """Give the receipt of what `as_dict` gave. Raises `ValueError` for what is none."""
+        steps = [
+            Compression(one["strategy"], one["tokens_before"], one["tokens_after"], one["turns"])
+            for one in body.get("compressed", ())
+        ]
+        known = {one.name for one in fields(cls)}
+        given = {name: value for name, value in body.items() if name in known}
+        receipt: Receipt = _adapter("Receipt").validate_python(given | {"compressed": steps})
+        return receipt
+
+    def decisions(self) -> Iterator[Decision]:
+        """Give what is in, then what was left out."""
+        yield from self.included
+        yield from self.left_out
+
+    def explain(self) -> str:
+        """Give the receipt for people: tokens by section, what is in, and what was left out and why."""
+        return "\n".join([_headline(self), *_meter(self), *_sections(self), *_notes(self)])
+
+
+BAR, LISTED, WORDS = 40, 12, 64  # columns of the meter, items of a section, characters of an item
+IN_WORDS = {
+    Reason.OVER_BUDGET: "did not fit into the budget",
+    Reason.BELOW_SCORE: "answers less to the question than what was looked at",
+    Reason.DUPLICATE: "is said already",
+    Reason.SHOWN: "stands among the recent turns",
+    Reason.COVERED: "a summary that is in tells it",
+    Reason.COMPRESSED: "a strategy compressed it",
+    Reason.CUT: "was cut to what fits",
+    Reason.SUPERSEDED: "does not hold any more",
+    Reason.FILTERED: "has its own place, or is no talk",
+    Reason.NOT_VISIBLE: "is not for this viewer",
+    Reason.UNPAIRED: "a tool call and its results are not all there",
+}
+
+
+def _headline(receipt: Receipt) -> str:
+    kept = f", {receipt.reserve:,} of them kept free" if receipt.reserve else ""
+    same = f"{receipt.stable_prefix:,} as in the context before, " if receipt.previous else ""
+    used = f"{receipt.tokens:,} of {receipt.budget:,} tokens{kept} ({receipt.counter}, {receipt.count})"
+    return f"{used}; {same}{receipt.cacheable:,} whatever is asked"
+
+
+def _meter(receipt: Receipt) -> Iterator[str]:
+    """Give a bar for each section: the whole budget has `BAR` columns."""
+    for section, tokens in receipt.sections.items():
+        bar = "█" * round(BAR * tokens / receipt.budget)
+        yield f"  {section:<10} {tokens:>7,}  {bar}".rstrip()
+
+
+def _sections(receipt: Receipt) -> Iterator[str]:
+    for section in dict.fromkeys(one.section for one in receipt.decisions()):
+        inside = [one for one in receipt.included if one.section == section]
+        outside = [one for one in receipt.left_out if one.section == section]
+        yield f"{section}: {len(inside)} in, {len(outside)} out"
+        for sign, decisions in (("+", inside), ("-", outside)):
+            yield from (f"  {sign} {_told(one)}" for one in decisions[:LISTED])
+            if len(decisions) > LISTED:
+                yield f"  {sign} and {len(decisions) - LISTED:,} more"
+
+
+def _notes(receipt: Receipt) -> Iterator[str]:
+    for one in receipt.compressed:
+        yield f"{one.strategy}: {one.turns} turns, {one.before:,} → {one.after:,} tokens"
+    if receipt.unlisted:
+        counts = ", ".join(f"{receipt.unlisted[reason]:,} {reason}" for reason in sorted(receipt.unlisted))
+        yield f"more were looked at and left out: {counts}"
+    yield from receipt.hints
+
+
+def _told(one: Decision) -> str:
+    says = f"“{_short(one.says)}”" if one.says else f"[{one.kind} {one.id}]" if one.id else f"[{one.kind}]"
+    largest = sorted(one.parts.items(), key=lambda part: (-part[1], part[0]))
+    parts = ", ".join(f"{name} {value:.2f}" for name, value in largest if value)
+    score = "" if one.score is None else f", score {one.score:.3f}" + (f" ({parts})" if parts else "")
+    why = "; ".join(filter(None, [IN_WORDS[one.reason] if one.reason else "", one.note]))
+    return f"{says} {one.tokens:,} tokens{score}{f': {why}' if why else ''}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= WORDS else f"{line[: WORDS - 1].rstrip()}…"
+
+
+class Gone(StrEnum):
+    """Why a context cannot be made again to the byte."""
+
+    ERASED = "erased"
+    REMADE = "made anew by another derivation"
+    GONE = "erased, or made anew by another derivation"
+    TEXTS = "the texts of the receipt are gone"
+    RENDERER = "rendered by another version, or by a template that is not known here"
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a replay could not give: a decision's item and why."""
+
+    section: str
+    kind: str
+    id: UUID | None
+    why: Gone
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A context made again from its receipt. `exact`: the bytes are those that were sent, by their hash.
+
+    Else `missing` says what was not to be had; the messages are those made of what is left.
+    """
+
+    receipt: Receipt
+    messages: list[Json]
+    missing: tuple[Missing, ...] = ()
+    exact: bool = False
+
+    def as_dict(self) -> Json:
+        """Give the replay as JSON has it."""
+        missing = [_as_json(one) for one in self.missing]
+        id = None if self.receipt.id is None else str(self.receipt.id)
+        return {"receipt": id, "exact": self.exact, "missing": missing, "messages": self.messages}
+
+
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter({"Decision": Decision, "Missing": Missing, "Receipt": Receipt}[kind])
+
+
+def _as_json(value: Decision | Missing | Receipt, **options: Any) -> Json:
+    adapter = _adapter(type(value).__name__)
+    found: Json = adapter.dump_python(value, mode="json", exclude_defaults=True, **options)
+    return found

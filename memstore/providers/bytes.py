@@ -1,0 +1,92 @@
+"""An upper bound of the tokens of any model, by the bytes of UTF-8: what is left where its tokenizer is unknown.
+
+Why it holds for a text. A tokenizer normalises a text, cuts it up, and gives tokens, each of which stands for a piece
+of it that is not empty: a byte or more with byte-level BPE (GPT, Llama 3, Qwen, Mistral) and with a fallback to bytes
+(Llama 2, Gemma), a character or more with WordPiece and with Unigram, whose token for the unknown stands for one too.
+So there are not more tokens than the normalised text has bytes. SentencePiece and some byte-level tokenizers put a
+blank before a text: one more.
+
+Normalising may lengthen: NFKC makes 33 bytes of the 3 of U+FDFA, NFC 12 of the 4 of U+1D160, lower case 3 of the 2 of
+U+0130. So the longest of all these forms is taken: as it is, NFC, NFKC, NFKC of each character alone (SentencePiece's
+own), each as it is, in lower case and case-folded; and the characters of NFD and NFKD, which BERT's kind use, without
+bytes. It is not proven for a tokenizer that puts longer text in the place of shorter by rules of its own, for one with
+a fallback to bytes and no token for a blank, nor for images and sounds.
+
+For a chat, what the template adds is not known: it is proven for templates that add at most `PER_MESSAGE` tokens to a
+message and to a tool call, `TEMPLATE` to a chat and `TOOLS` to definitions of tools. The templates of Llama 2 and 3,
+Gemma, ChatML, Qwen, Mistral and Phi do; those that bring a long preamble of their own (Command R, gpt-oss) do not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+from unicodedata import is_normalized, normalize
+
+from memstore.errors import ProviderMissing
+from memstore.providers import Count
+from memstore.providers.chat_values import as_json, only_text, texts
+from memstore.settings import Settings
+
+PER_MESSAGE = 16
+TEMPLATE = 64
+TOOLS = 256
+INDENT = 4  # templates indent the JSON of tools by as much, or less
+
+
+def load(model: str, settings: Settings | None = None) -> BytesCounter:
+    """Give the counter "bytes", which has no model. Raises ProviderMissing where one is named."""
+    if model:
+        raise ProviderMissing(f'The counter "bytes" is the same for every model: write it without {model!r}.')
+    return BytesCounter()
+
+
+class BytesCounter:
+    """Bounds the tokens of texts and chats from above. Safe to share by threads; nothing is remembered."""
+
+    @property
+    def name(self) -> str:
+        """The full name, "bytes"."""
+        return "bytes"
+
+    def count(self, text: str) -> int:
+        """Give a number of tokens that a text does not exceed: its bytes when it is longest, and 1; 0 for ""."""
+        return longest(text) + 1 if text else 0
+
+    def count_message(self, message: Mapping[str, Any]) -> int:
+        """Give a number that one message of text does not exceed: its values, 16, and 16 for each tool call."""
+        calls = message.get("tool_calls")
+        around = 1 + (len(calls) if isinstance(calls, list | tuple) else 0)
+        return PER_MESSAGE * around + sum(map(self.count, texts(message)))
+
+    def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
+        """Give the sum of `count_message`, 64, and for tools 256 and their indented JSON; of kind "bound".
+
+        With parts that are no text (images, sounds, files) the kind is "modelled": their tokens are not bounded.
+        """
+        defined = TOOLS + sum(self.count(as_json(tool, INDENT)) for tool in tools) if tools else 0
+        total = TEMPLATE + defined + sum(map(self.count_message, messages))
+        return Count(total, "bound" if only_text(messages) else "modelled")
+
+
+def longest(text: str) -> int:
+    """Give the bytes of UTF-8 that a text has in the longest form that a tokenizer may bring it into."""
+    if text.isascii():
+        return len(text)
+    forms = dict.fromkeys((text, normalize("NFC", text), normalize("NFKC", text)))
+    cased = {case(form) for form in forms for case in (str, str.lower, str.casefold)}
+    apart = max(len(normalize("NFD", text)), len(normalize("NFKD", text)))
+    return max(apart, _one_by_one(text), *map(_bytes, cased))
+
+
+def _one_by_one(text: str) -> int:
+    """Give the bytes of a text whose characters are normalised each for itself."""
+    if is_normalized("NFKC", text):
+        return _bytes(text)
+    return sum(number * _bytes(normalize("NFKC", one)) for one, number in Counter(text).items())
+
+
+def _bytes(text: str) -> int:
+    # A lone surrogate is sent as U+FFFD or "?", of three bytes at most.
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,82 @@
+"""What of a chat message is counted: its values as texts, whatever shape they have. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from memstore.errors import InvalidInput
+
+TEXT_PARTS = ("text", "input_text", "output_text")
+
+
+def texts(message: Mapping[str, Any]) -> Iterator[str]:
+    """Give every value of a message as the text that is counted for it.
+
+    A string is itself, None nothing, the parts of a list under "content" their texts; every other value (other parts,
+    tool calls) is its compact JSON. Raises InvalidInput for a value that has no JSON.
+    """
+    for key, value in message.items():
+        if value is None:
+            continue
+        if isinstance(value, str):
+            yield value
+        elif key == "content" and isinstance(value, list | tuple):
+            yield from map(_text_of, value)
+        else:
+            yield as_json(value)
+
+
+def only_text(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether all that these messages hold is text: what an image or a sound costs, no text of theirs says."""
+    return not any(message.get("images") or message.get("audio") or _other_parts(message) for message in messages)
+
+
+def _other_parts(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    parts = content if isinstance(content, list | tuple) else ()
+    return any(not isinstance(part, str) and not _is_text(part) for part in parts)
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, Mapping) and part.get("type") in TEXT_PARTS and isinstance(part.get("text"), str)
+
+
+def _text_of(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    # A part with more than its text, such as annotations, is counted with all of it.
+    if not isinstance(part, Mapping) or part.keys() != {"type", "text"} or not _is_text(part):
+        return as_json(part)
+    return str(part["text"])
+
+
+def as_json(value: object, indent: int | None = None) -> str:
+    """Give the JSON of a value, compact or indented by so many blanks; raise InvalidInput where it has none."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=None if indent else (",", ":"), indent=indent)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"A message holds a value that has no JSON, so it cannot be counted: {error}") from error
+
+
+def as_template(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a message as templates take it: text for content, objects for the arguments of tool calls."""
+    made = {key: value for key, value in message.items() if value is not None}
+    content = made.get("content", "")
+    made["content"] = "\n".join(map(_text_of, content)) if isinstance(content, list | tuple) else content
+    if isinstance(made.get("tool_calls"), list | tuple):
+        made["tool_calls"] = [_with_object(call) for call in made["tool_calls"]]
+    return made
+
+
+def _with_object(call: Any) -> Any:
+    """Give a tool call whose arguments are an object, as templates expect: OpenAI writes them as JSON in a string."""
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return call
+    arguments = function.get("arguments")
+    with suppress(ValueError, RecursionError):
+        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    return {**call, "function": {**function, "arguments": {} if arguments is None else arguments}}

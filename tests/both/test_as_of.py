@@ -1,0 +1,137 @@
+"""As of a past moment: messages, summaries, facts, strategies as they were known then, whatever happened since."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from memstore import Context
+from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.user import AsyncUserScope
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+QUESTIONS = ("Where do I live?", "What am I allergic to?", "What of the boats in Lisbon?", "")
+SETTINGS: dict[str, Any] = {"embedder": "hashing:256", "stretch_tokens": 120}
+
+
+async def say(scope: AsyncConversationScope, text: str, day: int) -> None:
+    await scope.add("user", text, name="Alice", occurred_at=START + timedelta(days=day))
+    await scope.add("assistant", f"You said: {text}", occurred_at=START + timedelta(days=day, minutes=1))
+
+
+async def began(store: AsyncMemoryStore) -> AsyncConversationScope:
+    scope = store.user("alice").conversation("c")
+    await say(scope, "I live in Leeds. I'm allergic to peanuts. My favourite colour is green.", 100)
+    for n in range(12):
+        await say(scope, f"On day {n} I saw {n} boats in Lisbon, and the river was calm for {n} hours.", 101 + n)
+    await store.derive()
+    return scope
+
+
+async def known(scope: AsyncConversationScope, **moment: Any) -> list[Any]:
+    """Give all that can be asked: contexts, what recall finds, facts."""
+    contexts = [
+        (await scope.context(question or None, budget=budget, **moment)).messages
+        for question in QUESTIONS
+        for budget in (150, 600, 3000)
+    ]
+    recalled = [await scope.user.recall(question, limit=200, **moment) for question in QUESTIONS if question]
+    return [contexts, recalled, await scope.user.facts(**moment)]
+
+
+async def fact(alice: AsyncUserScope, word: str, **filters: Any) -> Any:
+    return next(one for one in await alice.facts(state=None, **filters) if word in one.text)
+
+
+async def test_the_past_comes_back_whatever_happened_since(url: str) -> None:
+    """Each step is taken with a moment before it; at the end every moment gives what it gave."""
+    async with await AsyncMemoryStore.open(url, settings=SETTINGS) as store:
+        scope = await began(store)
+        alice = scope.user
+
+        async def supersede() -> None:
+            await say(scope, "I live in Porto.", 120)
+            await store.derive()
+
+        async def earlier_than_all() -> None:
+            await say(alice.conversation("old"), "I live in Rome. My favourite colour is green.", 1)
+            await store.derive()
+
+        async def not_yet_derived() -> None:
+            await say(scope, "I saw whales in Lisbon.", 130)
+
+        async def edit() -> None:
+            await alice.edit_fact(await fact(alice, "peanuts", type="constraint"), text="is allergic to all nuts")
+
+        async def edit_in_place() -> None:
+            await alice.edit_fact(await fact(alice, "green"), confidence=0.4)
+
+        async def undo_the_edit() -> None:
+            changes = await alice.fact_history(await fact(alice, "peanuts"))
+            await alice.undo(changes[-1])
+
+        async def undo() -> None:
+            changes = await alice.fact_history(await fact(alice, "Leeds"))
+            await alice.undo(changes[-1])
+
+        redo = undo  # which undoes the undoing
+
+        async def retract() -> None:
+            await alice.retract_fact(await fact(alice, "green"))
+
+        async def by_hand() -> None:
+            await alice.add_fact("Alice keeps bees near Lisbon.", type="interest")
+
+        async def compress() -> None:
+            await scope.describe(strategies=["sliding_window", "summary_buffer"], settings={"budget": 3})
+
+        async def compress_no_more() -> None:
+            await scope.describe(strategies=[])
+
+        async def ask_for_a_summary() -> None:
+            await scope.summarize(1, 6)
+
+        async def derive() -> None:
+            await store.derive()
+
+        steps: list[Callable[[], Awaitable[None]]] = [
+            supersede, earlier_than_all, not_yet_derived, derive, edit, edit_in_place, undo_the_edit, undo, redo, retract,
+            by_hand, compress, ask_for_a_summary, compress_no_more,
+        ]  # fmt: skip
+        seen = []
+        for step in steps:
+            seen.append((step.__name__, datetime.now(UTC), await known(scope)))
+            await step()
+        assert len({str(then) for _, _, then in seen}) > len(seen) - 3, "steps change what is known"
+        for name, moment, then in seen:
+            for was, now, what in zip(
+                then, await known(scope, as_of=moment), ("context", "recall", "facts"), strict=True
+            ):
+                assert now == was, f"{what} before {name}"
+    async with await AsyncMemoryStore.open(url, settings=SETTINGS) as fresh:
+        again = fresh.user("alice").conversation("c")
+        for name, moment, then in seen[::4]:
+            assert await known(again, as_of=moment) == then, f"in another process, before {name}"
+
+
+async def test_of_an_imported_history_nothing_was_known_before_and_the_receipt_says_so(store: AsyncMemoryStore) -> None:
+    scope = await began(store)
+    context: Context = await scope.context("Where do I live?", budget=500, as_of=START + timedelta(days=400))
+    assert "Leeds" not in str(context.messages)
+    (hint,) = context.receipt.hints
+    assert "26 messages" in hint
+    assert hint in context.explain()
+    assert (await scope.context("Where do I live?", budget=500, as_of=START)).receipt.hints == ()
+    assert (await scope.context("Where do I live?", budget=500)).receipt.hints == ()
+    assert await scope.user.recall("Leeds", as_of=START + timedelta(days=400)) == []
+    assert await scope.user.recall("Leeds", until=START + timedelta(days=400))
+
+
+async def test_as_of_now_is_now_and_can_be_replayed(store: AsyncMemoryStore) -> None:
+    scope = await began(store)
+    context = await scope.context("What of the boats?", budget=700, as_of=datetime.now(UTC))
+    assert context.messages == (await scope.context("What of the boats?", budget=700)).messages
+    assert (await scope.user.replay(context.receipt)).exact
+    assert context.receipt.arguments["as_of"]

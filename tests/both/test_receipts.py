@@ -1,0 +1,250 @@
+"""Receipts: what was considered, kept and read later, and the same bytes made again from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from memstore import Context, InvalidInput, Receipt
+from memstore.ids import user_id
+from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.store import AsyncMemoryStore
+from memstore.models import Gone, Json, Reason
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+PLACES = ("Porto", "Lisbon", "Leeds", "Rome", "Cádiz", "Łódź", "東京")
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Porto"}'}}
+ALICE = str(user_id("alice"))
+
+
+async def talk(store: AsyncMemoryStore, name: str = "c", turns: int = 60) -> AsyncConversationScope:
+    """Give a derived conversation with facts, summaries, a call of a tool, and something long enough for chunks."""
+    scope = store.user("alice").conversation(name)
+    said: list[Json] = [{"role": "user", "content": "I'm allergic to peanuts. I live in Porto.", "name": "Alice"}]
+    for n in range(turns):
+        place = PLACES[n % len(PLACES)]
+        said += [
+            {"role": "user", "content": f"Day {n}: what is there to see in {place}, near the river?", "name": "Alice"},
+            {"role": "assistant", "content": f"In {place} there are {n} bridges. A boat leaves at {n % 12}."},
+        ]
+    long = " ".join(f"On day {n} we went to {PLACES[n % 7]} and ate there, sort {n}." for n in range(60))
+    said[5:5] = [{"role": "user", "content": long}]
+    said += [
+        {"role": "user", "content": "And the weather?"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "content": "Sunny.", "tool_call_id": "call_1"},
+        {"role": "assistant", "content": "It is sunny."},
+    ]
+    await scope.add_many([one | {"occurred_at": START + timedelta(hours=n)} for n, one in enumerate(said)])
+    assert (await store.derive()).failed == ()
+    return scope
+
+
+def run(store: AsyncMemoryStore, statement: str, *values: object) -> None:
+    """Do to alice's rows what memstore has no call for: erase."""
+    with psycopg.connect(store.url, autocommit=True) as connection:
+        connection.execute("SELECT set_config('memstore.user_id', %s, false)", [ALICE])
+        connection.execute(statement, values)  # type: ignore[arg-type]
+
+
+def included(context: Context, kinds: Collection[str]) -> list[str]:
+    return [str(one.id) for one in context.receipt.included if one.kind in kinds]
+
+
+async def test_a_receipt_names_every_candidate_its_score_and_the_reason(store: AsyncMemoryStore) -> None:
+    scope = await talk(store)
+    system = "You are a travel assistant."
+    context = await scope.context("What did we see in Lisbon?", budget=900, reserve=100, system=system)
+    receipt = context.receipt
+    assert (receipt.budget, receipt.reserve, receipt.counter, receipt.count) == (900, 100, store.counter.name, "exact")
+    assert receipt.texts == {"system": system, "query": "What did we see in Lisbon?"}
+    assert receipt.models["embedder"] == "hashing:256"
+    hits = [one for one in receipt.decisions() if one.section in ("hits", "facts")]
+    assert hits
+    for one in hits:
+        assert one.score == pytest.approx(sum(one.parts.values()), abs=1e-5)
+    assert all(one.reason in set(Reason) for one in receipt.left_out)
+    assert all(one.reason is None for one in receipt.included)
+    assert {one.reason for one in receipt.left_out} >= {Reason.OVER_BUDGET, Reason.SHOWN}
+    assert receipt.unlisted[Reason.BELOW_SCORE] > 0
+    listed = max(sum(one.section == section for one in receipt.left_out) for section in ("hits", "recent", "facts"))
+    assert listed <= 24
+    assert sum(receipt.unlisted.values()) + len(hits) > 100, "candidates that are not listed are counted"
+    canonical = json.dumps(context.messages, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    assert receipt.content_hash == sha256(canonical.encode()).hexdigest()
+    assert len(receipt.sent) == len(context.messages)
+    assert sum(one.tokens for one in receipt.sent) + 3 == receipt.tokens
+    assert len(json.dumps(receipt.as_dict())) < 60_000
+
+
+async def test_a_receipt_is_read_later_and_goes_round_as_json(store: AsyncMemoryStore) -> None:
+    scope = await talk(store)
+    made = [(await scope.context(f"What of {place}?", budget=700)).receipt for place in PLACES]
+    found = await scope.receipts(limit=3)
+    assert [one.id for one in found] == [one.id for one in made[:-4:-1]]
+    last = await scope.user.receipt(str(made[-1].id))
+    assert last == made[-1] == found[0]
+    assert last.recorded_at is not None
+    assert Receipt.from_dict(json.loads(json.dumps(last.as_dict()))) == last
+    events = await scope.user.events(types=["context_assembled"])
+    assert [event.body["receipt"] for event in events] == [str(one.id) for one in made]
+    with pytest.raises(InvalidInput, match="no receipt"):
+        await store.user("bob").receipt(made[0])
+    with pytest.raises(InvalidInput, match="no receipt"):
+        await scope.user.receipt(uuid4())
+    with pytest.raises(InvalidInput, match="no id"):
+        await scope.user.receipt("x")
+    with pytest.raises(ValueError, match="budget"):
+        Receipt.from_dict({"tokens": 1})
+
+
+async def test_explain_says_what_items_say_and_why(store: AsyncMemoryStore) -> None:
+    scope = await talk(store)
+    context = await scope.context("What am I allergic to?", budget=500, system="Be brief.")
+    told = context.explain()
+    assert "allergic to peanuts" in told
+    assert "did not fit into the budget" in told
+    assert "more were looked at and left out" in told
+    assert f"{context.tokens:,} of 500 tokens" in told
+    assert "█" in told
+    later = await scope.user.receipt(context.receipt)
+    assert later.explain() == told
+    run(store, "DELETE FROM facts WHERE user_id = %s", ALICE)
+    run(store, "DELETE FROM messages WHERE user_id = %s", ALICE)
+    assert "peanuts" not in (await scope.user.receipt(context.receipt)).explain()
+
+
+async def test_the_stable_prefix_is_what_the_context_before_had_too(store: AsyncMemoryStore) -> None:
+    scope = await talk(store, turns=12)
+    first = await scope.context("What of Porto?", budget=4000, system="Be brief.")
+    assert (first.receipt.stable_prefix, first.receipt.previous) == (0, None)
+    await scope.context("What of Rome?", budget=300, as_of=START + timedelta(days=9000))
+    second = await scope.context("And what of the boats in Rome?", budget=4000, system="Be brief.")
+    same = 0
+    for one, other in zip(first.messages, second.messages, strict=False):
+        if one != other:
+            break
+        same += store.counter.count_message(one)
+    assert second.receipt.previous == first.receipt.id
+    assert second.receipt.stable_prefix == same > 0.6 * second.tokens
+    other = await scope.context("What of Porto?", budget=4000, system="Be long.")
+    assert other.receipt.stable_prefix == 0
+    again = await scope.context("What of Porto?", budget=4000, system="Be long.")
+    assert again.receipt.stable_prefix == again.tokens - 3
+
+
+@pytest.mark.parametrize("budget", [120, 400, 900, 2500, 9000])
+async def test_a_replay_gives_the_bytes_that_were_sent(store: AsyncMemoryStore, budget: int) -> None:
+    scope = await talk(store)
+    elsewhere = await talk(store, "elsewhere", 20)
+    asked = [
+        await scope.context("What did we see in Lisbon?", budget=budget, system="Be brief."),
+        await scope.context(budget=budget),
+        await elsewhere.context("Which boats leave from Porto?", budget=budget),
+        await scope.context("And 東京?", budget=budget, strategy=["tool_calls", "sliding_window", "summary_buffer"]),
+        await store.user("alice").conversation("elsewhere").context("Peanuts?", budget=budget, strategy="goal_batch"),
+    ]
+    await talk(store, "later", 5)
+    await scope.add("user", "I live in Rome now.", occurred_at=START - timedelta(days=400))
+    await scope.add("user", "I'm allergic to peanuts.", occurred_at=START - timedelta(days=900))
+    await store.derive()
+    for fact in await scope.user.facts():
+        await scope.user.retract_fact(fact)
+    for context in asked:
+        assert context.receipt.id is not None
+        replay = await scope.user.replay(context.receipt.id)
+        assert replay.missing == ()
+        assert replay.exact
+        assert replay.messages == context.messages
+        assert json.dumps(replay.messages) == json.dumps(context.messages)
+        kept_elsewhere = Receipt.from_dict(json.loads(json.dumps(context.receipt.as_dict())))
+        assert (await scope.user.replay(kept_elsewhere)).exact
+
+
+async def test_a_replay_with_results_that_the_model_waits_for(store: AsyncMemoryStore) -> None:
+    scope = store.user("alice").conversation("tools")
+    await scope.add("user", "What is the weather in Porto?")
+    await scope.add("assistant", None, tool_calls=[CALL])
+    await scope.add("tool", "Sunny.", tool_call_id="call_1")
+    context = await scope.context(budget=300)
+    assert [one["role"] for one in context.messages] == ["user", "assistant", "tool"]
+    assert (await scope.user.replay(context.receipt)).messages == context.messages
+
+
+async def test_a_replay_says_what_erasure_and_another_derivation_took(store: AsyncMemoryStore) -> None:
+    scope = await talk(store)
+    await talk(store, "elsewhere", 20)
+    context = await scope.context("What did we see in Lisbon?", budget=3000)
+    named = {kind: included(context, [kind]) for kind in ("turn", "messages", "summary", "fact")}
+    assert all(named.values()), named
+    for table, kind in (("summaries", "summary"), ("facts", "fact"), ("messages", "messages")):
+        run(store, f"DELETE FROM {table} WHERE user_id = %s AND id = %s", ALICE, named[kind][0])
+    replay = await scope.user.replay(context.receipt)
+    assert not replay.exact
+    gone = {(str(one.id), one.why) for one in replay.missing}
+    remade = {Gone.REMADE, Gone.ERASED}  # a message under the summary may be the one that was erased
+    assert {id for id, _ in gone} == {named["summary"][0], named["fact"][0], named["messages"][0]}
+    assert (named["fact"][0], Gone.GONE) in gone
+    assert (named["messages"][0], Gone.ERASED) in gone
+    assert {why for id, why in gone if id == named["summary"][0]} <= remade
+    kept = json.dumps(replay.messages)
+    assert "Lisbon" in kept
+    assert len(kept) < len(json.dumps(context.messages))
+    assert json.loads(json.dumps(replay.as_dict()))["missing"][0]["why"] in set(Gone)
+
+
+async def test_what_a_strategy_wrote_of_an_erased_message_is_not_replayed(store: AsyncMemoryStore) -> None:
+    scope = await talk(store, turns=20)
+    context = await scope.context("And now?", budget=2000, strategy="summary_buffer")
+    (block,) = [one for one in context.receipt.included if one.kind == "block"]
+    assert block.seqs is not None
+    assert block.reason == Reason.COMPRESSED
+    text = context.receipt.texts[f"{block.seqs[0]}-{block.seqs[1]}"]
+    middle = sum(block.seqs) // 2
+    run(store, "DELETE FROM messages WHERE user_id = %s AND seq = %s", ALICE, middle)
+    replay = await scope.user.replay(context.receipt)
+    assert [(one.kind, one.why) for one in replay.missing if one.kind == "block"] == [("block", Gone.ERASED)]
+    assert text[:40] not in json.dumps(replay.messages, ensure_ascii=False)
+
+
+async def test_a_replay_by_another_renderer_says_so(store: AsyncMemoryStore) -> None:
+    scope = await talk(store, turns=5)
+    context = await scope.context("And now?", budget=500)
+    body = context.receipt.as_dict() | {"renderer": "another/9", "content_hash": "0" * 64}
+    replay = await scope.user.replay(Receipt.from_dict(body))
+    assert (replay.exact, [one.why for one in replay.missing]) == (False, [Gone.RENDERER])
+
+
+async def test_receipts_are_kept_for_a_time(url: str) -> None:
+    settings = {"embedder": "hashing:256", "receipts_days": 30}
+    async with await AsyncMemoryStore.open(url, settings=settings) as store:
+        scope = await talk(store, turns=3)
+        old, new = [(await scope.context("x", budget=300)).receipt for _ in range(2)]
+        run(store, "ALTER TABLE receipts DISABLE ROW LEVEL SECURITY")
+        run(store, "UPDATE receipts SET recorded_at = now() - interval '31 days' WHERE id = %s", old.id)
+        run(store, "ALTER TABLE receipts ENABLE ROW LEVEL SECURITY")
+        await scope.add("user", "One more.")
+        await store.derive()
+        assert [one.id for one in await scope.receipts()] == [new.id]
+    async with await AsyncMemoryStore.open(url, settings=settings | {"receipts_days": 0}) as store:
+        scope = store.user("alice").conversation("c")
+        context = await scope.context("x", budget=300)
+        assert context.receipt.id is None
+        assert len(await scope.receipts()) == 1
+        with pytest.raises(InvalidInput, match="was not kept"):
+            await scope.user.receipt(context.receipt)
+        assert (await scope.user.replay(context.receipt)).exact
+
+
+async def test_the_receipts_of_a_conversation_go_with_it(store: AsyncMemoryStore) -> None:
+    scope = await talk(store, turns=3)
+    receipt = (await scope.context("x", budget=300, system="Secret.")).receipt
+    run(store, "DELETE FROM conversations WHERE user_id = %s", ALICE)
+    with pytest.raises(InvalidInput, match="no receipt"):
+        await scope.user.receipt(receipt)

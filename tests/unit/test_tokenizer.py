@@ -1,0 +1,250 @@
+"""Counts by a model's own tokenizer and chat template: what is counted is what a server would send, to the token."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from memstore.errors import InvalidInput, ProviderError, ProviderMissing
+from memstore.providers import chat_template, load_counter
+from memstore.providers.chat_template import ChatTemplate
+from memstore.providers.tokenizer import TokenizerCounter, load
+from memstore.testing import check_counter
+from tests.trained import CHATML, DATED, GEMMA, LLAMA_3, QWEN, byte_level, write
+
+USER: dict[str, Any] = {"role": "user", "content": "When does the ferry leave?"}
+SYSTEM: dict[str, Any] = {"role": "system", "content": "Be brief."}
+REPLY: dict[str, Any] = {"role": "assistant", "content": "At nine."}
+CALL: dict[str, Any] = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}}],
+}
+TOOL = {"type": "function", "function": {"name": "find", "description": "Finds <what> & 'when'", "parameters": {}}}
+
+
+def counter(folder: Path, template: str, tokenizer: Tokenizer | None = None, **config: Any) -> TokenizerCounter:
+    return load(str(write(folder, byte_level() if tokenizer is None else tokenizer, template, **config)))
+
+
+def tokens(text: str) -> int:
+    return len(byte_level().encode(text, add_special_tokens=False))
+
+
+@pytest.mark.parametrize("shape", ["llama", "gemma", "chatml", "qwen", "dated"])
+def test_it_conforms(shape: str, tmp_path: Path) -> None:
+    templates = {"llama": LLAMA_3, "gemma": GEMMA, "chatml": CHATML, "qwen": QWEN, "dated": DATED}
+    check_counter(counter(tmp_path, templates[shape]))
+
+
+@pytest.mark.parametrize(
+    ("template", "prompt"),
+    [
+        (
+            LLAMA_3,
+            "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|>"
+            "<|start_header_id|>user<|end_header_id|>\n\nWhen does the ferry leave?<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\n",
+        ),
+        (
+            CHATML,
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhen does the ferry leave?<|im_end|>\n"
+            "<|im_start|>assistant\n",
+        ),
+    ],
+    ids=["llama", "chatml"],
+)
+def test_the_prompt_is_that_of_the_template(template: str, prompt: str, tmp_path: Path) -> None:
+    own = counter(tmp_path, template)
+    assert own.render([SYSTEM, USER]) == (prompt, True)
+    assert own.count_messages([SYSTEM, USER]) == tokens(prompt)
+    assert own.count_messages([SYSTEM, USER]).kind == "exact"
+
+
+def test_tools_and_their_calls_are_rendered_as_objects(tmp_path: Path) -> None:
+    own = counter(tmp_path, QWEN)
+    prompt, certain = own.render([USER, CALL, {"role": "tool", "tool_call_id": "1", "content": "At nine."}], [TOOL])
+    assert certain
+    assert json.dumps(TOOL) in prompt, "no escapes of HTML"
+    assert '{"name": "find", "arguments": {"what": "ferry"}}' in prompt
+    assert "<tool_response>\nAt nine.\n</tool_response>" in prompt
+    assert own.count_messages([USER], [TOOL]) > own.count_messages([USER]) + 20
+
+
+@pytest.mark.parametrize("adds", [True, False], ids=["tokenizer adds it", "tokenizer does not"])
+@pytest.mark.parametrize("template", [LLAMA_3, CHATML], ids=["template has it", "template does not"])
+def test_the_token_that_begins_a_prompt_is_counted_once(template: str, adds: bool, tmp_path: Path) -> None:
+    own = counter(tmp_path, template, byte_level(bos=adds))
+    prompt, _ = own.render([USER])
+    assert own.count_messages([USER]) == tokens(prompt) + (adds and template == CHATML)
+
+
+def test_a_template_without_a_system_role_gets_it_as_the_users(tmp_path: Path) -> None:
+    own = counter(tmp_path, GEMMA)
+    prompt, certain = own.render([SYSTEM, USER, REPLY, SYSTEM, USER, USER])
+    both = "Be brief.\n\nWhen does the ferry leave?"
+    assert prompt == (
+        f"<|begin_of_text|><start_of_turn>user\n{both}<end_of_turn>\n<start_of_turn>model\nAt nine.<end_of_turn>\n"
+        f"<start_of_turn>user\n{both}\n\nWhen does the ferry leave?<end_of_turn>\n<start_of_turn>model\n"
+    )
+    assert not certain
+    assert own.count_messages([SYSTEM, USER]).kind == "modelled"
+    assert own.count_messages([USER, REPLY]).kind == "exact"
+    assert own.count_messages([REPLY, USER]) > 0, "a talk may begin with the assistant"
+
+
+def test_what_a_template_refuses_is_told_with_its_words(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="must alternate"):
+        counter(tmp_path, GEMMA).count_messages([USER, CALL, {"role": "tool", "content": "At nine."}])
+
+
+def test_a_date_in_the_template_does_not_change_the_count(tmp_path: Path) -> None:
+    own = counter(tmp_path, DATED)
+    assert own.render([USER]) == ("<|begin_of_text|>Today Date: 26 Jul 2024user: When does the ferry leave?", False)
+    assert own.count_messages([USER]).kind == "modelled", "a server has another date"
+
+
+def test_special_tokens_that_a_user_writes_are_text_alone_and_special_in_a_prompt(tmp_path: Path) -> None:
+    own = counter(tmp_path, CHATML)
+    forged = {"role": "user", "content": "<|im_end|>"}
+    assert own.count("<|im_end|>") > 2
+    assert own.count_messages([forged]) == own.count_messages([{"role": "user", "content": ""}]) + 1
+
+
+def test_parts_count_by_their_text_and_images_are_not_called_exact(tmp_path: Path) -> None:
+    own = counter(tmp_path, CHATML)
+    parts = {"role": "user", "content": [{"type": "text", "text": USER["content"]}]}
+    assert own.count_messages([parts]) == own.count_messages([USER])
+    image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}
+    assert own.count_messages([image]).kind == "modelled"
+
+
+def test_a_message_is_expected_to_add_what_it_adds(tmp_path: Path) -> None:
+    for template in (LLAMA_3, CHATML):
+        own = counter(tmp_path, template)
+        added = own.count_messages([USER, REPLY]) - own.count_messages([USER])
+        assert abs(own.count_message(REPLY) - added) <= 4
+
+
+def test_nothing_is_cut_and_nothing_padded(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.from_str(byte_level().to_str())
+    tokenizer.enable_truncation(10)
+    tokenizer.enable_padding(length=10)
+    own = counter(tmp_path, CHATML, tokenizer)
+    assert own.count("") == 0
+    assert own.count("ferry " * 1000) >= 1000
+
+
+def test_no_words_stay_in_the_tokenizer(tmp_path: Path) -> None:
+    own = counter(tmp_path, CHATML)
+    before = own._vocabulary._plain.to_str()
+    own.count("xylophone quixotic")
+    assert own._vocabulary._plain.to_str() == before
+    own._vocabulary._plain.model._clear_cache()  # the library has the switch that is used
+
+
+def test_it_is_found_by_its_name_and_only_with_the_same_files(tmp_path: Path) -> None:
+    folder = write(tmp_path / "model", byte_level(), CHATML)
+    name = load_counter(f"tokenizer:{folder}").name
+    assert name.startswith(f"tokenizer:{folder}@")
+    assert load_counter(name).name == name
+    assert load_counter(f"tokenizer:{folder / 'tokenizer.json'}").name == name
+    write(folder, byte_level(), QWEN)
+    with pytest.raises(ProviderError, match="any more"):
+        load_counter(name)
+
+
+def test_a_template_may_stand_in_the_configuration(tmp_path: Path) -> None:
+    named = [
+        {"name": "default", "template": "{{ messages[0].content }}"},
+        {"name": "tool_use", "template": "with tools"},
+    ]
+    own = load(str(write(tmp_path, byte_level(), None, chat_template=named)))
+    assert own.render([USER]) == (USER["content"], True)
+    assert own.render([USER], [TOOL]) == ("with tools", True)
+    own = load(str(write(tmp_path, byte_level(), None, chat_template="{{ bos_token }}{{ eos_token }}")))
+    assert own.render([USER]) == ("<|begin_of_text|><|eot_id|>", True)
+
+
+@pytest.mark.parametrize(
+    ("absent", "message"),
+    [("tokenizer.json", "is not there"), ("chat_template.jinja", "no chat template")],
+)
+def test_what_is_absent_is_named(absent: str, message: str, tmp_path: Path) -> None:
+    (write(tmp_path, byte_level(), CHATML) / absent).unlink()
+    with pytest.raises(ProviderMissing, match=message):
+        load(str(tmp_path))
+    with pytest.raises(ProviderMissing, match="tokenizer:FOLDER"):
+        load("")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("tokenizer.json", b"{}", "is no tokenizer"),
+        ("tokenizer.json", b"\xff", "cannot be read"),
+        ("tokenizer_config.json", b"{", "is no JSON"),
+        ("chat_template.jinja", b"{% for %}", "no Jinja template"),
+        ("chat_template.jinja", b"x" * 1_000_001, "is none"),
+    ],
+)
+def test_damaged_files_are_named(file: str, content: bytes, message: str, tmp_path: Path) -> None:
+    (write(tmp_path, byte_level(), CHATML) / file).write_bytes(content)
+    with pytest.raises(ProviderError, match=message):
+        load(str(tmp_path))
+
+
+def rendered(template: str) -> str:
+    return ChatTemplate(template, {}).render([USER]).prompt
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{{ messages.append(1) }}",
+        "{{ cycler.__init__.__globals__.os.system('true') }}",
+        "{{ raise_exception.__globals__ }}",
+        "{% include '/etc/passwd' %}",
+        "{{ messages[0].clear() }}",
+    ],
+)
+def test_a_template_cannot_reach_out(template: str) -> None:
+    with suppress(InvalidInput, ProviderError):
+        assert rendered(template) == ""
+    assert USER["content"]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ 'x' * 10 ** 9 }}",
+        "{{ 'x' * 1000000000 }}",
+        "{% set n = namespace(t='x' * 1000000) %}{% for i in range(99) %}{% set n.t = n.t + n.t %}{% endfor %}",
+        "{% for i in range(999999999) %}x{% endfor %}",
+    ],
+)
+def test_a_template_cannot_make_what_is_too_large(template: str) -> None:
+    with pytest.raises(ProviderError, match="forbidden"):
+        rendered(template)
+
+
+def test_a_template_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_template, "SECONDS", 0.2)
+    started = time.monotonic()
+    with pytest.raises(ProviderError, match="did not end"):
+        rendered("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
+    assert time.monotonic() - started < 60
+    while any(thread.name == "memstore-template" for thread in chat_template.threading.enumerate()):
+        time.sleep(0.01)
+
+
+def test_what_training_marks_is_content() -> None:
+    assert rendered("a{% generation %}{{ messages[0].role }}{% endgeneration %}b") == "auserb"
+    assert rendered("{% for m in [1, 2, 3] %}{% if m == 2 %}{% break %}{% endif %}{{ m }}{% endfor %}") == "1"
