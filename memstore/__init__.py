@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         Conversation,
         DeadLetter,
         DeriveReport,
+        Drift,
         Entity,
         Fact,
         FactChange,
@@ -53,9 +54,11 @@ if TYPE_CHECKING:
         Message,
         Receipt,
         Role,
+        Section,
         Summary,
         Tier,
     )
+    from memstore.providers.fits import check_fits, estimate
     from memstore.settings import Settings
 
 _HOMES = {
@@ -89,6 +92,7 @@ _HOMES = {
         "Conversation",
         "DeadLetter",
         "DeriveReport",
+        "Drift",
         "Entity",
         "Fact",
         "FactChange",
@@ -97,9 +101,11 @@ _HOMES = {
         "Message",
         "Receipt",
         "Role",
+        "Section",
         "Summary",
         "Tier",
     ),
+    "memstore.providers.fits": ("check_fits", "estimate"),
     "memstore.settings": ("Settings",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -118,6 +124,7 @@ __all__ = [
     "DatabaseUnreachable",
     "DeadLetter",
     "DeriveReport",
+    "Drift",
     "EmbeddedError",
     "EmbedderMismatch",
     "Entity",
@@ -139,10 +146,13 @@ __all__ = [
     "Role",
     "SchemaOutdated",
     "SchemaTooNew",
+    "Section",
     "Settings",
     "Summary",
     "Tier",
     "UserScope",
+    "check_fits",
+    "estimate",
     "open",
     "open_async",
 ]

@@ -1,19 +1,28 @@
 """All configuration, and the only reader of the environment.
 
-Every option is a `MEMSTORE_…` variable of the same name, and a keyword of `memstore.open(settings=Settings(…))`.
+Every option is a keyword of `memstore.open(settings=Settings(…))`, a `MEMSTORE_…` variable and a key of `memstore.toml`
+(`settings_file` says where that is), all of the same name. The first of these that has it wins, then the default.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AnyHttpUrl, BeforeValidator, Field, TypeAdapter, ValidationError
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
-from memstore.errors import ConfigurationError
+from memstore import settings_file
+from memstore.errors import ConfigurationError, InvalidInput
 
 
 def _http_url(value: str) -> str:
@@ -25,11 +34,18 @@ def _listed(value: object) -> object:
     return tuple(filter(None, value.replace(" ", "").split(","))) if isinstance(value, str) else value
 
 
+def _named(value: object) -> object:
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("a name is not blank")
+    return value
+
+
+Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 Speakers = Annotated[tuple[Literal["user", "assistant", "tool"], ...], NoDecode, BeforeValidator(_listed)]
 
 
 class Settings(BaseSettings):
-    """What a store may be told. An option given here wins over the environment, and that over the default."""
+    """What a store may be told. An option given here wins over the environment, that over the file and the default."""
 
     model_config = SettingsConfigDict(env_prefix="MEMSTORE_", frozen=True, extra="forbid")
 
@@ -84,28 +100,149 @@ class Settings(BaseSettings):
     facts_from: Speakers = Field(
         default=("user",), description="whose messages facts are taken from: of user, assistant, tool, with commas"
     )
+    context_budget: int | None = Field(
+        default=None, ge=1, le=10**9, description="the tokens of a context where neither caller nor conversation says"
+    )
+    context_reserve: int = Field(default=0, ge=0, le=10**9, description="tokens of that budget to keep free")
+    context_viewer: Annotated[str | None, BeforeValidator(_named)] = Field(
+        default=None, description="who looks: contexts and recall show what this one sees; without a name, everything"
+    )
+    strategies: Listed = Field(
+        default=(), description="what compresses conversations that have no strategies of their own, with commas"
+    )
+    visibility: str = Field(default="addressed", description="the rule by which a viewer sees messages")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read what is given, then the environment, then the file."""
+        file = settings_file.path()
+        found = [] if file is None or not file.is_file() else [TomlConfigSettingsSource(settings_cls, file)]
+        return init_settings, env_settings, *found
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An option, what it is set to, and where that was said: "given", a variable, a file, or "default"."""
+
+    name: str
+    value: Any
+    source: str
 
 
 def load(given: Mapping[str, Any]) -> Settings:
-    """Give the settings, with these options of them; raise `ConfigurationError` that names what cannot be."""
+    """Give the settings, with these options of them; raise `ConfigurationError` that names what cannot be, and where.
+
+    A value that is wrong is named with the file or the variable that has it.
+    """
     _check_environment()
+    said = _check_file()
+    for name in given:
+        if name not in Settings.model_fields:
+            raise ConfigurationError(f"{name!r} is no option of memstore. {_meant(str(name))}")
     try:
         return Settings(**given)
     except ValidationError as error:
         wrong = [(str(one["loc"][0]), repr(one["input"])[:60], one["msg"]) for one in error.errors()]
     raise ConfigurationError(
         "; ".join(
-            f"{name if name in given else f'MEMSTORE_{name.upper()}'}={value}: {why}" for name, value, why in wrong
+            f"{_place(name, given, said)}={value}: {why.removeprefix('Value error, ')}" for name, value, why in wrong
         )
     )
 
 
+def listed(given: Mapping[str, Any] | None = None) -> list[Setting]:
+    """Give every option with its value and where that comes from."""
+    given = given or {}
+    settings, said, file = load(given), settings_file.read(), settings_file.path()
+    found = []
+    for name in Settings.model_fields:
+        variable = _variable(name)
+        source = "given" if name in given else variable or (str(file) if name in said else "default")
+        found.append(Setting(name, getattr(settings, name), source))
+    return found
+
+
+def change(changes: Mapping[str, Any]) -> str:
+    """Set options in the settings file, or take them out with None; give its path. What stands elsewhere in it stays.
+
+    Texts are read as the environment's are: "4000" is a number where one is wanted. Raises `InvalidInput` for a name or
+    a value that cannot be, and then nothing is written.
+    """
+    there = settings_file.read(missing_ok=True)
+    for name, value in changes.items():
+        if name not in Settings.model_fields and not (value is None and name in there):
+            raise InvalidInput(f"{name!r} is no option of memstore. {_meant(name)}")
+    checked = {name: None if value is None else _as_toml(name, value) for name, value in changes.items()}
+    return str(settings_file.write(checked))
+
+
+class _Alone(Settings):
+    """Settings of what is given alone: whether a value can be does not depend on what else is set."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        *others: PydanticBaseSettingsSource,
+        **named: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+
+def _as_toml(name: str, value: Any) -> Any:
+    """Give a value of an option as TOML has it; raise `InvalidInput` for one that cannot be."""
+    try:
+        read = getattr(_Alone(**{name: value}), name)
+    except ValidationError as error:
+        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise InvalidInput(f"{name}={value!r:.60}: {why}.") from None
+    return list(read) if isinstance(read, tuple) else read
+
+
+def _variable(name: str) -> str | None:
+    wanted = f"MEMSTORE_{name.upper()}"
+    return next((variable for variable in os.environ if variable.upper() == wanted), None)
+
+
+def _place(name: str, given: Mapping[str, Any], said: Mapping[str, Any]) -> str:
+    variable = _variable(name)
+    if name in given or not (variable or name in said):
+        return name
+    return variable or f"{settings_file.path()}: {name}"
+
+
+def _meant(name: str, known: Mapping[str, str] | None = None) -> str:
+    """Say which option a name is nearly, or which there are."""
+    names = {one: one for one in Settings.model_fields} if known is None else known
+    near = get_close_matches(name.lower(), names, n=1)
+    return f"Did you mean {names[near[0]]}?" if near else f"There are {', '.join(names.values())}."
+
+
 def _check_environment() -> None:
     """Refuse a variable that is none of ours: a misspelt URL would silently open another database."""
-    known = [name.upper() for name in Settings.model_fields]
+    known = {one: f"MEMSTORE_{one.upper()}" for one in (*Settings.model_fields, "config")}
     for name in os.environ:
-        prefix, _, option = name.upper().partition("_")
-        if prefix == "MEMSTORE" and option not in known:
-            near = get_close_matches(option, known, n=1)
-            meant = f"Did you mean MEMSTORE_{near[0]}?" if near else f"There are MEMSTORE_{', MEMSTORE_'.join(known)}."
-            raise ConfigurationError(f"The environment has {name}, which is no option of memstore. {meant}")
+        prefix, _, option = name.partition("_")
+        if prefix.upper() == "MEMSTORE" and option.lower() not in known:
+            raise ConfigurationError(
+                f"The environment has {name}, which is no option of memstore. {_meant(option, known)}"
+            )
+
+
+def _check_file() -> dict[str, Any]:
+    """Give what the settings file says; refuse a key that is none of ours."""
+    said = settings_file.read()
+    for name in said:
+        if name not in Settings.model_fields:
+            raise ConfigurationError(
+                f"{settings_file.path()} has {name!r}, which is no option of memstore. {_meant(name)}"
+            )
+    return said

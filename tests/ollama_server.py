@@ -43,6 +43,8 @@ class Handler(BaseHTTPRequestHandler):
         self.body = body
         if self.path in ours.instead:
             return ours.instead[self.path](self)
+        if self.path == "/api/chat" and body.get("_debug_render_only") and ours.render is not None:
+            return self.send(200, json.dumps(self._rendered(body)).encode())
         if self.path == "/api/chat":
             return (ours.script.popleft() if ours.script else status(500, "the script has no more answers"))(self)
         known = {
@@ -56,12 +58,19 @@ class Handler(BaseHTTPRequestHandler):
         found = known[self.path]()
         return None if found is None else self.send(200, json.dumps(found).encode())
 
+    def _rendered(self, body: Json) -> Json:
+        assert self.server.render is not None
+        prompt = self.server.render(body["messages"], body.get("tools") or [])
+        debug = {"rendered_template": prompt, "image_count": 0}
+        return {"model": body["model"], "created_at": "2026-08-21T09:00:00Z", "_debug_info": debug}
+
     def _show(self, body: Json) -> Json | None:
         if body["model"] not in (self.server.model, self.server.model.removesuffix(":latest")):
             return status(404, f"model '{body['model']}' not found")(self)
         return {
             "details": {"family": "qwen3"},
-            "model_info": {"general.architecture": "qwen3", "qwen3.context_length": self.server.trained},
+            "model_info": {"general.architecture": "qwen3", "qwen3.context_length": self.server.trained}
+            | {key: value if body.get("verbose") else None for key, value in self.server.vocabulary.items()},
             "template": "{{ .Prompt }}",
             "capabilities": self.server.capabilities,
         }
@@ -98,6 +107,8 @@ class ScriptedOllama(ThreadingHTTPServer):
         self.trained: int | None = 40_960
         self.allotted: int | None = 8192
         self.capabilities = ["completion", "tools", "thinking"]
+        self.vocabulary: Json = {}  # "tokenizer.ggml.…", told in full to who asks for a verbose answer
+        self.render: Callable[[list[Json], list[Json]], str] | None = None  # None: a server that only runs models
         self.closing = threading.Event()
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
 

@@ -22,8 +22,9 @@ TABLES = {
     "fact_sources": "fact_id, message_id",
     "fact_changes": "id",
     "derivations": "conversation_id, deriver",
+    "counter_drift": "model, counter",
 }
-CLOCKS = ["recorded_at", "created_at", "updated_at"]
+CLOCKS = ["recorded_at", "created_at", "updated_at", "last_seen"]
 
 
 def rows(url: str, *users: str, without: Collection[str] = ()) -> dict[str, list[dict[str, Any]]]:

@@ -132,6 +132,23 @@ def unigram(normal: str = "NFKC") -> Tokenizer:
     return Tokenizer.from_str(json.dumps(told))
 
 
+def as_gguf(tokenizer: Tokenizer, **told: Any) -> dict[str, Any]:
+    """Give what `/api/show` tells of a tokenizer like this one."""
+    model = json.loads(tokenizer.to_str())["model"]
+    ids = tokenizer.get_vocab(with_added_tokens=True)
+    tokens = sorted(ids, key=lambda token: ids[token])
+    kinds = [3 if token in SPECIAL else 6 if token.startswith("<0x") else 1 for token in tokens]
+    merges = model["merges"]
+    rank = {"".join(pair): number for number, pair in enumerate(merges)}
+    info = {
+        "tokens": tokens,
+        "token_type": [2 if token == "<unk>" else kind for token, kind in zip(tokens, kinds, strict=True)],
+        "merges": [" ".join(pair) for pair in merges],
+        "scores": [-float(rank.get(token, len(merges) + number)) for number, token in enumerate(tokens)],
+    }
+    return {f"tokenizer.ggml.{key}": value for key, value in (info | told).items() if value is not None}
+
+
 def write(folder: Path, tokenizer: Tokenizer, template: str | None, **config: Any) -> Path:
     """Write the files of a model into a folder, and give it."""
     folder.mkdir(exist_ok=True)

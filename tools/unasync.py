@@ -33,6 +33,7 @@ NAMES = {
     "AsyncMemoryStore": "MemoryStore",
     "AsyncUserScope": "UserScope",
     "AsyncConversationScope": "ConversationScope",
+    "AsyncPlainCalls": "PlainCalls",
     "open_async": "open",
     "in_thread": "in_place",
 }

@@ -7,31 +7,34 @@ at or under the budget. Estimates only decide what to try first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from memstore import fences
 from memstore.assemble import render
-from memstore.assemble.pack import MEMORY, SHARES, Packing, Piece, pack
+from memstore.assemble.offers import Offering
+from memstore.assemble.pack import Packing, Piece, lengthen, minimums, pack, rest, steady_part, together
 from memstore.assemble.receipt import Composed, receipt_of
-from memstore.assemble.render import Chosen
-from memstore.assemble.strategies.view import FENCE, Block, Entry
+from memstore.assemble.render import OPENAI, Added, Chosen, Format, Rendered
+from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, Allowance, allowances
+from memstore.assemble.strategies.view import Entry
 from memstore.assemble.turns import Turn
 from memstore.errors import BudgetTooSmall
-from memstore.models import Compression, Context, Decision, Hit, Json, Reason, Summary
-from memstore.providers import TokenCounter
+from memstore.models import Compression, Context, Decision, Hit, Json, Reason, Receipt, Section, Summary
+from memstore.providers import Count, TokenCounter
 
-ATTEMPTS = 4  # rounds of correcting the estimates: fences cost more, days that are shared cost less
+ATTEMPTS = 3  # rounds of using what the estimates were too high by
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
     """What a context may be made of, each in the order of preference; recent turns the newest first.
 
-    Turns may be blocks that strategies made of them, and `compressed` is what those did; `shares` are packing's.
-    Turns are `steady` where another question would have made the same of them.
-    `question` is the message to be answered, with its number where it is one of the conversation's; `ending` are the
-    turns after it that must be there too: results of tools that the model waits for. `left_out` are decisions taken,
-    `unlisted` how many candidates were looked at and are not offered, by reason.
+    `standing` are facts that are in whatever is asked; they are no part of `facts`. `sections` are the user's limits
+    and texts. Turns may be blocks that strategies made of them, and `compressed` is what those did; turns are `steady`
+    where another question would have made the same of them. `question` is the message to be answered, with its number
+    where it is one of the conversation's; `ending` are the turns after it that must be there too: results of tools that
+    the model waits for. `left_out` are decisions taken, `unlisted` how many candidates were looked at and are not
+    offered, by reason.
     """
 
     system: str | None = None
@@ -40,144 +43,183 @@ class Material:
     ending: Sequence[Turn] = ()
     turns: Sequence[Entry] = ()
     summaries: Sequence[Summary] = ()
+    standing: Sequence[Hit] = ()
     facts: Sequence[Hit] = ()
     hits: Sequence[Hit] = ()
+    sections: Sequence[Section] = ()
     left_out: Sequence[Decision] = ()
     compressed: Sequence[Compression] = ()
-    shares: Mapping[str, float] = field(default_factory=lambda: SHARES)
     steady: bool = True
     unlisted: Mapping[Reason, int] = field(default_factory=dict)
 
 
-def compose(material: Material, budget: int, counter: TokenCounter, reserve: int = 0) -> Context:
+def compose(
+    material: Material,
+    budget: int,
+    counter: TokenCounter,
+    reserve: int = 0,
+    format: Format = OPENAI,
+    tools: Sequence[Json] = (),
+) -> Context:
     """Give the best context of this material within `budget` tokens less `reserve`, or raise `BudgetTooSmall`."""
-    whole, budget = budget, budget - reserve
-    least = counter.count_messages(render.render(_chosen(material, Packing())))
-    if least > budget:
-        raise BudgetTooSmall(least + reserve, whole, _largest(material, counter))
-    offers = _offers(material, counter, budget)
-    base = budget - counter.count_messages(render.before_question(Chosen(system=material.system)))
-    packing, messages, tokens = _filled(material, offers, budget, least, base, counter)
-    while tokens > budget:
-        packing.drop()
-        messages = render.render(_chosen(material, packing))
-        tokens = counter.count_messages(messages)
-    made = Composed(
-        chosen=_chosen(material, packing),
-        messages=messages,
-        tokens=tokens,
-        offers=offers,
-        packing=packing,
-        budget=whole,
-        reserve=reserve,
-        ending=material.ending,
-        left_out=material.left_out,
-        compressed=material.compressed,
-        steady=material.steady,
-        unlisted=material.unlisted,
-    )
-    return Context(messages, tokens, receipt_of(made, counter))
+    return Layout(material, budget, counter, reserve, format, tools).compose()
 
 
-def _filled(
-    material: Material, offers: Mapping[str, Sequence[Piece]], budget: int, least: int, base: int, counter: TokenCounter
-) -> tuple[Packing, list[Json], int]:
-    """Pack, and pack again with what the count shows of the estimates; the fullest that fits, else the first."""
-    room, fences = budget - least, _fences(counter)
-    best: tuple[Packing, list[Json], int] | None = None
-    for _ in range(ATTEMPTS):
-        packing = pack(offers, fences, room, base, material.shares)
-        messages = render.render(_chosen(material, packing))
-        tokens = counter.count_messages(messages)
-        if best is None or best[2] > budget or best[2] < tokens <= budget:
-            best = packing, messages, tokens
-        error = tokens - least - packing.tokens
-        if room == budget - least - error:
-            break
-        room = budget - least - error
-    assert best is not None
-    return best
+@dataclass(frozen=True)
+class Layout:
+    """A material laid out for one budget: what must be in, what each section may take, and what is offered to it."""
 
+    material: Material
+    budget: int
+    counter: TokenCounter
+    reserve: int = 0
+    format: Format = OPENAI
+    tools: Sequence[Json] = ()
 
-def _chosen(material: Material, packing: Packing) -> Chosen:
-    content = {section: [piece.content for piece in pieces] for section, pieces in packing.chosen.items()}
-    return Chosen(
-        system=material.system,
-        summaries=content["summaries"],
-        turns=[*content["recent"], *material.ending],
-        facts=content["facts"],
-        hits=content["hits"],
-        question=material.question,
-        question_seq=material.question_seq,
-    )
+    @cached_property
+    def base(self) -> int:
+        """The tokens for everything but the system prompt: what shares are shares of. No question changes it."""
+        _, system = self._written(Chosen(system=self.material.system))
+        return self.budget - self.reserve - system
 
+    @cached_property
+    def asked(self) -> int:
+        """The tokens of the question and of what comes after it."""
+        _, bare = self._written(self._chosen({}))
+        return bare - (self.budget - self.reserve - self.base)
 
-def _offers(material: Material, counter: TokenCounter, budget: int) -> dict[str, list[Piece]]:
-    """Give the pieces with what each is expected to add."""
-    summaries = [
-        Piece("summaries", "summary", one.id, _line(render.summary_lines(one), counter), one, first_seq=one.from_seq)
-        for one in material.summaries
-    ]
-    turns = _turns(material.turns, counter, budget)
-    facts = [
-        Piece("facts", "fact", one.id, _line(render.fact_line(one), counter), one, one.score) for one in material.facts
-    ]
-    hits = [Piece("hits", one.tier, one.id, _hit_tokens(one, counter), one, one.score) for one in material.hits]
-    return {"summaries": summaries, "recent": turns, "facts": facts, "hits": hits}
+    @cached_property
+    def plan(self) -> dict[str, Allowance]:
+        """What each section may take."""
+        return allowances(self.material.sections, max(0, self.base))
 
+    @cached_property
+    def steady(self) -> list[str]:
+        """The user's own sections that stand at the start."""
+        return [section.name for section in self.material.sections if section.steady and section.text is not None]
 
-def _fences(counter: TokenCounter) -> dict[str, int]:
-    """Give what stands around the pieces of the sections that are blocks of text."""
-    summaries = {"role": "system", "content": f"{fences.SUMMARIES_HEAD}\n{fences.SUMMARIES_FOOT}"}
-    memory = {"role": "system", "content": f"{fences.MEMORY_HEAD}\n{fences.MEMORY_FOOT}"}
-    return {
-        "summaries": counter.count_message(summaries),
-        MEMORY: counter.count_message(memory),
-        "facts": _line(render.FACTS_HEAD, counter),
-        "hits": _line(render.HITS_HEAD, counter),
-    }
+    @cached_property
+    def offering(self) -> Offering:
+        """What makes pieces."""
+        return Offering(self.counter)
 
+    @cached_property
+    def offers(self) -> dict[str, list[Piece]]:
+        """The pieces of each section, in the order of preference."""
+        given, offering = self.material, self.offering
+        recent = self.plan[RECENT]
+        own = {one.name: offering.texts(one, self.plan[one.name]) for one in given.sections if one.text is not None}
+        return own | {
+            SUMMARIES: offering.summaries(given.summaries),
+            RECENT: offering.turns(given.turns, min(recent.maximum, max(0, self.base)), cut=recent.cut),
+            FACTS: [*offering.standing(given.standing), *offering.facts(given.facts)],
+            HITS: offering.hits(given.hits),
+        }
 
-def _turns(turns: Sequence[Entry], counter: TokenCounter, budget: int) -> list[Piece]:
-    """Give recent turns as pieces. Those that cannot fit any more are not counted again: what is stored will do."""
-    pieces: list[Piece] = []
-    used = 0
-    for turn in turns:
-        if isinstance(turn, Block):
-            tokens = FENCE + _line(render.record_lines(turn), counter)
-            used += tokens
-            pieces.append(
-                Piece("recent", "block", turn.messages[0].id, tokens, turn, note=_took(turn), first_seq=turn.first_seq)
-            )
-            continue
-        stored = sum(message.tokens for message in turn.messages)
-        known = all(message.counter == counter.name for message in turn.messages)
-        if known and (used > budget or stored > budget):
-            tokens = stored
-        else:
-            tokens = sum(counter.count_message(message.as_chat()) for message in turn.messages)
-        used += tokens
-        shows = frozenset(message.id for message in turn.messages)
-        pieces.append(Piece("recent", "turn", turn.messages[0].id, tokens, turn, shows=shows, first_seq=turn.first_seq))
-    return pieces
+    def older_than_recent(self, most: int) -> tuple[int, int]:
+        """Give the last message that the recent turns will not show, and how many tokens summaries may have.
 
+        `most` are the tokens of all summaries there are, in their finest form.
+        """
+        tokens = min(most, self.plan[SUMMARIES].share)
+        offers = self.offers | {SUMMARIES: [Piece(SUMMARIES, "room", None, tokens, None)]}
+        packing = steady_part(offers, self.plan, self.steady, self.base - self.asked, self.asked)
+        newest = max((turn.first_seq for turn in self.material.turns), default=0)
+        return int(min(packing.oldest - 1, newest)), tokens
 
-def _took(block: Block) -> str:
-    return f"{block.strategy}: messages {block.first_seq} to {block.last_seq}"
+    def with_summaries(self, summaries: Sequence[Summary]) -> Layout:
+        """Give the same with these summaries; what is counted stays counted."""
+        other = replace(self, material=replace(self.material, summaries=summaries))
+        kept = {name: value for name, value in vars(self).items() if name not in ("material", "offers")}
+        vars(other).update(kept | {"offers": self.offers | {SUMMARIES: self.offering.summaries(summaries)}})
+        return other
 
+    def compose(self) -> Context:
+        """Give the context, or raise `BudgetTooSmall`."""
+        musts = minimums(self.offers, self.plan)
+        self._check(musts)
+        budget, room = self.budget - self.reserve, self.base - self.asked
+        packing = pack(self.offers, self.plan, self.steady, room, self.asked)
+        offers = dict(self.offers)
+        if left := room - packing.tokens:
+            outside = offers[RECENT][len(packing.chosen[RECENT]) :]
+            offers[HITS] = [*offers[HITS], *self.offering.older(outside, left)]
+            rest(packing, offers, self.plan, room)
+            lengthen(packing, offers, self.plan, room)
+        rendered, tokens = self._written(self._chosen(packing.chosen))
+        for _ in range(ATTEMPTS):
+            error = tokens - (budget - room) - packing.tokens
+            if tokens > budget or not error:
+                break
+            before = packing.tokens
+            rest(packing, offers, self.plan, room - error)
+            if packing.tokens == before:
+                break
+            rendered, tokens = self._written(self._chosen(packing.chosen))
+        kept = frozenset(piece for pieces in musts.values() for piece in pieces)
+        while tokens > budget and packing.drop(kept):
+            rendered, tokens = self._written(self._chosen(packing.chosen))
+        receipt = self._receipt(packing, offers, rendered, tokens)
+        return Context(rendered.messages, tokens, receipt, rendered.system, rendered.text)
 
-def _hit_tokens(hit: Hit, counter: TokenCounter) -> int:
-    return sum(_line(line, counter) for line in render.hit_lines([hit]))
+    def _written(self, chosen: Chosen) -> tuple[Rendered, Count]:
+        """The one place where what was chosen is rendered, and where what was rendered is counted."""
+        rendered = self.format.render(chosen)
+        return rendered, render.counted(rendered, self.counter, self.tools)
 
+    def _check(self, musts: Mapping[str, Sequence[Piece]]) -> None:
+        """Raise `BudgetTooSmall` where what must be in does not fit."""
+        _, least = self._written(self._chosen(musts))
+        if least > self.budget - self.reserve:
+            raise BudgetTooSmall(least + self.reserve, self.budget, self._largest(musts))
 
-def _line(line: str, counter: TokenCounter) -> int:
-    return counter.count(f"{line}\n")
+    def _largest(self, musts: Mapping[str, Sequence[Piece]]) -> str:
+        count = self.counter.count_message
+        sizes = {
+            "the system prompt": self.counter.count(self.material.system or ""),
+            "the question": count(self.material.question) if self.material.question else 0,
+            "the tool calls that wait for an answer": sum(map(count, render.spoken(self.material.ending))),
+        }
+        sizes |= {f"the minimum of {name}": together(pieces) for name, pieces in musts.items()}
+        return max(sizes, key=lambda name: sizes[name])
 
+    def _chosen(self, chosen: Mapping[str, Sequence[Piece]]) -> Chosen:
+        given = self.material
+        content = {section: [piece.content for piece in pieces] for section, pieces in chosen.items()}
+        own = [Added(one.name, content.get(one.name, [])) for one in given.sections if one.text is not None]
+        facts = chosen.get(FACTS, ())
+        return Chosen(
+            system=given.system,
+            summaries=content.get(SUMMARIES, []),
+            turns=[*content.get(RECENT, []), *given.ending],
+            facts=[piece.content for piece in facts if not piece.pinned],
+            hits=content.get(HITS, []),
+            question=given.question,
+            question_seq=given.question_seq,
+            steady=[one for one in own if one.name in self.steady],
+            standing=[piece.content for piece in facts if piece.pinned],
+            added=[one for one in own if one.name not in self.steady],
+        )
 
-def _largest(material: Material, counter: TokenCounter) -> str:
-    sizes = {
-        "the system prompt": counter.count(material.system or ""),
-        "the question": counter.count_message(material.question) if material.question else 0,
-        "the tool calls that wait for an answer": sum(map(counter.count_message, render.spoken(material.ending))),
-    }
-    return max(sizes, key=lambda name: sizes[name])
+    def _receipt(
+        self, packing: Packing, offers: Mapping[str, Sequence[Piece]], rendered: Rendered, tokens: Count
+    ) -> Receipt:
+        inside = {piece for pieces in packing.chosen.values() for piece in pieces}
+        fallback = {piece for piece in offers[HITS] if piece.note} - inside
+        made = Composed(
+            chosen=self._chosen(packing.chosen),
+            format=self.format,
+            rendered=rendered,
+            tokens=tokens,
+            offers={name: [piece for piece in pieces if piece not in fallback] for name, pieces in offers.items()},
+            packing=packing,
+            budget=self.budget,
+            reserve=self.reserve,
+            tools=self.tools,
+            ending=self.material.ending,
+            left_out=self.material.left_out,
+            compressed=self.material.compressed,
+            steady=self.material.steady,
+            unlisted=self.material.unlisted,
+        )
+        return receipt_of(made, self.counter)

@@ -9,14 +9,20 @@ from itertools import groupby
 from memstore.assemble import render
 from memstore.assemble.compose import Material
 from memstore.assemble.render import Chosen
+from memstore.assemble.sections import merged
 from memstore.assemble.strategies.view import LeftOut, Strategy, View, compress, view_of
 from memstore.assemble.turns import Turn
-from memstore.models import Decision, Fact, Reason, Summary
+from memstore.models import Decision, Fact, Reason, Section, Summary
 from memstore.providers import TokenCounter
 
 # With strategies the conversation as they leave it comes first: their trigger is a share of the room, and what they
 # have told of the oldest turns would be the first to go.
-SHARES = {"recent": 0.8, "hits": 0.1, "facts": 0.05, "summaries": 0.05}
+WEIGHTS = (
+    Section("recent", weight=0.8),
+    Section("hits", weight=0.1),
+    Section("facts", weight=0.05),
+    Section("summaries", weight=0.05),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ def compressed(
         turns=[entry for entry in reversed(view.entries) if entry.first_seq not in must],
         left_out=[*material.left_out, *_decisions(view)],
         compressed=view.steps,
-        shares=SHARES,
+        sections=merged(WEIGHTS, material.sections),
         steady=not any(getattr(one, "by_question", False) for one in strategies),
     )
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
-from memstore.assemble.pack import SHARES
-from memstore.assemble.turns import Turn
-
-OVERHEAD = 8  # tokens that a message may cost besides its content
 INDENTED = 0.9  # of a summary's tokens in a context: the rest are blanks, and the fence
 
 
@@ -76,19 +71,10 @@ def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
     return [one.summary for one in _refined(chosen, tokens)]
 
 
-def offered(summaries: Sequence[S], turns: Sequence[Turn], budget: int) -> list[S]:
-    """Give the cover of what is older than the turns, in order, that surely are in a context of `budget` tokens.
-
-    It follows from what is stored and from the budget, never from the question, so that a model's cache stays good.
-    """
-    room, oldest = SHARES["recent"] * budget, math.inf
-    for turn in reversed(turns):
-        room -= sum(message.tokens + OVERHEAD for message in turn.messages)
-        if room < 0:
-            break
-        oldest = turn.first_seq
+def offered(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
+    """Give the cover of what is older than the recent turns, in `tokens` of a context."""
     newest = max((one.to_seq for one in summaries), default=0)
-    return cover(summaries, int(min(oldest - 1, newest)), int(SHARES["summaries"] * budget * INDENTED))
+    return cover(summaries, min(upto_seq, newest), int(tokens * INDENTED))
 
 
 def _refined(chosen: list[_Node[S]], left: int) -> list[_Node[S]]:

@@ -11,11 +11,11 @@ from itertools import groupby, takewhile
 
 from memstore.assemble import render
 from memstore.assemble.pack import Packing, Piece
-from memstore.assemble.render import Chosen
+from memstore.assemble.render import OPENAI, Chosen, Format, Rendered
 from memstore.assemble.strategies.view import Block, Entry
 from memstore.assemble.turns import Turn
 from memstore.models import Compression, Decision, Hit, Json, Reason, Receipt, Sent, Summary, Tier
-from memstore.providers import TokenCounter
+from memstore.providers import Count, TokenCounter
 
 OVERHEAD = "overhead"
 RENDERER = "chat/1"  # another one gives other bytes of the same items
@@ -26,19 +26,21 @@ GIST = 160  # characters of what an item says
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """What a receipt is made of. `chosen` was rendered to `messages` of `tokens`; `ending` are the last of its turns.
+    """What a receipt is made of. `chosen` was `rendered`, to so many `tokens`; `ending` are the last of its turns.
 
     `steady` says that another question would have found the same turns. `unlisted` counts candidates that were
     looked at and not offered.
     """
 
     chosen: Chosen
-    messages: Sequence[Json]
-    tokens: int
+    format: Format
+    rendered: Rendered
+    tokens: Count
     offers: Mapping[str, Sequence[Piece]]
     packing: Packing
     budget: int
     reserve: int
+    tools: Sequence[Json] = ()
     ending: Sequence[Turn] = ()
     left_out: Sequence[Decision] = ()
     compressed: Sequence[Compression] = ()
@@ -58,7 +60,7 @@ def receipt_of(made: Composed, counter: TokenCounter) -> Receipt:
         reserve=made.reserve,
         tokens=made.tokens,
         counter=counter.name,
-        count=str(getattr(made.tokens, "kind", "exact")),
+        count=made.tokens.kind,
         sections=_sections(made, counter),
         included=tuple(included),
         left_out=tuple(listed),
@@ -66,11 +68,11 @@ def receipt_of(made: Composed, counter: TokenCounter) -> Receipt:
         stable_prefix=0,
         cacheable=_cacheable(made, counter),
         compressed=tuple(made.compressed),
-        content_hash=content_hash(made.messages),
-        renderer=RENDERER,
-        sent=tuple(sent(made.messages, counter)),
+        content_hash=content_hash(made.rendered.sent),
+        renderer=RENDERER if made.format == OPENAI else made.format.name,
+        sent=tuple(sent(made.rendered.sent, counter)),
         asked=_asked(made),
-        texts=texts | _blocks(made.packing),
+        texts=texts | _written(made.packing),
     )
 
 
@@ -101,7 +103,9 @@ def sent(messages: Iterable[Json], counter: TokenCounter) -> Iterable[Sent]:
 
 def decision_of(piece: Piece, reason: Reason | None = None) -> Decision:
     """Give what became of a piece: in, or left out for a reason."""
-    found = Decision(piece.section, piece.kind, piece.id, piece.tokens, reason, piece.score, note=piece.note)
+    found = Decision(
+        piece.section, piece.kind, piece.id, piece.tokens, reason, piece.score, note=piece.note, pinned=piece.pinned
+    )
     content = piece.content
     if isinstance(content, Hit):
         at = content.occurred_at if content.tier == Tier.FACTS else None
@@ -114,19 +118,35 @@ def decision_of(piece: Piece, reason: Reason | None = None) -> Decision:
         return replace(found, reason=reason or Reason.COMPRESSED, seqs=seqs, says=content.text[:GIST])
     if isinstance(content, Turn):
         return _turn(found, content)
-    return found
+    return replace(found, reason=found.reason or (Reason.CUT if found.note else None), says=str(content)[:GIST])
 
 
 def _turn(found: Decision, turn: Turn) -> Decision:
     first, *others = turn.messages
     says = f"{first.name or first.role}: {(first.text or '')[:GIST]}"
     seqs = (first.seq, turn.messages[-1].seq)
-    return replace(found, seqs=seqs, others=tuple(message.id for message in others), says=says)
+    reason = found.reason or (Reason.CUT if found.note else None)
+    return replace(found, reason=reason, seqs=seqs, others=tuple(message.id for message in others), says=says)
 
 
-def _blocks(packing: Packing) -> dict[str, str]:
-    blocks = [piece.content for piece in packing.chosen["recent"] if isinstance(piece.content, Block)]
-    return {block_key(block.first_seq, block.last_seq): block.text for block in blocks}
+def _written(packing: Packing) -> dict[str, str]:
+    """Give what stands in the context and nowhere else: what strategies wrote, what was cut, the user's sections."""
+    texts = {}
+    for section, pieces in packing.chosen.items():
+        for place, piece in enumerate(pieces):
+            content = piece.content
+            if isinstance(content, Block):
+                texts[block_key(content.first_seq, content.last_seq)] = content.text
+            elif isinstance(content, Turn) and piece.note:
+                texts[block_key(content.first_seq, content.first_seq)] = content.messages[0].text or ""
+            elif isinstance(content, str):
+                texts[text_key(section, place)] = content
+    return texts
+
+
+def text_key(section: str, place: int) -> str:
+    """Give the name of a text of the user's own section among the texts of a receipt; `place` in the order chosen."""
+    return f"<{section}> {place}"
 
 
 def block_key(first_seq: int, last_seq: int) -> str:
@@ -183,15 +203,18 @@ def _bounded(decisions: Sequence[Decision]) -> tuple[list[Decision], Counter[Rea
 def _sections(made: Composed, counter: TokenCounter) -> dict[str, int]:
     """Give the tokens of each section; they add up to the whole, with what belongs to none as `overhead`."""
     chosen = made.chosen
+    if made.format != OPENAI:
+        return render.section_tokens(chosen, made.ending, made.format, counter, made.tools)
     system = [{"role": "system", "content": chosen.system}] if chosen.system is not None else []
     question = [chosen.question] if chosen.question else []
     ending = {id(turn) for turn in made.ending}
     facts = _added(render.remembered(chosen.facts, ()), counter)
-    sections = {
+    own = {one.name: _added(render.named([one]), counter) for one in (*chosen.steady, *chosen.added)}
+    sections = own | {
         "system": _added(system, counter),
         "summaries": _added(render.summarized(chosen.summaries), counter),
         "recent": _added(render.spoken(turn for turn in chosen.turns if id(turn) not in ending), counter),
-        "facts": facts,
+        "facts": facts + _added(render.always(chosen.standing), counter),
         "hits": _added(render.remembered(chosen.facts, chosen.hits), counter) - facts,
         "question": _added([*question, *render.spoken(made.ending)], counter),
     }
@@ -207,4 +230,6 @@ def _cacheable(made: Composed, counter: TokenCounter) -> int:
     stable = Chosen(system=made.chosen.system)
     if made.steady and made.packing.is_settled("summaries") and made.packing.is_settled("recent"):
         stable = replace(made.chosen, facts=(), hits=(), question=None)
+    if made.format != OPENAI:
+        return render.shared_tokens(made.rendered, made.format.render(stable), counter)
     return _added(render.before_question(stable), counter)

@@ -13,11 +13,11 @@ from typing import TypeVar
 from uuid import UUID
 
 from memstore.assemble import render
-from memstore.assemble.receipt import block_key, content_hash
-from memstore.assemble.render import Chosen
+from memstore.assemble.receipt import block_key, content_hash, text_key
+from memstore.assemble.render import Added, Chosen
 from memstore.assemble.strategies.view import Block, Entry
 from memstore.assemble.turns import Turn
-from memstore.models import Decision, Fact, Gone, Hit, Message, Missing, Receipt, Replay, Summary, Tier
+from memstore.models import Decision, Fact, Gone, Hit, Message, Missing, Reason, Receipt, Replay, Summary, Tier
 from memstore.store import facts, messages, receipts, summaries
 from memstore.store.database import Transaction
 
@@ -43,11 +43,16 @@ async def replay(scope: Transaction, receipt: Receipt) -> Replay:
     """Give the context of a receipt again, or what of it is left and what is missing."""
     stored = await _read(scope, receipt)
     recent: list[Entry] = _made(receipt, "recent", lambda one: _entry(one, receipt, stored))
+    known = _made(receipt, "facts", lambda one: _fact(one, stored))
+    own = _own(receipt, stored)
     chosen = Chosen(
         system=receipt.texts.get("system"),
         summaries=_made(receipt, "summaries", lambda one: _summary(one, stored)),
         turns=[*recent, *_ending(receipt, stored)],
-        facts=_made(receipt, "facts", lambda one: _fact(one, stored)),
+        facts=[fact for fact, pinned in known if not pinned],
+        standing=[fact for fact, pinned in known if pinned],
+        steady=[one for one, pinned in own if pinned],
+        added=[one for one, pinned in own if not pinned],
         hits=_made(receipt, "hits", lambda one: _hit(one, stored)),
         question=_question(receipt, stored),
         question_seq=receipt.asked[0] if receipt.asked else None,
@@ -105,10 +110,18 @@ def _entry(one: Decision, receipt: Receipt, stored: _Stored) -> Entry | None:
         return _block(one, receipt, stored)
     wanted = [] if one.id is None else [one.id, *one.others]
     found = tuple(stored.messages[id] for id in wanted if id in stored.messages)
-    if len(found) == len(wanted) > 0:
-        return Turn(found)
-    stored.gone(one)
-    return None
+    if len(found) != len(wanted) or not found:
+        stored.gone(one)
+        return None
+    return _shortened(one, found[0], receipt, stored) if one.reason == Reason.CUT else Turn(found)
+
+
+def _shortened(one: Decision, message: Message, receipt: Receipt, stored: _Stored) -> Turn | None:
+    text = receipt.texts.get(block_key(message.seq, message.seq))
+    if text is None:
+        stored.gone(one, Gone.TEXTS)
+        return None
+    return Turn((Message.model_construct(**(vars(message) | {"text": text})),))
 
 
 def _block(one: Decision, receipt: Receipt, stored: _Stored) -> Block | None:
@@ -144,13 +157,28 @@ def _question(receipt: Receipt, stored: _Stored) -> dict[str, object] | None:
     return found.as_chat()
 
 
-def _fact(one: Decision, stored: _Stored) -> Hit | None:
+def _own(receipt: Receipt, stored: _Stored) -> list[tuple[Added, bool]]:
+    """Give the user's own sections, in their order, and whether each is a steady one."""
+    found: dict[str, list[str]] = {}
+    steady = {one["name"] for one in receipt.arguments.get("sections", ()) if one.get("steady")}
+    for one in receipt.included:
+        if one.kind == "text":
+            texts = found.setdefault(one.section, [])
+            text = receipt.texts.get(text_key(one.section, len(texts)))
+            if text is None:
+                stored.gone(one, Gone.TEXTS)
+            texts.append(text or "")
+    ordered = [one["name"] for one in receipt.arguments.get("sections", ()) if one["name"] in found]
+    return [(Added(name, found[name]), name in steady) for name in ordered]
+
+
+def _fact(one: Decision, stored: _Stored) -> tuple[Hit, bool] | None:
     found = None if one.id is None else stored.facts.get(one.id)
     if found is None:
         stored.gone(one, Gone.GONE)
         return None
     said_at = one.said_at or found.occurred_at
-    return Hit(Tier.FACTS, found.id, _part(one, found.text), one.score or 0.0, one.parts, (), said_at)
+    return Hit(Tier.FACTS, found.id, _part(one, found.text), one.score or 0.0, one.parts, (), said_at), one.pinned
 
 
 def _hit(one: Decision, stored: _Stored) -> Hit | None:

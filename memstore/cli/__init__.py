@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from memstore.cli import db, demo, fact, history, questions, summaries, system
+from memstore.cli import db, demo, fact, history, questions, receipts, settings, summaries, system
 from memstore.cli.exits import ended, leave_in_order
 from memstore.cli.show import never_fail_to_print, show_warnings
 
@@ -31,10 +31,14 @@ app.command("recall")(questions.recall)
 app.command("context")(questions.context)
 app.command("facts")(questions.facts)
 app.command("summaries")(summaries.summaries)
+app.command("receipts")(receipts.receipts)
+app.command("receipt")(receipts.receipt)
+app.command("replay")(receipts.replay)
 app.command("letters")(system.letters)
 app.command("stats")(system.stats)
 app.command("doctor")(system.doctor)
 app.add_typer(fact.app, name="fact")
+app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")
 
 

@@ -48,7 +48,7 @@ def demo(
             _tell_story(store, asked)
         context = store.user(USER).conversation(CONVERSATION).context(asked, budget=budget, system=SYSTEM)
     if as_json:
-        print_json(context)
+        print_json(context.as_dict())
     else:
         _show_context(context)
 

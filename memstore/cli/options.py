@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 from uuid import UUID
 
 import typer
 
 KINDS = ("episodic", "semantic", "procedural")
+FORMATS = ("openai", "ollama", "anthropic", "text")
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
@@ -35,6 +37,17 @@ def name(value: str) -> str:
     return value
 
 
+def format_name(value: str) -> str:
+    """Read the name of a format, or the template in a file."""
+    if value in FORMATS:
+        return value
+    try:
+        return Path(value).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        names = ", ".join(FORMATS)
+        raise typer.BadParameter(f"{value!r} is none of {names}, and no template: {error}.") from None
+
+
 def moment(value: str) -> datetime:
     """Read ISO 8601, a day alone being its beginning; a time without a zone is the terminal's own."""
     try:
@@ -45,11 +58,13 @@ def moment(value: str) -> datetime:
 
 
 def identity(value: str) -> UUID:
-    """Read the id of a fact or of a change."""
+    """Read the id of a fact, of a change, or of a receipt."""
     try:
         return UUID(value)
     except ValueError:
-        raise typer.BadParameter(f"{value!r} is no id; --json of facts, and of their history, has them.") from None
+        raise typer.BadParameter(
+            f"{value!r} is no id; --json of facts, of their history, and of receipts, has them."
+        ) from None
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
@@ -63,6 +78,13 @@ DatabaseOption = Annotated[
     ),
 ]
 UserOption = Annotated[str, typer.Option("--user", "-u", parser=name, metavar="NAME", help="Whose memory.")]
+ViewerOption = Annotated[
+    str | None,
+    typer.Option(parser=name, metavar="NAME", help="Show what this one sees; else the settings' context_viewer."),
+]
 OnlyUserOption = Annotated[
     str | None, typer.Option("--user", "-u", parser=name, metavar="NAME", help="Of this user only.")
+]
+AsOfOption = Annotated[
+    datetime | None, typer.Option("--as-of", parser=moment, metavar="TIME", help="Of what was known then, in ISO 8601.")
 ]

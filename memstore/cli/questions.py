@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memstore.cli.options import KINDS, DatabaseOption, JsonFlag, UserOption, moment, name, one_of
+from memstore.cli.options import (
+    FORMATS,
+    KINDS,
+    AsOfOption,
+    DatabaseOption,
+    JsonFlag,
+    UserOption,
+    ViewerOption,
+    format_name,
+    moment,
+    name,
+    one_of,
+)
 from memstore.cli.show import chat, meter, out, print_json, safe, say, table
 from memstore.cli.stores import hint_if_new, hint_why_empty, opened
 
@@ -46,6 +58,8 @@ def recall(
         datetime | None, typer.Option(parser=moment, metavar="TIME", help="Said at or after, in ISO 8601.")
     ] = None,
     until: Annotated[datetime | None, typer.Option(parser=moment, metavar="TIME", help="Said before.")] = None,
+    as_of: AsOfOption = None,
+    viewer: ViewerOption = None,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -56,10 +70,10 @@ def recall(
     JSON: [{"tier", "id", "text", "score", "parts", "sources", "occurred_at", "conversation_id", "seq", "role",
     "speaker"}].
     """
-    filters: dict[str, Any] = {"tiers": tier} if tier else {}
-    filters |= {"conversation": conversation, "roles": role or None, "tags": tag or None}
+    filters: dict[str, Any] = {"conversation": conversation, "roles": role or None, "tags": tag or None, "as_of": as_of}
+    filters |= {"tiers": tier} if tier else {}
     with opened(database) as store:
-        hits = store.user(user).recall(query, limit=limit, since=since, until=until, **filters)
+        hits = store.user(user).recall(query, limit=limit, since=since, until=until, viewer=viewer, **filters)
         if not hits:
             hint_why_empty(store, user, conversation)
     if as_json:
@@ -77,12 +91,22 @@ def context(
     conversation: Annotated[
         str, typer.Option("--conversation", "-c", parser=name, metavar="NAME", help="The conversation that goes on.")
     ],
-    budget: Annotated[
-        int, typer.Option("--budget", "-b", min=1, metavar="N", help="The most tokens that it may have.")
-    ],
     query: Annotated[str | None, typer.Argument(help="The question; by default the newest user message.")] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            "--budget",
+            "-b",
+            min=1,
+            metavar="N",
+            help="The most tokens that it may have; else the settings' context_budget.",
+        ),
+    ] = None,
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
-    reserve: Annotated[int, typer.Option(min=0, metavar="N", help="Tokens of the budget to keep free.")] = 0,
+    reserve: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Tokens of the budget to keep free; else the settings' context_reserve."),
+    ] = None,
     strategy: Annotated[
         list[str] | None,
         typer.Option(
@@ -91,6 +115,16 @@ def context(
             help="Compress the conversation by it: none, tool_calls, summary_buffer… May be repeated; in this order.",
         ),
     ] = None,
+    as_of: AsOfOption = None,
+    viewer: ViewerOption = None,
+    format: Annotated[
+        str,
+        typer.Option(
+            parser=format_name,
+            metavar="NAME|FILE",
+            help=f"How it is written: {', '.join(FORMATS)}, or by the template in this file.",
+        ),
+    ] = "openai",
     explain: Annotated[bool, typer.Option("--explain", help="Say what is in, what was left out, and why.")] = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
@@ -99,16 +133,25 @@ def context(
 
     Where the system prompt and the question alone are more, the exit code is 4 and stderr says how much is needed.
 
-    JSON: {"messages": [as models take them], "tokens": integer, "receipt": {"budget", "tokens", "counter",
-    "sections", "included", "left_out", "stable_prefix", "compressed"?}}.
+    JSON: {"messages": [as models take them], "tokens": integer, "receipt": {"id", "budget", "tokens", "counter",
+    "sections", "included", "left_out", "stable_prefix", "content_hash", …}, "system"?: text, "text"?: text}.
     """
     with opened(database) as store:
         chosen = None if not strategy else [one for one in strategy if one != "none"]
         scope = store.user(user).conversation(conversation)
-        found = scope.context(query, budget=budget, system=system, reserve=reserve, strategy=chosen)
+        found = scope.context(
+            query,
+            budget=budget,
+            system=system,
+            reserve=reserve,
+            strategy=chosen,
+            viewer=viewer,
+            as_of=as_of,
+            format=format,
+        )
         hint_if_new(store, user, conversation)
     if as_json:
-        print_json(found)
+        print_json(found.as_dict())
         return
     chat(found)
     say()

@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from memstore.models import Context, Json, Receipt
+    from memstore.models import Context, Json, Receipt, Replay
 
 COLOURS = {
     "system": "white",
@@ -95,8 +95,10 @@ def print_json(value: object) -> None:
 
 def plain(value: Any) -> Any:
     """Give a value of memstore's as JSON has it."""
+    if hasattr(value, "as_dict"):
+        return plain(value.as_dict())
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.repr}
     if hasattr(type(value), "model_fields"):  # pydantic's; asking by its class would import it for --help
         return {name: plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, Mapping):
@@ -202,9 +204,13 @@ def meter(receipt: Receipt) -> Text:
     return bar
 
 
-def chat(context: Context) -> None:
-    """Print a context's messages for people."""
-    for message in context.messages:
+def chat(context: Context | Replay) -> None:
+    """Print a context's messages for people, or its text as it is."""
+    if context.text is not None:
+        print(safe(context.text))
+        return
+    apart = [] if context.system is None else [{"role": "system", "content": context.system}]
+    for message in [*apart, *context.messages]:
         role = str(message["role"])
         name = f" {message['name']}" if message.get("name") else ""
         say((f"── {role}{name}", f"bold {ROLES.get(role, 'white')}"))

@@ -29,8 +29,16 @@ def hint_if_unknown(store: MemoryStore, user: str) -> bool:
     """Say on stderr if nobody of this name is known; give whether that is so."""
     if store.user(user).conversations():
         return False
-    hint(_unknown("user", user, list(islice(store.users(), LOOKED_AT))))
+    hint(_unknown("user", user, _users(store)))
     return True
+
+
+def _users(store: MemoryStore) -> list[str] | None:
+    """Give users' names; None where this login may not see who there is."""
+    try:
+        return list(islice(store.users(), LOOKED_AT))
+    except memstore.DatabaseError:
+        return None
 
 
 def hint_why_empty(store: MemoryStore, user: str, conversation: str | None = None) -> None:
@@ -51,7 +59,9 @@ def hint_if_new(store: MemoryStore, user: str, conversation: str) -> bool:
     return True
 
 
-def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
+def _unknown(kind: str, name: str, known: Sequence[str] | None) -> str:
+    if known is None:
+        return f"no {kind} {name!r}; none is known to this login"
     if not known:
         return f"no {kind} {name!r}: nothing is stored yet"
     near = get_close_matches(name, known, n=NAMED) or known[:NAMED]

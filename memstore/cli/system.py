@@ -18,6 +18,7 @@ from memstore.errors import MemstoreError
 
 if TYPE_CHECKING:
     from memstore import DeadLetter, MemoryStore, Settings
+    from memstore.models import Drift
 
 LETTER_COLUMNS = ("deriver", "conversation", "messages", "attempts", "error", "answer")
 
@@ -196,6 +197,7 @@ def _store(store: MemoryStore) -> Iterator[Finding]:
         yield Finding("isolation", "this login ignores row-level security; give one that is no superuser", 1)
     counts = store.stats()
     yield _derivations(counts)
+    yield from _drift(store)
     if counts["dead_letters"]:
         yield _dead_letters(store, counts["dead_letters"])
 
@@ -207,6 +209,20 @@ def _derivations(counts: dict[str, int]) -> Finding:
         )
     waiting = f"{counts['pending']} pending: memstore derive" if counts["pending"] else "nothing is pending"
     return Finding("derivations", waiting)
+
+
+def _drift(store: MemoryStore) -> Iterator[Finding]:
+    """Tell how far token counts were from what models' servers told, all users together."""
+    pairs: dict[tuple[str, str], list[Drift]] = {}
+    for user in store.users():
+        for one in store.user(user).drift():
+            pairs.setdefault((one.model, one.counter), []).append(one)
+    for (model, counter), found in sorted(pairs.items()):
+        observed, calls = sum(one.observed for one in found), sum(one.calls for one in found)
+        bias = sum(one.predicted for one in found) / observed - 1
+        miss, share = max(one.largest_miss for one in found), max(one.largest_share for one in found)
+        apart = f"{bias:+.2%} over {calls} calls, at most {miss} tokens ({share:.2%}) in one"
+        yield Finding("token counts", f"{model} by {counter}: {apart}")
 
 
 def _dead_letters(store: MemoryStore, count: int) -> Finding:

@@ -37,6 +37,14 @@ def _known_role(value: object) -> object:
     return value
 
 
+def _text_or_parts(value: object) -> object:
+    if isinstance(value, list) and all(isinstance(part, dict) for part in value):
+        return value
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f'{value!r:.60} is neither a text nor a list of parts such as {{"type": "text", "text": "…"}}')
+    return value
+
+
 def _in_utc(value: datetime) -> datetime:
     try:
         return value.astimezone(UTC)
@@ -66,7 +74,7 @@ class NewMessage(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     role: Annotated[Role, BeforeValidator(_known_role)]
-    content: StrictStr | list[Json] | None = None
+    content: Annotated[StrictStr | list[Json] | None, BeforeValidator(_text_or_parts)] = None
     name: Name | None = None
     occurred_at: Moment = Field(default_factory=lambda: datetime.now(UTC))
     external_id: Annotated[str, Strict(), Field(min_length=1)] | None = None
@@ -90,6 +98,7 @@ class NewMessage(BaseModel):
         return "\n".join(str(text or "") for kind, text in kinds if kind in TEXT_PARTS)
 
 
+WANTED = {"string_type": "text", "list_type": "list", "dict_type": "object of JSON"}
 TEXT_PARTS = {"text", "input_text", "output_text"}
 TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
 
@@ -136,13 +145,19 @@ def _keys(given: Mapping[str, Any] | Message) -> dict[str, Any]:
 
 
 def _reasons(error: ValidationError) -> Iterator[str]:
-    for detail in error.errors(include_url=False, include_input=False):
+    for detail in error.errors(include_url=False):
         place = ".".join(str(part) for part in detail["loc"] if not str(part).startswith(("list[", "strict")))
         reason = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
             reason = "memstore does not know this key; put what is yours under metadata"
         elif detail["type"] in ("timezone_aware", "datetime_from_date_parsing", "datetime_parsing"):
             reason = f"{reason}; give a time with its zone, such as 2026-01-31T18:00:00+01:00"
+        elif detail["type"] in WANTED:
+            reason = f"{detail['input']!r:.60} is no {WANTED[detail['type']]}"
+        elif detail["type"] == "string_too_short":
+            reason = "it is empty; leave it out, or give a text"
+        elif detail["type"] == "string_too_long":
+            reason = f"it has {len(detail['input'])} characters and may have {LONGEST_NAME}"
         yield f"{place}: {reason}" if place else reason
 
 

@@ -6,24 +6,30 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from memstore.assemble.context import SETTING, Request, assemble
-from memstore.assemble.strategies.registry import Strategies, as_json
+from memstore.assemble.context import assemble
+from memstore.assemble.defaults import SECTIONS, STRATEGIES, check_settings
+from memstore.assemble.render import Format, format_of
+from memstore.assemble.request import Request
+from memstore.assemble.sections import Sections, sections_of
+from memstore.assemble.strategies.registry import Strategies
 from memstore.assemble.strategies.registry import strategies as strategies_of
+from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput, ModelUnavailable, ProviderError
 from memstore.ingest.add import Given, OnConflict, Place, add_many, make_conversation
-from memstore.ingest.check import check_json
+from memstore.ingest.check import check_json, check_name
 from memstore.ingest.derive import Part, derive
 from memstore.ingest.summaries.ondemand import summarize
 from memstore.memory.arguments import aware, check_level, check_limit, listed
+from memstore.memory.plain import AsyncPlainCalls
 from memstore.models import Context, Conversation, Fact, Json, Message, Receipt, Role, Summary
-from memstore.store import facts, messages, receipts, summaries
+from memstore.store import counter_drift, facts, messages, receipts, summaries
 from memstore.store.database import Database
 
 if TYPE_CHECKING:
     from memstore.memory.user import AsyncUserScope
 
 
-class AsyncConversationScope:
+class AsyncConversationScope(AsyncPlainCalls):
     """One conversation of a user."""
 
     def __init__(self, user: AsyncUserScope, place: Place) -> None:
@@ -31,6 +37,7 @@ class AsyncConversationScope:
         self.name = place.name
         self.id = place.id
         self._place = place
+        self._user_id = user.id
         self._opened = user._opened
 
     @property
@@ -142,6 +149,20 @@ class AsyncConversationScope:
             new = await facts.said_in(scope, self.id, began)
             return await facts.facts(scope, state=None, ids=new)
 
+    async def observed(self, context: Context, *, prompt_tokens: int, model: str) -> None:
+        """Keep how far `context.tokens` was from the prompt's tokens that the model's server told after it was sent.
+
+        For a context that was sent as it is, without definitions of tools. `user.drift()` and `memstore doctor` show
+        what comes of it; nothing is kept before the conversation's first message.
+        """
+        check_name(model, "model")
+        if prompt_tokens < 1:
+            raise InvalidInput(f"A prompt has at least one token, not {prompt_tokens}.")
+        async with self._database.scope(self.user.id) as scope:
+            if await messages.conversation(scope, self.id) is not None:
+                counted = {"predicted": int(context.tokens), "observed": prompt_tokens}
+                await counter_drift.add(scope, model, context.receipt.counter, **counted)
+
     async def info(self) -> Conversation | None:
         """Give title, channel, settings and size; None before the first message."""
         async with self._database.scope(self.user.id) as scope:
@@ -153,21 +174,26 @@ class AsyncConversationScope:
         title: str | None = None,
         channel: str | None = None,
         strategies: Strategies | None = None,
+        sections: Sections | None = None,
         settings: Json | None = None,
     ) -> None:
         """Set the title, the channel, or settings of the conversation's own; what is not given stays.
 
         `strategies` compress the conversation in every later context, in their order; `[]` takes them away. They are
         names, objects such as `{"strategy": "tool_calls", "older_than": 10}`, or strategies of `memstore.strategies`.
-        Raises `InvalidInput` for what is none.
+        `sections` say what sections of every later context may take, and what stands in sections of your own; see
+        `Section`; `[]` takes them away.
+
+        `settings` of memstore's are `context_budget`, `context_reserve`, `context_viewer`, `visibility`,
+        `participants`, `strategies` and `sections`; None takes one away, and others are your own. Raises `InvalidInput`
+        for what cannot be.
         """
         check_json([title, channel, settings], "title, channel or settings")
         settings = {} if settings is None else settings
         if not isinstance(settings, dict):
             raise InvalidInput(f"settings={settings!r:.60}: give a dict.")
-        if strategies is not None or SETTING in settings:
-            given = settings[SETTING] if strategies is None else strategies
-            settings = {**settings, SETTING: [] if given is None else as_json(given)}
+        given = {STRATEGIES: strategies, SECTIONS: sections}
+        settings = check_settings(settings | {name: value for name, value in given.items() if value is not None})
         async with self._database.scope(self.user.id) as scope:
             await make_conversation(scope, self._place)
             await messages.describe(scope, self.id, title, channel, settings)
@@ -176,29 +202,63 @@ class AsyncConversationScope:
         self,
         query: str | None = None,
         *,
-        budget: int,
+        budget: int | None = None,
         system: str | None = None,
-        reserve: int = 0,
+        reserve: int | None = None,
         strategy: Strategies | None = None,
+        sections: Sections = (),
+        viewer: str | None = None,
+        visibility: Rule | str | None = None,
         as_of: datetime | None = None,
+        model: str | None = None,
+        tools: Sequence[Json] = (),
+        format: str | Format = "openai",
     ) -> Context:
         """Give chat messages that answer to the question with what is remembered, in at most `budget` tokens.
 
         Without a query the newest user message is the question, and is always in; with one, that is. `reserve` tokens
-        of the budget are kept free, for the reply or for tools. Raises `BudgetTooSmall` where the system prompt and the
-        question alone do not fit.
+        of the budget are kept free, for the reply. Raises `BudgetTooSmall` where the system prompt, the question and
+        what sections have as their minimum do not fit. What is not given is as the conversation's settings have it,
+        else the system's.
 
         `strategy` compresses the conversation for this context alone, as `describe(strategies=…)` does for all; `[]`
-        for not at all, None for the conversation's own.
+        for not at all, None for the conversation's own. `sections` are for this context too, each in place of the
+        conversation's own of the same name: `sections=[Section("facts", maximum=0.1), Section("calendar", text="…")]`.
+
+        A `viewer` is shown what it may see: its own messages, what people say to nobody or to it, what agents say to
+        it, and its own notices; `visibility` is the rule, a name or a function of a message and the viewer's name.
 
         `as_of` a past moment, the context is made of what was known then: messages, summaries, facts in their state of
         then, the strategies that were kept then. An imported history was not known before its import.
+
+        `model` is the one that the context is for, such as "gpt-4o" or "ollama:llama3.2": tokens are counted as it
+        counts them, or bounded where that is not known, and the receipt says which. By default the settings' counter.
+        `tools` are definitions of tools, in OpenAI's format, that will be sent beside: they are counted in the budget.
+
+        `format` is "openai", "ollama", "anthropic", "text", a template of Jinja, or a format of `memstore.formats`. The
+        budget holds for what it makes: for `context.system` and `context.messages`, or for `context.text`.
         """
-        chosen = None if strategy is None else strategies_of(strategy)
-        moment, keep = aware(as_of, "as_of"), self._opened.settings.receipts_days > 0
-        request = Request(self.user.id, self.id, query, budget, system, reserve, moment, chosen, keep)
+        if viewer is not None:
+            check_name(viewer, "viewer")
+        request = Request(
+            user_id=self.user.id,
+            conversation_id=self.id,
+            query=query,
+            budget=budget,
+            system=system,
+            reserve=reserve,
+            as_of=aware(as_of, "as_of"),
+            strategies=None if strategy is None else strategies_of(strategy),
+            sections=sections_of(sections),
+            viewer=viewer,
+            visibility=visibility,
+            format=format_of(format),
+            tools=tools,
+            defaults=self._opened.settings,
+            keep=self._opened.settings.receipts_days > 0,
+        )
         embedder = await self._opened.encoder()
-        return await assemble(self._database, embedder, self._opened.counter, request)
+        return await assemble(self._database, embedder, await self._opened.counter_of(model), request)
 
     async def receipts(self, *, limit: int = 20) -> list[Receipt]:
         """Give the receipts of this conversation's contexts, the latest first; `user.replay` makes a context again."""

@@ -20,7 +20,7 @@ from memstore.ingest.history import import_file
 from memstore.ingest.importers import Imported
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
-from memstore.memory.opened import Opened
+from memstore.memory.opened import Opened, check_usable
 from memstore.memory.user import AsyncUserScope
 from memstore.models import DeriveReport
 from memstore.providers import Embedder, TokenCounter
@@ -50,9 +50,11 @@ class AsyncMemoryStore:
     ) -> AsyncMemoryStore:
         """Open the store at `url`: "embedded", "embedded:FOLDER" or "postgresql://…"; by default what the settings say.
 
-        `settings` are a `Settings` or some of its options; the rest comes from the environment (`MEMSTORE_…`).
+        `settings` are a `Settings` or some of its options; the rest comes from the environment (`MEMSTORE_…`), the
+        settings file, and the defaults. Names of providers that nobody knows raise `ProviderMissing` here.
         """
         settings = settings if isinstance(settings, Settings) else load(settings or {})
+        check_usable(settings)
         target = url or settings.database_url
         server = await in_thread(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
         address = server.url if server else checked_url(target)

@@ -9,6 +9,8 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.assemble.replay import replay
+from memstore.assemble.sight import Sight
+from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput
 from memstore.events import Event, EventType
 from memstore.ingest.add import Place
@@ -24,6 +26,7 @@ from memstore.models import (
     FACT_STATES,
     Conversation,
     DeadLetter,
+    Drift,
     Entity,
     Fact,
     FactChange,
@@ -34,9 +37,10 @@ from memstore.models import (
     Role,
 )
 from memstore.retrieve.recall import recall
-from memstore.store import events, facts, messages, model_calls, receipts
+from memstore.store import counter_drift, events, facts, messages, model_calls, receipts
 from memstore.store.items import EVERY_TIER, Filters
 
+VIEWED = 1000  # hits looked at for those that a viewer sees
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
 
@@ -76,12 +80,15 @@ class AsyncUserScope:
         until: datetime | None = None,
         as_of: datetime | None = None,
         min_score: float | None = None,
+        viewer: str | None = None,
+        visibility: Rule | str | None = None,
     ) -> list[Hit]:
         """Give what is remembered about a question, the best first, over messages, summaries and facts.
 
         `since` (inclusive) and `until` (not) bound when it was said, `as_of` hides what was recorded later: of an
         imported history nothing is known before the day of its import, whenever it was said. Tags must all be there.
-        Scores are comparable within one recall.
+        Scores are comparable within one recall. A `viewer` is given what it may see, as in `context`; by default that
+        is the system's `context_viewer`.
         """
         check_text(query, "the query")
         check_limit(limit)
@@ -96,10 +103,23 @@ class AsyncUserScope:
             until=aware(until, "until"),
             as_of=aware(as_of, "as_of"),
         )
+        sight = self._sight(viewer, visibility)
         embedder = await self._opened.encoder()
-        return await recall(
-            self._opened.database, embedder, self.id, query, filters=filters, limit=limit, min_score=min_score
+        looked_at = max(VIEWED, 4 * limit) if sight.filters else limit
+        found = await recall(
+            self._opened.database, embedder, self.id, query, filters=filters, limit=looked_at, min_score=min_score
         )
+        if not sight.filters:
+            return found
+        async with self._opened.database.scope(self.id) as scope:
+            return (await sight.hits(scope, found))[:limit]
+
+    def _sight(self, viewer: str | None, visibility: Rule | str | None) -> Sight:
+        settings = self._opened.settings
+        who = settings.context_viewer if viewer is None else viewer
+        if who is not None:
+            check_name(who, "viewer")
+        return Sight(who, visibility or settings.visibility)
 
     async def facts(
         self,
@@ -199,6 +219,11 @@ class AsyncUserScope:
         if found is None:
             raise InvalidInput(f"This user has no fact {id_of(fact)}.")
         return found
+
+    async def drift(self) -> list[Drift]:
+        """Give how far token counts were from what models' servers told (`conversation.observed`), by model."""
+        async with self._opened.database.scope(self.id) as scope:
+            return await counter_drift.drift(scope)
 
     async def receipt(self, receipt: Receipt | UUID | str) -> Receipt:
         """Give the receipt of this id, which a `Context.receipt` has; `explain()` says what its items say now.

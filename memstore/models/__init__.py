@@ -23,20 +23,24 @@ from memstore.models.facts import (
 )
 from memstore.models.recall import Hit, Key, Matches, Unit
 from memstore.models.receipts import Compression, Decision, Gone, Missing, Reason, Receipt, Replay, Sent
-from memstore.models.reports import DeadLetter, DeriveReport, Usage
+from memstore.models.reports import DeadLetter, DeriveReport, Drift, Usage
 from memstore.models.rows import Conversation, Json, Message, Role, Summary, Tier, Time, column
+from memstore.models.sections import Amount, Section
+from memstore.models.statistics import Statistics
 
 __all__ = [
     "FACT_KINDS",
     "FACT_STATES",
     "FACT_TYPES",
     "HAND",
+    "Amount",
     "Compression",
     "Context",
     "Conversation",
     "DeadLetter",
     "Decision",
     "DeriveReport",
+    "Drift",
     "Edge",
     "Entity",
     "Fact",
@@ -56,8 +60,10 @@ __all__ = [
     "Receipt",
     "Replay",
     "Role",
+    "Section",
     "Sent",
     "Span",
+    "Statistics",
     "Summary",
     "Tier",
     "Time",

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memstore.models.receipts import Receipt
 from memstore.models.rows import Json
+from memstore.models.statistics import Statistics
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """A finished context: chat messages whose tokens, counted as a whole, are within the budget.
 
+    Where the format has it so, the system prompt is apart in `system`; or all is one `text`, and there are no messages.
     `receipt.id` is what the receipt is read by later, where it was kept.
     """
 
     messages: list[Json]
     tokens: int
     receipt: Receipt
+    system: str | None = None
+    text: str | None = None
+    messages_kept: int = field(default=0, repr=False)
+    messages_total: int = field(default=0, repr=False)
+    strategies: tuple[str, ...] = field(default=(), repr=False)
+
+    def statistics(self) -> Statistics:
+        """Give tokens used of the budget, messages kept word for word of all in the conversation, strategies."""
+        return Statistics(
+            self.tokens, self.receipt.budget, self.messages_kept, self.messages_total, strategies=self.strategies
+        )
+
+    def as_dict(self) -> Json:
+        """Give the context as JSON has it."""
+        apart = {"system": self.system, "text": self.text}
+        told = {key: value for key, value in apart.items() if value is not None}
+        return {"messages": self.messages, "tokens": self.tokens, "receipt": self.receipt.as_dict()} | told
 
     def explain(self) -> str:
         """Give the receipt for people: tokens by section, what is in, and what was left out and why."""

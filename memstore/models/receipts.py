@@ -37,8 +37,9 @@ class Decision:
 
     What is in has a reason only where it is not as it was said: cut, or compressed. `tokens` are what it was expected
     to add, `parts` what each signal adds to its score. `seqs` are the first and the last message that it is or stands
-    for, `others` the ids of a turn's further messages, `start` where in the item the shown text begins, `said_at` when
-    a fact was said; `length` are the characters shown. `says` is how it begins: for people, and kept nowhere.
+    for, `others` the ids of a turn's further messages, `start` where in the item the shown text begins, `length` how
+    many characters of it are shown, `said_at` when a fact was said; `pinned` is in whatever is asked. `says` is how it
+    begins: for people, and kept nowhere.
     """
 
     section: str
@@ -54,6 +55,7 @@ class Decision:
     start: int = 0
     length: int | None = None
     said_at: datetime | None = None
+    pinned: bool = False
     says: str = field(default="", compare=False)
 
     def as_dict(self) -> Json:
@@ -105,7 +107,8 @@ class Receipt:
 
     `content_hash` is the SHA-256 of the canonical JSON of what was sent, `sent` its messages. `asked` are the numbers
     of the message that was the question and of those after it. `arguments` and `models` are what the context was made
-    with; `texts` what stands nowhere else: `system`, `query`, and what a strategy wrote, by its messages: "3-9".
+    with; `texts` what stands nowhere else: `system`, `query`, what a strategy wrote or what was cut, by its messages
+    ("3-9"), and the texts of sections of the user's own ("<calendar> 0").
     """
 
     budget: int
@@ -258,6 +261,8 @@ class Replay:
     messages: list[Json]
     missing: tuple[Missing, ...] = ()
     exact: bool = False
+    system: str | None = None
+    text: str | None = None
 
     def as_dict(self) -> Json:
         """Give the replay as JSON has it."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import BigInteger, SmallInteger, Text
+from sqlalchemy import DOUBLE_PRECISION, BigInteger, SmallInteger, Text
 from sqlmodel import Field, SQLModel
 
 from memstore.models.rows import Time, column
@@ -27,6 +27,24 @@ class DeadLetter(SQLModel):
     payload: str = column(Text)
     attempts: int = column(SmallInteger, default="1")
     recorded_at: datetime = column(Time, default="now()")
+
+
+class Drift(SQLModel):
+    """How far a counter was from what a model's server told of its prompts, over all calls that were observed.
+
+    `predicted` and `observed` are sums of tokens. The largest miss of one call is in tokens, whichever of the two was
+    more, and as a share of what the server told.
+    """
+
+    user_id: UUID = Field(primary_key=True)
+    model: str = Field(sa_type=Text, primary_key=True)
+    counter: str = Field(sa_type=Text, primary_key=True)
+    calls: int = column(BigInteger, default="0")
+    predicted: int = column(BigInteger, default="0")
+    observed: int = column(BigInteger, default="0")
+    largest_miss: int = column(BigInteger, default="0")
+    largest_share: float = column(DOUBLE_PRECISION, default="0")
+    last_seen: datetime = column(Time, default="now()")
 
 
 class Usage(NamedTuple):

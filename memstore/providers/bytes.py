@@ -13,8 +13,8 @@ bytes. It is not proven for a tokenizer that puts longer text in the place of sh
 a fallback to bytes and no token for a blank, nor for images and sounds.
 
 For a chat, what the template adds is not known: it is proven for templates that add at most `PER_MESSAGE` tokens to a
-message and to a tool call, `TEMPLATE` to a chat and `TOOLS` to definitions of tools. The templates of Llama 2 and 3,
-Gemma, ChatML, Qwen, Mistral and Phi do; those that bring a long preamble of their own (Command R, gpt-oss) do not.
+message and to a tool call, `TEMPLATE` to a chat and `TOOLS` to definitions of tools. Those in the shapes of Llama 3,
+Gemma, ChatML and Qwen do; those that bring a long preamble of their own (Command R, gpt-oss) do not.
 """
 
 from __future__ import annotations

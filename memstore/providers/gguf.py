@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
-
+from memstore.errors import ProviderMissing
 from memstore.providers.prompt_counter import Vocabulary
+
+try:
+    from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+except ImportError as error:
+    raise ProviderMissing("tokenizers is not installed: `pip install 'memstore[tokenizers]'` brings it.") from error
 
 PREFIX = "tokenizer.ggml."
 UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4  # of tokenizer.ggml.token_type

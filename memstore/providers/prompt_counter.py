@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +15,9 @@ try:
     from tokenizers import Tokenizer
 except ImportError as error:
     raise ProviderMissing("tokenizers is not installed: `pip install 'memstore[tokenizers]'` brings it.") from error
+
+
+_FIRST = '"prepend_scheme":"first"'
 
 
 class Vocabulary:
@@ -29,13 +34,29 @@ class Vocabulary:
             _forget(one)
         self._plain.encode_special_tokens = True
         self._bos = bos
+        self._marks = _marks(tokenizer)
         self.text = Remembered(lambda text: _length(self._plain, text))
-        self._prompt = Remembered(lambda text: _length(self._whole, text))
+        self._piece = Remembered(lambda text: _length(self._whole, text))
 
     def prompt(self, text: str) -> int:
         """Give the tokens of a rendered prompt; the one that begins it is counted once, whoever adds it."""
         missing = self._bos is not None and not text.startswith(self._bos)
-        return self._prompt(text) + missing
+        pieces = self._marks.split(text) if self._marks else [text]  # every second one is a mark, of one token
+        return missing + len(pieces) // 2 + sum(self._piece(piece) for piece in pieces[::2] if piece)
+
+
+def _marks(tokenizer: Tokenizer) -> re.Pattern[str] | None:
+    """Give a pattern of the tokens that part a prompt, so that a message is tokenized once and not with each prompt.
+
+    The library cuts a text at them before all else, and tokenizes what is between them each for itself. None where that
+    is not so: where such a token takes blanks with it, or where the first piece of a text is not treated as the others.
+    """
+    written = tokenizer.to_str()
+    added = [one for one in json.loads(written).get("added_tokens") or [] if not one["normalized"] and one["content"]]
+    if not added or any(one["lstrip"] or one["rstrip"] or one["single_word"] for one in added) or _FIRST in written:
+        return None
+    longest_first = sorted((one["content"] for one in added), key=len, reverse=True)
+    return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
 
 
 def _length(tokenizer: Tokenizer, text: str) -> int:

@@ -37,10 +37,11 @@ PER_NAME = 1
 REPLY = 3
 
 # Definitions of tools are rendered by the server in a form that OpenAI does not publish. Their compact JSON, with so
-# many for all of them and so many for each object in it, is more than the cookbook's formula and than the form that
-# others have found.
+# many for all of them, for each object in it and for each value of an enum, is more than the cookbook's formula (which
+# has 3 for each such value) and than the form that others have found.
 TOOLS = 16
 PER_OBJECT = 3
+PER_CHOICE = 3
 
 # tiktoken 0.14 panics (a BaseException, with a backtrace on stderr) on a run of more than 999,000 white characters:
 # its `\s+(?!\S)` keeps a stack of one million places. Shorter runs are left to it.
@@ -61,7 +62,7 @@ def load(model: str, settings: Settings | None = None) -> TiktokenCounter:
     asked = model or DEFAULT
     encoding = asked if asked in known else encoding_of(asked)
     if encoding is None:
-        raise ProviderMissing(f"tiktoken has no encoding and no model {asked!r}; it has {', '.join(known)}.")
+        raise ProviderMissing(f"tiktoken has no encoding {asked!r} and knows no such model; it has {', '.join(known)}.")
     counter = TiktokenCounter(encoding, None if asked == encoding else asked)
     if not is_packed(encoding):
         counter.count("")
@@ -132,7 +133,16 @@ class TiktokenCounter:
 
     def _count_tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
         written = [as_json(tool) for tool in tools]
-        return TOOLS + sum(self.count(each) + PER_OBJECT * each.count("{") for each in written)
+        more = PER_CHOICE * _choices(tools) + PER_OBJECT * sum(each.count("{") for each in written)
+        return TOOLS + more + sum(map(self.count, written))
+
+
+def _choices(schema: object) -> int:
+    """Give the number of values that the enums in a JSON schema list."""
+    if isinstance(schema, Mapping):
+        listed = schema.get("enum")
+        return (len(listed) if isinstance(listed, list | tuple) else 0) + sum(map(_choices, schema.values()))
+    return sum(map(_choices, schema)) if isinstance(schema, list | tuple) else 0
 
 
 def _count_long(text: str, name: str) -> int:

@@ -18,6 +18,8 @@ from memstore.store.statements import statements
 SQL = statements("messages")
 MESSAGE = stored(Message)
 LAST = 2**62
+REACH = 200  # messages between a call of tools and the last of its results
+CLEARED = "cleared"  # the key in a conversation's settings of the mark that `clear` sets
 
 
 class Numbers(NamedTuple):
@@ -165,6 +167,40 @@ async def newest_of(
 ) -> Message | None:
     """Give the newest message of a role."""
     return await scope.one(SQL["newest_of_role"], MESSAGE, conversation_id=conversation, role=str(role), as_of=as_of)
+
+
+async def sayings(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
+    """Give for each of these messages the one that decides who sees it: itself, or of a tool's result its call.
+
+    None for a result without its call.
+    """
+    found = await scope.all(SQL["sayings"], _saying, ids=list(ids), reach=REACH)
+    return dict.fromkeys(ids) | dict(found)
+
+
+def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message | None]:
+    said = MESSAGE(**columns)
+    return of_id, None if is_result and not said.tool_calls else said
+
+
+async def clear(scope: Transaction, conversation_id: UUID) -> None:
+    """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
+    if await lock(scope, conversation_id):
+        found = await conversation(scope, conversation_id)
+        assert found is not None
+        await describe(scope, conversation_id, None, None, {CLEARED: found.last_seq})
+
+
+def cleared(settings: Json) -> int:
+    """Give the number of the last message before the stretch that these settings were kept in; 0 for none."""
+    after: int = settings.get(CLEARED) or 0
+    return after
+
+
+async def roles(scope: Transaction, conversation: UUID, after: int = 0) -> dict[str, tuple[int, int]]:
+    """Give for each role how many messages there are after a number, and how many tokens they have."""
+    rows = await scope.all(SQL["roles"], columns, conversation_id=conversation, after=after)
+    return {row["role"]: (row["messages"], row["tokens"]) for row in rows}
 
 
 async def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> list[tuple[UUID, str]]:

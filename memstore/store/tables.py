@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
-from memstore.models import Conversation, DeadLetter, FactColumns, Json, Message, Summary, Time, column
+from memstore.models import Conversation, DeadLetter, Drift, FactColumns, Json, Message, Summary, Time, column
 
 
 def _owned(*columns: str, by: str, key: Iterable[str] = ("user_id", "id")) -> ForeignKeyConstraint:
@@ -219,6 +219,13 @@ class ModelUsage(SQLModel, table=True):
     calls: int = column(BigInteger, default="0")
     prompt_tokens: int = column(BigInteger, default="0")
     completion_tokens: int = column(BigInteger, default="0")
+
+
+class DriftRecord(Drift, table=True):
+    """How far a counter was from what a model's server told."""
+
+    __tablename__ = "counter_drift"
+    __table_args__ = (_owned(by="users", key=("user_id",)),)
 
 
 class EventRecord(SQLModel, table=True):

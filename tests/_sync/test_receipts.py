@@ -12,7 +12,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from memstore import Context, InvalidInput, Receipt
+from memstore import Context, InvalidInput, Receipt, Section
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.store import MemoryStore
 from memstore.ids import user_id
@@ -168,6 +168,28 @@ def test_a_replay_gives_the_bytes_that_were_sent(store: MemoryStore, budget: int
         assert (scope.user.replay(kept_elsewhere)).exact
 
 
+def test_a_replay_has_the_sections_of_ones_own_and_what_was_cut(store: MemoryStore) -> None:
+    scope = talk(store, turns=20)
+    scope.add("user", " ".join(f"I went to {place} by train, and it was fine there." for place in PLACES * 12))
+    scope.add("assistant", "Noted.")
+    store.derive()
+    own = [
+        Section("calendar", text=["Friday: Porto.", "Saturday: Rome."], steady=True),
+        Section("weather", text="It rains. " * 80, cut=True, maximum=60),
+        Section("recent", cut=True),
+    ]
+    context = scope.context("What am I allergic to?", budget=1200, sections=own)
+    told = json.dumps(context.messages, ensure_ascii=False)
+    assert told.count("[…]") == 2
+    assert {one.reason for one in context.receipt.included} == {None, Reason.CUT}
+    assert any(one.pinned for one in context.receipt.included)
+    assert "Friday" not in json.dumps(context.receipt.as_dict() | {"texts": {}})
+    assert "Friday: Porto." in (scope.user.receipt(context.receipt)).explain()
+    replay = scope.user.replay(str(context.receipt.id))
+    assert (replay.missing, replay.exact) == ((), True)
+    assert replay.messages == context.messages
+
+
 def test_a_replay_with_results_that_the_model_waits_for(store: MemoryStore) -> None:
     scope = store.user("alice").conversation("tools")
     scope.add("user", "What is the weather in Porto?")
@@ -198,6 +220,22 @@ def test_a_replay_says_what_erasure_and_another_derivation_took(store: MemorySto
     assert "Lisbon" in kept
     assert len(kept) < len(json.dumps(context.messages))
     assert json.loads(json.dumps(replay.as_dict()))["missing"][0]["why"] in set(Gone)
+
+
+def test_a_replay_tells_a_summary_that_was_made_anew_from_an_erased_one(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = talk(store)
+    context = scope.context("And now?", budget=3000)
+    named = included(context, ["summary"])
+    assert named
+    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/99")
+    assert (store.derive(redo="summaries")).redone
+    replay = scope.user.replay(context.receipt)
+    assert {(str(one.id), one.why) for one in replay.missing} == {(id, Gone.REMADE) for id in named}
+    run(store, "DELETE FROM messages WHERE user_id = %s", ALICE)
+    replay = scope.user.replay(context.receipt)
+    assert {one.why for one in replay.missing if one.kind == "summary"} == {Gone.ERASED}
 
 
 def test_what_a_strategy_wrote_of_an_erased_message_is_not_replayed(store: MemoryStore) -> None:

@@ -204,7 +204,52 @@ def test_context_is_within_its_budget_and_says_so(of_sample: Run) -> None:
     shown = of_sample(*asked, "--explain").out
     assert "── system\nBe kind.\n" in shown
     assert f"{given['tokens']} of 400 tokens" in shown
-    assert "  out " in shown
+    assert " in, " in shown
+
+
+def test_receipts_are_listed_explained_and_replayed(of_sample: Run) -> None:
+    place = ("-u", "alice", "-c", "lisbon")
+    given = of_sample("context", "What may I eat?", *place, "-b", "400", "--system", "Be kind.", "--json").json
+    id = given["receipt"]["id"]
+    (last,) = of_sample("receipts", *place, "-n", "1", "--json").json
+    assert last == given["receipt"]
+    cells = of_sample("receipts", *place, "-n", "1").out.rstrip("\n").split("\t")
+    assert cells[1:4] == [id, str(given["tokens"]), "400"]
+    assert cells[-1] == "What may I eat?"
+    assert of_sample("receipt", id, "-u", "alice", "--json").json == given["receipt"]
+    assert f"{given['tokens']} of 400 tokens" in of_sample("receipt", id, "-u", "alice").out
+    again = of_sample("replay", id, "-u", "alice", "--json")
+    assert (again.code, again.json["exact"], again.json["missing"]) == (0, True, [])
+    assert again.json["messages"] == given["messages"]
+    assert "Be kind." in of_sample("replay", id, "-u", "alice").out
+    assert of_sample("receipt", str(uuid4()), "-u", "alice").code == 2
+    assert "is no id" in of_sample("replay", "last", "-u", "alice").err
+
+
+def test_context_and_recall_of_a_past_moment(of_sample: Run) -> None:
+    past = ("-u", "alice", "--as-of", "2020-01-01")
+    assert of_sample("recall", "peanuts", *past, "--json").json == []
+    given = of_sample("context", "What may I eat?", "-c", "lisbon", "-b", "400", *past, "--json").json
+    assert len(given["messages"]) == 1
+
+
+def test_context_is_written_in_the_format_that_is_asked_for(of_sample: Run, tmp_path: Path) -> None:
+    asked = ("context", "What may I eat?", "-u", "alice", "-c", "lisbon", "-b", "400", "--system", "Be kind.")
+    given = of_sample(*asked, "--format", "anthropic", "--json").json
+    assert set(given) == {"messages", "tokens", "receipt", "system"}
+    assert given["system"].startswith("Be kind.")
+    assert given["messages"][-1]["content"][-1] == {"type": "text", "text": "What may I eat?"}
+    assert "── system\nBe kind." in of_sample(*asked, "--format", "anthropic").out
+    assert of_sample(*asked, "--format", "text").out.startswith("Be kind.\n\n# ")
+    own = tmp_path / "own.j2"
+    own.write_text("<q>{{ question }}</q>")
+    assert of_sample(*asked, "--format", str(own)).out.startswith("<q>What may I eat?</q>\n")
+    for wrong in ("xml", str(tmp_path)):
+        told = of_sample(*asked, "--format", wrong)
+        assert (told.code, "openai, ollama, anthropic, text" in told.err) == (2, True)
+    own.write_text("{{ facts")
+    told = of_sample(*asked, "--format", str(own))
+    assert (told.code, "line 1" in told.err) == (2, True)
 
 
 def test_context_that_cannot_be_says_what_it_needs(of_sample: Run) -> None:
@@ -507,6 +552,69 @@ def test_doctor_names_an_embedder_that_is_not_there(cli: Run, stored: str, monke
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "sentence-transformers:all-MiniLM-L6-v2")
     monkeypatch.setattr("memstore.cli.system.find_spec", lambda _: None)
     assert "pip install 'memstore[local]'" in cli("doctor", "-d", stored).out
+
+
+def test_settings_of_the_system(cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mine.toml"
+    monkeypatch.setenv("MEMSTORE_CONFIG", str(file))
+    assert cli("settings", "set", "context_budget", "4000").out == "4000\n"
+    assert cli("settings", "set", "strategies", "tool_calls,summary_buffer", "--json").json == {
+        "name": "strategies",
+        "value": ["tool_calls", "summary_buffer"],
+        "source": str(file),
+    }
+    cells = [row.split("\t") for row in cli("settings", "list").out.splitlines()]
+    rows = {name: (source, value) for name, source, value in cells}
+    assert rows["context_budget"] == (str(file), "4000")
+    assert rows["embedder"] == ("MEMSTORE_EMBEDDER", EMBEDDER)
+    assert rows["context_reserve"] == ("default", "0")
+    overruled = cli("settings", "set", "embedder", "none")
+    assert (overruled.out, "MEMSTORE_EMBEDDER" in overruled.err) == (f"{EMBEDDER}\n", True)
+    assert cli("settings", "unset", "context_budget").out == "\n"
+    told = cli("settings", "get", "contextbudget")
+    assert (told.code, "Did you mean context_budget?" in told.err) == (2, True)
+    told = cli("settings", "set", "pool_size", "0")
+    assert (told.code, "pool_size" in told.err) == (2, True)
+    monkeypatch.setenv("MEMSTORE_DATABASE_URL", "postgresql://me:secret@127.0.0.1/memories")
+    assert "secret" not in cli("settings", "list").out
+
+
+def test_settings_of_a_conversation_and_a_viewer(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)
+    whose = ("-u", "world", "-c", "room")
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        room = store.user("world").conversation("room")
+        room.add("user", "@carol the code is walnut")
+        room.add("user", "Who has the ladder?")
+    told = cli("context", *whose)
+    assert (told.code, "context_budget" in told.err) == (2, True)
+    assert cli("settings", "set", "context_budget", "700", *whose).out == "700\n"
+    assert "walnut" in str(cli("context", *whose, "--json").json["messages"])
+    hidden = cli("context", *whose, "--viewer", "bob", "--json").json
+    assert hidden["receipt"]["budget"] == 700
+    assert "walnut" not in str(hidden["messages"])
+    assert cli("settings", "set", "participants", "bob, ann", *whose, "--json").json["value"] == ["ann", "bob"]
+    sources = {one["name"]: one["source"] for one in cli("settings", "list", *whose, "--json").json}
+    assert (sources["participants"], sources["visibility"]) == ("conversation", "default")
+    cli("settings", "unset", "participants", *whose)
+    assert cli("settings", "get", "participants", *whose).out == "\n"
+    assert cli("settings", "set", "embedder", "none", *whose).code == 2
+    assert cli("settings", "list", "-u", "world").code == 2
+
+
+def test_an_unknown_user_is_told_who_is_known_where_that_may_be_seen(
+    of_sample: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for question in (["recall", "chess"], ["facts"]):
+        assert "known: alice" in of_sample(*question, "-u", "alise").err
+
+    def refused(self: object) -> Iterator[str]:
+        raise memstore.DatabaseError("permission denied")
+        yield ""
+
+    monkeypatch.setattr(memstore.MemoryStore, "users", refused)
+    told = of_sample("facts", "-u", "alise")
+    assert (told.code, "none is known to this login" in told.err) == (0, True)
 
 
 def test_version(cli: Run) -> None:

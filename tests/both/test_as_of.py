@@ -97,8 +97,8 @@ async def test_the_past_comes_back_whatever_happened_since(url: str) -> None:
             await store.derive()
 
         steps: list[Callable[[], Awaitable[None]]] = [
-            supersede, earlier_than_all, not_yet_derived, derive, edit, edit_in_place, undo_the_edit, undo, redo, retract,
-            by_hand, compress, ask_for_a_summary, compress_no_more,
+            supersede, earlier_than_all, not_yet_derived, derive, edit, edit_in_place, undo_the_edit, undo, redo,
+            retract, by_hand, compress, ask_for_a_summary, compress_no_more,
         ]  # fmt: skip
         seen = []
         for step in steps:
@@ -111,9 +111,9 @@ async def test_the_past_comes_back_whatever_happened_since(url: str) -> None:
             ):
                 assert now == was, f"{what} before {name}"
     async with await AsyncMemoryStore.open(url, settings=SETTINGS) as fresh:
-        again = fresh.user("alice").conversation("c")
+        other = fresh.user("alice").conversation("c")
         for name, moment, then in seen[::4]:
-            assert await known(again, as_of=moment) == then, f"in another process, before {name}"
+            assert await known(other, as_of=moment) == then, f"in another process, before {name}"
 
 
 async def test_of_an_imported_history_nothing_was_known_before_and_the_receipt_says_so(store: AsyncMemoryStore) -> None:

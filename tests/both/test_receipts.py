@@ -11,7 +11,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from memstore import Context, InvalidInput, Receipt
+from memstore import Context, InvalidInput, Receipt, Section
 from memstore.ids import user_id
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.store import AsyncMemoryStore
@@ -167,6 +167,28 @@ async def test_a_replay_gives_the_bytes_that_were_sent(store: AsyncMemoryStore, 
         assert (await scope.user.replay(kept_elsewhere)).exact
 
 
+async def test_a_replay_has_the_sections_of_ones_own_and_what_was_cut(store: AsyncMemoryStore) -> None:
+    scope = await talk(store, turns=20)
+    await scope.add("user", " ".join(f"I went to {place} by train, and it was fine there." for place in PLACES * 12))
+    await scope.add("assistant", "Noted.")
+    await store.derive()
+    own = [
+        Section("calendar", text=["Friday: Porto.", "Saturday: Rome."], steady=True),
+        Section("weather", text="It rains. " * 80, cut=True, maximum=60),
+        Section("recent", cut=True),
+    ]
+    context = await scope.context("What am I allergic to?", budget=1200, sections=own)
+    told = json.dumps(context.messages, ensure_ascii=False)
+    assert told.count("[…]") == 2
+    assert {one.reason for one in context.receipt.included} == {None, Reason.CUT}
+    assert any(one.pinned for one in context.receipt.included)
+    assert "Friday" not in json.dumps(context.receipt.as_dict() | {"texts": {}})
+    assert "Friday: Porto." in (await scope.user.receipt(context.receipt)).explain()
+    replay = await scope.user.replay(str(context.receipt.id))
+    assert (replay.missing, replay.exact) == ((), True)
+    assert replay.messages == context.messages
+
+
 async def test_a_replay_with_results_that_the_model_waits_for(store: AsyncMemoryStore) -> None:
     scope = store.user("alice").conversation("tools")
     await scope.add("user", "What is the weather in Porto?")
@@ -197,6 +219,22 @@ async def test_a_replay_says_what_erasure_and_another_derivation_took(store: Asy
     assert "Lisbon" in kept
     assert len(kept) < len(json.dumps(context.messages))
     assert json.loads(json.dumps(replay.as_dict()))["missing"][0]["why"] in set(Gone)
+
+
+async def test_a_replay_tells_a_summary_that_was_made_anew_from_an_erased_one(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = await talk(store)
+    context = await scope.context("And now?", budget=3000)
+    named = included(context, ["summary"])
+    assert named
+    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/99")
+    assert (await store.derive(redo="summaries")).redone
+    replay = await scope.user.replay(context.receipt)
+    assert {(str(one.id), one.why) for one in replay.missing} == {(id, Gone.REMADE) for id in named}
+    run(store, "DELETE FROM messages WHERE user_id = %s", ALICE)
+    replay = await scope.user.replay(context.receipt)
+    assert {one.why for one in replay.missing if one.kind == "summary"} == {Gone.ERASED}
 
 
 async def test_what_a_strategy_wrote_of_an_erased_message_is_not_replayed(store: AsyncMemoryStore) -> None:

@@ -35,10 +35,12 @@ TABLES = {
     "fact_changes",
     "dead_letters",
     "model_usage",
+    "counter_drift",
     "events",
 }
-NARROW = ("users", "conversations", "derivations", "model_usage")
-NEVER_CHANGED = sorted(TABLES - {"users", "conversations", "facts", "derivations", "dead_letters", "model_usage"})
+NARROW = ("users", "conversations", "derivations", "model_usage", "counter_drift")
+CHANGED = {"users", "conversations", "facts", "derivations", "dead_letters", "model_usage", "counter_drift"}
+NEVER_CHANGED = sorted(TABLES - CHANGED)
 ALICE, PLACE = UUID(int=1), UUID(int=2)
 
 
@@ -78,6 +80,7 @@ def filled(database: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
             "insert into dead_letters (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"
             " values (%(a)s, %(p)s, %(p)s, 'facts', 1, 1, 'r', 'e', 'p')",
             "insert into model_usage (user_id, day, model) values (%(a)s, '2024-01-01', 'm')",
+            "insert into counter_drift (user_id, model, counter) values (%(a)s, 'm', 'words')",
             "insert into events (user_id, id, conversation_id, type) values (%(a)s, %(p)s, %(p)s, 'message_added')",
         ):
             cursor.execute(statement, {"a": ALICE, "p": PLACE})

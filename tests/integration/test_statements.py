@@ -66,6 +66,7 @@ TABLES = {
     "fact_changes",
     "dead_letters",
     "model_usage",
+    "counter_drift",
     "events",
 }
 ASKED = {"SHOW data_directory"}  # asked of a server that may not be memstore's
@@ -238,6 +239,10 @@ insert into facts (user_id, id, type, subject, text, confidence, recipe, occurre
     from unit where n % 3 = 1;
 insert into fact_sources (user_id, fact_id, message_id)
     select user_id, id, pg_temp.id('item', u, n - 1) from unit where n % 3 = 1;
+insert into receipts (user_id, id, conversation_id, budget, tokens, body, recorded_at)
+    select user_id, id, conversation_id, 9, 9, '{{"arguments": {{}}}}', at from unit;
+insert into setting_changes (user_id, id, conversation_id, before, recorded_at)
+    select user_id, id, conversation_id, '{{}}', at from unit;
 insert into fact_changes (user_id, id, fact_id, action, other_id, actor)
     select user_id, gen_random_uuid(), id, 'superseded', id, 'r' from unit, generate_series(1, 2) where n % 3 = 1;
 insert into summaries (user_id, id, conversation_id, level, from_seq, to_seq, text, tokens, counter, recipe,
@@ -382,6 +387,10 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("messages", "raise_watermark", place | {"last_seq": 0}),
         ("summaries", "covered", place | {"level": 1}),
         ("summaries", "after", place | {"level": 1, "seq": 15}),
+        ("messages", "settings_as_of", place | {"as_of": datetime(2024, 1, 3, tzinfo=UTC)}),
+        ("receipts", "previous_receipt", place | {"viewer": None}),
+        ("receipts", "says", {"ids": some, "starts": [0] * len(some), "most": 100}),
+        ("receipts", "numbered_messages", place | {"seqs": [1, 3]}),
         ("derivations", "advance", place | {"deriver": "embed", "from_seq": 1, "to_seq": 1, "recipe": "r"}),
     ]
 

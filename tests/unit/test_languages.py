@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.rules.drafts import Said
+from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.languages import extract_foreign, language_of
+from memstore.ingest.rules.slots import statements_with_slots
 
 MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 
-def facts(text: str, role: str = "user"):
-    return extract_foreign(Said(text, role, "Alice", MONDAY))
+def facts(text: str, role: str = "user") -> list[FactDraft]:
+    said, language = Said(text, role, "Alice", MONDAY), language_of(text)
+    return extract_foreign(said, language, statements_with_slots(said, language))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,8 @@ def test_the_language_is_told_by_common_words(text, language):
         ("Soy alérgica a los cacahuetes.", "constraint", 'Alice: "Soy alérgica a los cacahuetes."', "Alice"),
         ("Tengo dos hermanos en la ciudad.", "relationship", 'Alice: "Tengo dos hermanos en la ciudad."', "Alice"),
         ("我对花生过敏。", "constraint", 'Alice: "我对花生过敏。"', "Alice"),
-        ("我住在北京，你呢？", "", "", ""),
+        ("我住在北京，你呢？", "identity", 'Alice: "我住在北京。"', "Alice"),
+        ("我妹妹住在东京。", "relationship", 'Alice: "我妹妹住在东京。"', "Alice's 妹妹"),
         ("我喜欢爬山。", "preference", 'Alice: "我喜欢爬山。"', "Alice"),
     ],
 )
@@ -78,4 +81,5 @@ def test_only_people_state_facts():
 def test_no_text_raises(text):
     language_of(text)
     for language in ("fr", "es", "zh"):
-        extract_foreign(Said(text, "user", None, MONDAY), language=language)
+        said = Said(text, "user", None, MONDAY)
+        extract_foreign(said, language, statements_with_slots(said, language))

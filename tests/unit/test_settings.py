@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
 
-from memstore.errors import ConfigurationError
-from memstore.settings import Settings, load
+import memstore
+from memstore import settings_file
+from memstore.errors import ConfigurationError, InvalidInput, ProviderMissing
+from memstore.settings import Settings, change, listed, load
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
@@ -50,3 +53,106 @@ def test_every_option_is_documented_with_its_default() -> None:
         value = ",".join(field.default) if isinstance(field.default, tuple) else field.default
         default = "" if value is None else str(value).removesuffix(".0")
         assert cell == default, name
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "folder" / "mine.toml"
+    monkeypatch.setenv("MEMSTORE_CONFIG", str(path))
+    return path
+
+
+def test_given_over_environment_over_file_over_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change({"context_budget": 1000, "pool_size": "5", "facts_from": "user,tool", "llm_daily_tokens": 9})
+    monkeypatch.setenv("MEMSTORE_CONTEXT_BUDGET", "2000")
+    monkeypatch.setenv("MEMSTORE_POOL_SIZE", "6")
+    found = {one.name: (one.value, one.source) for one in listed({"context_budget": 3000})}
+    assert found["context_budget"] == (3000, "given")
+    assert found["pool_size"] == (6, "MEMSTORE_POOL_SIZE")
+    assert found["facts_from"] == (("user", "tool"), str(file))
+    assert found["summary_tokens"] == (160, "default")
+    assert load({}).llm_daily_tokens == 9
+
+
+def test_writing_keeps_comments_order_and_rights(file: Path) -> None:
+    change({"pool_size": 2})
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.write_text("# ours\nembedder = 'none'  # no torch here\npool_size = 2\n", encoding="utf-8")
+    file.chmod(0o640)
+    assert change({"pool_size": 3, "context_budget": 500}) == str(file)
+    change({"context_budget": None, "summary_tokens": None})
+    assert file.read_text(encoding="utf-8") == "# ours\nembedder = 'none'  # no torch here\npool_size = 3\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("context_bugdet = 5", "has 'context_bugdet', which is no option of memstore. Did you mean context_budget?"),
+        ("pool_size = 'many'", "pool_size='many'"),
+        ("[memstore]\npool_size = 5", "has 'memstore', which is no option of memstore. There are database_url"),
+        ("pool_size = ", "is no TOML"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_named_with_it(file: Path, text: str, told: str) -> None:
+    file.parent.mkdir()
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError) as error:
+        load({})
+    assert str(file) in str(error.value)
+    assert told in str(error.value)
+
+
+def test_what_cannot_be_is_not_written(file: Path) -> None:
+    with pytest.raises(InvalidInput, match="Did you mean pool_size"):
+        change({"summary_tokens": 50, "pool_sise": 5})
+    with pytest.raises(InvalidInput, match="pool_size=0"):
+        change({"summary_tokens": 50, "pool_size": 0})
+    assert not file.exists()
+
+
+def test_a_misspelt_key_can_be_taken_out(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_text("pool_sise = 5\n", encoding="utf-8")
+    change({"pool_sise": None})
+    assert load({}).pool_size == 8
+
+
+def test_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings_file.path() is None  # MEMSTORE_CONFIG is set to nothing
+    with pytest.raises(ConfigurationError, match="set it to a path"):
+        change({"pool_size": 5})
+    monkeypatch.delenv("MEMSTORE_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load({}).pool_size == 8  # there is none yet
+    assert tmp_path in Path(change({"pool_size": 5})).parents
+    assert load({}).pool_size == 5
+    monkeypatch.setenv("MEMSTORE_CONFIG", str(tmp_path / "gone.toml"))
+    with pytest.raises(ConfigurationError, match=r"gone\.toml, which is not there"):
+        load({})
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"facts_model": "foo:bar"}, r"facts_model='foo:bar'.*ollama:….*none"),
+        ({"summary_model": "olama:x"}, r"summary_model='olama:x'.*ollama:…"),
+        ({"embedder": "none2"}, r"embedder='none2'.*hashing:….*none"),
+        ({"counter": "none"}, r"counter='none'.*tiktoken:…"),
+    ],
+)
+def test_providers_that_nobody_knows_are_refused_before_anything_is_opened(
+    tmp_path: Path, given: dict[str, str], told: str
+) -> None:
+    with pytest.raises(ProviderMissing, match=told):
+        memstore.open(f"embedded:{tmp_path / 'store'}", settings=given)
+    assert not (tmp_path / "store").exists()
+
+
+def test_strategies_and_rules_that_nobody_knows_are_refused_too(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="sliding_window"):
+        memstore.open(f"embedded:{tmp_path / 'store'}", settings={"strategies": "slidingwindow"})
+    with pytest.raises(ConfigurationError, match="addressed"):
+        memstore.open(f"embedded:{tmp_path / 'store'}", settings={"visibility": "adressed"})

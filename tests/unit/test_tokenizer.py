@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import Tokenizer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, pre_tokenizers
 
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
-from memstore.providers import chat_template, load_counter
+from memstore.providers import chat_template, load_counter, prompt_counter
 from memstore.providers.chat_template import ChatTemplate
+from memstore.providers.prompt_counter import Vocabulary
 from memstore.providers.tokenizer import TokenizerCounter, load
 from memstore.testing import check_counter
-from tests.trained import CHATML, DATED, GEMMA, LLAMA_3, QWEN, byte_level, write
+from tests.trained import CHATML, DATED, GEMMA, LLAMA_3, QWEN, byte_level, unigram, write
 
 USER: dict[str, Any] = {"role": "user", "content": "When does the ferry leave?"}
 SYSTEM: dict[str, Any] = {"role": "system", "content": "Be brief."}
@@ -141,12 +144,9 @@ def test_nothing_is_cut_and_nothing_padded(tmp_path: Path) -> None:
     assert own.count("ferry " * 1000) >= 1000
 
 
-def test_no_words_stay_in_the_tokenizer(tmp_path: Path) -> None:
-    own = counter(tmp_path, CHATML)
-    before = own._vocabulary._plain.to_str()
-    own.count("xylophone quixotic")
-    assert own._vocabulary._plain.to_str() == before
-    own._vocabulary._plain.model._clear_cache()  # the library has the switch that is used
+def test_the_library_still_has_the_switch_for_its_cache(tmp_path: Path) -> None:
+    """It keeps words of texts, and does not show them; memstore turns it off where the switch is."""
+    assert hasattr(counter(tmp_path, CHATML)._vocabulary._plain.model, "_resize_cache")
 
 
 def test_it_is_found_by_its_name_and_only_with_the_same_files(tmp_path: Path) -> None:
@@ -248,3 +248,33 @@ def test_a_template_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) 
 def test_what_training_marks_is_content() -> None:
     assert rendered("a{% generation %}{{ messages[0].role }}{% endgeneration %}b") == "auserb"
     assert rendered("{% for m in [1, 2, 3] %}{% if m == 2 %}{% break %}{% endif %}{{ m }}{% endfor %}") == "1"
+
+
+@pytest.mark.parametrize("scheme", ["first", "always", "never"])
+@settings(deadline=None, max_examples=60)
+@given(
+    parts=st.lists(st.sampled_from(["<|im_start|>", "<|im_end|>", "ferry", " to", "\n", "é", "去", " "]), max_size=12)
+)
+def test_a_prompt_counted_in_pieces_counts_as_a_whole(scheme: str, parts: list[str]) -> None:
+    tokenizer = Tokenizer.from_str(unigram().to_str())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
+    tokenizer.add_special_tokens(["<|im_start|>"])
+    tokenizer.add_tokens([AddedToken("<|im_end|>", special=False, normalized=False, lstrip=scheme == "never")])
+    prompt = "".join(parts)
+    whole = len(tokenizer.encode(prompt, add_special_tokens=False))
+    assert Vocabulary(tokenizer, None).prompt(prompt) == whole
+
+
+def test_what_a_prompt_shares_with_the_one_before_is_not_tokenized_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = counter(tmp_path, CHATML)
+    chat = [USER, REPLY] * 50
+    own.count_messages(chat)
+    seen: list[str] = []
+    plain = prompt_counter._length
+    monkeypatch.setattr(prompt_counter, "_length", lambda *both: seen.append(both[1]) or plain(*both))
+    own.count_messages(chat)
+    assert seen == []
+    own.count_messages([*chat, {"role": "user", "content": "And the next one?"}])
+    assert seen == ["user\nAnd the next one?"]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -63,10 +63,12 @@ def completed(
 
 def told(strategies: Sequence[Strategy]) -> list[Json]:
     """Give strategies as a receipt has them: of one's own the name alone."""
-    return [
-        {"strategy": one.name} | (asdict(one) if type(one) is KNOWN.get(one.name) else {})  # type: ignore[call-overload]
-        for one in strategies
-    ]
+    return [{"strategy": one.name} | _options(one) for one in strategies]
+
+
+def _options(one: Strategy) -> Json:
+    known = type(one) is KNOWN.get(one.name)
+    return {option.name: getattr(one, option.name) for option in fields(KNOWN[one.name])} if known else {}
 
 
 def keep(scope: Transaction, receipt: Receipt) -> Receipt:

@@ -4,14 +4,26 @@
 from __future__ import annotations
 
 from functools import cached_property
+from importlib.metadata import entry_points
 from threading import Lock
 
 from memstore._sync.store.database import Database
+from memstore.assemble.strategies.registry import as_json
+from memstore.assemble.visibility import rule_of
+from memstore.errors import ProviderMissing
 from memstore.ingest.resources import Resources
 from memstore.providers import ChatModel, Embedder, TokenCounter, load_chat_model, load_counter, load_embedder
+from memstore.providers.naming import counter_for
 from memstore.settings import Settings
 from memstore.waiting import in_place
 
+NONE = "none"
+NAMED = {
+    "counter": "memstore.counters",
+    "embedder": "memstore.embedders",
+    "summary_model": "memstore.chat_models",
+    "facts_model": "memstore.chat_models",
+}
 LOADING = Lock()  # several first questions at once must not load the encoder several times
 
 
@@ -21,11 +33,21 @@ class Opened:
     def __init__(self, database: Database, settings: Settings) -> None:
         self.database = database
         self.settings = settings
+        self._counters: dict[str, TokenCounter] = {}
 
     @cached_property
     def counter(self) -> TokenCounter:
         """The token counter."""
         return load_counter(self.settings.counter, self.settings)
+
+    def counter_of(self, model: str | None) -> TokenCounter:
+        """Give the counter that knows a model's tokens best, each loaded once; that of the settings for None."""
+        name = self.counter.name if model is None else counter_for(model)
+        if name == self.counter.name:
+            return self.counter
+        if name not in self._counters:
+            self._counters.setdefault(name, in_place(load_counter, name, self.settings))
+        return self._counters[name]
 
     @cached_property
     def embedder(self) -> Embedder | None:
@@ -48,3 +70,21 @@ class Opened:
     def resources(self) -> Resources:
         """Give what derivers work with."""
         return Resources(self.counter, self.encoder(), self.settings, *self.chat_models)
+
+
+def check_usable(settings: Settings) -> None:
+    """Refuse names that nobody knows before anything is opened: of providers, strategies and the rule of visibility.
+
+    Nothing is loaded, and no server is asked. Raises `ProviderMissing`, `InvalidInput` or `ConfigurationError`.
+    """
+    for setting, group in NAMED.items():
+        name = getattr(settings, setting)
+        kinds = entry_points(group=group).names
+        if name.partition(":")[0] not in kinds and (name != NONE or setting == "counter"):
+            known = [f"{kind}:…" for kind in sorted(kinds)] + ([] if setting == "counter" else [NONE])
+            raise ProviderMissing(
+                f"{setting}={name!r}: nobody knows this provider. Known are {', '.join(known)}; or install the "
+                "package that brings it."
+            )
+    as_json(list(settings.strategies))
+    rule_of(settings.visibility)

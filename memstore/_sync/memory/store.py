@@ -15,7 +15,7 @@ from typing import Any
 from memstore import ids
 from memstore._sync.ingest.derive import REDOABLE, Part, Progress, derive
 from memstore._sync.ingest.history import import_file
-from memstore._sync.memory.opened import Opened
+from memstore._sync.memory.opened import Opened, check_usable
 from memstore._sync.memory.user import UserScope
 from memstore._sync.store import messages
 from memstore._sync.store.database import Database
@@ -50,9 +50,11 @@ class MemoryStore:
     def open(cls, url: str | None = None, *, settings: Settings | Mapping[str, Any] | None = None) -> MemoryStore:
         """Open the store at `url`: "embedded", "embedded:FOLDER" or "postgresql://…"; by default what the settings say.
 
-        `settings` are a `Settings` or some of its options; the rest comes from the environment (`MEMSTORE_…`).
+        `settings` are a `Settings` or some of its options; the rest comes from the environment (`MEMSTORE_…`), the
+        settings file, and the defaults. Names of providers that nobody knows raise `ProviderMissing` here.
         """
         settings = settings if isinstance(settings, Settings) else load(settings or {})
+        check_usable(settings)
         target = url or settings.database_url
         server = in_place(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
         address = server.url if server else checked_url(target)

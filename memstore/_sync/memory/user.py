@@ -10,14 +10,16 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.assemble.replay import replay
+from memstore._sync.assemble.sight import Sight
 from memstore._sync.ingest.add import Place
 from memstore._sync.ingest.facts import curation
 from memstore._sync.ingest.facts.audit import audit
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.opened import Opened
 from memstore._sync.retrieve.recall import recall
-from memstore._sync.store import events, facts, messages, model_calls, receipts
+from memstore._sync.store import counter_drift, events, facts, messages, model_calls, receipts
 from memstore._sync.store.items import EVERY_TIER, Filters
+from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput
 from memstore.events import Event, EventType
 from memstore.ingest.check import check_name, check_text, one_of
@@ -28,6 +30,7 @@ from memstore.models import (
     FACT_STATES,
     Conversation,
     DeadLetter,
+    Drift,
     Entity,
     Fact,
     FactChange,
@@ -38,6 +41,7 @@ from memstore.models import (
     Role,
 )
 
+VIEWED = 1000  # hits looked at for those that a viewer sees
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
 
@@ -75,12 +79,15 @@ class UserScope:
         until: datetime | None = None,
         as_of: datetime | None = None,
         min_score: float | None = None,
+        viewer: str | None = None,
+        visibility: Rule | str | None = None,
     ) -> list[Hit]:
         """Give what is remembered about a question, the best first, over messages, summaries and facts.
 
         `since` (inclusive) and `until` (not) bound when it was said, `as_of` hides what was recorded later: of an
         imported history nothing is known before the day of its import, whenever it was said. Tags must all be there.
-        Scores are comparable within one recall.
+        Scores are comparable within one recall. A `viewer` is given what it may see, as in `context`; by default that
+        is the system's `context_viewer`.
         """
         check_text(query, "the query")
         check_limit(limit)
@@ -95,10 +102,23 @@ class UserScope:
             until=aware(until, "until"),
             as_of=aware(as_of, "as_of"),
         )
+        sight = self._sight(viewer, visibility)
         embedder = self._opened.encoder()
-        return recall(
-            self._opened.database, embedder, self.id, query, filters=filters, limit=limit, min_score=min_score
+        looked_at = max(VIEWED, 4 * limit) if sight.filters else limit
+        found = recall(
+            self._opened.database, embedder, self.id, query, filters=filters, limit=looked_at, min_score=min_score
         )
+        if not sight.filters:
+            return found
+        with self._opened.database.scope(self.id) as scope:
+            return (sight.hits(scope, found))[:limit]
+
+    def _sight(self, viewer: str | None, visibility: Rule | str | None) -> Sight:
+        settings = self._opened.settings
+        who = settings.context_viewer if viewer is None else viewer
+        if who is not None:
+            check_name(who, "viewer")
+        return Sight(who, visibility or settings.visibility)
 
     def facts(
         self,
@@ -198,6 +218,11 @@ class UserScope:
         if found is None:
             raise InvalidInput(f"This user has no fact {id_of(fact)}.")
         return found
+
+    def drift(self) -> list[Drift]:
+        """Give how far token counts were from what models' servers told (`conversation.observed`), by model."""
+        with self._opened.database.scope(self.id) as scope:
+            return counter_drift.drift(scope)
 
     def receipt(self, receipt: Receipt | UUID | str) -> Receipt:
         """Give the receipt of this id, which a `Context.receipt` has; `explain()` says what its items say now.

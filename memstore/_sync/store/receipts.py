@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from memstore._sync.store.database import Transaction, columns, stored
-from memstore.models import Decision, Json, Message, Receipt, Sent
+from memstore.models import Decision, Json, Message, Reason, Receipt, Sent
 from memstore.store.statements import statements
 
 SQL = statements("receipts")
@@ -104,12 +105,16 @@ def _say(
     decisions: Iterable[Decision], texts: Mapping[str, str], says: Mapping[tuple[UUID, int], Any]
 ) -> tuple[Decision, ...]:
     told = []
+    own = Counter[str]()  # texts of the user's own sections, which are named in their order
     for one in decisions:
         row = None if one.id is None else says.get((one.id, one.start))
         text = row["text"] or "" if row else ""
-        if one.kind == "turn" and row:
+        if one.kind in ("turn", "message") and row:
             text = f"{row['speaker']}: {text}"
         elif one.kind in ("block", "turns"):
-            text = texts.get("-".join(map(str, one.seqs or ())), "")[:SAYS]
-        told.append(replace(one, says=text))
+            text = texts.get("-".join(map(str, one.seqs or ())), "")
+        elif one.kind == "text" and one.reason in (None, Reason.CUT):  # what was left out was not sent
+            text = texts.get(f"<{one.section}> {own[one.section]}", "")
+            own[one.section] += 1
+        told.append(replace(one, says=text[:SAYS]))
     return tuple(told)

@@ -22,6 +22,7 @@ from typing import Literal
 from uuid import UUID
 
 from memstore.ingest.facts.wording import NOT, content
+from memstore.ingest.rules.places import COUNTRY, is_country
 from memstore.ingest.rules.slots import FORMER, TEMPORARY, Manner, Slot
 from memstore.models import kind_of
 
@@ -145,12 +146,27 @@ def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
         return False
     if slot.attribute == one.attribute:
         return other_value(slot, one.value)
+    if slot.attribute.endswith(COUNTRY) != one.attribute.endswith(COUNTRY):
+        return _abroad(incoming, slot, one.attribute, one.value, one.occurred_at)
     if slot.attribute == FORMER + one.attribute:
         # "I quit my job" ends every job before it, and says nothing of the next one.
         return one.occurred_at <= incoming.occurred_at if not slot.value else compatible(slot.value, one.value)
     if one.attribute == FORMER + slot.attribute:
         return one.occurred_at > incoming.occurred_at if not one.value else compatible(slot.value, one.value)
     return False
+
+
+def _abroad(incoming: Incoming, slot: Slot, attribute: str, value: str, said: datetime) -> bool:
+    """Whether of a country and a town not both can hold: a town that is said later may lie elsewhere, a country not.
+
+    "Berlin" and then "Germany" are one place, told less exactly; "Germany" and then "Porto" may be a move.
+    """
+    mine, other = slot.attribute.removesuffix(COUNTRY), attribute.removesuffix(COUNTRY)
+    if mine != other:  # "I no longer live in Germany"
+        return mine.removeprefix(FORMER) == other.removeprefix(FORMER) and slot.value == value
+    if is_country(slot.value) and is_country(value):  # "I moved to Spain"
+        return slot.value != value
+    return said > incoming.occurred_at if slot.attribute.endswith(COUNTRY) else incoming.occurred_at > said
 
 
 def other_value(slot: Slot, value: str) -> bool:

@@ -18,7 +18,8 @@ from uuid import UUID
 
 from memstore.ingest.facts.extracted import ExtractedFact
 from memstore.ingest.facts.reconcile import Incoming, Known, Verdict, other_value, reconcile
-from memstore.ingest.rules.slots import FORMER, Manner, Slot
+from memstore.ingest.rules.places import COUNTRY
+from memstore.ingest.rules.slots import FORMER, PLACES, Manner, Slot
 from memstore.models import HAND, FactColumns
 from memstore.store import fact_changes, facts, items
 from memstore.store.database import Transaction
@@ -91,10 +92,12 @@ async def resettle(scope: Transaction, fact: FactColumns, *, actor: str) -> None
 
 
 def related(slot: Slot | None) -> list[str]:
-    """Give the attributes whose facts a slot has to do with: where somebody lives, and where they no longer do."""
+    """Give the attributes whose facts a slot has to do with: where somebody lives, in which country, and no longer."""
     if slot is None:
         return []
-    return [slot.attribute, FORMER + slot.attribute, slot.attribute.removeprefix(FORMER)]
+    plain = slot.attribute.removeprefix(FORMER).removesuffix(COUNTRY)
+    countries = [plain + COUNTRY, plain] if plain in PLACES else []
+    return [slot.attribute, FORMER + slot.attribute, slot.attribute.removeprefix(FORMER), *countries]
 
 
 def _twin(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
@@ -167,8 +170,9 @@ async def _place(
     if verdict.kind == "outdated":
         await _outdate(scope, new, fact, known, verdict, (said, begin), recorded_at)
     elif verdict.kind == "conflict":
-        for one in others:
-            await fact_changes.change(scope, fact, "conflicted", actor=actor, other=one.fact.id, at=recorded_at)
+        for one in others:  # logged of the one that was said later, whichever of them was derived first
+            later, earlier = (fact, one.fact) if (said, fact.id) > (one.last_said, one.fact.id) else (one.fact, fact)
+            await fact_changes.change(scope, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
 async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:

@@ -59,6 +59,7 @@ _FORMS: dict[str, str] = {
 _RELATIVE = re.compile(rf"\b(?:{'|'.join(_FORMS.values())})\b(?! \()", re.IGNORECASE)
 # "I've started, and it must be done by June": what is due lies ahead, whatever the tense.
 _DUE = re.compile(r"\b(?:by|due(?: on)?|deadline(?: of| on|:)?|starting|begins) (?:the )?$", re.IGNORECASE)
+_MOVED = re.compile(r"\b(?:moved|staying|lent|rented|sublet)\b", re.IGNORECASE)  # "… until March" lies ahead too
 _GERMAN = {"welch", "vor", "tag", "tag_monat", "monat"}
 _GERMAN_NEAR = {"heute", "gestern", "vorgestern", "morgen", "übermorgen"}
 _YEAR = re.compile(r"\b(?:in|since|im Jahr|seit|\w+ber|\w+ary|March|April|May|June|July|August) ((?:19|20)\d\d)\b")
@@ -93,12 +94,20 @@ def anchor(text: str, occurred_at: datetime, *, past: bool, language: str = "en"
     return anchored, datetime.combine(min(begins), time(), occurred_at.tzinfo) if begins else None
 
 
+def stretch_at(text: str, today: date) -> tuple[str, date] | None:
+    """Give the unit and the first day of the date ahead with which an English or German text begins, if with one."""
+    found = _RELATIVE.match(text)
+    said = {name: value.lower() for name, value in found.groupdict().items() if value} if found else {}
+    return _resolve(said, today, past=False)
+
+
 def _anchored(text: str, today: date, past: bool) -> tuple[str, list[date]]:
     begins: list[date] = []
 
     def replace(found: re.Match[str]) -> str:
         said = {name: value.lower() for name, value in found.groupdict().items() if value}
-        due = _DUE.search(found.string, max(0, found.start() - 20), found.start())
+        due = bool(_DUE.search(found.string, max(0, found.start() - 20), found.start()))
+        due |= found[0].lower().startswith("until ") and bool(_MOVED.search(found.string))
         stretch = _resolve(said, today, past and not due)
         if stretch is None:
             return found[0]

@@ -8,6 +8,7 @@ statement -> the third person, with who is meant and when      standalone.py, an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +21,7 @@ from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.reading import Reading, instructed, loosely, precisely
 from memstore.ingest.rules.standalone import Standing, Talk, long_forms, stand_alone, trimmed
 from memstore.ingest.rules.statements import Clause, assertions, clauses_of, is_english, sentences_of, without_lead_in
+from memstore.ingest.rules.until import ends
 from memstore.ingest.rules.worth import ANSWER, OPERATING_POINT, SURE, needs_antecedent, of_statement, ranked
 from memstore.models import kind_of
 from memstore.store.terms import terms
@@ -34,6 +36,7 @@ LOOKED_BACK = 50  # statements, so that the time of a long message grows with it
 MOST_SENTENCES = 1000  # of a message; what is longer is a paste, and its end is not read
 MOST_WORDS, MOST_JOINED = 60, 16
 NEAR = 40  # characters between two sentences that are joined: what was between them was "Yeah!"
+_OUR = re.compile(r"\bour\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +98,9 @@ def _candidates(message: _Message) -> Iterator[_Candidate]:
 
 
 def _stands_alone(clause: str) -> bool:
-    reading = precisely(trimmed(long_forms(clause)))
-    return reading is not None and _is_sure(reading)
+    words = trimmed(long_forms(clause))
+    reading = precisely(words)
+    return instructed(words) is not None or (reading is not None and _is_sure(reading))
 
 
 def _is_sure(reading: Reading) -> bool:
@@ -148,6 +152,9 @@ def _made(
     # A plan holds from the moment it is told, whatever the day it is for.
     if begins is not None and (begins > message.said.occurred_at or reading.type in ("plan", "goal")):
         begins = None
+    told = message.said.text[place.start : place.stop]
+    lasts = not reading.past and reading.type not in ("plan", "goal", "event")
+    until = ends(told, message.said.occurred_at, language, passing=False) if lasts else None
     kin = reading.about is not None and reading.about.startswith("'s ")
     subject = f"{message.talk.subject}{reading.about}" if kin else reading.about or message.talk.subject
     return FactDraft(
@@ -160,6 +167,7 @@ def _made(
         start=place.start,
         stop=place.stop,
         valid_from=begins,
+        valid_to=until,
     )
 
 
@@ -168,7 +176,7 @@ def _with_antecedents(candidates: Iterable[_Candidate], talk: Talk) -> Iterator[
     last: _Candidate | None = None
     for one in candidates:
         if last and _belongs(one, last):
-            told = one.draft.text.removeprefix(f"{talk.subject}: ")
+            told = _OUR.sub(f"{talk.inside}'s", one.draft.text.removeprefix(f"{talk.subject}: "))
             draft = replace(last.draft, text=f"{last.draft.text} {told}", stop=one.draft.stop)
             last = replace(last, draft=draft, worth=max(last.worth, one.worth))
             continue

@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from memstore.ingest.rules.parts import completed, parts_of
 from memstore.ingest.rules.reading import ALLERGY, Reading
-from memstore.ingest.rules.rulebook import GERMAN
+from memstore.ingest.rules.rulebook import GERMAN, Rule
+from memstore.ingest.rules.slots_german import GERMAN as SLOTS
 from memstore.ingest.rules.statements import Clause, is_question
 
 _MOST_WORDS = 36
+
 _WORDS = re.compile(
-    r"\b(?:ich|mein|meine|meinen|meiner|ist (?:\w+ ){0,2}(?:allergisch|vegetarier\w*|veganer\w*))\b", re.IGNORECASE
+    r"\b(?:ich|mein|meine|meinen|meiner|unser|unsere|unseren|unserer|ist (?:\w+ ){0,2}(?:allergisch|vegetarier\w*"
+    r"|veganer\w*))\b",
+    re.IGNORECASE,
 )
 _NEXT_CLAUSE = re.compile(
     r"\s*(?:;|—|–|\s-+\s)\s*|,? (?:und|aber|denn|also|doch) (?=(?:ich|wir|meine?|er|sie|es|das|du|kannst|am|im|bin"
@@ -40,18 +45,31 @@ def read(sentence: Clause) -> Iterator[tuple[Clause, Reading]]:
         words = _NO_WORD_AT_END.sub("", clause.text[found.end() :] if found else clause.text)
         if not 2 < len(words.split()) <= _MOST_WORDS or _UNREAL.search(words):
             continue
-        rule = next((rule for rule in GERMAN if rule.pattern.match(words)), None)
-        if rule:
-            kind = "constraint" if ALLERGY.search(words) else rule.type
-            about = words.split()[0] if rule.about_named else None
-            yield Clause(words, clause.start, clause.stop), Reading(kind, rule.confidence, about, rule.type == "event")
+        start = clause.start + (found.end() if found else 0)
+        for part in parts_of(words, "de", lambda told: _rule(told) is not None):
+            rule = _rule(part.words)
+            if rule:
+                kind = "constraint" if ALLERGY.search(part.words) else rule.type
+                about = part.words.split()[0] if rule.about_named else None
+                reading = Reading(kind, rule.confidence, about, rule.type == "event")
+                stop = min(start + part.stop, clause.stop)  # a clause that was completed is longer than what was said
+                yield Clause(part.words, min(start + part.start, stop - 1), stop), reading
+
+
+def _rule(words: str) -> Rule | None:
+    return next((rule for rule in GERMAN if rule.pattern.match(words)), None)
 
 
 def _clauses(sentence: Clause) -> list[Clause]:
-    text, begin, clauses = sentence.text, 0, []
+    clauses: list[Clause] = []
+    text, begin = sentence.text, 0
+    before = ""
     for gap in [*_NEXT_CLAUSE.finditer(text), None]:
         end = gap.start() if gap else len(text)
+        if gap and ":" in gap[0] and SLOTS.asks.search(text[begin:end]):
+            return clauses  # what follows are words of a letter that is asked for
         if end > begin:
-            clauses.append(Clause(text[begin:end], sentence.start + begin, sentence.start + end))
+            before = completed(text[begin:end], before, "de")
+            clauses.append(Clause(before, sentence.start + begin, sentence.start + end))
         begin = gap.end() if gap else end
     return clauses[:-1] if is_question(text) else clauses

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from memstore.ingest.rules.dates import anchor
 from memstore.ingest.rules.drafts import FactDraft, Said
-from memstore.ingest.rules.slots import FORMER, GRAMMARS, TEMPORARY, statements_with_slots, whom
+from memstore.ingest.rules.slots import FORMER, GRAMMARS, TEMPORARY, Statement
 from memstore.ingest.sentences import sentences
 from memstore.models import kind_of
 
@@ -112,8 +112,6 @@ _LEAD_IN = re.compile(
     re.IGNORECASE,
 )
 _ASKS = re.compile(r"[?？]\W*$|[吗呢](?:\W*)$")
-_UNREAL_ZH = re.compile(r"如果|要是|也许|可能|假如|他说|她说|听说|[“”「」\"]")
-_CLAUSE_ZH = re.compile(r"[，,；;]")
 _WHEN = re.compile(
     r"(?:avant-)?hier|demain|(?:lun|mar|mercre|jeu|vendre|same)di(?: \w+)?|(?:la semaine|le mois|l['’]an(?:née)?) \w+"
     r"|il y a \w+ \w+|ayer|anteayer|mañana|el \w+(?: pasado)?|la semana (?:pasada|que viene)|hace \w+ \w+"
@@ -151,19 +149,18 @@ def type_of(attribute: str, *, kin: bool = False) -> str:
     return "relationship" if kin else _TYPES.get(root, "identity")
 
 
-def extract_foreign(said: Said, before: Sequence[Said] = (), *, language: str | None = None) -> list[FactDraft]:
+def extract_foreign(said: Said, language: str, statements: Sequence[Statement]) -> list[FactDraft]:
     """Give the facts that a French, Spanish or Chinese message says, in its order; none of any other language.
 
-    `before` are the messages before it, for corrections of a bare value. No text raises an error.
+    `statements` are those of the message that fill slots. No text raises an error.
     """
-    language = language or language_of(said.text)
     if said.role != "user" or language not in _TABLES:
         return []
     drafts: dict[int, FactDraft] = {}
-    for start, stop, slot in statements_with_slots(said, language, before):
-        who = whom(said.text[start:stop], language)
+    for start, stop, slot, words, who in statements:
         subject = f"{said.subject}'s {who}" if who else said.subject
-        drafts[start] = quoted(said, (start, stop), type_of(slot.attribute, kin=bool(who)), 0.9, language, subject)
+        type = type_of(slot.attribute, kin=bool(who))
+        drafts[start] = quoted(said, (start, stop), type, 0.9, language, subject, words)
     for start, stop in _clauses(said.text, language):
         found = _row(said.text[start:stop], language)
         if found and not any(one.start < stop and start < one.stop for one in drafts.values()):
@@ -172,14 +169,14 @@ def extract_foreign(said: Said, before: Sequence[Said] = (), *, language: str | 
 
 
 def _clauses(text: str, language: str) -> Iterator[tuple[int, int]]:
-    grammar = GRAMMARS.get(language)
+    grammar = GRAMMARS[language]
     for start, stop in sentences(text):
         sentence = text[start:stop]
-        if stop - start > _LONGEST or _ASKS.search(sentence) or re.search(r"[\"“”„«»]", sentence):
+        if stop - start > _LONGEST or _ASKS.search(sentence) or re.search(r"[\"“”„«»「」『』]", sentence):
             continue
-        if grammar and (grammar.doubtful.search(sentence) or grammar.reported.search(sentence)):
+        if grammar.doubtful.search(sentence) or grammar.reported.search(sentence) or grammar.asks.search(sentence):
             continue
-        gaps = list((grammar.next_clause if grammar else _CLAUSE_ZH).finditer(sentence))
+        gaps = list(grammar.next_clause.finditer(sentence))
         starts, stops = [0, *(gap.end() for gap in gaps)], [*(gap.start() for gap in gaps), len(sentence)]
         begin = None
         for first, last in zip(starts, stops, strict=True):
@@ -192,16 +189,21 @@ def _clauses(text: str, language: str) -> Iterator[tuple[int, int]]:
 def _row(clause: str, language: str) -> tuple[str, float] | None:
     lead_in = _LEAD_IN.match(clause)
     words = clause[lead_in.end() if lead_in else 0 :].replace("’", "'").strip(" .!¡。！")
-    unreal = GRAMMARS[language].unreal if language in GRAMMARS else _UNREAL_ZH
+    unreal = GRAMMARS[language].unreal
     for type, confidence, pattern in _TABLES[language]:
         if pattern.match(words) and (type in _WANTS or not unreal.search(words)):
             return type, confidence
     return None
 
 
-def quoted(said: Said, span: tuple[int, int], type: str, confidence: float, language: str, subject: str) -> FactDraft:
-    """Give the words of a message in `span` as a fact, as they were said: `Alice: "J'habite à Lyon."`"""
-    clause = " ".join(said.text[slice(*span)].split()).strip(" ,;.!¡。！")
+def quoted(
+    said: Said, span: tuple[int, int], type: str, confidence: float, language: str, subject: str, words: str = ""
+) -> FactDraft:
+    """Give the words of a message in `span` as a fact, as they were said: `Alice: "J'habite à Lyon."`
+
+    `words` are given where they are not those of the span alone: they have a subject that the span leaves out.
+    """
+    clause = " ".join((words or said.text[slice(*span)]).split()).strip(" ,;.!¡。！，；")
     anchored, begins = anchor(clause, said.occurred_at, past=type not in ("plan", "goal"), language=language)
     told = begins is None or begins > said.occurred_at or type in ("plan", "goal")
     end = "。" if language == "zh" else "."

@@ -95,6 +95,7 @@ _KNOWN_AS = {
     "上星期": "上周", "上个星期": "上周", "上礼拜": "上周", "上个礼拜": "上周", "下星期": "下周", "下个星期": "下周",
     "下礼拜": "下周", "下个礼拜": "下周",
 }  # fmt: skip
+_UNTIL = re.compile(r"(?:\bjusqu['’](?:à|au|en)(?: la)?|\bhasta(?: el| la)?|到) ?$", re.IGNORECASE)
 LANGUAGES = frozenset(_FORMS)
 
 
@@ -112,7 +113,13 @@ def phrases(text: str, said_at: datetime, language: str, *, past: bool) -> list[
     found = []
     for match in _PATTERNS[language].finditer(text):
         form, _, way = (match.lastgroup or "").partition("_")
-        first = _resolved(match[0].lower(), form, said_at, language, past={"1": True, "2": False}.get(way, past))
+        first = _resolved(
+            match[0].lower(),
+            form,
+            said_at,
+            language,
+            past={"1": True, "2": False}.get(way, past and not _UNTIL.search(text[: match.start()])),
+        )
         if first:
             unit = _unit_of(form, match[0])
             found.append(Phrase(match.start(), match.end(), unit, _beginning(first, unit)))

@@ -31,7 +31,7 @@ _I = re.compile(
     rf"{_WHEN}(?:.{{1,48}} & )?I (?P<adverbs>(?:{_ADVERB} )*)(?P<verb>[\w']+) (?P<more>(?:{_ADVERB} )*)(?P<rest>.*)"
 )
 _WE = re.compile(rf"{_WHEN}we (?:{_ADVERB} )*(?P<rest>.*)", re.IGNORECASE)
-_MY = re.compile(rf"{_WHEN}my (?P<rest>.*)", re.IGNORECASE)
+_MY = re.compile(rf"{_WHEN}(?:my|our) (?P<rest>.*)", re.IGNORECASE)
 _NAME = re.compile(r"(?P<name>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?) (?P<rest>.*)")
 _SINGULAR = {"are": "am", "were": "was"}  # the tables speak of one person
 _NO_NAME = re.compile(

@@ -253,18 +253,21 @@ GERMAN = _table(
     ("constraint", 0.95, r"ich habe? (?:\w+ ){0,2}(?:\w*allergie|asthma|diabetes|migräne|zöliakie)"),
     ("constraint", 0.9, r"ich bin (?:\w+ )?(?:vegetarier(?:in)?|veganer(?:in)?|vegetarisch|vegan)"),
     ("constraint", 0.9, r"ich (?:esse|trinke) (?:\w+ ){0,4}?(?:kein|keine|keinen|nie|nur|wieder|auch|seit)"),
-    ("identity", 0.9, r"ich (?:wohne|lebe) (?:\w+ ){0,3}?(?:in|bei|mit|auf|seit)|ich bin .{0,80}(?:gezogen"
+    ("identity", 0.9, r"ich (?:wohne|lebe) (?:[\w.]+ ){0,4}?(?:in|bei|mit|auf|seit)|ich bin .{0,80}(?:gezogen"
      r"|umgezogen)"),
     ("identity", 0.9, r"ich bin (?:\w+ )?(?:verheiratet|geschieden|ledig|verlobt|schwanger)"),
+    ("identity", 0.9, r"ich (?:bin|arbeite) (?:jetzt |nun |inzwischen )?(?:selbstständig|selbständig|freiberuflich"
+     r"|arbeitslos|in rente)(?!\w)|ich bin (?:jetzt |nun |endlich )?(?:wieder )?zurück in (?-i:[A-ZÄÖÜ])"),
     ("identity", 0.9, r"ich (?:arbeite|studiere|unterrichte) |ich bin (?:von beruf )?(?:\w+ )?\w*(?:lehrer|ärztin|arzt"
      r"|ingenieur|entwickler|architekt|designer|krankenpfleger|krankenschwester|student|köch|koch|autor"
      r"|fotograf)(?:in)?"),
-    ("relationship", 0.9, r"meine? (?:\w+ )?(?:<familie>)(?: <name>)? (?:ist|sind|war|hat|haben|heißt|wohnt|lebt"
+    ("relationship", 0.9, r"(?:mein|unser)e? (?:\w+ )?(?:<familie>)(?: <name>)? (?:ist|sind|war|hat|haben|heißt"
+     r"|wohnt|lebt"
      r"|arbeitet|kommt|feiert|wird|mag|liebt|isst|zieht|studiert)|ich habe (?:\w+ )?(?:eine?n?|zwei|drei"
      r"|keine) (?:\w+ )?(?:<familie>)"),
     ("identity", 0.85, r"ich bin (?:die |der )?<first>$"),
     ("preference", 0.85, r"ich (?:mag|liebe|hasse|bevorzuge) (?!dich|euch|das\b|es\b|ihn\b|sie\b)"
-     r"|meine? lieblings\w+"),
+     r"|(?:mein|unser)e? lieblings\w+"),
     ("preference", 0.85, r"ich \w+ (?:sehr |besonders )?(?:gern|gerne|lieber|am liebsten)"),
     ("strength", 0.75, r"ich (?:spreche|spiele|lerne) (?!das\b|es\b)\w+"),
     ("plan", 0.75, r"ich (?:fliege|fahre|reise|ziehe|besuche|treffe|heirate|beginne|fange|gehe|mache"

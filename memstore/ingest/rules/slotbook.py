@@ -9,7 +9,7 @@ verb of change: "this week I moved" is no temporary state. A "~" says that a kno
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import NamedTuple
 
@@ -37,6 +37,13 @@ class Subject(NamedTuple):
     adverbs: str
 
 
+class Contrast(NamedTuple):
+    """How a language says "not this but that": the pattern and what it is replaced by, so that only that is left."""
+
+    pattern: re.Pattern[str]
+    left: str | Callable[[re.Match[str]], str]
+
+
 class Grammar(NamedTuple):
     """All that is known of one language."""
 
@@ -52,6 +59,8 @@ class Grammar(NamedTuple):
     no_value: re.Pattern[str]  # at the start of a value: this, it, my
     article: re.Pattern[str]
     next_clause: re.Pattern[str]
+    asks: re.Pattern[str]  # at the start of a clause: write a letter that says …
+    contrasts: tuple[Contrast, ...] = ()
 
 
 Row = tuple[str, str, str]

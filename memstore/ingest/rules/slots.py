@@ -4,6 +4,7 @@
     "I don't like coffee any more"    -> likes/coffee = no
     "I no longer work at Siemens"     -> former/employer = siemens (ended)
     "This week I'm in Berlin"         -> temporary/residence = berlin
+    "I live in Germany"               -> residence/country = germany
     "My sister lives in Lyon"         -> residence = lyon, of whom() = "sister"
 
 What is asked, supposed, quoted or told by others fills nothing: a value that was never said does more harm than one
@@ -14,16 +15,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from memstore.ingest.rules.drafts import Said
+from memstore.ingest.rules.parts import Part, completed, goes_on, lists_in, parts_of, subjects_of
+from memstore.ingest.rules.places import COUNTRY, is_country
 from memstore.ingest.rules.slotbook import Grammar, SlotRule, caught
+from memstore.ingest.rules.slots_chinese import CHINESE
 from memstore.ingest.rules.slots_english import ENGLISH
 from memstore.ingest.rules.slots_french import FRENCH
 from memstore.ingest.rules.slots_german import GERMAN
 from memstore.ingest.rules.slots_spanish import SPANISH
+from memstore.ingest.rules.until import says_until
 from memstore.ingest.sentences import sentences
 
 FORMER = "former/"  # an attribute of what has ended: "former/residence" is "berlin"
@@ -54,11 +59,16 @@ class Slot:
 
 
 class Statement(NamedTuple):
-    """A clause that fills a slot: `said.text[start:stop]`."""
+    """A clause that fills a slot: `said.text[start:stop]`; its words with the subject that it left out, and of whom.
+
+    `who` is a word of kin or a name, None for the speaker.
+    """
 
     start: int
     stop: int
     slot: Slot
+    words: str
+    who: str | None
 
 
 class _Read(NamedTuple):
@@ -66,10 +76,12 @@ class _Read(NamedTuple):
     who: str | None
 
 
-GRAMMARS = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
+GRAMMARS = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH, "zh": CHINESE}
 
-_QUOTES = re.compile(r"[\"“”„«»]")
-_SORT = re.compile(r"\d|day\b|tag\b|di\b|mittwoch|lunes|martes|jueves|viernes|sábado|domingo|miércoles", re.IGNORECASE)
+_QUOTES = re.compile(r"[\"“”„«»「」『』]")
+_SORT = re.compile(
+    r"\d|[周月]|星期|礼拜|day\b|tag\b|di\b|mittwoch|lunes|martes|jueves|viernes|sábado|domingo|miércoles", re.IGNORECASE
+)
 _LONGEST = 600  # characters of a clause
 _APOSTROPHES = {ord(sign): "'" for sign in "’‘ʼ`´"}
 _SHORT = {"'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
@@ -79,8 +91,11 @@ _PASSING = frozenset({"residence", "job", "employer", "diet", "eats", "smoking",
 _PASSING |= {"car", "address", "phone", "email"}
 # Attributes whose value is a name: "in a small flat" is no residence, "at a bank" no employer.
 _NAMES = frozenset(["residence", "hometown", "employer", "name", "nickname", "partner"])
+PLACES = frozenset(["residence", "hometown"])
 _FLIPS = frozenset(["likes", "eats", "allergy", "pet", "owns", "language"])
-_POSSESSIVE = re.compile(r"my|meine?n?|mon|ma|mes|mis?", re.IGNORECASE)
+_POSSESSIVE = re.compile(
+    r"my|our|meine?n?|unsere?[nmr]?|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?|我的?|我们的?", re.IGNORECASE
+)
 _BEFORE_KIN = frozenset({"little", "big", "older", "younger", "elder", "twin", "best", "new", "old", "late"})
 _BEFORE_KIN |= {"kleine", "große", "ältere", "jüngere", "beste", "neue"}
 _BEFORE_KIN |= {"kleiner", "großer", "älterer", "jüngerer", "bester", "neuer"}
@@ -91,20 +106,14 @@ _APPOINTMENTS = re.compile(r"\s*\b(?:appointment|termin|rendez-vous|cita)\b\s*",
 def slot_of(clause: str, language: str, *, type: str) -> Slot | None:
     """Give the slot that a clause fills, as it was said; None where it fills none, or the language is unread.
 
-    `language` is ISO 639-1; `type` is that of the fact: a goal fills nothing yet. Whose slot it is, `whom` says.
+    `language` is ISO 639-1; `type` is that of the fact: a goal fills nothing yet.
     """
     read = _read(clause, language)
     return None if read is None or type == "goal" else read.slot
 
 
-def whom(clause: str, language: str) -> str | None:
-    """Give of whom a clause speaks that fills a slot: "sister", "Tom"; None for the speaker."""
-    read = _read(clause, language)
-    return None if read is None else read.who
-
-
 def statements_with_slots(said: Said, language: str, before: Sequence[Said] = ()) -> list[Statement]:
-    """Give the clauses of a message that fill slots, in its order: `(start, stop, slot)` in characters of its text.
+    """Give the clauses of a message that fill slots, in its order.
 
     "Sorry, I meant Tuesday" fills the slot that the speaker filled last, in this message or in those `before` it, if
     the value is of the same sort.
@@ -126,14 +135,52 @@ def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Gramm
     sentence = text[start:stop]
     if grammar.doubtful.search(sentence) or grammar.reported.search(_spelled_out(sentence)):
         return
-    asks = sentence.rstrip("\"')»” ").endswith("?")
-    starts = [0, *(gap.end() for gap in grammar.next_clause.finditer(sentence))]
-    stops = [*(gap.start() for gap in grammar.next_clause.finditer(sentence)), len(sentence)]
-    clauses = list(zip(starts, stops, strict=True))
-    for first, last in clauses[:-1] if asks else clauses:
-        slot = slot_of(sentence[first:last], language, type="identity")
-        if slot is not None:
-            yield Statement(start + first, start + last, slot)
+    asks = sentence.rstrip("\"')»” ").endswith(("?", "？"))
+    clauses = list(_clauses(sentence.translate(_APOSTROPHES), language, grammar))
+
+    def fills(words: str) -> bool:
+        return _read(words, language) is not None
+
+    for clause in clauses[:-1] if asks else clauses:
+        begin = start + clause.stop - len(clause.words)  # where the clause would begin with all that it leaves out
+        for part in parts_of(clause.words, language, fills):
+            read = _read(part.words, language)
+            if read is not None:
+                first = max(start + clause.start, begin + part.start)
+                yield Statement(first, max(first + 1, begin + part.stop), read.slot, part.words, read.who)
+
+
+def _clauses(sentence: str, language: str, grammar: Grammar) -> Iterator[Part]:
+    """Give the clauses of a sentence without those that ask for something, each with the subject that it leaves out.
+
+    What is asked for may be a letter, and then what follows a colon stands in it.
+    """
+    kept = [one.span() for one in [*lists_in(sentence, language), *_contrasts(sentence, grammar)]]
+    gaps = [one for one in grammar.next_clause.finditer(sentence) if not _within(one.start(), kept)]
+    starts, stops = [0, *(gap.end() for gap in gaps)], [*(gap.start() for gap in gaps), len(sentence)]
+    subjects: list[str] = []
+    before = ""
+    for first, last, after in zip(starts, stops, [*(gap[0] for gap in gaps), ""], strict=True):
+        words = sentence[first:last]
+        if grammar.asks.search(words):
+            if ":" in after:
+                return
+            subjects, before = [], ""
+            continue
+        own = subjects_of(words, language)
+        words = completed(words, before, language)
+        left_out = goes_on(words, subjects[:1], lambda told: _read(told, language) is not None) if not own else None
+        subjects = own or subjects
+        before = f"{left_out} {words}" if left_out else words
+        yield Part(before, first, last)
+
+
+def _contrasts(sentence: str, grammar: Grammar) -> list[re.Match[str]]:
+    return [found for contrast in grammar.contrasts for found in contrast.pattern.finditer(sentence)]
+
+
+def _within(place: int, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(start <= place < stop for start, stop in spans)
 
 
 def _is_quoted(text: str, start: int, stop: int) -> bool:
@@ -151,25 +198,38 @@ def _meant(value: str, start: int, stop: int, said: Said, language: str, before:
         if slots and value:
             last = slots[-1]
             if (last.manner is not Manner.ENDED and _SORT.search(last.value) is None) or _SORT.search(value):
-                yield Statement(start, stop, Slot(last.attribute, value, False, Manner.CORRECTS))
+                slot = Slot(last.attribute, value, False, Manner.CORRECTS)
+                yield Statement(start, stop, slot, said.text[start:stop], None)
         return
 
 
 def _read(clause: str, language: str) -> _Read | None:
     grammar = GRAMMARS.get(language)
     text = _spelled_out(clause[:_LONGEST])
-    if grammar is None or text.endswith("?") or text[:1] in '"“„«':
+    if grammar is None or text.endswith(("?", "？", "吗", "呢")) or text[:1] in '"“„«「':
         return None
     if grammar.unreal.search(text) or grammar.doubtful.search(text) or grammar.reported.search(text):
         return None
+    if grammar.asks.search(text):
+        return None
+    left = _without_contrast(text, grammar)
     for rule in grammar.rules:
-        for found in rule.pattern.finditer(text):
-            if grammar.subordinate.search(text[: found.start()]):
+        for found in rule.pattern.finditer(left):
+            if grammar.subordinate.search(left[: found.start()]):
                 continue
-            slot = _slot(rule, found, text, grammar)
+            slot = _slot(rule, found, left, grammar)
+            if slot is not None and left != text and slot.manner is Manner.HOLDS:
+                slot = replace(slot, manner=Manner.CORRECTS)
             if slot is not None:
                 return _Read(slot, _who(found))
     return None
+
+
+def _without_contrast(text: str, grammar: Grammar) -> str:
+    """Give "I live in Bonn" for "I do not live in Berlin but in Bonn"."""
+    for contrast in grammar.contrasts:
+        text = contrast.pattern.sub(contrast.left, text, count=1)
+    return text
 
 
 def _spelled_out(clause: str) -> str:
@@ -195,6 +255,8 @@ def _slot(rule: SlotRule, found: re.Match[str], text: str, grammar: Grammar) -> 
     if "{t}" in attribute and not thing:
         return None
     attribute = attribute.replace("{t}", thing).replace("{plan}", _plan(thing))
+    if attribute in PLACES and not rule.lasting and is_country(value):  # who moves to a country has left the town
+        attribute += COUNTRY
     return _in_manner(rule, attribute, root, value, text, grammar, many=indefinite or root in _FLIPS)
 
 
@@ -203,7 +265,7 @@ def _in_manner(
 ) -> Slot | None:
     if attribute.startswith(FORMER):
         return Slot(attribute, value, True, Manner.ENDED)
-    passing = root in _PASSING and not rule.lasting and bool(grammar.temporary.search(text))
+    passing = root in _PASSING and (says_until(text) if rule.lasting else bool(grammar.temporary.search(text)))
     if attribute.startswith(TEMPORARY) or passing:
         return Slot(f"{TEMPORARY}{attribute.removeprefix(TEMPORARY)}", value, True, Manner.TEMPORARY)
     if rule.attribute.startswith("@"):  # "I'm in Berlin" says nothing that lasts

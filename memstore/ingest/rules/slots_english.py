@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from memstore.ingest.rules.slotbook import Grammar, Subject, table, words
+from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
+from memstore.ingest.rules.thirdperson import agreeing_verb
 
 _WORDS = {
     "kin": r"mother|mom|mum|father|dad|parents|sister|brother|son|daughter|wife|husband|spouse|partner|girlfriend"
@@ -49,7 +50,8 @@ _WORDS = {
     r"|loathe"
     r"|detest|am not (?:really )?(?:a fan of|into|fond of|keen on)|never liked",
     "bads": r"does not (?:really )?(?:like|enjoy|love)|hates|dislikes|can not stand|cannot stand|loathes|detests",
-    "good": r"love|like|enjoy|adore|really like|have come to (?:love|like|enjoy)|have grown to (?:love|like)|am"
+    "good": r"love|(?<!am )(?<!are )(?<!was )(?<!were )like|enjoy|adore|really like|have come to (?:love|like|enjoy)"
+    r"|have grown to (?:love|like)|am"
     r" (?:really |totally )?(?:into"
     r"|fond of|keen on|a (?:big |huge )?fan of|crazy about)|started (?:liking|enjoying|loving)",
     "goods": r"loves|likes|enjoys|adores|is (?:really |totally )?(?:into|fond of|keen on|a (?:big |huge )?fan of)",
@@ -62,9 +64,9 @@ _WORDS = {
 _SUBJECT = Subject(
     first=r"(?:I|we)",
     inverted="",
-    third=r"my (?:(?:little|big|older|younger|elder|twin|best|new|old|late) )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
-    r"|(?!(?:It|That|This|He|She|They|There|The|A|An|My|Our|Your|His|Her|Their|I|We|You|Who"
-    r"|What)\b)(?-i:[A-Z][a-zà-ÿ]+)",
+    third=r"(?:my|our) (?:(?:little|big|older|younger|elder|twin|best|new|old|late) )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
+    r"|(?!(?:It|That|This|He|She|They|There|The|A|An|My|Our|Your|His|Her|Their|I|We|You|Who|What|Nothing|Everything"
+    r"|Something|Anything|Everyone|Everybody|Someone|Somebody|Nobody|Not)\b)(?-i:[A-Z][a-zà-ÿ]+)",
     adverbs=r"(?: (?:now|also|just|still|actually|recently|finally|currently|really|both|only|originally|happily"
     r"|officially|already|all|have|has|am|is|are|been))* ",
 )
@@ -76,6 +78,9 @@ _ROWS = (
     ("former/employer!", "", r"(?:I|we) (?:no longer|do not|used to) work (?:at|for|with) <V>"),
     ("former/employer!", "", r"<S:quit|left|lost|resigned from|am leaving/quit|left|lost>(?:my|the|his|her)"
      r" (?:\w+ ){0,2}?(?:job|position|role) (?:at|with|for) <V>"),
+    ("former/employer!", "", r"<S:quit|resigned from|have quit/quit|resigned from>(?-i:(?=[A-Z]))<V>"),
+    ("former/employer!", "*", r"I (?:just |have |finally |have just )?(?:quit|resigned|handed in my notice)(?=[.,!]|$"
+     r"| last| today| yesterday| on| this| in)"),
     ("former/employer!", "", r"<S:was|got|were/was|got>(?:fired|laid off|let go|made redundant) (?:from|by|at) <V>"),
     ("former/job!", "", r"(?:I|we) (?:no longer|do not|used to) work as <V>"),
     ("former/job!", "", r"<S:quit|left|lost|gave up/quit|left|lost|gave up>(?:my|the|his|her) (?:\w+ ){0,2}?(?:job"
@@ -87,11 +92,16 @@ _ROWS = (
      r" (?:old |current |day )?(?:job|position)"),
     ("former/employer!", "*", r"<S:got|was|have been/got|was>(?:fired|laid off|let go|made redundant)"),
     ("former/studies!", "", r"I (?:no longer study|do not study|dropped out of|quit studying|stopped studying) <V>"),
-    ("former/diet", "", r"I (?:am|was) no longer (?:an? )?(?P<v><diet>)|I am not (?:an? )?(?P<t><diet>) any ?more"),
+    ("former/diet", "", r"I (?:am|was) no longer (?:an? )?(?P<v><diet>)|I am not (?:an? |actually |really "
+     r")*(?P<v><diet>)(?: any ?more)?"),
+    ("former/marital_status", "", r"(?:I am|we are) (?:no longer|not) (?:\w+ )?(?P<v><married>)(?: any ?more)?"),
     ("former/diet!", "", r"I (?:stopped|quit) being (?:an? )?(?P<v><diet>)"),
     ("former/partner!", "", r"<S:broke up|split up|have broken up/broke up|split up>with <V>"),
     ("former/partner!", "", r"(?P<v>(?-i:[A-Z])\w+) and I (?:broke up|split up|separated|are no longer together|are not"
      r" together any ?more)"),
+    ("former/partner!", "", r"(?P<v>(?-i:[A-Z])\w+) (?:broke up with|split up with|left) me"),
+    ("former/partner!", "*", r"my (?:girlfriend|boyfriend|partner|husband|wife) (?:broke up with|split up with"
+     r"|left) me"),
     ("former/partner!", "*", r"(?:we|my (?:girlfriend|boyfriend|partner) and I) (?:broke up|split up|separated)"),
     ("former/pet/{t}!", "*", r"(?:my|our) (?P<t><pet>)(?: (?-i:[A-Z])\w+)? (?:died|passed away|ran away)"),
     ("former/pet/{t}!", "*", r"(?:I|we) (?:lost|had to put down|gave away|had to give away) (?:my|our) (?P<t><pet>)"),
@@ -101,7 +111,7 @@ _ROWS = (
     ("former/{plan}!", "*", r"(?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>(?: with (?-i:[A-Z])\w+)?)(?: (?:with|to|in"
      r"|at|on) [^,]{1,30}?)?"
      r" (?:is|was|has been|got)"
-     r" (?:cancell?ed|called off|off)"),
+     r" (?:cancell?ed|called off|off(?=[.,!]|$))"),
     ("former/{plan}!", "*", r"(?:I|we) (?:have )?(?:cancell?ed|called off) (?:the|my|our) (?P<t>(?:[\w-]+"
      r" ){0,2}?<event>)"),
     # Where people are.
@@ -110,6 +120,7 @@ _ROWS = (
      r" [^,]{1,40}? )?to"
      r" <V>"),
     ("residence!", "", r"<S:settled|settled down/settled|settled down>in <V>"),
+    ("residence", "", r"(?:I am|we are) (?:now |finally )?(?:home |living )?back (?:home )?in <V>"),
     ("residence", "", r"my (?:new )?home is (?:now )?(?:in )?<V>"),
     ("temporary/residence", "", r"<S:staying/staying>(?:in|at|with) <V>"),
     ("temporary/residence", "", r"<S:visiting/visiting>(?-i:(?=[A-Z]))<V>"),
@@ -124,8 +135,11 @@ _ROWS = (
      r" )?(?:job|position|role) as <V>"),
     ("job!", "", r"<S:became|become/became|become>(?P<v>an? (?:[\w-]+ ){0,2}?<job>)"),
     ("job!", "", r"<S:got|was|have been/got|was>promoted to <V>"),
+    ("job!", "retired", r"I (?:am |have )?(?:now |just |finally |recently )*retired"),
     ("job!", "retired", r"<S:retired|am retired/retired>"),
     ("job", "", r"(?:I am (?:now )?|<S:am/is>)(?P<v>an? (?:[\w-]+ ){0,2}?<job>)(?! (?:of|to|in training))"),
+    ("job", "", r"(?:I am (?:now )?|<S:am|work|went|became/is|works|went|became>)(?P<v>self-employed|freelance"
+     r"|unemployed)"),
     ("job", "", r"my (?:new |current |day )?job is (?:being )?<V>"),
     ("employer", "", r"<S:<employed>|started(?: working)?|have started/<employed>|started(?: working)?>(?:at|for|with)"
      r" <V>"),
@@ -138,8 +152,9 @@ _ROWS = (
     ("studies!", "", r"<S:switched|changed/switched|changed>(?:my |his |her )?(?:major|degree|studies|course)(?: from"
      r" [^,]{1,30}?)? to <V>"),
     # What they eat.
-    ("diet", "", r"(?:I am (?:now )?|<S:became|become|went|gone|turned|am going/is|became|went|turned>)(?:an? )?(?:\w+"
-     r" )?(?P<v><diet>)"),
+    ("diet", "", r"(?:I am (?:now )?|we are (?:now |both |all )?|<S:became|become|went|gone|turned|am going/is"
+     r"|became|went|turned>)(?:an? )?(?:(?!not|no|never|neither)"
+     r"\w+ )?(?P<v><diet>)"),
     ("diet!", "omnivore", r"(?:I|we) (?:have )?(?:eat|started eating|am eating|been eating) meat again"),
     ("diet!", "pescatarian", r"(?:I|we) (?:have )?(?:eat|started eating|am eating) fish (?:again|now)"),
     ("diet!", "vegetarian", r"(?:I|we) (?:(?:<stopped>) eating|gave up|have given up|no longer eat|do not eat) meat(?:"
@@ -149,19 +164,19 @@ _ROWS = (
     # Who they are.
     ("name", "", r"my (?:full |real |legal )?name is (?:now )?<V>"),
     ("name!", "", r"<S:changed/changed>(?:my|his|her) (?:last |legal )?name to <V>"),
-    ("name", "", r"<S:am/is>called <V>|my (?P<who><kin>)'s name is (?P<t>(?-i:[A-Z])\w+)"),
-    ("nickname", "", r"(?:please |just |you can |everyone |people |my friends )?call(?:s)? me <V>"),
+    ("name", "", r"<S:am/is>called <V>|(?:my|our) (?P<who><kin>)'s name is (?P<t>(?-i:[A-Z])\w+)"),
+    ("nickname", "", r"(?<!not )(?:please |just |you can |everyone |people |my friends )?(?<!not )call(?:s)? me <V>"),
     ("nickname", "", r"(?:I go by|my nickname is) <V>"),
     ("age", "", r"<S:am|turned|just turned/is|turned>(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|last|this"
      r"|yesterday|and)|[,.!]|$)"),
     ("age", "", r"I am (?:now )?(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|and)|[,.!]|$)"),
     ("birthday", "", r"my birthday is (?:actually )?(?:on )?(?:the )?<V>"),
     ("birthday", "", r"I was born on (?:the )?<V>"),
-    ("marital_status", "", r"(?:I am (?:now )?|we are (?:now )?|<S:got|gotten|become/is|got|gotten>)(?:\w+"
-     r" )?(?P<v><married>)(?! to [^,]{1,9} idea)"),
-    ("partner", "", r"<S:am|dating|am dating|married to|engaged to|seeing|am together with|together with/is|dating"
-     r"|married to|engaged to|seeing>"
-     r"(?:dating |married to |engaged to |seeing |together with )?(?-i:(?=[A-Z]))(?P<v>\w+)"),
+    ("marital_status", "", r"(?:I am (?:now )?|we are (?:now )?|<S:got|gotten|become/is|got|gotten>)(?:(?!not|no"
+     r"|never|neither)"
+     r"\w+ )?(?P<v><married>)(?! to [^,]{1,9} idea)"),
+    ("partner", "", r"<S:dating|married to|engaged to|seeing|together with/dating|married to|engaged to|seeing"
+     r"|together with>(?-i:(?=[A-Z]))(?P<v>\w+)"),
     ("partner", "", r"my (?:new )?(?:partner|girlfriend|boyfriend|wife|husband|fianc[ée]e?) is (?:called"
      r" )?(?-i:(?=[A-Z]))(?P<v>\w+)"),
     ("phone", "", r"my (?:new )?(?:phone|mobile|cell|telephone)(?: number)? is (?:now )?(?P<v>\+?\d[\d /()-]{4,20}\d)"),
@@ -187,7 +202,7 @@ _ROWS = (
     ("allergy/{t}", "no", r"I do not have an? (?P<t>\w+) allergy(?: any ?more)?"),
     ("allergy/{t}", "yes", r"(?:I am (?:\w+ )?|<S:am|became|become|developed|have/is|became>(?:\w+ )?)allergic to <T>"),
     ("allergy/{t}", "yes", r"(?:I have|I developed|<S:developed/has|developed>)an? (?:\w+ )?(?P<t>\w+) allergy"),
-    ("likes/{t}", "no", r"(?:I|we) (?:no longer (?:like|love|enjoy)|have gone off|went off|am over|have lost interest"
+    ("likes/{t}", "no", r"(?:I|we) (?:no longer (?:like|love|enjoy)|have gone off|went off|have lost interest"
      r" in|stopped liking"
      r"|stopped enjoying|have stopped liking) <T>"),
     ("likes/{t}", "no", r"<S:<bad>/<bads>><T>"),
@@ -291,7 +306,8 @@ ENGLISH = Grammar(
     ),
     also=words(r"also|too|as well|on the side|second|part[- ]time|additionally|besides|side job|side gig|volunteer"),
     no_value=words(
-        r"^(?:it|this|that|these|those|him|her|them|you|your|how|what|when|where|why|who|being able|to (?:see|hear|know"
+        r"^(?:it|this|that|these|those|he|she|they|him|her|them|you|your|how|what|when|where|why|who|being able"
+        r"|to (?:see|hear|know"
         r"|think|say|help|be)|the (?:idea|way|sound|look|thought|feeling|fact|same|part|view|one|new|picture|photo"
         r"|first|second|last)|my|our|his|some|something|anything|everything|nothing|one|there|here|us|me|a lot|all"
         r"|everyone|people|each|any|\w+'s)"
@@ -300,7 +316,36 @@ ENGLISH = Grammar(
     next_clause=re.compile(
         r"\s*[,;:—–]\s+|\s[-–—]\s|\s+(?:and|but|so|because|plus|though|although)\s+(?=(?:I(?! (?:broke|split|separated"
         r"|are))|we|my|our|now|then|the|"
-        r"also|started|moved|work|joined|have|am)\b)",
+        r"also|started|moved|works?|joined|have|has|am|is|lives?|speaks?|drives?)\b)",
         re.IGNORECASE,
+    ),
+    asks=words(
+        r"^(?:(?:please|pls|kindly|now|then|and|so|just|hey|hi|can you|could you|would you|i want you to"
+        r"|i need you to|help"
+        r" me)[, ]+)*(?:(?:write|draft|compose|type)(?! (?:to me |me )?(?:only )?in )|translate|say|tell|ask|e-?mail"
+        r"|text"
+        r"|message|remind|book|reserve|order|schedule|cancel|summari[sz]e|rewrite|proofread|correct|fix|pretend|let"
+        r"|imagine|play|plan|find|search|look up|suggest|recommend|list|generate|create|make(?! (?:your|the) (?:answers"
+        r"|replies|responses)))"
+    ),
+    contrasts=(
+        Contrast(
+            re.compile(
+                r"(?<!\w)(?P<do>do|does) not (?P<verb>\w+) (?P<prep>in|at|as|for|with|from|on|to"
+                r"|near) [^,;]{1,40}?,? but"
+                r" (?:rather |actually )?(?=(?P=prep) )",
+                re.IGNORECASE,
+            ),
+            lambda found: f"{found['verb'] if found['do'] == 'do' else agreeing_verb(found['verb'])} ",
+        ),
+        Contrast(
+            re.compile(
+                r"(?<!\w)not (?P<prep>in|at|as|for|with|from|on|to|near|until) [^,;]{1,40}?,? but (?:rather "
+                r"|actually |only"
+                r" )?(?=(?P=prep) )|(?<!\w)not (?-i:[A-Z])[\w-]+,? but (?:rather |actually )?(?-i:(?=[A-Z]))",
+                re.IGNORECASE,
+            ),
+            "",
+        ),
     ),
 )  # fmt: skip

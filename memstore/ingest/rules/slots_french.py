@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memstore.ingest.rules.slotbook import Grammar, Subject, table, words
+from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 
 _WORDS = {
     "kin": r"mère|maman|père|papa|parents|sœur|soeur|frère|fils|fille|femme|mari|copine|copain|compagne|compagnon|tante"
@@ -37,8 +37,8 @@ _WORDS = {
 _SUBJECT = Subject(
     first=r"(?<!que )(?:je (?:n'|m')?|j'|nous |on )(?:y )?",
     inverted="",
-    third=r"(?:mon|ma|mes) (?:(?:petite?|grande?|meilleure?) )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
-    r"|(?!(?:Il|Elle|On|Je|Nous|Vous|Tu|Ce|Le|La|Les|Un|Une|Mon|Ma|Mes|Qui)\b)(?-i:[A-ZÉ][a-zà-ÿ]+)",
+    third=r"(?:mon|ma|mes|notre|nos) (?:(?:petite?|grande?|meilleure?) )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
+    r"|(?!(?:Il|Elle|On|Je|Nous|Vous|Tu|Ce|Le|La|Les|Un|Une|Mon|Ma|Mes|Notre|Nos|Qui)\b)(?-i:[A-ZÉ][a-zà-ÿ]+)",
     adverbs=r"(?: ?(?:maintenant|aussi|désormais|toujours|actuellement|vraiment|beaucoup|enfin|déjà|bien|juste|encore"
     r"|vient de|viens de|récemment|finalement|vraiment|suis|ai|a|est|me suis|s'est|avons|à nouveau|de nouveau)(?!\w))*"
     r" ?",
@@ -78,7 +78,8 @@ _ROWS = (
     ("diet!", "omnivore", r"<S:remange|mange/mange>(?:de nouveau |à nouveau )?de la viande"),
     ("diet!", "végétarien", r"je ne mange (?:plus|pas) de viande"),
     ("eats/{t}", "no", r"je ne mange (?:plus|pas|jamais) (?:de |d')<T>"),
-    ("name", "", r"(?:je m'appelle|mon nom est|mon prénom est) <V>|(?P<who>ma <kin>|mon <kin>) s'appelle <V>"),
+    ("name", "", r"(?:je m'appelle|mon nom est|mon prénom est) <V>|(?P<who>ma <kin>|mon <kin>"
+     r"|notre <kin>) s'appelle <V>"),
     ("nickname", "", r"(?:appelle|appelez)-moi <V>|on m'appelle <V>"),
     ("age", "", r"<S:ai|eu/a|eu>(?P<v>\d{1,3}) ans"),
     ("age", "", r"j'ai (?:maintenant |eu )?(?P<v>\d{1,3}) ans"),
@@ -158,4 +159,16 @@ FRENCH = Grammar(
     next_clause=re.compile(r"\s*[,;:—–]\s+|\s[-–—]\s|\s+(?:et|mais|car|donc)\s+(?=(?:je|j'|nous|on|mon|ma|notre"
     r"|maintenant|le|la|l')"
                            r"(?:\b|(?<=')))", re.IGNORECASE),
+    asks=words(r"^(?:(?:s'il te plaît|s'il vous plaît|peux-tu|pouvez-vous|et|merci de)[, ]+)*(?:écris(?!(?:-moi)? en )"
+    r"|écrivez|traduis|traduisez|dis|réserve|réservez|rappelle|rappelez|commande|annule|demande|corrige|rédige|trouve"
+    r"|cherche)"),
+    contrasts=(
+        Contrast(re.compile(r"(?<!\w)je n'(?P<verb>\w+) pas (?P<prep>à|en|au|chez|comme|pour) [^,;]{1,40}?,? mais"
+        r" (?=(?:à|en|au|chez|comme|pour) )", re.IGNORECASE), r"j'\g<verb> "),
+        Contrast(re.compile(r"(?<!\w)(?P<subject>je|elle|il|on|nous) ne (?P<verb>\w+) pas (?P<prep>à|en|au|chez"
+            r"|comme|pour)"
+        r" [^,;]{1,40}?,? mais (?=(?:à|en|au|chez|comme|pour) )", re.IGNORECASE), r"\g<subject> \g<verb> "),
+        Contrast(re.compile(r"(?<!\w)n'est pas (?P<prep>le|à|en|au) [^,;]{1,40}?,? mais (?=(?P=prep) )", re.IGNORECASE),
+        "est "),
+    ),
 )  # fmt: skip

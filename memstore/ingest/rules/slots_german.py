@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memstore.ingest.rules.slotbook import Grammar, Subject, table, words
+from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 
 _WORDS = {
     "kin": r"mutter|mama|vater|papa|eltern|schwester|bruder|sohn|tochter|frau|mann|partner(?:in)?|freund(?:in)?|tante"
@@ -35,12 +35,16 @@ _I = r"(?:ich|wir)"
 _SUBJECT = Subject(
     first=_I,
     inverted=_I,
-    third=r"meine?n? (?:(?:kleine|große|ältere|jüngere|beste|neue)[rn]? )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
-    r"|(?!(?:Ich|Er|Sie|Es|Das|Wir|Ihr|Der|Die|Wer|Was|Mein|Meine|Man)\b)(?-i:[A-ZÄÖÜ][a-zäöüß]+)",
+    third=r"(?:mein|unser)(?:e[nmr]?)? (?:(?:kleine|große|ältere|jüngere|beste"
+    r"|neue)[rn]? )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
+    r"|(?!(?:Ich|Er|Sie|Es|Das|Wir|Ihr|Der|Die|Wer|Was|Mein|Meine|Unser|Unsere|Man|Nichts"
+    r"|Alles)\b)(?-i:[A-ZÄÖÜ][a-zäöüß]+)",
     adverbs=r"(?: (?:jetzt|nun|auch|gerade|inzwischen|mittlerweile|wieder|seit \w+(?: (?!kein|nicht|in|bei|als)\w+)?"
     r"|noch|immer|schon|aktuell"
     r"|derzeit|momentan|eigentlich|übrigens|sehr|wirklich|gern|gerne|endlich|letzten? \w+|ab \w+|diese \w+"
-    r"|nur|ja|doch|total|heute|leider|im \w+|für den \w+|für die \w+))* ",
+    r"|nur|ja|doch|total|heute|leider|im \w+|für den \w+|für die \w+|für (?:eine?n?|zwei|drei|vier|\d+) \w+"
+    r"|bis (?:zum |zur )?(?:ende |anfang |mitte )?[\w.]+(?:"
+    r" (?:januar|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember))?))* ",
 )
 _ROWS = (
     ("former/residence", "", r"<S:wohne|lebe|wohnen|leben/wohnt|lebt>nicht mehr in <V>"),
@@ -54,19 +58,27 @@ _ROWS = (
     ("former/diet", "", r"<S:bin/ist>(?:nicht mehr |kein(?:e)? )(?P<v><diet>)(?: mehr)?"),
     ("former/partner!", "", r"<S:habe mich|hab mich>von (?P<v>\w+) getrennt|(?P<v>(?-i:[A-Z])\w+) und ich (?:haben uns"
      r"|sind) (?:getrennt|nicht mehr zusammen)"),
+    ("former/diet", "", r"<S:bin/ist>nicht (?P<v><diet>)"),
+    ("former/marital_status", "", r"<S:bin|sind/ist>nicht (?:mehr )?(?P<v><married>)"),
+    ("former/partner!", "*", r"(?:mein freund|meine freundin|mein mann|meine frau) hat (?:sich von mir getrennt|mich"
+     r" verlassen|mit mir schluss gemacht)|(?P<v>(?-i:[A-Z])\w+) hat (?:sich von mir getrennt|mich verlassen|mit mir"
+     r" schluss gemacht)"),
     ("former/partner!", "*", r"wir haben uns getrennt"),
     ("former/pet/{t}!", "*", r"(?:mein|meine|unser|unsere) (?P<t><pet>)(?: (?-i:[A-Z])\w+)? ist (?:[\w"
      r" ]{0,30}?)?(?:gestorben|weggelaufen|tot)"),
     ("former/car!", "*", r"<S:habe|hab|haben/hat>(?:mein|unser|das) auto (?:verkauft|abgegeben|abgeschafft)"),
     ("former/{plan}!", "*", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?) (?:ist|wurde|fällt) (?:abgesagt|aus"
      r"|gestrichen)"),
-    ("residence", "", r"<S:wohne|lebe|wohnen|leben/wohnt|lebt>in <V>"),
+    ("residence", "", r"<S:wohne|lebe|wohnen|leben/wohnt|lebt>(?:(?:zusammen )?mit [^,.]{2,40}? )?in <V>"),
     ("residence!", "", r"<S:bin|sind/ist>(?:[\w.]+ ){0,3}?nach (?P<v>[^,.!?]{2,40}?) (?:um|zurück)?gezogen"),
+    ("residence", "", r"(?:ich bin|bin ich|wir sind|sind wir) (?:jetzt |nun |endlich )?(?:wieder )?(?:zurück|daheim) in"
+     r" <V>"),
     ("@residence", "", r"(?:ich bin|bin ich|wir sind|sind wir) (?:\w+ ){0,3}?in <V>"),
     ("hometown", "", r"<S:komme|stamme/kommt|stammt>(?:ursprünglich )?aus <V>"),
     ("hometown", "", r"<S:bin|wurde/ist|wurde>in (?P<v>[^,.!?]{2,40}?) (?:geboren|aufgewachsen)"),
     ("job", "", r"<S:arbeite/arbeitet>als <V>"),
     ("job", "", r"<S:bin/ist>(?:von beruf )?(?:eine? )?(?P<v><job>)(?! (?:von|der))"),
+    ("job", "", r"<S:bin|arbeite/ist|arbeitet>(?P<v>selbstständig|selbständig|freiberuflich|arbeitslos)"),
     ("job!", "", r"<S:habe|hab/hat>(?:eine? )?(?:neue |neuen )?(?:stelle|job) als (?P<v>\w+)"),
     ("job!", "", r"<S:bin/ist>(?P<v><job>) geworden"),
     ("employer", "", r"<S:arbeite|arbeiten/arbeitet>(?:bei|für) <V>"),
@@ -77,6 +89,7 @@ _ROWS = (
     ("diet!", "omnivore", r"<S:esse/isst>fleisch"),
     ("diet!", "vegetarier", r"<S:esse/isst>kein fleisch(?: mehr)?"),
     ("eats/{t}", "no", r"<S:esse/isst>kein(?:e|en)? (?P<t>\w+)(?: mehr)?"),
+    ("petname/{t}", "", r"(?:mein|meine|unser|unsere) (?P<t><pet>) heißt (?P<v>\w+)"),
     ("name", "", r"<S:heiße|heisse/heißt|heisst>(?:\w+ )?<V>|mein name ist <V>"),
     ("nickname", "", r"(?:nenn|nennt) mich (?:bitte )?(?:einfach )?<V>"),
     ("age", "", r"<S:bin|wurde/ist|wurde>(?P<v>\d{1,3})(?: jahre alt| geworden)?(?= jahre| geworden|[,.!]|$)"),
@@ -107,7 +120,6 @@ _ROWS = (
     ("drinking", "no", r"<S:trinke/trinkt>kein(?:en)? alkohol(?: mehr)?"),
     ("drinking", "yes", r"<S:trinke/trinkt>(?:wieder )?(?:alkohol|wein|bier)"),
     ("pet/{t}", "yes", r"<S:habe|haben/hat>(?:eine?n? )(?:\w+ ){0,2}?(?P<t><pet>)"),
-    ("petname/{t}", "", r"(?:mein|meine|unser|unsere) (?P<t><pet>) heißt (?P<v>\w+)"),
     ("car", "", r"<S:fahre/fährt>einen? (?:neuen |alten )?(?P<v>(?-i:[A-Z])\w+)"),
     ("owns/{t}", "no", r"<S:habe|hab|haben/hat>(?:mein|meine|meinen|unser|unsere) (?P<t><thing>) (?:verkauft"
      r"|verschenkt)"),
@@ -120,7 +132,7 @@ _ROWS = (
      r" (?:<moved>)"),
     ("{plan}", "", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?)(?: (?:mit|bei|in) [^,]{1,30}?)? (?:ist|findet"
      r"|beginnt|geht) (?:jetzt "
-     r"|nun |erst |schon )?(?:am |im |um |den )?(?P<v><dates>)"),
+     r"|nun |erst |schon |doch )*(?:am |im |um |den )?(?P<v><dates>)"),
     ("+{plan}", "", r"<S:habe|hab|haben>(?:am |im )?(?P<v><dates>) (?:eine?n? )(?P<t><event>(?: mit (?-i:[A-Z])\w+)?)"),
 )  # fmt: skip
 _ENDS = (
@@ -142,14 +154,17 @@ GERMAN = Grammar(
                    r"|denkt|behauptet|behauptete|schrieb|schreibt|erzählt|erzählte)|laut|gerüchte"),
     subordinate=words(r"(?:wo|wer|was|wie|warum|dass ich gesagt habe|bevor|als|während|obwohl man|ob|nachdem|bis) *$"),
     temporary=words(r"(?-i:diese[nsr]?) (?:woche|wochenende|monat|sommer|winter|tage)|übers wochenende|am wochenende"
-    r"|im moment"
+    r"|im moment|bis (?:zum |zur )?(?:ende |anfang |mitte )?(?:nächste\w* |diese\w* )?(?:\w+tag|\d+\.|januar|februar"
+    r"|märz"
+    r"|april|mai|juni|juli|august|september|oktober|november|dezember|jahres\w+|weihnachten|ostern|woche|monat|jahr"
+    r"|frühling|sommer|herbst|winter)"
                     r"|momentan|vorübergehend|zurzeit nur|für (?:ein|eine|einen|zwei|drei|vier|ein paar|den|die|das"
                     r"|\d+)"
                     r" (?:\w+ )?(?:tage?|woche\w*|monate?|sommer|winter|semester|wochenende|zeit)|heute|nur bis|bis"
                     r" (?:\w+ )?\w+tag"
                     r"|zu besuch|im urlaub|auf dienstreise|vorerst|in der fastenzeit"),
     corrects=words(r"^(?:nein|nee|sorry|entschuldigung|korrektur|ich meinte|quatsch|halt|moment|pardon|verzeihung|doch"
-    r" nicht)"),
+    r" nicht|.*doch (?:erst|schon)(?= ))"),
     meant=re.compile(r"(?:^|\b)(?:(?:sorry|nein|nee|entschuldigung|korrektur|quatsch)[,:;.!— –-]+)*(?:ich meinte|ich"
     r" meine)"
                      r" (?:am |um |den |im )?(?P<v>[^,.;!?]{1,40}?)(?:,? (?:nicht|statt) [^.;!?]{1,40})?[.!]*$",
@@ -161,5 +176,23 @@ GERMAN = Grammar(
     article=words(r"^(?:der|die|das|den|eine?n?|am|im)(?= )"),
     next_clause=re.compile(r"\s*[,;:—–]\s+|\s[-–—]\s|\s+(?:und|aber|denn|doch|sondern)\s+(?=(?:ich(?! (?:haben uns"
     r"|sind))|wir|meine?|unsere?|jetzt|bin|habe|"
-                           r"wohne|arbeite|der|die|das)\b)", re.IGNORECASE),
+                           r"wohne|wohnt|lebe|lebt|arbeite|arbeitet|spreche|der|die|das)\b)", re.IGNORECASE),
+    asks=words(
+        r"^(?:(?:bitte|kannst du|könntest du|können sie|und|jetzt|dann|mir|ich möchte dass du)[, ]+)*(?:(?:schreib"
+        r"|schreibe|schreiben sie)(?! (?:mir )?(?:bitte |immer |ab jetzt )*auf )|übersetze?|sage?|erinnere|buche?"
+        r"|reserviere?|bestelle?|storniere?|frage?|formuliere|verfasse|korrigiere|plane|suche?|finde|erstelle|fasse)"
+    ),
+    contrasts=(
+        Contrast(
+            re.compile(
+                r"(?<!\w)(?:doch )?nicht (?P<prep>in|am|bei|als|auf|um|im|an|gegen|mit|aus|den"
+                r"|nach) [^;]{1,40}?,? sondern"
+                r" (?:erst |schon |jetzt )*(?=(?:in|am|bei|als|auf|um|im|an|gegen|mit|aus|den|nach) )"
+                r"|(?<!\w)(?:doch )?nicht"
+                r" [\w-]+,? sondern (?=\w)",
+                re.IGNORECASE,
+            ),
+            "",
+        ),
+    ),
 )  # fmt: skip

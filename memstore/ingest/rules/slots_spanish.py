@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memstore.ingest.rules.slotbook import Grammar, Subject, table, words
+from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 
 _WORDS = {
     "kin": r"madre|mamá|padre|papá|padres|hermana|hermano|hijo|hija|mujer|esposa|marido|esposo|novia|novio|pareja|tía"
@@ -38,8 +38,10 @@ _WORDS = {
 _SUBJECT = Subject(
     first=r"(?<!no )(?<!nunca )(?<!que )(?:(?:yo|nosotros|nosotras) )?",
     inverted="",
-    third=r"mis? (?:(?:mejor|nuevo|nueva) )?(?:<kin>)(?: (?:mayor|menor|pequeñ[oa]))?(?: (?-i:[A-Z])\w+)?"
-    r"|(?!(?:Él|Ella|Ellos|Yo|Tú|El|La|Los|Las|Un|Una|Mi|Mis|Que|No|Ya|Ahora|Aquí|Hoy)\b)(?-i:[A-ZÁÉÍÓÚ][a-zà-ÿ]+)",
+    third=r"(?:mis?|nuestr[oa]s?) (?:(?:mejor|nuevo|nueva) )?(?:<kin>)(?: (?:mayor|menor"
+    r"|pequeñ[oa]))?(?: (?-i:[A-Z])\w+)?"
+    r"|(?!(?:Él|Ella|Ellos|Yo|Tú|El|La|Los|Las|Un|Una|Mi|Mis|Nuestro|Nuestra|Que|No|Ya|Ahora|Aquí"
+    r"|Hoy)\b)(?-i:[A-ZÁÉÍÓÚ][a-zà-ÿ]+)",
     adverbs=r"(?: ?(?:ahora|también|ya|actualmente|todavía|siempre|mucho|por fin|acabo de|acaba de|he|ha|hemos|me he"
     r"|se ha"
     r"|nos hemos|me|se|nos|ahora mismo)(?!\w))* ?",
@@ -76,7 +78,7 @@ _ROWS = (
     ("diet!", "omnívoro", r"(?:vuelvo a comer|como otra vez|he vuelto a comer) carne"),
     ("diet!", "vegetariano", r"(?:ya no|no) como carne|(?:dejé|he dejado) de comer carne"),
     ("eats/{t}", "no", r"(?:ya no|no|nunca) como <T>|(?:dejé|he dejado) de comer <T>"),
-    ("name", "", r"(?<!no )(?:me llamo|mi nombre es) <V>|(?P<who>mi <kin>) se llama <V>"),
+    ("name", "", r"(?<!no )(?:me llamo|mi nombre es) <V>|(?P<who>mi <kin>|nuestr[oa] <kin>) se llama <V>"),
     ("nickname", "", r"(?:llámame|llamadme|todos me llaman|mis amigos me llaman) <V>"),
     ("age", "", r"<S:tengo|cumplí|cumplido|cumplo/tiene|cumplió>(?P<v>\d{1,3})(?: años)(?! de)"),
     ("birthday", "", r"mi cumpleaños es (?:en realidad )?(?:el )?<V>"),
@@ -134,7 +136,8 @@ SPANISH = Grammar(
      r"|cuenta|afirma"
                    r"|me dijo|escribió|escribe|ha dicho)|según|dicen que|parece ser"),
     subordinate=words(r"(?:donde|quien|cuando|antes de que|mientras|cómo|por qué|como si|no|nunca|ni|tampoco) *$"),
-    temporary=words(r"esta (?:semana|noche)|este (?:fin de semana|mes|verano|invierno|otoño)|por (?:unos días|el"
+    temporary=words(r"esta (?:semana|noche)|este (?:fin de semana|mes|verano|invierno|otoño)|por (?:un|una|dos|tres"
+        r"|cuatro|\d+) (?:días?|semanas?|mes(?:es)?)|por (?:unos días|el"
     r" momento|ahora"
                     r"|una semana|un mes|unas semanas)|durante|temporalmente|hoy|hasta (?:el |la )?\w+|de vacaciones"
                     r"|de visita"
@@ -151,4 +154,11 @@ SPANISH = Grammar(
     next_clause=re.compile(r"\s*[,;:—–]\s+|\s[-–—]\s|\s+(?:y|pero|porque|así que)\s+(?=(?:yo(?! (?:hemos|rompimos|lo"
     r" hemos|nos))|mi|ahora|vivo|trabajo|tengo|estoy|soy|me|"
                            r"el|la|también)\b)", re.IGNORECASE),
+    asks=words(r"^(?:(?:por favor|puedes|podrías|y|ahora)[, ]+)*(?:escribe(?!(?:me)? en )|traduce|di|dile|reserva"
+        r"|resérvame"
+    r"|recuérdame|pide|cancela|pregunta|corrige|redacta|busca)"),
+    contrasts=(
+        Contrast(re.compile(r"(?<!\w)no (?P<verb>\w+) (?P<prep>en|de|a|con|como|para|el) [^,;]{1,40}?,? sino"
+        r" (?=(?:en|de|a|con|como|para|el) )", re.IGNORECASE), r"\g<verb> "),
+    ),
 )  # fmt: skip

@@ -15,12 +15,19 @@ from typing import NamedTuple
 from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.extraction import extract
 from memstore.ingest.rules.languages import extract_foreign, language_of, quoted, type_of
-from memstore.ingest.rules.slots import GRAMMARS, Slot, Statement, statements_with_slots, whom
+from memstore.ingest.rules.slots import GRAMMARS, Manner, Slot, Statement, statements_with_slots
+from memstore.ingest.rules.until import ends
+from memstore.models import kind_of
 
 FOREIGN = frozenset({"fr", "es", "zh"})  # English and German are read sentence by sentence, together
 CONFIDENCE = 0.9
+LOOSELY = 0.6  # confidence up to which a draft was read by light cues alone
+WHOLE = 0.8  # share of a draft and of a statement that they have in common when they are one sentence
 BLOCK = 256  # characters, by which drafts are found: a long message is read in linear time
-_OWN = r"\b(?:my|our|meine?[mnrs]?|unsere?[mnrs]?|mon|ma|mes|notre|mis?|nuestr[oa])\b(?: [\w'-]+){0,3}? "
+_OWN = (
+    r"(?:我们?(?:家)?的?|\b(?:my|our|meine?[mnrs]?|unsere?[mnrs]?|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?)\b"
+    r"(?: [\w'-]+){0,3}? )"
+)
 
 
 class Slotted(NamedTuple):
@@ -32,46 +39,54 @@ class Slotted(NamedTuple):
 
 def slotted(said: Said, before: Sequence[Said] = ()) -> list[Slotted]:
     """Give the facts of a message in its order, each with the slot that it fills; the same for the same arguments."""
-    language = _language(said, before)
-    drafts = extract_foreign(said, before, language=language) if language in FOREIGN else extract(said, before)
+    language, statements = _language(said, before)
+    foreign = language in FOREIGN
+    drafts = extract_foreign(said, language, statements) if foreign else extract(said, before)
     spoken = language if language in GRAMMARS else "en"
     known = _Drafts(drafts)
     little: _Drafts | None = None  # what was found to be worth little: read at most once, a message may have thousands
     slots: dict[int, Slot] = {}
     more: list[Slotted] = []
     filled: set[tuple[str, Slot]] = set()
-    for statement in statements_with_slots(said, spoken, before):
-        subject = _subject(said, statement, spoken)
-        if (subject, statement.slot) in filled:
-            continue  # said again in the same message
+    for statement in statements:
+        subject = _subject(said, statement)
+        again = (subject, statement.slot) in filled  # in the same message: what is read of it ends with the value
         filled.add((subject, statement.slot))
         place = _of_same(known, statement, subject, slots)
         if place is not None:
-            drafts[place] = replace(drafts[place], subject=subject)
+            drafts[place] = _filling(drafts[place], statement.slot, subject, said)
             slots[place] = statement.slot
+        if again or place is not None:
             continue
         if little is None:
-            little = _Drafts([] if language in FOREIGN else extract(said, before, worth=0.0))
-        more.append(Slotted(_told(said, little, statement, subject, spoken), statement.slot))
+            little = _Drafts([] if foreign else extract(said, before, worth=0.0))
+        told = _told(said, little, statement, subject, spoken)
+        more.append(Slotted(_filling(told, statement.slot, subject, said), statement.slot))
     found = [Slotted(draft, slots.get(place)) for place, draft in enumerate(drafts)]
     return sorted([*found, *more], key=lambda one: one.draft.start)
 
 
-def _language(said: Said, before: Sequence[Said]) -> str:
-    """Give the language of a message; of a word or two ("Fumo.") that in which it fills a slot, if it does in one."""
+def _language(said: Said, before: Sequence[Said]) -> tuple[str, list[Statement]]:
+    """Give the language of a message, and what fills slots in it.
+
+    Of a word or two ("Fumo.") the language is that in which they fill a slot, if they do in one.
+    """
     language = language_of(said.text)
-    if language == "und":
-        return next((one for one in GRAMMARS if statements_with_slots(said, one, before)), language)
-    return language
+    if language != "und":
+        return language, statements_with_slots(said, language if language in GRAMMARS else "en", before)
+    for one in GRAMMARS:
+        statements = statements_with_slots(said, one, before)
+        if statements:
+            return one, statements
+    return language, []
 
 
-def _subject(said: Said, statement: Statement, language: str) -> str:
+def _subject(said: Said, statement: Statement) -> str:
     """Give whom the slot is of: the speaker, one of theirs ("Alice's sister"), or somebody named."""
-    name, clause = said.subject, said.text[statement.start : statement.stop]
-    who = whom(clause, language)
+    name, who = said.subject, statement.who
     if who is None:
         return name
-    return f"{name}'s {who}" if re.search(_OWN + re.escape(who), clause, re.IGNORECASE) else who
+    return f"{name}'s {who}" if re.search(_OWN + re.escape(who), statement.words, re.IGNORECASE) else who
 
 
 class _Drafts:
@@ -95,13 +110,32 @@ def _of_same(known: _Drafts, statement: Statement, subject: str, taken: Containe
 
     What is told in the speaker's own words, as German is, has the speaker for a subject whomever it is about.
     """
+    fitting = []
     for place in known.near(statement):
         draft = known.drafts[place]
-        overlaps = draft.start < statement.stop and statement.start < draft.stop
+        common = min(draft.stop, statement.stop) - max(draft.start, statement.start)
+        whole = common >= WHOLE * max(draft.stop - draft.start, statement.stop - statement.start)
         of_same = _folded(draft.subject) == _folded(subject) or (draft.language == "de" and ": " in draft.text)
-        if overlaps and place not in taken and draft.type != "goal" and of_same:
-            return place
-    return None
+        if common > 0 and place not in taken and draft.type != "goal" and (of_same or whole):
+            fitting.append((not _says(draft, statement.slot), place))
+    return min(fitting)[1] if fitting else None
+
+
+def _says(draft: FactDraft, slot: Slot) -> bool:
+    """Whether a draft has the words of a value, or of what the value says yes or no to."""
+    words = slot.attribute.rpartition("/")[2] if slot.value in ("yes", "no", "") else slot.value
+    return words in draft.text.casefold()
+
+
+def _filling(draft: FactDraft, slot: Slot, subject: str, said: Said) -> FactDraft:
+    """Give a draft as the slot says what it is: of whom, until when, and where no rule was sure, of which type."""
+    if slot.manner is Manner.TEMPORARY:
+        told = said.text[draft.start : draft.stop]
+        draft = replace(draft, valid_to=ends(told, said.occurred_at, draft.language, passing=True))
+    if draft.confidence > LOOSELY:
+        return replace(draft, subject=subject)
+    type = type_of(slot.attribute, kin=subject != said.subject)
+    return replace(draft, subject=subject, type=type, kind=kind_of(type))
 
 
 def _told(said: Said, little: _Drafts, statement: Statement, subject: str, language: str) -> FactDraft:
@@ -112,7 +146,7 @@ def _told(said: Said, little: _Drafts, statement: Statement, subject: str, langu
     if place is not None:
         return exact[place]
     type = type_of(statement.slot.attribute, kin=subject != said.subject)
-    return quoted(said, (statement.start, statement.stop), type, CONFIDENCE, language, subject)
+    return quoted(said, (statement.start, statement.stop), type, CONFIDENCE, language, subject, statement.words)
 
 
 def _folded(subject: str) -> str:

@@ -9,9 +9,10 @@ Every step keeps the places of the characters, so that a statement knows the spa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
+from memstore.ingest.rules.parts import completed, parts_of
 from memstore.ingest.sentences import sentences
 
 LONGEST = 600  # characters of a sentence; what is longer is a paste, not a statement
@@ -32,8 +33,8 @@ _SIGNS = {ord(sign): "'" for sign in "’‘ʼ"}
 # Where one clause of a sentence ends and the next begins: before a new subject, not between two verbs of one.
 _SUBJECT = (
     r"(?:(?:I|we|it|it's|he|she|they|you|that|this|that's|there|there's|let|let's|can|could|would|should|shall|will"
-    r"|did|any|please|what|how|do|does|is|are|who)\b|my (?:[\w'-]+ ){1,3}(?:is|are|was|were|has|have|had|works?"
-    r"|lives?|loves?|moved|got)\b)"
+    r"|did|any|please|what|how|do|does|is|are|who)\b|(?:my|our) (?:[\w'-]+ ){1,3}(?:is|are|was|were|has|have|had"
+    r"|works?|lives?|loves?|moved|got|does|doesn't|isn't)\b)"
 )
 _SPLICE = r"(?:the )?\w+ (?:is|are|was|were|has been|have been)\b"
 _NEXT_CLAUSE = re.compile(
@@ -46,10 +47,11 @@ _NEXT_CLAUSE = re.compile(
 _LEAD_IN = re.compile(
     r"(?:(?:well|so|and|but|oh|ok|okay|yeah|yep|yes|yup|no|nope|nah|hey|hi|hello|wow|also|actually|honestly|btw"
     r"|by the way|anyways?|fyi|plus|besides|because|cause|'cause|cuz|though|since|hmm+|ha(?:ha)+|lol|(?:thanks"
-    r"|thank you)(?! (?:for|to|so|a)\b)|sure|(?:remember|note)(?: that)?|just so you know|for the record|to be honest"
+    r"|thank you)(?! (?:for|to|so|a)\b)|sure|(?:please )?(?:remember|note|keep in mind|be aware)(?: that)?"
+    r"|just so you know|for the record|to be honest"
     r"|tbh|as you know|like I said|luckily|fortunately|unfortunately|sadly|guess what|for context|ps|aw+|ah"
     r"|absolutely|definitely|totally|exactly|of course|for sure|right|indeed|true|cool|nice|great|awesome"
-    r"|(?:\w+ ){1,2}things?(?: before I forget)?(?=:|$)|first(?=:|$)|second(?=:|$))(?:[ ,:!.-]+"
+    r"|ugh|(?:\w+ ){1,2}things?(?: before I forget)?(?=:|$)|first(?=:|$)|second(?=:|$))(?:[ ,:!.-]+"
     r"|$))+(?:[A-Z]\w+[,!] (?=[A-Za-z]))?",
     re.IGNORECASE,
 )
@@ -61,6 +63,12 @@ TIME_FIRST = (
 _NO_WORD_AT_START = re.compile(r"^[^\w\"“„«]+")
 _WHITE = re.compile(r"\s")
 _WHEN_FIRST = re.compile(TIME_FIRST, re.IGNORECASE)
+# "Tom and I broke up": no clause ends before the "and".
+_WHO = re.compile(
+    r"(?:.{1,40}[,;] )?(?:my|our)(?: (?!(?:is|are|was|were|has|have|had|\w+ed)\b)[\w-]+){1,3}"
+    r"|(?!(?:yes|no|yeah|true|okay|sure|great|thanks|sorry)$)(?-i:[A-Z])\w+",
+    re.IGNORECASE,
+)
 _ASKS = re.compile(r"\?[\"')\s]*$")
 
 # What makes a clause no assertion: it is supposed, proposed or asked, whether or not a question mark follows.
@@ -82,6 +90,20 @@ _REQUEST = re.compile(
     r"|can't) (?:know|understand|get|see|seem)\b|have (?:an?|another|one|some|this"
     r"|the following) (?:\w+ )?(?:question|error|issue|problem|bug|code|function|file|table|list)s?\b)|I'd (?:like"
     r"|love) (?:you|an?|some|help|to (?:know|see|understand|hear|get your|further))\b)",
+    re.IGNORECASE,
+)
+# What somebody is asked to do, once. `alone` knows what is to be done always.
+_ASKED = re.compile(
+    r"(?:please|pls|kindly)\b|.*\bplease$|(?:remind|book|reserve|order|schedule|cancel|buy|pay|print|translate"
+    r"|summari[sz]e|rewrite|draft|compare|recommend|suggest|generate|fix|find|email|text|message|call|ask|tell|list"
+    r"|show) (?:me|us|him"
+    r"|her|them|my|our|the|an?|some|this|that|it|two|three|\d+)\b",
+    re.IGNORECASE,
+)
+# What follows its colon are words of a text that is asked for.
+_DICTATES = re.compile(
+    r"(?:(?:please|can you|could you|now|then) )*(?:translate|write|draft|say|tell|text|e-?mail|message|reply|proofread"
+    r"|correct|rewrite|rephrase|summari[sz]e|improve|shorten)\b",
     re.IGNORECASE,
 )
 
@@ -161,33 +183,54 @@ def assertions(sentence: Clause, alone: Callable[[str], bool], *, assisted: bool
     for clause in _asserted(sentence):
         words = without_lead_in(clause.text) if clause else ""
         sure = bool(clause) and alone(words)
-        if clause and not sure and not (assisted and _REQUEST.match(words)):
+        if clause and not sure and not _ASKED.match(words) and not (assisted and _REQUEST.match(words)):
             run.append(clause)
             continue
         yield from _joined(sentence, run)
         run = []
         if clause and sure:
-            yield clause
+            yield from _parts(clause, alone)
     yield from _joined(sentence, run)
+
+
+def _parts(clause: Clause, alone: Callable[[str], bool]) -> Iterator[Clause]:
+    lead_in = len(clause.text) - len(without_lead_in(clause.text))
+    parts = parts_of(clause.text[lead_in:], "en", alone)
+    if len(parts) == 1 or len(clause.text) != clause.stop - clause.start:
+        yield clause
+        return
+    for part in parts:
+        yield Clause(part.words, clause.start + lead_in + part.start, clause.start + lead_in + part.stop)
 
 
 def _asserted(sentence: Clause) -> Iterator[Clause | None]:
     """Give the clauses, None in the place of one that asserts nothing."""
-    clauses = list(_clauses(sentence))
+    clauses = list(_completed(_clauses(sentence)))
     if is_question(sentence.text):
         clauses[-1:] = []
     doubtful = False
     for clause in clauses:
         words = without_lead_in(clause.text)
+        if _DICTATES.match(words) and sentence.text[clause.stop - sentence.start :].lstrip().startswith(":"):
+            return
         unreal = bool(_UNREAL.search(words))
         yield None if unreal or doubtful else clause
         doubtful = words[:3].lower() == "if "
 
 
+def _completed(clauses: Iterable[Clause]) -> Iterator[Clause]:
+    """Say what a clause leaves out because the one before it has said so: "…, my daughter is"."""
+    before = ""
+    for clause in clauses:
+        before = completed(clause.text, before, "en")
+        yield replace(clause, text=before)
+
+
 def _clauses(sentence: Clause) -> Iterator[Clause]:
     text, begin = sentence.text, 0
     for gap in _NEXT_CLAUSE.finditer(text):
-        if gap.start() > begin and not _WHEN_FIRST.fullmatch(text, begin, gap.start()):
+        beside = text.startswith("I ", gap.end()) and _WHO.fullmatch(text, begin, gap.start())
+        if gap.start() > begin and not beside and not _WHEN_FIRST.fullmatch(text, begin, gap.start()):
             yield _part(sentence, begin, gap.start())
             begin = gap.end()
     if begin < len(text):

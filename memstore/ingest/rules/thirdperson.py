@@ -65,6 +65,10 @@ _CLAUSE_BEFORE = re.compile(
 )
 _TURNED = re.compile(r"\b(?:can|could|do|did|should|will|would|may|might) $", re.IGNORECASE)
 _NO_VERB = re.compile(rf"and|or|to|in|at|on|{_ADVERB}|(?!fly|apply|rely|supply|reply|comply|imply)[a-z]+ly")
+# "Our dog …" is the speaker's; what "our" is inside a sentence, is told when all of it has been read.
+_OPENS = re.compile(r"^(?:[^,]{0,50}, )?(?:(?:and|but) )?$")
+_OUR = "\0"
+_OURS = re.compile(rf"{_OUR}(ours?(?:elves)?)", re.IGNORECASE)
 _WE = {"we": "they", "us": "them", "our": "their", "ours": "theirs", "ourselves": "themselves"}
 
 
@@ -124,7 +128,9 @@ class _Teller:
         if found["self"]:
             return self._self(found["self"].lower())
         if found["we"]:
-            return self._we(found["we"])
+            return self._we(
+                found["we"], opens=bool(_OPENS.search(self.words, max(0, found.start() - 60), found.start()))
+            )
         return self._you(found)
 
     def _i(self, found: re.Match[str]) -> str:
@@ -147,12 +153,15 @@ class _Teller:
             return "theirs" if named else f"{self.speaker}'s"
         return "themself" if word == "myself" else self.speaker
 
-    def _we(self, word: str) -> str:
+    def _we(self, word: str, *, opens: bool) -> str:
         if self.named:
             return _WE.get(word.lower(), word)
         self.of_us = True
+        if word.lower() == "our" and opens:
+            self.named = True
+            return f"{self.speaker}'s"
         if word.lower() not in ("we", "us"):
-            return word
+            return _OUR + word
         self.named = True
         return f"{self.speaker} and others"
 
@@ -180,6 +189,13 @@ class _Teller:
         return found["joint"] + agreeing_verb(verb)
 
 
+def _theirs(word: str, teller: _Teller) -> str:
+    """Give "our" as it was said where nothing names the speaker: it may be everybody's."""
+    if not teller.named:
+        return word
+    return "themselves" if word.lower() == "ourselves" else f"{teller.speaker}'s"
+
+
 def third_person(words: str, speaker: str, partner: str | None = None) -> Told:
     """Rewrite what the speaker says of themself, and of the partner, if it is known who "you" is.
 
@@ -187,5 +203,5 @@ def third_person(words: str, speaker: str, partner: str | None = None) -> Told:
     is named; what is theirs after that is "their".
     """
     teller = _Teller(words, speaker, partner)
-    text = _PERSON.sub(teller, words)
+    text = _OURS.sub(lambda found: _theirs(found[1], teller), _PERSON.sub(teller, words))
     return Told(text, teller.named, teller.to_you, teller.of_us)

@@ -111,6 +111,31 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND role =
 ORDER BY seq DESC
 LIMIT 1
 
+-- sayings --
+-- What decides who sees a message: it itself, or of a tool's result the call that it answers, by the call's id if there
+-- is one. Results stand close after their calls; further back than so many messages nobody looks for one.
+SELECT m.id AS of_id, m.role = 'tool' AS is_result, c.*
+FROM messages m
+CROSS JOIN LATERAL (
+    SELECT said.* FROM messages said
+    WHERE said.user_id = %(user_id)s AND said.conversation_id = m.conversation_id
+      AND said.seq BETWEEN m.seq - %(reach)s AND m.seq
+      AND CASE WHEN m.role <> 'tool' THEN said.seq = m.seq
+               WHEN m.tool_call_id IS NULL THEN said.role <> 'tool'
+               ELSE said.tool_calls @> jsonb_build_array(jsonb_build_object('id', m.tool_call_id)) END
+    ORDER BY said.seq DESC
+    LIMIT 1
+) AS c
+WHERE m.user_id = %(user_id)s AND m.id = ANY(%(ids)s::uuid[])
+
+-- roles --
+-- How many messages of each role a stretch has, and their tokens.
+SELECT role, count(*) AS messages, coalesce(sum(tokens), 0)::bigint AS tokens
+FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq > %(after)s
+GROUP BY role
+ORDER BY role
+
 -- users --
 -- Every user's name, for the operator.
 SELECT user_id AS id, name FROM users WHERE name > %(after)s OR user_id = %(user_id)s ORDER BY name LIMIT %(limit)s

@@ -41,6 +41,17 @@ _PASSWORD = re.compile(
     r"(?!(?:the|a|an|not|too|very|my|der|die|das)\b)\S{4,}",
     re.IGNORECASE,
 )
+_DOCUMENT = re.compile(
+    r"\b(?:passport|reisepass|passeport|pasaporte|identity card|id card|personalausweis\w*|ausweis|carte d'identité"
+    r"|dni|nie"
+    r"|driving licen[cs]e|driver'?s licen[cs]e|führerschein|social security|ssn|tax (?:id|number)|steuer-?id\w*"
+    r"|steuernummer|sozialversicherungs\w+|护照|身份证)(?:[- ]?(?:number|no\.?|nummer|nr\.?|numéro|número|号码?))?"
+    r"[^\w\n]{0,3}(?:is|ist|lautet|est|es|是)?[^\w\n]{0,3}(?-i:(?=(?:[A-Z -]*\d){5})"
+    r"[A-Z\d](?:[ -]?[A-Z\d]){5,17})(?!\w)"
+    r"|(?:护照|身份证)(?:号码?)?[是为:：\s]{0,3}[A-Z\d]{7,18}",
+    re.IGNORECASE,
+)
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z\d]{4}){2,7}(?: ?[A-Z\d]{1,4})?\b", re.IGNORECASE)
 _CARD = re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,18}(?![\d-])")
 
 
@@ -125,11 +136,15 @@ def _secrets(every: Sequence[Audited]) -> Iterator[Finding]:
 
 
 def secret_in(text: str) -> str | None:
-    """Give what sort of secret a text holds: a key, a password, or the number of a payment card."""
+    """Give what sort of secret a text holds: a key, a password, or the number of a document, an account or a card."""
     if _KEYS.search(text):
         return "a key"
     if _PASSWORD.search(text):
         return "a password"
+    if _DOCUMENT.search(text):
+        return "the number of an identity document"
+    if any(is_iban(found[0]) for found in _IBAN.finditer(text)):
+        return "the number of a bank account"
     return "the number of a payment card" if any(luhn(found[0]) for found in _CARD.finditer(text)) else None
 
 
@@ -138,6 +153,12 @@ def luhn(number: str) -> bool:
     digits = [int(sign) for sign in number if sign.isdigit()]
     doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
     return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+def is_iban(number: str) -> bool:
+    """Whether the third and fourth sign are the check digits of the others (ISO 13616): modulo 97 it is 1."""
+    signs = "".join(number.split()).upper()
+    return 15 <= len(signs) <= 34 and int("".join(str(int(sign, 36)) for sign in signs[4:] + signs[:4])) % 97 == 1
 
 
 def _unsaid(active: Sequence[Audited]) -> Iterator[Finding]:

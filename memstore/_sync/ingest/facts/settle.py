@@ -23,7 +23,8 @@ from memstore._sync.store.facts import KnownFact, Source
 from memstore._sync.store.items import new_unit
 from memstore.ingest.facts.extracted import ExtractedFact
 from memstore.ingest.facts.reconcile import Incoming, Known, Verdict, other_value, reconcile
-from memstore.ingest.rules.slots import FORMER, Manner, Slot
+from memstore.ingest.rules.places import COUNTRY
+from memstore.ingest.rules.slots import FORMER, PLACES, Manner, Slot
 from memstore.models import HAND, FactColumns
 
 NEAREST = 3  # facts in other words that a new one is put beside
@@ -92,10 +93,12 @@ def resettle(scope: Transaction, fact: FactColumns, *, actor: str) -> None:
 
 
 def related(slot: Slot | None) -> list[str]:
-    """Give the attributes whose facts a slot has to do with: where somebody lives, and where they no longer do."""
+    """Give the attributes whose facts a slot has to do with: where somebody lives, in which country, and no longer."""
     if slot is None:
         return []
-    return [slot.attribute, FORMER + slot.attribute, slot.attribute.removeprefix(FORMER)]
+    plain = slot.attribute.removeprefix(FORMER).removesuffix(COUNTRY)
+    countries = [plain + COUNTRY, plain] if plain in PLACES else []
+    return [slot.attribute, FORMER + slot.attribute, slot.attribute.removeprefix(FORMER), *countries]
 
 
 def _twin(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
@@ -168,8 +171,9 @@ def _place(
     if verdict.kind == "outdated":
         _outdate(scope, new, fact, known, verdict, (said, begin), recorded_at)
     elif verdict.kind == "conflict":
-        for one in others:
-            fact_changes.change(scope, fact, "conflicted", actor=actor, other=one.fact.id, at=recorded_at)
+        for one in others:  # logged of the one that was said later, whichever of them was derived first
+            later, earlier = (fact, one.fact) if (said, fact.id) > (one.last_said, one.fact.id) else (one.fact, fact)
+            fact_changes.change(scope, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
 def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:

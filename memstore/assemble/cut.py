@@ -1,0 +1,37 @@
+"""Texts that are too long, cut at the end of a sentence. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memstore.assemble.turns import Turn
+from memstore.ingest.sentences import sentences
+from memstore.models import Message
+from memstore.providers import TokenCounter
+
+MARK = " […]"
+
+
+def cut_text(text: str, tokens: int, counter: TokenCounter) -> str | None:
+    """Give the first sentences of the text with a mark, as many as have at most so many tokens; None for none."""
+    ends = [stop for _, stop in sentences(text)]
+    least, most = 0, len(ends)
+    while least < most:
+        middle = (least + most + 1) // 2
+        if counter.count(text[: ends[middle - 1]] + MARK) <= tokens:
+            least = middle
+        else:
+            most = middle - 1
+    return text[: ends[least - 1]] + MARK if least else None
+
+
+def cut_turn(turn: Turn, tokens: int, counter: TokenCounter) -> Turn | None:
+    """Give a turn of one plain message with its text cut; None where that cannot be, as with calls of tools."""
+    message = turn.messages[0]
+    if len(turn.messages) > 1 or message.tool_calls or message.parts is not None or not message.text:
+        return None
+    around = counter.count_message(message.as_chat()) - counter.count(message.text)
+    text = cut_text(message.text, tokens - around, counter)
+    return (
+        None if text is None else replace(turn, messages=(Message.model_construct(**(vars(message) | {"text": text})),))
+    )

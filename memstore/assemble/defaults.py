@@ -1,0 +1,78 @@
+"""What a context is made by where the caller does not say: the conversation's own settings, else the system's. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from memstore.assemble import sections
+from memstore.assemble.strategies.registry import as_json
+from memstore.assemble.visibility import rule_of
+from memstore.errors import InvalidInput, MemstoreError
+from memstore.ingest.check import check_name
+from memstore.models import Json
+from memstore.settings import Settings
+from memstore.store.messages import CLEARED
+
+# A conversation may have these of its own; all but the names of those who take part are settings of the system too.
+BUDGET, RESERVE, VIEWER = "context_budget", "context_reserve", "context_viewer"
+STRATEGIES, VISIBILITY, PARTICIPANTS, SECTIONS = "strategies", "visibility", "participants", "sections"
+NAMES = (BUDGET, RESERVE, VIEWER, STRATEGIES, VISIBILITY, PARTICIPANTS, SECTIONS)
+LARGEST_BUDGET = 10**9
+MISSPELT = 0.85  # so like a known name that it must be meant
+
+
+def effective(kept: Mapping[str, Any] | None, system: Settings) -> Json:
+    """Give every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
+    own = {name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED}
+    whole = {name: own.pop(name, getattr(system, name, None)) for name in NAMES}
+    whole[STRATEGIES] = as_json(list(whole[STRATEGIES] or ()))
+    return whole | own
+
+
+def check_settings(given: Mapping[str, Any]) -> Json:
+    """Give a conversation's settings as they are kept; None takes one away. Other names than memstore's are free.
+
+    Raises `InvalidInput` for a value that cannot be, and for a name that is nearly one of memstore's.
+    """
+    for name in given:
+        near = [] if name in NAMES else get_close_matches(str(name), NAMES, n=1, cutoff=MISSPELT)
+        if near:
+            raise InvalidInput(f"A conversation has no setting {name!r}; did you mean {near[0]!r}?")
+    if CLEARED in given:
+        raise InvalidInput(f"{CLEARED!r} is what clear() keeps with the conversation; call that.")
+    return {name: _checked(str(name), value) for name, value in given.items()}
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name == STRATEGIES:
+        return None if value is None else as_json(value)
+    if value is None:
+        return None
+    if name == SECTIONS:
+        return sections.as_json(value)
+    if name in (BUDGET, RESERVE):
+        least = 1 if name == BUDGET else 0
+        if type(value) is not int or not least <= value <= LARGEST_BUDGET:
+            raise InvalidInput(f"{name}={value!r:.60}: give a whole number of tokens from {least} to 10**9.")
+    elif name == VIEWER:
+        check_name(value, name)
+    elif name == VISIBILITY:
+        _check_rule(value)
+    elif name == PARTICIPANTS:
+        if not isinstance(value, list | tuple | set | frozenset):
+            raise InvalidInput(f"{name}={value!r:.60}: give a list of names.")
+        for one in value:
+            check_name(one, "participant")
+        return sorted(value)
+    return value
+
+
+def _check_rule(value: object) -> None:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{VISIBILITY}={value!r:.60}: a rule is kept by its name; give a function to context().")
+    try:
+        rule_of(value)
+    except MemstoreError as error:
+        raise InvalidInput(str(error)) from None

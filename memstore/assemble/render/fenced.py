@@ -1,0 +1,113 @@
+"""What is remembered, as text: between fences, as a record. Pure.
+
+Every line of what somebody said is indented, or stands behind a dash or a speaker, so that nothing in it can pass for a
+fence, a heading, a day or another speaker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from memstore.assemble.strategies.view import Block
+from memstore.fences import (
+    MEMORY_FOOT,
+    MEMORY_HEAD,
+    RECORD_FOOT,
+    RECORD_HEAD,
+    STANDING_FOOT,
+    STANDING_HEAD,
+    SUMMARIES_FOOT,
+    SUMMARIES_HEAD,
+)
+from memstore.models import Hit, Summary, Tier
+from memstore.times import day
+
+FACTS_HEAD = "Facts (where two disagree, the later one holds):"
+HITS_HEAD = "Said before:"
+
+
+def summaries_text(summaries: Sequence[Summary]) -> str:
+    """Give the summaries, the oldest first; nothing for none."""
+    lines = [summary_lines(summary) for summary in sorted(summaries, key=lambda one: (one.from_seq, -one.level))]
+    return "\n".join([SUMMARIES_HEAD, *lines, SUMMARIES_FOOT]) if lines else ""
+
+
+def standing_text(facts: Sequence[Hit]) -> str:
+    """Give facts that hold whatever is asked, in the order in which they were said; nothing for none."""
+    lines = [fact_line(fact) for fact in in_order(facts)]
+    return "\n".join([STANDING_HEAD, *lines, STANDING_FOOT]) if lines else ""
+
+
+def added_text(name: str, texts: Sequence[str]) -> str:
+    """Give a section of the user's own under its name; nothing for no texts."""
+    return "\n".join([f"<{name}>", *map(added_lines, texts), f"</{name}>"]) if texts else ""
+
+
+def added_lines(text: str) -> str:
+    """Give a text of a user's own section as it stands in the context."""
+    return f"  {indented(text)}"
+
+
+def memory_text(facts: Sequence[Hit], hits: Sequence[Hit]) -> str:
+    """Give facts and hits; nothing for none."""
+    parts = [MEMORY_HEAD]
+    if facts:
+        parts += [FACTS_HEAD, *(fact_line(fact) for fact in facts)]
+    if hits:
+        parts += [HITS_HEAD, *hit_lines(hits)]
+    return "\n".join([*parts, MEMORY_FOOT]) if facts or hits else ""
+
+
+def record_text(blocks: Sequence[Block]) -> str:
+    """Give blocks that stand side by side; nothing for none."""
+    return "\n".join([RECORD_HEAD, *map(record_lines, blocks), RECORD_FOOT]) if blocks else ""
+
+
+def record_lines(block: Block) -> str:
+    """Give a block as it stands in the context."""
+    return f"  {indented(block.text)}"
+
+
+def fact_line(fact: Hit) -> str:
+    """Give a fact with the day on which it was said."""
+    return f"- {indented(fact.text)} ({day(fact.occurred_at)})"
+
+
+def hit_lines(hits: Iterable[Hit]) -> list[str]:
+    """Give hits in the order in which they were said, each day once, each with its speaker."""
+    lines: list[str] = []
+    current = None
+    for hit in in_order(hits):
+        today = day(hit.occurred_at)
+        if today != current:
+            lines.append(f"[{today}]")
+            current = today
+        lines.append(hit_line(hit))
+    return lines
+
+
+def in_order(hits: Iterable[Hit]) -> list[Hit]:
+    """Give hits in the order in which they were said."""
+    return sorted(hits, key=_when)
+
+
+def _when(hit: Hit) -> tuple[datetime, UUID, int, str]:
+    return hit.occurred_at, hit.conversation_id or UUID(int=0), hit.seq or 0, str(hit.id)
+
+
+def hit_line(hit: Hit) -> str:
+    """Give a hit with its speaker."""
+    who = "summary" if hit.tier == Tier.SUMMARIES else hit.speaker or "?"
+    return f"  {' '.join(who.split())}: {indented(hit.text)}"
+
+
+def summary_lines(summary: Summary) -> str:
+    """Give a summary as it stands in the context."""
+    return f"  {indented(summary.text)}"
+
+
+def indented(text: str) -> str:
+    """Give a text whose every further line begins with blanks."""
+    return "\n    ".join(text.strip().splitlines())

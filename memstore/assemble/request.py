@@ -1,0 +1,133 @@
+"""What is asked of an assembly, and what the conversation's own settings and the system's make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+from memstore.assemble import sections as own
+from memstore.assemble.defaults import (
+    BUDGET,
+    LARGEST_BUDGET,
+    PARTICIPANTS,
+    RESERVE,
+    SECTIONS,
+    STRATEGIES,
+    VIEWER,
+    VISIBILITY,
+    effective,
+)
+from memstore.assemble.render import OPENAI, Format
+from memstore.assemble.sight import Sight
+from memstore.assemble.strategies.registry import strategies
+from memstore.assemble.strategies.view import Strategy
+from memstore.assemble.visibility import Rule
+from memstore.errors import InvalidInput
+from memstore.ingest.check import check_text
+from memstore.models import Json, Section
+from memstore.settings import Settings
+from memstore.store import messages
+from memstore.store.database import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for: a context for this conversation, within `budget` tokens less `reserve`.
+
+    What is None is as the conversation's settings have it, else the system's: `defaults`. `sections` stand in place of
+    those kept with the conversation that have the same names; `tools` are definitions that are sent beside the context.
+    """
+
+    user_id: UUID
+    conversation_id: UUID
+    query: str | None
+    defaults: Settings = field(kw_only=True)
+    budget: int | None = None
+    system: str | None = None
+    reserve: int | None = None
+    as_of: datetime | None = None
+    strategies: Sequence[Strategy] | None = None
+    sections: Sequence[Section] = ()
+    viewer: str | None = None
+    visibility: Rule | str | None = None
+    format: Format = OPENAI
+    tools: Sequence[Json] = ()
+    keep: bool = True  # the receipt
+
+    def check_texts(self) -> None:
+        """Refuse texts that nobody could store or send."""
+        for name, text in (("the query", self.query), ("the system prompt", self.system)):
+            if text is not None:
+                check_text(text, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """A request with nothing left open: for the stretch after the message `after`, for what the viewer sees of it."""
+
+    request: Request
+    budget: int
+    reserve: int
+    strategies: Sequence[Strategy]
+    sections: Sequence[Section]
+    sight: Sight
+    after: int
+    last: int  # the number of the newest message
+    exists: bool  # the conversation
+
+    @property
+    def rule(self) -> str:
+        """The name of the rule of visibility."""
+        rule = self.request.visibility
+        return rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__)
+
+    @property
+    def room(self) -> int:
+        """The tokens that the context may have."""
+        return self.budget - self.reserve
+
+
+async def settled(scope: Transaction, request: Request) -> Assembly:
+    """Settle what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense."""
+    conversation = await messages.conversation(scope, request.conversation_id)
+    if request.as_of is None:
+        kept = conversation.settings if conversation else {}
+    else:
+        kept = await messages.settings_of(scope, request.conversation_id, as_of=request.as_of)
+    settings = effective(kept, request.defaults)
+    left_open = {"budget": BUDGET, "reserve": RESERVE, "viewer": VIEWER, "visibility": VISIBILITY}
+    request = replace(
+        request, **{name: settings[key] for name, key in left_open.items() if getattr(request, name) is None}
+    )
+    budget, reserve = _checked(request)
+    return Assembly(
+        request,
+        budget,
+        reserve,
+        strategies(settings[STRATEGIES]) if request.strategies is None else request.strategies,
+        own.merged(own.sections_of(settings.get(SECTIONS) or []), request.sections),
+        Sight(request.viewer, request.visibility, settings[PARTICIPANTS]),
+        messages.cleared(kept),
+        conversation.last_seq if conversation else 0,
+        conversation is not None,
+    )
+
+
+def _checked(request: Request) -> tuple[int, int]:
+    if request.budget is None:
+        raise InvalidInput(
+            "How many tokens may the context have? Give budget=…, or set context_budget: with the conversation "
+            "(describe), in the settings of the system, or as MEMSTORE_CONTEXT_BUDGET."
+        )
+    budget, reserve = request.budget, request.reserve or 0
+    for name, tokens in (("budget", budget), ("reserve", reserve)):
+        if type(tokens) is not int:
+            raise InvalidInput(f"{name}={tokens!r} must be a whole number of tokens.")
+    if not 1 <= budget <= LARGEST_BUDGET or not 0 <= reserve < budget:
+        raise InvalidInput(
+            f"budget={budget} with reserve={reserve} leaves nothing; "
+            "give a budget of at least 1 token and at most 10**9, and a smaller reserve."
+        )
+    return budget, reserve

@@ -1,0 +1,212 @@
+"""Clauses that say several things that last, each told for itself: what changes one of them leaves the others.
+
+    "I live in Hamburg with my husband"  -> "I live in Hamburg", "I live with my husband"
+    "I'm vegan and allergic to nuts"     -> "I'm vegan", "I'm allergic to nuts"
+    "My sister lives in Lyon and works"  -> stays: what she works as would be left out
+
+A part gets the subject, the verb or all that stands before the first of a list, whichever makes it something that a
+rule is sure of. What no rule is sure of stays with what is before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from memstore.ingest.rules.thirdperson import agreeing_verb, is_past
+
+Sure = Callable[[str], bool]
+MOST = 12  # places at which a clause may be parted: each is tried with every rule
+
+
+class Part(NamedTuple):
+    """What one part of a clause says, with its subject, and where it stands in the clause."""
+
+    words: str
+    start: int
+    stop: int
+
+
+class _Joints(NamedTuple):
+    """How a language joins what it says of one subject."""
+
+    subject: re.Pattern[str]  # at the start of a clause, with the verb
+    joined: re.Pattern[str]  # between two parts
+    listed: re.Pattern[str]  # what stands before a list, each thing of which is a fact: "I'm allergic to"
+    several: re.Pattern[str]  # such a list with commas
+    beside: tuple[re.Pattern[str], ...]  # groups one and two: two things said of one verb
+
+
+_OPEN = re.compile(
+    r"\b(?:it|them|there|that|this|those|these|both|together|either|neither|something|anything|others?|es|sie|das|dort"
+    r"|beide|zusammen)\b",
+    re.IGNORECASE,
+)
+_NAME = r"(?!(?:It|That|This|He|She|They|There|The|Ich|Er|Sie|Es|Das|Wir|I|We|You)\b)(?-i:[A-ZÄÖÜÉ][a-zà-ÿß]+)"
+_DENIES = re.compile(r"(?:not|n't)$", re.IGNORECASE)
+_LISTED = re.compile(r" (?:to|gegen|eat|keine?n?)$", re.IGNORECASE)
+_NO_PART = re.compile(
+    r"(?:not|but|so|which|who|where|please|thanks|no|yes|nicht|sondern|aber|wo|bitte|kein\w*)(?!\w)", re.IGNORECASE
+)
+_OFTEN = r"(?: (?:also|now|still|currently|actually|just|auch|jetzt|nun|inzwischen|aktuell|noch))*"
+
+
+def _joints(subject: str, verb: str, joined: str, listed: str, *beside: str) -> _Joints:
+    own = rf"(?P<subject>{subject}|{_NAME})(?P<verb>'m|'re|'s|{_OFTEN} (?:{verb})){_OFTEN}(?= )"
+    compiled = [re.compile(rf"{own} {form}", re.IGNORECASE) for form in beside]
+    return _Joints(
+        re.compile(own, re.IGNORECASE),
+        re.compile(rf"\s*,\s*(?:(?:{joined})\s+)?|\s+(?:{joined}|&)\s+", re.IGNORECASE),
+        re.compile(listed, re.IGNORECASE),
+        re.compile(rf"{listed} [\w-]+(?: [\w-]+)?(?:, [\w-]+(?: [\w-]+)?)+,? (?:{joined}) ", re.IGNORECASE),
+        tuple(compiled),
+    )
+
+
+_JOINTS = {
+    "en": _joints(
+        r"I|we|(?:my|our) (?:[\w-]+ ){0,2}?[\w-]+",
+        r"am|is|are|have|has|live|lives|work|works|am living|is living|am working|is working|speak|speaks|do not"
+        r"|does not"
+        r"|don't|doesn't|can not|can't|teach|teaches|study|studies|moved|relocated",
+        r"and|or",
+        r"(?:allergic to|not eat|n't eat|never eat|no longer eat)(?= )",
+        r"(?P<one>(?:in|near|at) [^,]{2,40}?) (?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60})",
+        r"(?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60}?) (?P<one>(?:in"
+        r"|near) (?-i:[A-Z])[^,]{1,40})",
+        r"(?P<one>as an? [^,]{2,40}?) (?P<two>(?:at|for|with) (?-i:[A-Z])[^,]{1,40})",
+        r"(?P<two>(?:at|for|with) (?-i:[A-Z])[^,]{1,40}?) (?P<one>as an? [^,]{2,40})",
+    ),
+    "de": _joints(
+        r"ich|wir|(?:mein|unser)e? (?:[\w-]+ ){0,2}?[\w-]+",
+        r"bin|sind|ist|habe|haben|hat|wohne|wohnen|wohnt|lebe|leben|lebt|arbeite|arbeiten|arbeitet|esse|isst|spreche"
+        r"|spricht",
+        r"und|oder",
+        r"(?:allergisch gegen|esse keine?n?|isst keine?n?)(?= )",
+        r"(?P<one>(?:in|bei) [^,]{2,40}?) (?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60})",
+        r"(?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60}?) (?P<one>in (?-i:[A-ZÄÖÜ])[^,]{1,40})",
+        r"(?P<one>als [^,]{2,40}?) (?P<two>(?:bei|für) (?-i:[A-ZÄÖÜ])[^,]{1,40})",
+        r"(?P<two>(?:bei|für) (?-i:[A-ZÄÖÜ])[^,]{1,40}?) (?P<one>als [^,]{2,40})",
+    ),
+}  # fmt: skip
+
+_LONG = re.compile(r"'m\b|'re\b|n't\b", re.IGNORECASE)
+# "…, my daughter is", "…, but I don't": of what was said before only the subject and the verb are new.
+_ELLIPSES = {
+    "en": re.compile(
+        rf"(?:(?:but|and) )?(?P<subject>I|we|(?:my|our) (?:[\w-]+ ){{0,2}}?[\w-]+|{_NAME}) (?:(?P<be>is|are|am)"
+        r"|(?P<do>does|do))(?P<no> not)?(?: too| either| though)?",
+        re.IGNORECASE,
+    ),
+    "de": re.compile(
+        rf"(?:(?:aber|und) )?(?P<subject>ich|(?:mein|unser)e? (?:[\w-]+ ){{0,2}}?[\w-]+|{_NAME}) (?P<be>ist"
+        rf"|bin)(?: es)?"
+        r"(?P<no> nicht)?(?P<do>)",
+        re.IGNORECASE,
+    ),
+}
+_COMPLETE = {
+    "en": re.compile(
+        r"(?:.{1,40}?(?P<be> am| is| are)|(?:I|we)(?: do(?= not))?) (?:not )?(?P<rest>\S.*)",
+        re.IGNORECASE,
+    ),
+    "de": re.compile(r".{1,40}?(?P<be> bin| ist| sind) (?:nicht )?(?P<rest>\S.*)", re.IGNORECASE),
+}
+
+
+def parts_of(clause: str, language: str, sure: Sure) -> list[Part]:
+    """Give the parts of a clause; one where it says one thing, or not all of them can be told for themselves."""
+    whole = Part(clause, 0, len(clause))
+    joints = _JOINTS.get(language)
+    head = joints.subject.match(clause) if joints else None
+    if joints is None or head is None or not sure(clause):
+        return [whole]
+    parts = list(_in_order(whole, joints, sure)) or [whole]
+    return [one for part in parts for one in _side_by_side(part, joints, sure)]
+
+
+def subjects_of(clause: str, language: str) -> list[str]:
+    """Give what may stand before a clause that goes on with the subject of this one, the likeliest first.
+
+    "I am vegan" gives "I" and "I am"; nothing where the language is unread, or the clause has no subject itself.
+    """
+    joints = _JOINTS.get(language)
+    return _subjects(clause, joints) if joints else []
+
+
+def lists_in(sentence: str, language: str) -> list[re.Match[str]]:
+    """Give where a sentence lists things with commas, behind a verb of which each of them is a fact."""
+    joints = _JOINTS.get(language)
+    return list(joints.several.finditer(sentence)) if joints else []
+
+
+def completed(clause: str, before: str, language: str) -> str:
+    """Give "my daughter Mia is vegan" for "my daughter Mia is" behind "I'm not vegan"; else the clause as it is."""
+    form, past = _ELLIPSES.get(language), _COMPLETE.get(language)
+    found = form.fullmatch(_LONG.sub(_long, clause.strip(" .!"))) if form else None
+    whole = past.match(_LONG.sub(_long, before)) if found and past else None
+    if not found or not whole or bool(found["be"]) != bool(whole["be"]):
+        return clause
+    if found["be"]:
+        return f"{found['subject']} {found['be']}{' not' if found['no'] else ''} {whole['rest']}"
+    if found["no"]:
+        return f"{found['subject']} {found['do']} not {whole['rest']}"
+    verb, _, rest = whole["rest"].partition(" ")
+    first = found["subject"].casefold() in ("i", "we")
+    return f"{found['subject']} {verb if first else agreeing_verb(verb)} {rest}"
+
+
+def _long(short: re.Match[str]) -> str:
+    return {"'m": " am", "'re": " are", "n't": " not"}[short[0].lower()]
+
+
+def goes_on(piece: str, subjects: list[str], sure: Sure) -> str | None:
+    """Give what a piece of a sentence leaves out before its first word; None where nothing makes sense of it."""
+    if not piece or _OPEN.search(piece) or _NO_PART.match(piece):
+        return None
+    lower = piece[0].islower() or piece[0].isdigit()
+    before = subjects if lower else [one for one in subjects if _LISTED.search(one)]  # "from Trinidad and Tobago"
+    return next((one for one in before if sure(f"{one} {piece}")), None)
+
+
+def _in_order(whole: Part, joints: _Joints, sure: Sure) -> Iterator[Part]:
+    """Part what is joined by "and", as far as each part is told for itself."""
+    clause = whole.words
+    subjects = _subjects(clause, joints)
+    begin, left_out = 0, ""
+    for gap in islice(joints.joined.finditer(clause), MOST):
+        if not begin and (is_past(subjects[-1].split()[-1]) or not sure(clause[: gap.start()])):
+            return
+        following = goes_on(joints.joined.split(clause[gap.end() :], maxsplit=1)[0], subjects, sure)
+        if following is not None:
+            yield Part(f"{left_out}{clause[begin : gap.start()]}", begin, gap.start())
+            begin, left_out = gap.end(), f"{following} "
+    if begin:
+        yield Part(f"{left_out}{clause[begin:]}", begin, len(clause))
+
+
+def _subjects(clause: str, joints: _Joints) -> list[str]:
+    head, listed = joints.subject.match(clause), joints.listed.search(clause)
+    if head is None:
+        return []
+    own = [head["subject"], *([] if _DENIES.search(head[0]) else [head[0]])]
+    return [*own, *([clause[: listed.end()]] if listed else [])]
+
+
+def _side_by_side(part: Part, joints: _Joints, sure: Sure) -> list[Part]:
+    """Part what is said of one verb: where somebody lives and with whom, what they work as and for whom."""
+    for form in joints.beside:
+        found = form.fullmatch(part.words.rstrip(" .!"))
+        if not found:
+            continue
+        head = f"{found['subject']}{found['verb']}"
+        told = [f"{head} {found[name]}" for name in ("one", "two")]
+        if all(map(sure, told)):
+            shift = part.stop - len(part.words)  # the words end where the part ends, whatever was put before them
+            first, second = sorted(("one", "two"), key=found.start)
+            cut = found.start(second) + shift
+            spans = {first: (part.start, max(part.start + 1, cut - 1)), second: (cut, part.stop)}
+            return [Part(words, *spans[name]) for words, name in zip(told, ("one", "two"), strict=True)]
+    return [part]

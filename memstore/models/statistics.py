@@ -1,0 +1,33 @@
+"""How full a context or a conversation is, in a few numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Tokens used of a budget, messages kept of all there are, and by which strategies.
+
+    Of a context: its tokens, and the conversation's messages that are in word for word. Of a conversation: the tokens
+    and messages since it was last cleared, of all that are stored, against the budget that its contexts have; `roles`
+    says how many messages each role has since then.
+    """
+
+    tokens: int
+    budget: int | None
+    messages_kept: int
+    messages_total: int
+    strategies: tuple[str, ...] = ()
+    roles: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def used(self) -> float | None:
+        """The share of the budget that is used; more than 1 where a whole conversation would not fit."""
+        return None if self.budget is None else self.tokens / self.budget
+
+    @property
+    def strategy(self) -> str:
+        """The strategies in one text, "none" for none."""
+        return ", ".join(self.strategies) or "none"

@@ -1,0 +1,94 @@
+"""The file with the system's settings: where it is, what it holds, and how it is written.
+
+It is TOML, with the options of `Settings` by their names. It lies where `MEMSTORE_CONFIG` says, else in the user's
+folder for configuration, as `memstore.toml`; with `MEMSTORE_CONFIG` set to nothing there is none.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_config_path
+
+from memstore.errors import ConfigurationError
+
+VARIABLE = "MEMSTORE_CONFIG"
+NAME = "memstore.toml"
+
+
+def path() -> Path | None:
+    """Give where the file is, or would be; None where `MEMSTORE_CONFIG` is set to nothing."""
+    named = next((value for name, value in os.environ.items() if name.upper() == VARIABLE), None)
+    if named is None:
+        return user_config_path("memstore", appauthor=False) / NAME
+    return Path(named).expanduser() if named.strip() else None
+
+
+def read(*, missing_ok: bool = False) -> dict[str, Any]:
+    """Give what the file says; nothing where there is none. Raises `ConfigurationError` for one that is no TOML.
+
+    A file that `MEMSTORE_CONFIG` names must be there: the default would silently be another database.
+    """
+    file = path()
+    if file is None:
+        return {}
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if missing_ok or VARIABLE not in map(str.upper, os.environ):
+            return {}
+        raise ConfigurationError(
+            f"{VARIABLE} names {file}, which is not there. memstore settings set NAME VALUE makes it."
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} is no TOML: {error}. Correct it, or move it away.") from None
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from None
+
+
+def write(changes: Mapping[str, Any]) -> Path:
+    """Set options in the file, or with None take them out; comments and order stay. Give where it is.
+
+    Nobody ever reads half a file, and one that is made new is for its owner alone: a URL may hold a password.
+    """
+    import tomlkit  # noqa: PLC0415  # who only reads needs no writer
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
+    file = path()
+    if file is None:
+        raise ConfigurationError(f"{VARIABLE} is set to nothing, so that there is no file; set it to a path.")
+    file = Path(os.path.realpath(file))
+    try:
+        document = tomlkit.parse(file.read_text(encoding="utf-8")) if file.exists() else tomlkit.document()
+        for name, value in changes.items():
+            if value is None:
+                document.pop(name, None)
+            else:
+                document[name] = value
+        _replace(file, tomlkit.dumps(document))
+    except (TOMLKitError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} is no TOML: {error}. Correct it, or move it away.") from None
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be written: {error.strerror}.") from None
+    return file
+
+
+def _replace(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as new:
+            new.write(text)
+        if file.exists():
+            Path(temporary).chmod(file.stat().st_mode & 0o7777)
+        Path(temporary).replace(file)
+    except BaseException:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise

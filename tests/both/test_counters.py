@@ -1,0 +1,54 @@
+"""A context for a model is counted as that model counts, and the receipt says how far that is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memstore import BudgetTooSmall
+from memstore.memory.store import AsyncMemoryStore
+from memstore.providers import load_counter
+from tests.trained import GEMMA, LLAMA_3, QWEN, byte_level, write
+
+
+@pytest.mark.parametrize(
+    ("model", "counter", "kind"),
+    [
+        (None, "tiktoken:o200k_base", "exact"),
+        ("gpt-4o", "tiktoken:gpt-4o", "modelled"),
+        ("gpt-4", "tiktoken:gpt-4", "modelled"),
+        ("claude-opus-4", "bytes", "bound"),
+    ],
+)
+async def test_a_context_is_counted_for_its_model(
+    store: AsyncMemoryStore, model: str | None, counter: str, kind: str
+) -> None:
+    talk = store.user("alice").conversation("lisbon")
+    await talk.add_many([{"role": ("user", "assistant")[n % 2], "content": f"去里斯本的渡轮 {n}"} for n in range(60)])
+    context = await talk.context("When does the ferry leave?", budget=600, model=model)
+    assert (context.receipt.counter, context.receipt.count) == (counter, kind)
+    assert context.tokens == load_counter(counter).count_messages(context.messages) <= 600
+    with pytest.raises(BudgetTooSmall):
+        await talk.context("When does the ferry leave?", budget=12, model=model)
+
+
+async def test_a_counter_is_loaded_once(store: AsyncMemoryStore) -> None:
+    opened = store._opened
+    assert await opened.counter_of("gpt-4") is await opened.counter_of("gpt-4")
+    assert await opened.counter_of(store.counter.name) is store.counter is await opened.counter_of(None)
+
+
+@pytest.mark.parametrize(("shape", "kind"), [(LLAMA_3, "exact"), (QWEN, "exact"), (GEMMA, "modelled")])
+async def test_a_context_for_an_open_model_fills_its_budget_and_not_more(
+    store: AsyncMemoryStore, tmp_path: Path, shape: str, kind: str
+) -> None:
+    folder = write(tmp_path, byte_level(), shape)
+    talk = store.user("alice").conversation("lisbon")
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"The ferry number {n} leaves."} for n in range(120)]
+    await talk.add_many(said)
+    counter = load_counter(f"tokenizer:{folder}")
+    for budget in (300, 1000):
+        context = await talk.context("Which?", budget=budget, system="Be brief.", model=f"tokenizer:{folder}")
+        assert context.receipt.count == kind
+        assert 0.9 * budget < counter.count_messages(context.messages) == context.tokens <= budget

@@ -1,0 +1,63 @@
+"""Sentences of newcomers in a store: what changes one thing leaves the others, and order leaves no trace."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memstore.memory.store import AsyncMemoryStore
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+
+
+async def say(store: AsyncMemoryStore, text: str, day: int = 0, place: str = "one", user: str = "alice") -> None:
+    conversation = store.user(user).conversation(place)
+    await conversation.add("user", text, occurred_at=START + timedelta(days=day))
+    await store.derive()
+
+
+async def active(store: AsyncMemoryStore) -> set[str]:
+    return {fact.text for fact in await store.user("alice").facts()}
+
+
+async def test_moving_house_leaves_the_husband_and_the_job(store: AsyncMemoryStore) -> None:
+    await say(store, "I live in Hamburg with my husband and work as a nurse.")
+    await say(store, "I moved to Porto.", 5)
+    kept = {"The user lives with their husband.", "The user works as a nurse."}
+    assert await active(store) == kept | {"The user moved to Porto."}
+
+
+async def test_a_stay_ends_by_itself_and_takes_nothing(store: AsyncMemoryStore) -> None:
+    await say(store, "I live in Oslo.")
+    await say(store, "I moved to Riga until June.", 5)
+    lasting, stay = sorted(await store.user("alice").facts(), key=lambda fact: fact.occurred_at)
+    assert (lasting.valid_to, stay.valid_to) == (None, datetime(2024, 6, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("days", [(0, 5), (5, 0)])
+async def test_a_country_said_later_leaves_the_town(store: AsyncMemoryStore, days: tuple[int, int]) -> None:
+    said = sorted(
+        zip(days, ("I live in Berlin.", "I live in Germany."), strict=True), key=lambda one: days.index(one[0])
+    )
+    for day, text in said:
+        await say(store, text, day, place=f"day {day}")
+    towns = {"The user lives in Berlin."} | ({"The user lives in Germany."} if days == (0, 5) else set())
+    assert await active(store) == towns
+
+
+async def test_a_move_to_another_country_ends_the_town_and_the_country(store: AsyncMemoryStore) -> None:
+    for day, text in enumerate(["I live in Berlin.", "I live in Germany.", "I moved to Spain."]):
+        await say(store, text, day)
+    assert await active(store) == {"The user moved to Spain."}
+
+
+async def test_a_disagreement_is_logged_the_same_whichever_is_derived_first(store: AsyncMemoryStore) -> None:
+    said = ("I live in Leeds.", "I live in Porto.")
+    for user, order in (("alice", said), ("bob", said[::-1])):
+        for place, text in enumerate(order):
+            await say(store, text, place=f"place {place}", user=user)
+        found = await store.user(user).facts()
+        steps = [step for fact in found for step in await store.user(user).fact_history(fact)]
+        (step,) = [step for step in steps if step.action == "conflicted"]
+        assert (step.fact_id, step.other_id) == (max(fact.id for fact in found), min(fact.id for fact in found))

@@ -1,0 +1,160 @@
+"""The plain calls of a conversation, its settings and its statistics."""
+
+from __future__ import annotations
+
+import pytest
+
+from memstore.errors import InvalidInput
+from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.store import AsyncMemoryStore
+from memstore.models import Message
+
+
+async def talk(store: AsyncMemoryStore, name: str = "trip", turns: int = 4) -> AsyncConversationScope:
+    trip = store.user("alice").conversation(name)
+    for number in range(turns):
+        await trip.add("user", f"Question {number} about the ferry?")
+        await trip.add("assistant", f"Answer {number} about the ferry.")
+    return trip
+
+
+def texts(messages: list[Message]) -> list[str | None]:
+    return [one.text for one in messages]
+
+
+async def test_messages_as_a_list(store: AsyncMemoryStore) -> None:
+    trip = await talk(store)
+    assert texts(await trip.get_all()) == texts(await trip.messages())
+    assert texts(await trip.get_recent(3)) == texts(await trip.messages())[-3:]
+    assert await trip.get_recent(0) == []
+    assert len(await trip.get_recent(100)) == 8
+    assert texts(await trip.by_role("user")) == [f"Question {number} about the ferry?" for number in range(4)]
+    assert await trip.count() == 8
+    for wrong in (-1, True, "3"):
+        with pytest.raises(InvalidInput, match="n="):
+            await trip.get_recent(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="user, assistant"):
+        await trip.by_role("human")
+
+
+async def test_a_conversation_that_is_not_there_is_empty(store: AsyncMemoryStore) -> None:
+    nothing = store.user("alice").conversation("nothing")
+    assert await nothing.get_all() == await nothing.get_recent(3) == await nothing.prune(100) == []
+    assert await nothing.count() == 0
+    await nothing.clear()
+    assert (await nothing.statistics()).messages_total == 0
+    assert await nothing.info() is None
+
+
+async def test_clear_begins_a_new_stretch_and_deletes_nothing(store: AsyncMemoryStore) -> None:
+    trip = await talk(store)
+    await trip.add("user", "The cabin has the number seventeen.")
+    await trip.clear()
+    await trip.clear()
+    assert await trip.get_all() == await trip.get_recent(5) == await trip.by_role("user") == []
+    assert await trip.count() == 0
+    assert len(await trip.messages()) == 9
+    await trip.add("user", "What is the number of the cabin?")
+    await store.derive()
+    assert await trip.count() == 1
+    assert texts(await trip.get_recent(5)) == ["What is the number of the cabin?"]
+    context = await trip.context(budget=4000)
+    roles = [message["role"] for message in context.messages]
+    assert roles.count("user") == 1 and "assistant" not in roles
+    assert "seventeen" in str(context.messages[0]["content"])  # recalled
+    assert context.statistics().messages_total == 1
+    assert any("seventeen" in hit.text for hit in await store.user("alice").recall("number of the cabin"))
+    assert (await trip.info()).settings["cleared"] == 9  # type: ignore[union-attr]
+
+
+async def test_a_context_of_before_the_clearing_has_the_stretch_of_then(store: AsyncMemoryStore) -> None:
+    trip = await talk(store)
+    before = (await trip.get_all())[-1].recorded_at
+    await trip.clear()
+    await trip.add("user", "What now?")
+    then = await trip.context("What now?", budget=2000, as_of=before)
+    assert sum(message["role"] == "assistant" for message in then.messages) == 4
+    now = await trip.context("What now?", budget=2000)
+    assert sum(message["role"] == "assistant" for message in now.messages) == 0
+
+
+async def test_prune_gives_the_newest_that_fit_by_count(store: AsyncMemoryStore) -> None:
+    trip = await talk(store, turns=6)
+    every = [message.as_chat() for message in await trip.get_all()]
+    count = store.counter.count_messages
+    for most in range(1, count(every) + 20):
+        given = await trip.prune(most)
+        assert given == (every[-len(given) :] if given else [])
+        assert count(given) <= most or not given
+        more = every[-len(given) - 1 :]
+        assert len(given) == len(every) or count(more) > most
+    assert await trip.count() == 12
+    with pytest.raises(InvalidInput, match="max_tokens"):
+        await trip.prune(0)
+
+
+async def test_prune_keeps_instructions_and_whole_calls(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("tools")
+    await trip.add("system", "Be brief.")
+    await trip.add("user", "Which ferries are there? " * 20)
+    await trip.add(
+        "assistant", tool_calls=[{"id": "1", "type": "function", "function": {"name": "f", "arguments": ""}}]
+    )
+    await trip.add("tool", "The noon ferry. " * 10, tool_call_id="1")
+    await trip.add("assistant", "At noon.")
+    count = store.counter.count_messages
+    every = [message.as_chat() for message in await trip.get_all()]
+    assert await trip.prune(count(every)) == every
+    assert await trip.prune(count(every) - 1) == [every[0], *every[2:]]
+    assert await trip.prune(count([every[0], *every[2:]]) - 1) == [every[0], every[4]]
+    assert await trip.prune(count([every[0]])) == [every[0]]
+    assert await trip.prune(3) == []
+
+
+async def test_a_conversation_has_settings_of_its_own_else_the_systems(url: str) -> None:
+    defaults = {"embedder": "none", "context_budget": 300, "context_reserve": 20, "strategies": ("sliding_window",)}
+    async with await AsyncMemoryStore.open(url, settings=defaults) as store:
+        trip = await talk(store, turns=20)
+        receipt = (await trip.context("ferry?")).receipt
+        assert (receipt.budget, receipt.reserve) == (300, 20)
+        assert (await trip.settings())["context_budget"] == 300
+        await trip.describe(settings={"context_budget": 200, "context_reserve": 0, "mine": {"a": 1}})
+        receipt = (await trip.context("ferry?")).receipt
+        assert (receipt.budget, receipt.reserve) == (200, 0)
+        assert (await trip.context("ferry?", budget=250)).receipt.budget == 250
+        kept = await trip.settings()
+        assert kept["mine"] == {"a": 1}
+        assert kept["strategies"][0]["strategy"] == "sliding_window"
+        assert (await trip.context("ferry?")).statistics().strategy == "sliding_window"
+        await trip.describe(strategies=[], settings={"context_budget": None})
+        assert (await trip.context("ferry?")).statistics().strategy == "none"
+        assert (await trip.context("ferry?")).receipt.budget == 300
+
+
+async def test_settings_that_cannot_be_are_refused(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("trip")
+    with pytest.raises(InvalidInput, match="did you mean 'context_budget'"):
+        await trip.describe(settings={"contxt_budget": 100})
+    for wrong in ({"context_budget": "many"}, {"context_viewer": ""}, {"participants": "bob"}, {"cleared": []}):
+        with pytest.raises(InvalidInput, match=next(iter(wrong))):
+            await trip.describe(settings=wrong)
+    with pytest.raises(InvalidInput, match="context_budget"):
+        await trip.context("What?")
+
+
+async def test_statistics(store: AsyncMemoryStore) -> None:
+    trip = await talk(store, turns=30)
+    context = await trip.context("ferry?", budget=300)
+    told = context.statistics()
+    assert (told.tokens, told.budget, told.messages_total, told.strategy) == (context.tokens, 300, 60, "none")
+    kept = [message for message in context.messages if message["role"] != "system"]
+    assert told.messages_kept == len(kept) - 1  # the question is not stored
+    assert told.used == context.tokens / 300
+    await trip.describe(strategies=["sliding_window"], settings={"context_budget": 500})
+    whole = await trip.statistics()
+    assert whole.messages_kept == whole.messages_total == 60
+    assert whole.roles == {"assistant": 30, "user": 30}
+    assert whole.tokens == sum(message.tokens for message in await trip.messages())
+    assert (whole.budget, whole.strategy) == (500, "sliding_window")
+    await trip.clear()
+    assert ((await trip.statistics()).messages_kept, (await trip.statistics()).messages_total) == (0, 60)

@@ -1,0 +1,258 @@
+"""What a viewer is shown: by the rules, everywhere in a context, and nothing of what it may not see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memstore.assemble.visibility import Rules
+from memstore.errors import InvalidInput
+from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.store import AsyncMemoryStore
+from memstore.models import Context, Message, Reason
+
+ASKED = "What is to be done now?"
+Said = dict[str, Any]
+
+
+def shown(context: Context) -> str:
+    return "\n".join(str(message["content"]) for message in context.messages)
+
+
+def reasons(context: Context) -> list[Reason | None]:
+    return [one.reason for one in context.receipt.left_out]
+
+
+async def seen_by(viewer: str, said: list[Said], store: AsyncMemoryStore, **more: Any) -> str:
+    room = store.user("world").conversation("room")
+    await room.add_many(said)
+    await store.derive()
+    return shown(await room.context(ASKED, budget=4000, viewer=viewer, **more))
+
+
+async def test_a_public_hi_is_seen_by_everybody(store: AsyncMemoryStore) -> None:
+    assert "hi there" in await seen_by("bob", [{"role": "user", "name": "ann", "content": "hi there"}], store)
+
+
+async def test_a_mention_in_mid_sentence_stays_public(store: AsyncMemoryStore) -> None:
+    said = [{"role": "user", "content": "I think @carol has the marbles."}]
+    assert "marbles" in await seen_by("bob", said, store)
+
+
+async def test_a_mention_at_the_start_of_a_paragraph_is_for_the_one_mentioned(store: AsyncMemoryStore) -> None:
+    said = [{"role": "user", "content": "Good morning.\n\n@carol the code is walnut."}]
+    assert "walnut" not in await seen_by("bob", said, store)
+    room = store.user("world").conversation("room")
+    assert "walnut" in shown(await room.context(ASKED, budget=4000, viewer="carol"))
+    assert "walnut" in shown(await room.context(ASKED, budget=4000))
+
+
+async def test_agents_hear_what_is_said_to_them_and_themselves(store: AsyncMemoryStore) -> None:
+    said = [
+        {"role": "assistant", "name": "carol", "content": "@bob please weigh the anchors."},
+        {"role": "assistant", "name": "carol", "content": "@dave please polish the trumpets."},
+        {"role": "assistant", "name": "carol", "content": "Thinking aloud about kettles."},
+        {"role": "assistant", "name": "bob", "content": "@carol the anchors weigh a ton of feathers."},
+    ]
+    told = await seen_by("bob", said, store)
+    assert "anchors" in told and "feathers" in told
+    assert "trumpets" not in told and "kettles" not in told
+
+
+async def test_a_notice_is_shown_to_the_one_whose_it_is(store: AsyncMemoryStore) -> None:
+    said = [
+        {"role": "system", "name": "bob", "content": "You have two turns left: sardine."},
+        {"role": "system", "name": "carol", "content": "You have one turn left: herring."},
+        {"role": "system", "content": "@bob you may speak: mackerel."},
+        {"role": "system", "metadata": {"to": ["carol"]}, "content": "No turns left: halibut."},
+        {"role": "system", "content": "Somebody has run out of turns: sturgeon."},
+        {"role": "developer", "content": "@all the game ends soon: anchovy."},
+    ]
+    told = await seen_by("bob", said, store)
+    assert [fish in told for fish in ("sardine", "mackerel", "anchovy")] == [True] * 3
+    assert [fish in told for fish in ("herring", "halibut", "sturgeon")] == [False] * 3
+
+
+async def test_results_of_tools_go_with_their_call(store: AsyncMemoryStore) -> None:
+    said: list[Said] = []
+    for agent, secret in (("bob", "lighthouse"), ("carol", "windmill")):
+        call = {"id": f"of-{agent}", "function": {"name": "look", "arguments": "{}"}}
+        said += [
+            {"role": "assistant", "name": agent, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"of-{agent}", "content": f"There stands a {secret}."},
+        ]
+    told = await seen_by("bob", said, store)
+    assert "lighthouse" in told
+    assert "windmill" not in told
+    hits = await store.user("world").recall("what stands there? windmill lighthouse", viewer="bob", tiers=["messages"])
+    assert [hit.text for hit in hits] == ["There stands a lighthouse."]
+
+
+async def test_the_newest_question_is_the_newest_that_is_seen(store: AsyncMemoryStore) -> None:
+    room = store.user("world").conversation("room")
+    await room.add("user", "Who has seen the ladder?")
+    await room.add("user", "@carol where is the hammer?")
+    context = await room.context(budget=500, viewer="bob")
+    assert context.messages[-1]["content"] == "Who has seen the ladder?"
+    asked = await room.context("@carol where is the hammer?", budget=500, viewer="bob")
+    assert asked.messages[-1] == {"role": "user", "content": "@carol where is the hammer?"}
+
+
+async def test_hits_facts_and_summaries_are_filtered_and_told_of(store: AsyncMemoryStore) -> None:
+    world = store.user("world")
+    await world.conversation("old").add("user", "@carol My name is Ann and I live in Lisbon.")
+    await world.conversation("old").add("user", "I am allergic to peanuts.")
+    room = world.conversation("room")
+    await room.add("user", "@carol I live in Lisbon, remember.")
+    await store.derive()
+    assert any("Lisbon" in fact.text for fact in await world.facts())
+    context = await room.context("Where do I live, and what am I allergic to?", budget=2000, viewer="bob")
+    assert "peanuts" in shown(context)
+    assert "Lisbon" not in shown(context)
+    filtered = {one.section for one in context.receipt.left_out if "filtered: not visible to bob" in one.note}
+    assert {"recent", "hits", "facts"} <= filtered
+    assert Reason.NOT_VISIBLE in reasons(context)
+    assert Reason.NOT_VISIBLE not in reasons(await room.context(ASKED, budget=2000))
+
+
+async def test_a_summary_is_seen_where_all_of_it_is(store: AsyncMemoryStore) -> None:
+    room, other = (store.user("world").conversation(name) for name in ("room", "other"))
+    await room.add_many(
+        [{"role": "user", "content": f"The {place} gate opens at noon."} for place in ("north", "south")]
+    )
+    await room.summarize()
+    await room.add("user", "@carol The vault code is walnut.")
+    await room.summarize()
+    hits = await store.user("world").recall("gate vault code", tiers=["summaries"], viewer="bob")
+    assert len(hits) == 1
+    assert "walnut" not in hits[0].text
+    assert "walnut" not in shown(await other.context("gate vault code", budget=3000, viewer="bob"))
+    assert "walnut" in shown(await other.context("gate vault code", budget=3000, viewer="carol"))
+
+
+async def test_strategies_work_on_what_is_seen(store: AsyncMemoryStore) -> None:
+    room = store.user("world").conversation("room")
+    await room.add_many(
+        [
+            {
+                "role": "user",
+                "content": f"{'@carol ' if number % 2 else ''}Item {number}: {'walnut' if number % 2 else 'oak'}.",
+            }
+            for number in range(60)
+        ]
+    )
+    for strategy in ("summary_buffer", "sliding_window", "hierarchical", "threshold"):
+        context = await room.context(ASKED, budget=400, viewer="bob", strategy=strategy)
+        assert "oak" in shown(context)
+        assert "walnut" not in shown(context), strategy
+
+
+async def test_other_rules(store: AsyncMemoryStore) -> None:
+    room = store.user("world").conversation("room")
+    await room.add("user", "@property def area(self): circle")
+    await room.add("user", "@carol the code is walnut")
+
+    def quiet(message: Message, viewer: str) -> bool:
+        return "walnut" not in (message.text or "")
+
+    async def told(**more: Any) -> list[bool]:
+        text = shown(await room.context(ASKED, budget=900, viewer="bob", **more))
+        return ["circle" in text, "walnut" in text]
+
+    assert await told() == [False, False]
+    assert await told(visibility=quiet) == [True, False]
+    assert await told(visibility="everything") == [True, True]
+    assert await told(visibility=Rules(names=frozenset({"bob", "carol"}))) == [True, False]
+    await room.describe(settings={"participants": ["bob", "carol"]})
+    assert await told() == [True, False]
+    await room.describe(settings={"context_viewer": "carol", "visibility": "everything"})
+    assert "walnut" in shown(await room.context(ASKED, budget=900))
+    with pytest.raises(InvalidInput, match="visibility"):
+        await room.describe(settings={"visibility": "nobody knows it"})
+    with pytest.raises(InvalidInput, match="viewer"):
+        await room.context(ASKED, budget=900, viewer=" ")
+
+
+SPEAKERS = st.sampled_from(
+    [
+        ("user", "ann"),
+        ("user", None),
+        ("assistant", "bob"),
+        ("assistant", "carol"),
+        ("assistant", None),
+        ("system", "bob"),
+        ("system", "carol"),
+        ("system", None),
+    ]
+)
+OPENINGS = st.sampled_from(
+    ["", "@bob ", "@carol: ", "@all ", "Hi @bob, ", "> @bob\n", "**@carol**, ", "Well.\n@carol "]
+)
+DRAWN = st.lists(st.tuples(SPEAKERS, OPENINGS, st.booleans()), min_size=1, max_size=24)
+
+
+def drawn_messages(drawn: list[Any], prefix: str) -> list[Said]:
+    """Give messages of which each has a word that no other text has."""
+    said: list[Said] = []
+    for number, ((role, name), opening, calls) in enumerate(drawn):
+        word = f"{prefix}zq{number}x"
+        told = {"role": role, "content": f"{opening}I like {word} and live in {word.title()}."}
+        said.append(told | ({"name": name} if name else {}))
+        if calls and role == "assistant":
+            said[-1]["tool_calls"] = [{"id": f"{word}c", "function": {"name": "look", "arguments": "{}"}}]
+            said.append({"role": "tool", "content": f"Found {word}r.", "tool_call_id": f"{word}c"})
+    return said
+
+
+def hidden_words(said: list[Said], prefix: str) -> set[str]:
+    """Give the words of messages that bob may not see, by the rules as a reader would apply them."""
+    found, above = set(), False
+    for message in said:
+        text, name, role = message["content"], message.get("name"), message["role"]
+        bob = text.startswith(("@bob ", "@all "))
+        carol = text.startswith(("@carol: ", "**@carol**, ", "Well.\n@carol "))
+        if role == "tool":
+            visible = above
+        elif role == "system":
+            visible = bob or (name == "bob" and not carol)
+        else:
+            visible = name == "bob" or bob or (role == "user" and not carol)
+        above = visible
+        if not visible:
+            found.add(next(word for word in text.replace(".", " ").split() if word.startswith(f"{prefix}zq")))
+    return found
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    here=DRAWN,
+    there=DRAWN,
+    budget=st.integers(200, 4000),
+    strategy=st.sampled_from([None, "summary_buffer", "hierarchical"]),
+)
+async def test_no_text_of_what_is_hidden_is_in_a_context(
+    store: AsyncMemoryStore, here: list[Any], there: list[Any], budget: int, strategy: str | None
+) -> None:
+    known = await names_of(store)
+    world = store.user(f"world {len(known)}")
+    rooms: list[AsyncConversationScope] = []
+    hidden: set[str] = set()
+    for prefix, drawn in (("a", here), ("b", there)):
+        said = drawn_messages(drawn, prefix)
+        hidden |= hidden_words(said, prefix)
+        rooms.append(world.conversation(prefix))
+        await rooms[-1].add_many(said)
+        await rooms[-1].summarize()
+    await store.derive(user=world.name)
+    for query in ("Who likes what, and where do they live?", None):
+        context = await rooms[0].context(query, budget=budget, viewer="bob", strategy=strategy)
+        text = shown(context).lower()
+        assert not [word for word in hidden if word in text]
+        assert context.tokens <= budget
+
+
+async def names_of(store: AsyncMemoryStore) -> list[str]:
+    return [name async for name in store.users()]

@@ -1,0 +1,85 @@
+"""Tokenizers built from what a GGUF file tells are the ones that it was made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Regex
+from tokenizers.pre_tokenizers import Split
+
+from memstore.providers import tiktoken
+from memstore.providers.gguf import PATTERNS, vocabulary
+from memstore.providers.prompt_counter import Vocabulary
+from tests.trained import CORPUS, SPECIAL, as_gguf, byte_level, sentencepiece
+
+texts = st.lists(st.one_of(st.sampled_from([*CORPUS, *SPECIAL, " ", "\n", "\ud800"]), st.text(max_size=20)), max_size=6)
+
+
+def built(info: dict[str, Any]) -> Vocabulary:
+    made = vocabulary(info)
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize("pre", sorted(PATTERNS))
+@settings(deadline=None, max_examples=60)
+@given(parts=texts)
+def test_byte_level_bpe(pre: str, parts: list[str]) -> None:
+    tokenizer, text = byte_level(pre), "".join(parts)
+    own = built(as_gguf(tokenizer, model="gpt2", pre=pre))
+    whole = text.replace("\ud800", "\ufffd")
+    assert own.prompt(text) == len(tokenizer.encode(whole, add_special_tokens=False))
+
+
+@settings(deadline=None, max_examples=200)
+@given(parts=texts)
+def test_sentencepiece(parts: list[str]) -> None:
+    tokenizer, text = sentencepiece(), "".join(parts).replace("\ud800", "")
+    own = built(as_gguf(tokenizer, model="llama", merges=None, add_bos_token=False))
+    assert own.text(text) == len(tokenizer.encode(text, add_special_tokens=False))
+
+
+@pytest.mark.parametrize(("pre", "encoding"), [("gpt-4o", "o200k_base"), ("llama-bpe", "cl100k_base")])
+@settings(deadline=None, max_examples=100)
+@given(parts=texts)
+def test_texts_are_cut_as_openai_cuts_them(pre: str, encoding: str, parts: list[str]) -> None:
+    """Llama 3 took the pattern of cl100k_base over, llama.cpp's "gpt-4o" is that of o200k_base."""
+    text = "".join(parts).replace("\ud800", "")
+    pattern = tiktoken._encoding(encoding)._pat_str.replace("{1,3}+", "{1,3}")  # "possessive" there, "repeated" here
+    theirs = Split(Regex(pattern), "isolated")
+    ours = Split(Regex(PATTERNS[pre]), "isolated")
+    assert ours.pre_tokenize_str(text) == theirs.pre_tokenize_str(text)
+
+
+def test_the_token_that_begins_a_prompt() -> None:
+    tokenizer = byte_level()
+    begin = tokenizer.token_to_id("<|begin_of_text|>")
+    told = {"model": "gpt2", "pre": "llama-bpe", "bos_token_id": begin}
+    without, added = (
+        built(as_gguf(tokenizer, **told)),
+        built(as_gguf(tokenizer, **told, add_bos_token=True)),
+    )
+    assert added.prompt("ferry") == without.prompt("ferry") + 1
+    assert (
+        added.prompt("<|begin_of_text|>ferry")
+        == without.prompt("<|begin_of_text|>ferry")
+        == without.prompt("ferry") + 1
+    )
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"model": "gpt2", "pre": "of another model"},
+        {"model": "gpt2", "pre": "qwen2", "merges": None},
+        {"model": "bert"},
+        {"model": "llama", "scores": None},
+        {"model": "gpt2", "pre": "qwen2", "tokens": None},
+    ],
+)
+def test_what_is_not_known_for_certain_is_not_built(told: dict[str, Any]) -> None:
+    assert vocabulary(as_gguf(byte_level(), **told)) is None
+    assert vocabulary({}) is None

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from memstore.errors import ProviderMissing
+from memstore.providers import load_counter
+from memstore.providers.naming import counter_for
+
+
+@pytest.mark.parametrize(
+    ("model", "counter"),
+    [
+        ("gpt-4o", "tiktoken:gpt-4o"),
+        ("gpt-4o-mini-2024-07-18", "tiktoken:gpt-4o-mini-2024-07-18"),
+        ("openai/gpt-5-mini", "tiktoken:gpt-5-mini"),
+        ("openai:gpt-4", "tiktoken:gpt-4"),
+        ("gpt-oss-20b", "tiktoken:gpt-oss-20b"),
+        ("tiktoken:cl100k_base", "tiktoken:cl100k_base"),
+        ("ollama:llama3.2", "ollama:llama3.2"),
+        ("ollama:gpt-oss:20b@a80c4f17acd5", "ollama:gpt-oss:20b@a80c4f17acd5"),
+        ("tokenizer:/models/llama", "tokenizer:/models/llama"),
+        ("bytes", "bytes"),
+        ("claude-sonnet-4-5", "bytes"),
+        ("anthropic:claude-sonnet-4-5", "bytes"),
+        ("llama3.2", "bytes"),
+        ("davinci", "bytes"),  # of an encoding that does not come with memstore
+        ("", "bytes"),
+    ],
+)
+def test_a_model_is_counted_by_what_knows_it_best(model: str, counter: str) -> None:
+    assert counter_for(model) == counter
+
+
+def test_no_guess_is_called_exact() -> None:
+    kinds = {model: load_counter(counter_for(model)).count_messages([]).kind for model in ("gpt-4o", "claude-opus-4")}
+    assert kinds == {"gpt-4o": "modelled", "claude-opus-4": "bound"}
+
+
+@pytest.mark.parametrize(
+    ("counter", "library"), [("tokenizer:/models/llama", "tokenizers"), ("tokenizer:/models/llama", "jinja2")]
+)
+def test_what_an_extra_brings_is_named_where_it_is_absent(
+    counter: str, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("tokenizer", "prompt_counter", "chat_template", "gguf"):
+        monkeypatch.delitem(sys.modules, f"memstore.providers.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ProviderMissing, match=r"memstore\[tokenizers\]"):
+        load_counter(counter)

@@ -1,0 +1,162 @@
+"""Counts of Ollama's models, against a server that renders as the real one does: exact, or a bound and called one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from memstore.errors import InvalidInput, ModelUnavailable, ProviderMissing
+from memstore.providers import load_counter, ollama_counter
+from memstore.providers.bytes import BytesCounter, longest
+from memstore.providers.ollama_counter import OllamaCounter
+from memstore.settings import Settings
+from memstore.testing import check_counter
+from tests.ollama_server import ScriptedOllama, raw, says, status
+from tests.trained import as_gguf, byte_level
+
+USER: dict[str, Any] = {"role": "user", "content": "When does the ferry leave?"}
+CALL: dict[str, Any] = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}}],
+}
+TOOL = {"type": "function", "function": {"name": "find", "parameters": {}}}
+
+
+def chatml(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> str:
+    """Render as a Modelfile's template does, its own system prompt before everything."""
+    turns = [{"role": "system", "content": f"You are Qwen. {tools or ''}"}, *messages]
+    told = (f"<|im_start|>{one['role']}\n{one['content']}{one.get('tool_calls', '')}<|im_end|>\n" for one in turns)
+    return "".join(told) + "<|im_start|>assistant\n"
+
+
+def tokens(prompt: str) -> int:
+    return len(byte_level().encode(prompt, add_special_tokens=False))
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedOllama]:
+    with ScriptedOllama() as server:
+        server.vocabulary = as_gguf(byte_level(), model="gpt2", pre="qwen2")
+        server.render = chatml
+        yield server
+
+
+@pytest.fixture
+def counter(server: ScriptedOllama) -> OllamaCounter:
+    made = load_counter("ollama:qwen3:4b", Settings(ollama_url=server.url))
+    assert isinstance(made, OllamaCounter)
+    return made
+
+
+def test_it_conforms(counter: OllamaCounter) -> None:
+    check_counter(counter)
+
+
+def test_it_asks_nothing_until_something_is_counted(counter: OllamaCounter, server: ScriptedOllama) -> None:
+    assert counter.name == "ollama:qwen3:4b"
+    assert server.requests == []
+    assert load_counter("ollama:qwen3:4b@a80c4f17acd5").name == "ollama:qwen3:4b"
+    with pytest.raises(ProviderMissing, match="ollama:NAME"):
+        load_counter("ollama:")
+
+
+def test_what_the_server_renders_is_counted_by_the_models_own_tokenizer(counter: OllamaCounter) -> None:
+    counted = counter.count_messages([USER])
+    assert (counted, counted.kind) == (tokens(chatml([USER], [])), "exact")
+    assert counter.count("<|im_start|>ferry") > tokens("<|im_start|>ferry")
+    assert counter.count_messages([USER], [TOOL]) == tokens(chatml([USER], [TOOL])) > counted
+
+
+def test_arguments_of_calls_are_sent_as_the_objects_that_ollama_takes(
+    counter: OllamaCounter, server: ScriptedOllama
+) -> None:
+    assert counter.count_messages([USER, CALL]).kind == "exact"
+    sent = server.asked()[-1]["messages"][1]
+    assert sent["tool_calls"][0]["function"] == {"name": "find", "arguments": {"what": "ferry"}}
+    assert sent["content"] == ""
+
+
+def test_nothing_is_cut_and_nothing_run(counter: OllamaCounter, server: ScriptedOllama) -> None:
+    counter.count_messages([USER])
+    (body,) = server.asked()
+    assert (body["_debug_render_only"], body["truncate"], body["options"]["num_predict"]) == (True, False, 1)
+
+
+def test_a_prompt_is_rendered_once(counter: OllamaCounter, server: ScriptedOllama) -> None:
+    counter.count_messages([USER])
+    before = len(server.requests)
+    assert [counter.count_messages([USER]) for _ in range(5)] == [tokens(chatml([USER], []))] * 5
+    assert len(server.requests) == before
+
+
+def test_a_model_that_was_pulled_anew_is_another(
+    counter: OllamaCounter, server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ollama_counter, "FRESH", 0.0)
+    first = counter.count_messages([USER])
+    shown = len(server.asked("/api/show"))
+    assert counter.count_messages([USER]) == first
+    assert len(server.asked("/api/show")) == shown, "of the same digest nothing is asked again"
+    server.digest = "b" * 64
+    server.render = lambda messages, tools: "short"
+    assert counter.count_messages([USER]) == tokens("short")
+
+
+def test_the_token_that_begins_a_prompt_is_counted_once(counter: OllamaCounter, server: ScriptedOllama) -> None:
+    begin = byte_level().token_to_id("<|begin_of_text|>")
+    server.vocabulary = as_gguf(byte_level(), model="gpt2", pre="qwen2", bos_token_id=begin, add_bos_token=True)
+    assert counter.count_messages([USER]) == tokens(chatml([USER], [])) + 1
+    server.render = lambda messages, tools: "<|begin_of_text|>" + chatml(messages, tools)
+    assert counter.count_messages([USER, USER]) == tokens(chatml([USER, USER], [])) + 1
+
+
+def test_an_unknown_tokenizer_makes_a_bound_of_what_is_rendered(counter: OllamaCounter, server: ScriptedOllama) -> None:
+    server.vocabulary["tokenizer.ggml.pre"] = "of another model"
+    counted = counter.count_messages([USER])
+    assert (counted, counted.kind) == (longest(chatml([USER], [])) + 1, "bound")
+    assert counter.count("ferry") == 6
+
+
+def test_a_server_that_only_runs_models_is_asked_once_and_then_bounded(
+    counter: OllamaCounter, server: ScriptedOllama
+) -> None:
+    server.render = None
+    server.script.append(says("At"))
+    for _ in range(3):
+        counted = counter.count_messages([USER])
+        assert (counted, counted.kind) == (BytesCounter().count_messages([USER]), "bound")
+    assert len(server.asked()) == 1
+
+
+def test_a_context_is_had_while_the_server_is_away(counter: OllamaCounter, server: ScriptedOllama) -> None:
+    server.instead["/api/tags"] = raw(b"{}", 503)
+    counted = counter.count_messages([USER])
+    assert (counted, counted.kind) == (BytesCounter().count_messages([USER]), "bound")
+    before = len(server.requests)
+    assert counter.count_messages([USER]).kind == "bound"
+    assert counter.count_message(USER) == BytesCounter().count_message(USER)
+    assert len(server.requests) == before, "it is not asked again at once"
+
+
+def test_messages_that_the_server_refuses_are_refused(counter: OllamaCounter, server: ScriptedOllama) -> None:
+    server.instead["/api/chat"] = status(400, "qwen3:4b does not support tools")
+    with pytest.raises(InvalidInput, match="does not support tools"):
+        counter.count_messages([USER], [TOOL])
+
+
+def test_with_images_it_is_not_called_exact(counter: OllamaCounter) -> None:
+    assert counter.count_messages([USER | {"images": ["aGk="]}]).kind == "modelled"
+
+
+def test_the_count_is_held_against_the_servers(counter: OllamaCounter, server: ScriptedOllama) -> None:
+    right = counter.count_messages([USER])
+    server.script += [says("At", prompt_eval_count=int(right)), says("At", prompt_eval_count=right + 3)]
+    assert counter.verify([USER]) == (right, right)
+    assert counter.verify([USER]) == (right, right + 3)
+    server.script.append(says("At", prompt_eval_count=None))
+    with pytest.raises(ModelUnavailable, match="does not tell"):
+        counter.verify([USER])
+    assert server.asked()[-1]["shift"] is False

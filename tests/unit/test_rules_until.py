@@ -1,0 +1,64 @@
+"""Until when a fact holds, where the sentence says so: what is for a while takes nothing from what lasts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from memstore.ingest.rules.drafts import Said
+from memstore.ingest.rules.slots import Manner
+from memstore.ingest.rules.slotted import slotted
+
+AT = datetime(2024, 1, 24, 9, tzinfo=UTC)  # a Wednesday
+
+
+def one(text: str, at: datetime = AT):
+    (found,) = slotted(Said(text, "user", "Alice", at))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("said", "month", "day"),
+    [
+        ("I live in Berlin until March.", 3, 1), ("I'm in Berlin until Friday.", 1, 27),
+        ("I'm in Berlin until the end of May.", 6, 1), ("I moved to Berlin until June.", 6, 1),
+        ("I'm staying in Berlin for two weeks.", 2, 7), ("This week I'm in Berlin.", 1, 29),
+        ("I'm working at Siemens until 31 May.", 6, 1),
+        ("Ich wohne bis Ende Mai in Berlin.", 6, 1), ("Ich bin bis Freitag in Rom.", 1, 27),
+        ("Ich bin für zwei Wochen in Berlin.", 2, 7), ("Ich bin diese Woche in Rom.", 1, 29),
+        ("Je suis à Rome jusqu'à vendredi.", 1, 27), ("J'habite à Rome jusqu'en mars.", 3, 1),
+        ("Je suis à Nice pour deux semaines.", 2, 7), ("Estoy en Roma hasta marzo.", 3, 1),
+        ("Estoy en Madrid por dos semanas.", 2, 7), ("我住在上海到3月。", 3, 1),
+    ],
+)  # fmt: skip
+def test_what_is_for_a_while_ends_when_it_is_said_to(said, month, day):
+    found = one(said)
+    assert found.slot is not None and found.slot.manner is Manner.TEMPORARY
+    assert found.draft.valid_to == datetime(2024, month, day, tzinfo=UTC)
+
+
+def test_what_fills_no_slot_ends_too():
+    assert one("I can't drink alcohol until 3 June.").draft.valid_to == datetime(2024, 6, 4, tzinfo=UTC)
+    assert one("I'm on a keto diet until June.").draft.valid_to == datetime(2024, 6, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I live in Berlin.", "I've lived in Rome for two years.", "I worked at Siemens until March.",
+        "I didn't live in Rome until March.", "I moved to Berlin in March.",
+        "I live in Berlin until something changes.",
+    ],
+)  # fmt: skip
+def test_no_end_is_made_up(said):
+    assert one(said).draft.valid_to is None
+
+
+def test_the_end_is_a_midnight_of_the_speaker():
+    late = AT.astimezone(timezone(timedelta(hours=-7)))
+    assert one("I'm in Berlin until Friday.", late).draft.valid_to == datetime(2024, 1, 27, tzinfo=late.tzinfo)
+
+
+def test_the_edge_of_the_calendar_has_no_end():
+    assert one("I'm in Berlin for six years.", datetime(9999, 1, 1, tzinfo=UTC)).draft.valid_to is None
