@@ -22,6 +22,7 @@ from memstore.errors import BudgetTooSmall
 from memstore.models import Compression, Context, Decision, Hit, Json, Reason, Receipt, Section, Summary
 from memstore.providers import Count, TokenCounter
 
+LONG = 0.25  # of the most that the recent turns may have: a message that is longer is cut, where that is asked for
 ATTEMPTS = 3  # rounds of using what the estimates were too high by
 
 
@@ -108,10 +109,11 @@ class Layout:
         """The pieces of each section, in the order of preference."""
         given, offering = self.material, self.offering
         recent = self.plan[RECENT]
+        longest = recent.longest or int(LONG * min(recent.maximum, max(0, self.base)))
         own = {one.name: offering.texts(one, self.plan[one.name]) for one in given.sections if one.text is not None}
         return own | {
             SUMMARIES: offering.summaries(given.summaries),
-            RECENT: offering.turns(given.turns, min(recent.maximum, max(0, self.base)), cut=recent.cut),
+            RECENT: offering.turns(given.turns, longest if recent.cut else None),
             FACTS: [*offering.standing(given.standing), *offering.facts(given.facts)],
             HITS: offering.hits(given.hits),
         }

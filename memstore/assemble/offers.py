@@ -20,7 +20,6 @@ from memstore.models import Hit, Message, Role, Section, Summary, Tier
 from memstore.providers import TokenCounter
 from memstore.times import day
 
-LONG = 0.25  # of the most that the recent turns may have: one that is longer is cut, where that is asked for
 SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 OLDER = "older than the recent turns"
 SHORTEST = 4  # characters to a token, at the very most of ordinary text
@@ -67,16 +66,16 @@ class Offering:
         """Give hits, each under its day."""
         return [self._hit(one) for one in hits]
 
-    def turns(self, turns: Sequence[Entry], most: int, *, cut: bool) -> list[Piece]:
-        """Give recent turns; with `cut` those that take more than `LONG` of `most` tokens are cut there."""
+    def turns(self, turns: Sequence[Entry], longest: int | None) -> list[Piece]:
+        """Give recent turns; those that take more than `longest` tokens are cut there, None for none."""
         pieces = [self._block(turn) if isinstance(turn, Block) else self._turn(turn) for turn in turns]
-        return [self._shortened(one, int(LONG * most)) for one in pieces] if cut else pieces
+        return pieces if longest is None else [self._shortened(one, longest) for one in pieces]
 
     def texts(self, section: Section, allowance: Allowance) -> list[Piece]:
         """Give the texts of a section of the user's own."""
         around = {"role": "system", "content": f"<{section.name}>\n</{section.name}>"}
         under = (Heading(section.name, self.counter.count_message(around)),)
-        most = (allowance.share if section.steady else allowance.maximum) - under[0].tokens
+        most = (allowance.longest or (allowance.share if section.steady else allowance.maximum)) - under[0].tokens
         pieces = []
         for text in section.texts:
             tokens, note = self._line(render.added_lines(text)), ""

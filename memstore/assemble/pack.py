@@ -26,6 +26,7 @@ from memstore.models import Reason
 
 # The exact fill: from how much unused it is worth it, how many chosen pieces it may exchange, for how many others.
 WORTH_FILLING, EXCHANGED, OTHERS = 0.01, 4, 32
+PINNED = 0.25  # of the room, that standing facts may have at most: more than the share of all facts where that is small
 UNUSED = 0.03  # of the room, at most, while anything fits into it
 
 
@@ -79,6 +80,7 @@ class Packing:
     _taken: dict[str, int] = field(default_factory=dict)
     _open: Counter[Heading] = field(default_factory=Counter)
     _said: Said = field(default_factory=Said)
+    _duplicates: set[Piece] = field(default_factory=set)
 
     def add(self, piece: Piece) -> None:
         """Take a piece in."""
@@ -117,21 +119,28 @@ class Packing:
         """Whether the section is what any question would have made it."""
         return self.steady and section in (SUMMARIES, RECENT)
 
-    def redundant(self, piece: Piece) -> Reason | None:
-        """Give the reason for which the piece would say nothing new; None where it would."""
+    def is_shown(self, piece: Piece) -> bool:
+        """Whether the recent turns show what the piece is, or was made from."""
         if piece.section == SUMMARIES:
-            return Reason.SHOWN if piece.first_seq >= self.oldest else None
-        if piece.section == FACTS and not piece.pinned:
-            return Reason.SHOWN if any(source in self.shown for source in piece.sources) else None
-        if piece.section != HITS:
-            return None
-        if piece.id in self.shown:
-            return Reason.SHOWN
-        return Reason.DUPLICATE if self._said.says(piece.text, piece.id) else None
+            return piece.first_seq >= self.oldest
+        if piece.section == FACTS:
+            return not piece.pinned and not self.shown.isdisjoint(piece.sources)
+        return piece.section == HITS and piece.id in self.shown
+
+    def is_redundant(self, piece: Piece) -> bool:
+        """Whether the piece would say nothing new."""
+        if self.is_shown(piece) or piece in self._duplicates:
+            return True
+        if piece.section == HITS and self._said.says(piece.text, piece.id):
+            self._duplicates.add(piece)
+            return True
+        return False
 
     def why_not(self, piece: Piece) -> Reason:
         """Give the reason for which a piece that is not chosen is not."""
-        return self.redundant(piece) or Reason.OVER_BUDGET
+        if self.is_shown(piece):
+            return Reason.SHOWN
+        return Reason.DUPLICATE if piece in self._duplicates else Reason.OVER_BUDGET
 
     def room_for(self, section: str, room: int) -> int:
         """Give what is left of `room` for a section, without what is held for others."""
@@ -142,13 +151,14 @@ class Packing:
         that does not fit."""
         known = set(self.chosen.get(section, ()))
         for piece in pieces:
-            if piece in known or self.redundant(piece):
+            if piece in known:
                 continue
             cost = self.cost(piece)
-            if self.taken(section) + cost <= most and cost <= self.room_for(section, room):
+            if self.taken(section) + cost > most or cost > self.room_for(section, room):
+                if not gaps:
+                    break
+            elif not self.is_redundant(piece):
                 self.add(piece)
-            elif not gaps:
-                break
 
     def drop(self, musts: frozenset[Piece] = frozenset()) -> bool:
         """Take the least needed piece out: what came last, of the section that can best spare it; False for none."""
@@ -190,7 +200,7 @@ def pack(offers: Offers, plan: Mapping[str, Allowance], steady: Sequence[str], r
     packing = steady_part(offers, plan, steady, room, asked)
     questions = [name for name in plan if name not in (*steady, SUMMARIES, RECENT)]
     for section in sorted(questions, key=lambda name: (name in WEIGHTS, -plan[name].priority)):
-        packing.take(offers.get(section, ()), section, _share(packing, offers, plan, section), room)
+        packing.take(_unpinned(offers, section), section, _share(packing, offers, plan, section), room)
         packing.held[section] = 0
     packing.held.clear()
     rest(packing, offers, plan, room)
@@ -205,7 +215,8 @@ def steady_part(offers: Offers, plan: Mapping[str, Allowance], steady: Sequence[
     for section in steady:
         packing.take(offers.get(section, ()), section, plan[section].share, room)
     pinned = [piece for piece in offers.get(FACTS, ()) if piece.pinned]
-    packing.take(pinned, FACTS, plan[FACTS].share, room, gaps=False)
+    most = max(plan[FACTS].share, int(PINNED * (room + asked)))
+    packing.take(pinned, FACTS, min(most, plan[FACTS].maximum), room, gaps=False)
     _recent(packing, offers, plan, steady, room, asked)
     return packing
 
@@ -244,6 +255,11 @@ def _unshown(packing: Packing, offers: Offers, plan: Mapping[str, Allowance], se
     return min(_share(packing, offers, plan, section) - packing.taken(section), sum(piece.tokens for piece in left))
 
 
+def _unpinned(offers: Offers, section: str) -> Iterable[Piece]:
+    """Give the pieces that answer to the question. Those that are pinned have had their room, which no other moves."""
+    return (piece for piece in offers.get(section, ()) if not piece.pinned)
+
+
 def _share(packing: Packing, offers: Offers, plan: Mapping[str, Allowance], section: str) -> int:
     """Give a section's share; the best hit is worth more than it."""
     if section == HITS and offers.get(HITS):
@@ -255,7 +271,7 @@ def rest(packing: Packing, offers: Offers, plan: Mapping[str, Allowance], room: 
     """Fill what is left, by priority; where nothing fits any more, exchange the last pieces for fuller ones."""
     order = [HITS, FACTS, *(name for name in plan if name not in WEIGHTS)]
     for section in sorted(order, key=lambda name: -plan[name].priority):
-        packing.take(offers.get(section, ()), section, plan[section].maximum, room)
+        packing.take(_unpinned(offers, section), section, plan[section].maximum, room)
     gap = room - packing.tokens
     if gap > WORTH_FILLING * room:
         _fill(packing, offers.get(HITS, ()), min(room, packing.tokens + plan[HITS].maximum - packing.taken(HITS)))
@@ -263,10 +279,15 @@ def rest(packing: Packing, offers: Offers, plan: Mapping[str, Allowance], room: 
 
 def lengthen(packing: Packing, offers: Offers, plan: Mapping[str, Allowance], room: int) -> None:
     """Let the window begin earlier where nothing else can use the room: better that it begins anew than room unused."""
+    before = packing.oldest
     if room - packing.tokens > UNUSED * room:
-        before = packing.tokens
         packing.take(offers.get(RECENT, ()), RECENT, plan[RECENT].maximum, room, gaps=False)
-        packing.steady = packing.steady and packing.tokens == before
+    if packing.oldest < before:
+        packing.steady = False
+        for section in (HITS, FACTS, SUMMARIES):
+            for piece in [one for one in packing.chosen[section] if packing.is_shown(one)]:
+                packing.remove(piece)
+        rest(packing, offers, plan, room)
 
 
 def _fill(packing: Packing, offered: Sequence[Piece], room: int) -> None:
@@ -275,7 +296,9 @@ def _fill(packing: Packing, offered: Sequence[Piece], room: int) -> None:
     last = packing.chosen[HITS][1:][-EXCHANGED:]
     before, gap = packing.tokens, room - packing.tokens
     most = gap + sum(piece.tokens for piece in last)
-    small = (one for one in offered if one not in inside and packing.cost(one) <= most and not packing.redundant(one))
+    small = (
+        one for one in offered if one not in inside and packing.cost(one) <= most and not packing.is_redundant(one)
+    )
     others = [piece for piece, _ in zip(small, range(OTHERS), strict=False)]
     if not others:
         return

@@ -34,7 +34,8 @@ Sections: TypeAlias = "Sequence[Section | Json]"
 class Allowance:
     """What a section may take of one budget, in tokens: `minimum` is its own, `share` it may count on.
 
-    A minimum that was given in tokens is `required`: where it does not fit there is no context.
+    A minimum that was given in tokens is `required`: where it does not fit there is no context. What is `cut` is then
+    cut to the minimum, which no budget changes.
     """
 
     minimum: int
@@ -43,6 +44,11 @@ class Allowance:
     priority: int = 0
     required: bool = False
     cut: bool = False
+
+    @property
+    def longest(self) -> int | None:
+        """The tokens to which a minimum in tokens has long pieces cut; None without one."""
+        return self.minimum if self.required else None
 
 
 def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memstore.assemble.compose import Material
 from memstore.assemble.turns import Turn, turns
-from memstore.models import Hit, Message, Summary, Tier
+from memstore.models import Hit, Message, Section, Summary, Tier
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 HARD = [
@@ -121,6 +121,25 @@ def summaries(draw: st.DrawFn) -> Summary:
     )
 
 
+amounts = st.integers(0, 120) | st.floats(0, 0.3)
+
+
+@st.composite
+def sections(draw: st.DrawFn) -> list[Section]:
+    """Sections that users say something about, a few of each kind."""
+    limits = {"maximum": st.none() | amounts, "weight": st.none() | st.floats(0, 2), "priority": st.integers(-1, 1)}
+    found = []
+    for name in draw(st.lists(st.sampled_from(["facts", "summaries", "hits", "recent"]), max_size=2, unique=True)):
+        given = {key: draw(value) for key, value in limits.items()}
+        minimum = draw(amounts) if given["maximum"] is None else 0
+        found.append(Section(name, minimum=minimum, cut=draw(st.booleans()), **given))
+    for name in draw(st.lists(st.sampled_from(["calendar", "persona"]), max_size=2, unique=True)):
+        said = draw(texts | st.lists(texts, max_size=3))
+        flags = {key: draw(st.booleans()) for key in ("steady", "cut")}
+        found.append(Section(name, text=said, minimum=draw(st.just(0) | amounts), **flags))
+    return found
+
+
 @st.composite
 def materials(draw: st.DrawFn) -> Material:
     """Material as the path of a context makes it."""
@@ -141,6 +160,8 @@ def materials(draw: st.DrawFn) -> Material:
         ending=ending,
         turns=[turn for turn in reversed(others) if turn not in ending],
         summaries=draw(st.lists(summaries(), max_size=4)),
+        standing=draw(st.just([]) | st.lists(hits(Tier.FACTS), max_size=4)),
         facts=draw(st.lists(hits(Tier.FACTS), max_size=6)),
+        sections=draw(st.just([]) | sections()),
         hits=draw(st.lists(hits(Tier.MESSAGES), max_size=8)),
     )

@@ -133,7 +133,7 @@ def test_what_is_too_long_is_left_out_or_cut_at_a_sentence(cut: bool) -> None:
     said = [str(one["content"]) for one in context.messages]
     assert any(text.endswith(". […]") for text in said) == cut
     assert any(text.startswith("<manual>") and text.endswith(". […]\n</manual>") for text in said) == cut
-    assert sum("cut at a sentence" in one.reason for one in context.receipt.included) == (2 if cut else 0)
+    assert sum("cut at a sentence" in one.note for one in context.receipt.included) == (2 if cut else 0)
     assert ("before" in said) == cut
     assert context.tokens <= 400
 
