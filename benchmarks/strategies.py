@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Fewer tokens at what loss: strategies on sessions of over 50,000 tokens with many tools, by evidence recall.
 
-    benchmarks/strategies.py [--seeds 21 22 23]
+    benchmarks/strategies.py [--seeds 21 22 23] [--curve]
 
 A question's evidence is a string; it is recalled where it stands in the context, verbatim and as a whole word. No
 retrieval takes part but in `semantic`, whose questions find turns by the words that they share. The first table has no
-budget, so that only what a strategy does by itself counts; the second has contexts composed at equal budgets. Seeds 1
-and 2 were used while the rules were written, 11 to 13 to choose the defaults; those asked now are none of them.
+budget, so that only what a strategy does by itself counts; the second has contexts composed at equal budgets. With
+`--curve` there is one table alone: what `tool_calls` saves and keeps, by its options. Seeds 1 and 2 and 31 to 36 were
+used while the rules were written, 11 to 13 and 31 to 36 to choose the defaults; those asked now are none of them.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ COUNTER = load_counter("tiktoken:o200k_base")
 START = datetime(2024, 1, 1, tzinfo=UTC)
 UNLIMITED = 10**8
 BUDGETS = (8_000, 16_000, 32_000)
+SHARES, MOSTS = (0.25, 0.4, 0.6, 0.8), (100, 200, 300, 400, 500)
 KINDS = ("user", "said", "argument", "result", "aside")
 ALONE = (
     [], ["tool_calls"], [{"strategy": "tool_calls", "share": 0.25, "most": 80}],
@@ -87,7 +89,7 @@ def context(
         parts.append(str(message["content"]))
         for call in message.get("tool_calls", []):
             parts.append(call["function"]["arguments"].replace('\\"', '"').replace("\\n", "\n"))
-    return made.tokens, "\n".join(parts)
+    return int(made.tokens), "\n".join(parts)
 
 
 def fields_of(material: Material) -> dict[str, object]:
@@ -145,6 +147,18 @@ def without_budget(sessions: Sequence[tuple[Session, list[Turn]]]) -> None:
         row(told(given), [f"{tokens:,.0f}", f"{100 * (1 - tokens / whole):.1f}", f"{spent:.2f}", *figures])
 
 
+def curve(sessions: Sequence[tuple[Session, list[Turn]]]) -> None:
+    row("tool_calls", ["fewer %", *KINDS, "all"])
+    whole = mean(context(every, (), UNLIMITED)[0] for _, every in sessions)
+    for share in SHARES:
+        for most in MOSTS:
+            given = [{"strategy": "tool_calls", "share": share, "most": most}]
+            made = [context(every, strategies(given), UNLIMITED) for _, every in sessions]
+            shares = [recalled(text, session.asked) for (session, _), (_, text) in zip(sessions, made, strict=True)]
+            figures = [percent(shares, kind) for kind in (*KINDS, "all")]
+            row(told(given), [f"{100 * (1 - mean(size for size, _ in made) / whole):.1f}", *figures])
+
+
 def at_budgets(sessions: Sequence[tuple[Session, list[Turn]]]) -> None:
     row("\nevidence recall, % (tokens)", [f"@{budget:,}" for budget in BUDGETS for _ in (0, 1)])
     for given in AT_BUDGETS:
@@ -170,11 +184,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[21, 22, 23])
     parser.add_argument("--messages", type=int, default=250, help="the least of a session; 250 have 60,000 tokens")
+    parser.add_argument("--curve", action="store_true", help="tool_calls alone, by its options")
     options = parser.parse_args()
     sessions = [(session, stored(session.messages)) for session in (drawn(n, options.messages) for n in options.seeds)]
     print(f"{len(sessions)} sessions, {sum(len(session.asked) for session, _ in sessions)} questions\n")
-    without_budget(sessions)
-    at_budgets(sessions)
+    if options.curve:
+        curve(sessions)
+    else:
+        without_budget(sessions)
+        at_budgets(sessions)
     return 0
 
 

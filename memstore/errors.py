@@ -81,17 +81,21 @@ class ModelUnavailable(ProviderError):
 class ModelAnswerInvalid(ProviderError):
     """A chat model's answer cannot be used, and neither could its second one.
 
-    `payload` is the text of the last answer, whole; `prompt_tokens` and `completion_tokens` are what both have cost.
+    `payload` is the text of the last answer, whole; `prompt_tokens` and `completion_tokens` are what all `calls` have
+    cost.
     """
 
-    def __init__(self, message: str, payload: str, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
+    def __init__(
+        self, message: str, payload: str, prompt_tokens: int = 0, completion_tokens: int = 0, calls: int = 1
+    ) -> None:
         super().__init__(message)
         self.payload = payload
         self.prompt_tokens = prompt_tokens
         self.completion_tokens = completion_tokens
+        self.calls = calls
 
-    def __reduce__(self) -> tuple[type[ModelAnswerInvalid], tuple[str, str, int, int]]:
-        return type(self), (str(self), self.payload, self.prompt_tokens, self.completion_tokens)
+    def __reduce__(self) -> tuple[type[ModelAnswerInvalid], tuple[str, str, int, int, int]]:
+        return type(self), (str(self), self.payload, self.prompt_tokens, self.completion_tokens, self.calls)
 
 
 class PromptTooLong(ProviderError):

@@ -71,7 +71,7 @@ _METER: ContextVar[_Meter | None] = ContextVar("meter", default=None)
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """A Jinja environment for templates that are not trusted. Render them by `rendered`, which sets the limits."""
+    """A Jinja environment for templates that are not trusted. `run` and `rendered` set the limits."""
 
     intercepted_binops = frozenset({"+", "*", "**", "%", "//", "/", "-"})
 
@@ -131,9 +131,18 @@ def compiled(environment: Sandbox, source: str) -> Template:
 
 
 def rendered(template: Template, data: Mapping[str, Any], *, steps: int = STEPS, longest: int = LONGEST) -> str:
-    """Give the text that the template makes of the data, or raise `InvalidInput` that says in which line it fails.
+    """Give what `run` gives, or raise `InvalidInput` that says in which line the template fails."""
+    try:
+        return run(template, data, steps=steps, longest=longest)
+    except Exception as error:  # what a template does wrong may end in any error of Python's
+        raise InvalidInput(f"The template fails{_line(error)}: {_told(error)}.") from None
 
-    `longest` are characters. The data must be JSON's kinds, or classes of them: strings, numbers, lists, dicts.
+
+def run(template: Template, data: Mapping[str, Any], *, steps: int = STEPS, longest: int = LONGEST) -> str:
+    """Give the text that the template makes of the data. Raises what it raises; `SecurityError` for what is forbidden.
+
+    `longest` are characters. The data must be JSON's kinds, or classes of them: strings, numbers, lists, dicts; and
+    functions that a template may call.
     """
     token = _METER.set(_Meter(steps))
     try:
@@ -144,8 +153,6 @@ def rendered(template: Template, data: Mapping[str, Any], *, steps: int = STEPS,
             if length > longest:
                 raise SecurityError(f"it makes more than {longest:,} characters")
         return "".join(parts)
-    except Exception as error:  # what a template does wrong may end in any error of Python's
-        raise InvalidInput(f"The template fails{_line(error)}: {_told(error)}.") from None
     finally:
         _METER.reset(token)
 

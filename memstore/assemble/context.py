@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memstore.assemble import record
+from memstore.assemble import record, render
 from memstore.assemble.compose import Layout, Material
 from memstore.assemble.compression import compressed
 from memstore.assemble.cover import offered
 from memstore.assemble.gather import Gathered, gather, newest_question
+from memstore.assemble.render.calls import name_of
 from memstore.assemble.request import Assembly, Request, settled
 from memstore.assemble.turns import Turn
+from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Context, Json
 from memstore.providers import Embedder, TokenCounter
 from memstore.retrieve import recall
@@ -43,7 +45,7 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
     context = await in_thread(layout.compose)
     receipt = record.completed(
         context.receipt,
-        found,
+        replace(found, hints=(*found.hints, *made.hints)),
         arguments=_arguments(made),
         embedder=question.embedder,
         conversation=request.conversation_id,
@@ -65,7 +67,8 @@ async def _laid_out(scope: Transaction, made: Assembly, gathered: Gathered, coun
     finest = sum(one.tokens for one in gathered.nest if one.level == 1)
     upto_seq, tokens = await in_thread(layout.older_than_recent, finest)
     covering = [one.id for one in offered(gathered.nest, upto_seq, tokens)]
-    return layout.with_summaries(await summaries.some(scope, covering)) if covering else layout
+    told = [one for one in await summaries.some(scope, covering) if one.text != NOTHING]  # they cover, and say nothing
+    return layout.with_summaries(told) if told else layout
 
 
 def _arguments(made: Assembly) -> Json:
@@ -78,6 +81,8 @@ def _arguments(made: Assembly) -> Json:
         "sections": limits or None,
         "viewer": request.viewer,
         "visibility": made.rule if request.viewer else None,
+        "format": render.told(request.format),
+        "tools": [name_of(one) for one in request.tools] or None,
     }
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from memstore.assemble.turns import Turn
 from memstore.ingest.sentences import sentences
-from memstore.models import Message
 from memstore.providers import TokenCounter
 
 MARK = " […]"
@@ -32,6 +31,10 @@ def cut_turn(turn: Turn, tokens: int, counter: TokenCounter) -> Turn | None:
         return None
     around = counter.count_message(message.as_chat()) - counter.count(message.text)
     text = cut_text(message.text, tokens - around, counter)
-    return (
-        None if text is None else replace(turn, messages=(Message.model_construct(**(vars(message) | {"text": text})),))
-    )
+    return None if text is None else with_text(turn, text)
+
+
+def with_text(turn: Turn, text: str) -> Turn:
+    """Give a turn of one message with another text."""
+    message = turn.messages[0]
+    return replace(turn, messages=(type(message).model_construct(**(vars(message) | {"text": text})),))

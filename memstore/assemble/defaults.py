@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from memstore.assemble import sections
-from memstore.assemble.strategies.registry import as_json
+from memstore.assemble.strategies.registry import as_json, read_back
 from memstore.assemble.visibility import rule_of
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.ingest.check import check_name
@@ -27,7 +27,7 @@ def effective(kept: Mapping[str, Any] | None, system: Settings) -> Json:
     """Give every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
     own = {name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED}
     whole = {name: own.pop(name, getattr(system, name, None)) for name in NAMES}
-    whole[STRATEGIES] = as_json(list(whole[STRATEGIES] or ()))
+    whole[STRATEGIES] = read_back(whole[STRATEGIES] or [])[1]
     return whole | own
 
 

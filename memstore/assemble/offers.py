@@ -87,12 +87,11 @@ class Offering:
 
     def older(self, turns: Sequence[Piece], room: int) -> Iterator[Piece]:
         """Give messages of turns that are not in the window as hits, the newest first, as many as could fill a room."""
-        for message in (
-            message for turn in turns if isinstance(turn.content, Turn) for message in turn.content.messages
-        ):
+        alone = [turn.content for turn in turns if isinstance(turn.content, Turn) and len(turn.content.messages) == 1]
+        for (message,) in (turn.messages for turn in alone):
             if room <= 0:
                 break
-            if message.role in SPOKEN and message.text and not message.tool_calls:
+            if message.role in SPOKEN and message.text:
                 piece = self._hit(_as_hit(message), OLDER)
                 room -= piece.tokens
                 yield piece

@@ -10,6 +10,7 @@ from hashlib import sha256
 from itertools import groupby, takewhile
 
 from memstore.assemble import render
+from memstore.assemble.cut import MARK
 from memstore.assemble.pack import Packing, Piece
 from memstore.assemble.render import OPENAI, Chosen, Format, Rendered
 from memstore.assemble.strategies.view import Block, Entry
@@ -17,8 +18,8 @@ from memstore.assemble.turns import Turn
 from memstore.models import Compression, Decision, Hit, Json, Reason, Receipt, Sent, Summary, Tier
 from memstore.providers import Count, TokenCounter
 
-OVERHEAD = "overhead"
-RENDERER = "chat/1"  # another one gives other bytes of the same items
+OVERHEAD, TOOLS = "overhead", "tools"
+RENDERER = 1  # another number gives other bytes of the same items
 LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
 DIGITS = 16  # of a digest
 GIST = 160  # characters of what an item says
@@ -53,6 +54,8 @@ def receipt_of(made: Composed, counter: TokenCounter) -> Receipt:
     included = [decision_of(piece) for pieces in made.packing.chosen.values() for piece in pieces]
     listed, unlisted = _bounded([*made.left_out, *_outside(made)])
     texts = {} if made.chosen.system is None else {"system": made.chosen.system}
+    if (source := render.template_source(made.format)) is not None:
+        texts["template"] = source
     if made.chosen.question is not None and made.chosen.question_seq is None:
         texts["query"] = str(made.chosen.question["content"])
     return Receipt(
@@ -69,7 +72,7 @@ def receipt_of(made: Composed, counter: TokenCounter) -> Receipt:
         cacheable=_cacheable(made, counter),
         compressed=tuple(made.compressed),
         content_hash=content_hash(made.rendered.sent),
-        renderer=RENDERER if made.format == OPENAI else made.format.name,
+        renderer=f"{made.format.name}/{RENDERER}",
         sent=tuple(sent(made.rendered.sent, counter)),
         asked=_asked(made),
         texts=texts | _written(made.packing),
@@ -109,8 +112,10 @@ def decision_of(piece: Piece, reason: Reason | None = None) -> Decision:
     content = piece.content
     if isinstance(content, Hit):
         at = content.occurred_at if content.tier == Tier.FACTS else None
-        text = content.text
-        return replace(found, parts=content.parts, start=content.start, length=len(text), said_at=at, says=text[:GIST])
+        text = content.text.removesuffix(MARK)
+        reason = reason or (Reason.CUT if text != content.text else None)
+        found = replace(found, reason=reason, parts=content.parts, said_at=at)
+        return replace(found, start=content.start, length=len(text), says=text[:GIST])
     if isinstance(content, Summary):
         return replace(found, seqs=(content.from_seq, content.to_seq), says=content.text[:GIST])
     if isinstance(content, Block):
@@ -203,8 +208,10 @@ def _bounded(decisions: Sequence[Decision]) -> tuple[list[Decision], Counter[Rea
 def _sections(made: Composed, counter: TokenCounter) -> dict[str, int]:
     """Give the tokens of each section; they add up to the whole, with what belongs to none as `overhead`."""
     chosen = made.chosen
+    tools = made.tokens - render.counted(made.rendered, counter) if made.tools else 0
+    beside = {TOOLS: int(tools)} if made.tools else {}
     if made.format != OPENAI:
-        return render.section_tokens(chosen, made.ending, made.format, counter, made.tools)
+        return render.section_tokens(chosen, made.ending, made.format, counter) | beside
     system = [{"role": "system", "content": chosen.system}] if chosen.system is not None else []
     question = [chosen.question] if chosen.question else []
     ending = {id(turn) for turn in made.ending}
@@ -218,7 +225,7 @@ def _sections(made: Composed, counter: TokenCounter) -> dict[str, int]:
         "hits": _added(render.remembered(chosen.facts, chosen.hits), counter) - facts,
         "question": _added([*question, *render.spoken(made.ending)], counter),
     }
-    return sections | {OVERHEAD: made.tokens - sum(sections.values())}
+    return sections | beside | {OVERHEAD: made.tokens - tools - sum(sections.values())}
 
 
 def _added(messages: Iterable[Json], counter: TokenCounter) -> int:

@@ -13,8 +13,11 @@ from typing import TypeVar
 from uuid import UUID
 
 from memstore.assemble import render
+from memstore.assemble.cut import MARK, with_text
+from memstore.assemble.heard import heard_turns
+from memstore.assemble.offers import OLDER
 from memstore.assemble.receipt import block_key, content_hash, text_key
-from memstore.assemble.render import Added, Chosen
+from memstore.assemble.render import Added, Chosen, Format
 from memstore.assemble.strategies.view import Block, Entry
 from memstore.assemble.turns import Turn
 from memstore.models import Decision, Fact, Gone, Hit, Message, Missing, Reason, Receipt, Replay, Summary, Tier
@@ -39,8 +42,11 @@ class _Stored:
         self.missing.append(Missing(one.section, one.kind, one.id, why))
 
 
-async def replay(scope: Transaction, receipt: Receipt) -> Replay:
-    """Give the context of a receipt again, or what of it is left and what is missing."""
+async def replay(scope: Transaction, receipt: Receipt, format: Format | None = None) -> Replay:
+    """Give the context of a receipt again, or what of it is left and what is missing.
+
+    In the receipt's format, where that is one of memstore's own: else in this one, or in OpenAI's.
+    """
     stored = await _read(scope, receipt)
     recent: list[Entry] = _made(receipt, "recent", lambda one: _entry(one, receipt, stored))
     known = _made(receipt, "facts", lambda one: _fact(one, stored))
@@ -53,15 +59,17 @@ async def replay(scope: Transaction, receipt: Receipt) -> Replay:
         standing=[fact for fact, pinned in known if pinned],
         steady=[one for one, pinned in own if pinned],
         added=[one for one, pinned in own if not pinned],
-        hits=_made(receipt, "hits", lambda one: _hit(one, stored)),
+        hits=_made(receipt, "hits", lambda one: _hit(one, receipt, stored)),
         question=_question(receipt, stored),
         question_seq=receipt.asked[0] if receipt.asked else None,
     )
-    made = render.render(chosen)
-    exact = content_hash(made) == receipt.content_hash
+    told = receipt.arguments.get("format") or {}
+    format = format or render.format_told(told, receipt.texts.get("template")) or render.OPENAI
+    made = format.render(chosen)
+    exact = content_hash(made.sent) == receipt.content_hash
     if not exact and not stored.missing:
         stored.missing.append(_unexplained(receipt))
-    return Replay(receipt, made, tuple(stored.missing), exact)
+    return Replay(receipt, made.messages, tuple(stored.missing), exact, made.system, made.text)
 
 
 def _unexplained(receipt: Receipt) -> Missing:
@@ -113,15 +121,16 @@ def _entry(one: Decision, receipt: Receipt, stored: _Stored) -> Entry | None:
     if len(found) != len(wanted) or not found:
         stored.gone(one)
         return None
-    return _shortened(one, found[0], receipt, stored) if one.reason == Reason.CUT else Turn(found)
+    (turn,) = heard_turns([Turn(found)], receipt.arguments.get("viewer"))
+    return _shortened(one, turn, receipt, stored) if one.reason == Reason.CUT else turn
 
 
-def _shortened(one: Decision, message: Message, receipt: Receipt, stored: _Stored) -> Turn | None:
-    text = receipt.texts.get(block_key(message.seq, message.seq))
+def _shortened(one: Decision, turn: Turn, receipt: Receipt, stored: _Stored) -> Turn | None:
+    text = receipt.texts.get(block_key(turn.first_seq, turn.first_seq))
     if text is None:
         stored.gone(one, Gone.TEXTS)
         return None
-    return Turn((Message.model_construct(**(vars(message) | {"text": text})),))
+    return with_text(turn, text)
 
 
 def _block(one: Decision, receipt: Receipt, stored: _Stored) -> Block | None:
@@ -181,8 +190,11 @@ def _fact(one: Decision, stored: _Stored) -> tuple[Hit, bool] | None:
     return Hit(Tier.FACTS, found.id, _part(one, found.text), one.score or 0.0, one.parts, (), said_at), one.pinned
 
 
-def _hit(one: Decision, stored: _Stored) -> Hit | None:
+def _hit(one: Decision, receipt: Receipt, stored: _Stored) -> Hit | None:
     message = None if one.id is None else stored.messages.get(one.id)
+    if message is not None and one.note == OLDER:  # a recent turn that did not stay one
+        (turn,) = heard_turns([Turn((message,))], receipt.arguments.get("viewer"))
+        message = turn.messages[0]
     summary = None if one.id is None else stored.summaries.get(one.id)
     if message is not None:
         return _said(one, message)
@@ -225,4 +237,5 @@ def _told(one: Decision, summary: Summary) -> Hit:
 
 
 def _part(one: Decision, text: str) -> str:
-    return text[one.start :] if one.length is None else text[one.start : one.start + one.length]
+    shown = text[one.start :] if one.length is None else text[one.start : one.start + one.length]
+    return shown + MARK if one.reason == Reason.CUT else shown

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
+from memstore.assemble.verdicts import VERDICTS, Known
 from memstore.assemble.visibility import Rule, rule_of, seen, visible
-from memstore.models import Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
-from memstore.store import items, messages
+from memstore.models import Conversation, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
+from memstore.store import items, messages, receipts
 from memstore.store.database import Transaction
 from memstore.store.summaries import Outline
 
@@ -23,8 +24,15 @@ class Sight:
     def __init__(self, viewer: str | None = None, rule: Rule | str | None = None, names: Iterable[str] | None = None):
         self.viewer = viewer
         self.rule = rule_of(rule, names)
+        self._known: Known = {}  # of the conversation
         self._seen: dict[UUID, bool] = {}
         self._hidden: dict[tuple[str, str], dict[UUID, int]] = defaultdict(dict)
+
+    def remembering(self, found: Conversation | None) -> Sight:
+        """Give the same, with what is remembered of a conversation's messages."""
+        if found is not None:
+            self._known = VERDICTS.of(found.user_id, found.id, found.created_at, self.viewer, self.rule)
+        return self
 
     @property
     def filters(self) -> bool:
@@ -76,14 +84,15 @@ class Sight:
         kept = await self._kept(scope, said, set(found))
         return [one for one in found if one in kept]
 
-    async def outlines(self, scope: Transaction, found: Sequence[Outline]) -> list[Outline]:
+    async def outlines(self, scope: Transaction, conversation: UUID, found: Sequence[Outline]) -> list[Outline]:
         """Give those of a conversation's summaries that are seen."""
         if not self.filters or not found:
             return list(found)
-        said = await items.sources(scope, [one.id for one in found], [])
         # Where much is hidden, the ends of a stretch tell of most summaries that they are: few are read as a whole.
-        likely = await self._kept(scope, {id: (*sources[:2], *sources[-2:]) for id, sources in said.items()}, set())
-        kept = await self._kept(scope, {id: said[id] for id in likely}, set())
+        await self._number(scope, conversation, (seq for one in found for seq in _ends(one)))
+        likely = [one for one in found if all(map(self._known.get, _ends(one)))]
+        await self._number(scope, conversation, (seq for one in likely for seq in _stretch(one)))
+        kept = {one.id for one in likely if all(map(self._known.get, _stretch(one)))}
         for one in found:
             if one.id not in kept:
                 self._hide("summaries", "summary", one.id, one.tokens)
@@ -133,5 +142,25 @@ class Sight:
             for id, one in said.items():
                 self._seen[id] = one is not None and self.sees(one)
 
+    async def _number(self, scope: Transaction, conversation: UUID, seqs: Iterable[int]) -> None:
+        """See which messages of these numbers are visible, those of which it is not known yet."""
+        if unknown := sorted(set(seqs) - self._known.keys()):
+            found = await receipts.numbered(scope, conversation, unknown)
+            said: dict[UUID, Message | None] = {one.id: one for one in found.values()}
+            if results := [one.id for one in found.values() if one.role == Role.TOOL]:
+                said |= await messages.sayings(scope, results)
+            for seq, one in found.items():
+                decides = said[one.id]
+                self._known[seq] = decides is not None and self.sees(decides)
+
     def _hide(self, section: str, kind: str, id: UUID, tokens: int) -> None:
         self._hidden[section, str(kind)][id] = tokens
+
+
+def _stretch(one: Outline) -> range:
+    return range(one.from_seq, one.to_seq + 1)
+
+
+def _ends(one: Outline) -> tuple[int, ...]:
+    seqs = _stretch(one)
+    return (*seqs[:2], *seqs[-2:])

@@ -1,6 +1,7 @@
 """The command line, thin over the blocking store. Data goes to stdout; progress, logs and errors go to stderr.
 
-Exit codes: 0 done, 1 failed or partly done, 2 usage, 3 database unreachable, 4 budget too small, 130 interrupted.
+Exit codes: 0 done, 1 failed or partly done, 2 usage, 3 database unreachable, 4 budget too small or too many tokens,
+130 interrupted.
 A command imports what it needs when it runs, so that `--help` is there at once.
 """
 
@@ -11,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from memstore.cli import db, demo, fact, history, questions, receipts, settings, summaries, system
+from memstore.cli import count, db, demo, fact, history, questions, receipts, settings, summaries, system
 from memstore.cli.exits import ended, leave_in_order
 from memstore.cli.show import never_fail_to_print, show_warnings
 
@@ -22,7 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
     epilog="Exit codes: 0 done, 1 failed or partly done, 2 usage or settings, 3 database unreachable, "
-    "4 budget too small, 130 interrupted.",
+    "4 budget too small or too many tokens, 130 interrupted.",
 )
 app.command("demo")(demo.demo)
 app.command("import")(history.import_)
@@ -34,6 +35,7 @@ app.command("summaries")(summaries.summaries)
 app.command("receipts")(receipts.receipts)
 app.command("receipt")(receipts.receipt)
 app.command("replay")(receipts.replay)
+app.command("count")(count.count)
 app.command("letters")(system.letters)
 app.command("stats")(system.stats)
 app.command("doctor")(system.doctor)

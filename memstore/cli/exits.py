@@ -19,8 +19,9 @@ from memstore.errors import (
     MemstoreError,
 )
 
+TOO_LARGE = 4
 EXIT_CODES: dict[type[MemstoreError], int] = {
-    BudgetTooSmall: 4,
+    BudgetTooSmall: TOO_LARGE,
     DatabaseUnreachable: 3,
     EmbeddedError: 3,
     ConfigurationError: 2,

@@ -12,7 +12,7 @@ import typer
 
 from memstore.cli.options import KINDS, DatabaseOption, JsonFlag, UserOption, identity, moment, name, one_of
 from memstore.cli.show import hint, line, print_json, say, table
-from memstore.cli.stores import opened
+from memstore.cli.stores import hint_if_nobody, hint_if_unknown, opened
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -202,11 +202,16 @@ def entity(
 ) -> None:
     """Show what is known of somebody or something, and how it is related to others.
 
+    Its own facts come first, then those that name it.
+
     JSON: {"name", "facts": [as memstore facts has them], "edges": [{"subject", "attribute", "value", "steps",
     "fact_id"}]}.
     """
     with opened(database) as store:
         found = store.user(user).entity(entity, depth=depth)
+        if not found.facts and not found.edges:
+            hint_if_unknown(store, user)
+            hint_if_nobody(store, user, entity)
     if as_json:
         print_json(found)
         return
@@ -231,5 +236,6 @@ def _told(change: FactChange) -> tuple[str, ...]:
 
 def _cells(change: FactChange) -> tuple[str, str, str]:
     ends: UUID | None = change.other_id or change.source
-    about = f" {'by' if change.other_id else 'in'} {ends}" if ends else ""
+    made = change.action == "edited" and not change.before  # another fact was edited to be this one
+    about = f" {'from' if made else 'by' if change.other_id else 'in'} {ends}" if ends else ""
     return f"{change.at:%Y-%m-%d %H:%M:%S}", f"{change.action}{about}", change.actor

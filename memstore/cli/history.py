@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memstore.models import Json
 
 MOST_SHOWN = 20  # skipped ones; `--json` has them all
-TIERS_REDONE = ("facts", "summaries")
+TIERS_REDONE = ("facts", "summaries", "vectors")
 FORMATS = ("auto", "jsonl", "chatgpt")
 
 
@@ -124,7 +124,7 @@ def derive(
         typer.Option(
             parser=one_of(*TIERS_REDONE),
             metavar=f"[{'|'.join(TIERS_REDONE)}]",
-            help="Make anew what another recipe made; what was done by hand stays.",
+            help="Make anew what another recipe made, but for what was done by hand; or vectors that are missing.",
         ),
     ] = None,
     database: DatabaseOption = None,
@@ -136,7 +136,8 @@ def derive(
     memstore --verbose derive shows the tracebacks. Where a chat model is away, or has used up its day's tokens, what is
     for it waits and is no failure; stderr says so.
 
-    JSON: {"messages", "units", "summaries", "facts", "redone", "letters": integers, "failed", "waiting": [texts]}.
+    JSON: {"messages", "units", "summaries", "facts", "redone", "letters", "vectors": integers, "failed",
+    "waiting": [texts]}.
     """
     with opened(database) as store:
         with progress("loading") as move:
@@ -162,5 +163,6 @@ def _derived(report: DeriveReport) -> str:
     if report == type(report)(waiting=report.waiting):
         return "nothing could be done now"
     anew = f"; {report.redone} conversations made anew" if report.redone else ""
+    anew += f"; {report.vectors} vectors for what had none" if report.vectors else ""
     made = f"{report.units} units, {report.summaries} summaries, {report.facts} facts"
     return f"{report.messages} messages → {made}{anew}"

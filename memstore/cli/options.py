@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 
 KINDS = ("episodic", "semantic", "procedural")
 FORMATS = ("openai", "ollama", "anthropic", "text")
+SECTION_EXAMPLE = """give one like calendar="Friday: Porto.", or '{"name": "facts", "maximum": 0.1}'"""
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
@@ -46,6 +48,30 @@ def format_name(value: str) -> str:
     except (OSError, ValueError) as error:
         names = ", ".join(FORMATS)
         raise typer.BadParameter(f"{value!r} is none of {names}, and no template: {error}.") from None
+
+
+def section(value: str) -> Any:
+    """Read a section: NAME=TEXT, or an object of JSON as `describe(sections=…)` takes it."""
+    if not value.lstrip().startswith("{"):
+        name, sign, text = value.partition("=")
+        if sign:
+            return {"name": name.strip(), "text": text}
+        raise typer.BadParameter(f"{value!r} is no section; {SECTION_EXAMPLE}.")
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise typer.BadParameter(f"{value!r} is no JSON ({error}); {SECTION_EXAMPLE}.") from None
+
+
+def tools(value: str) -> Any:
+    """Read definitions of tools: a list of JSON in a file."""
+    try:
+        found = json.loads(Path(value).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"{value!r} holds no definitions of tools: {error}.") from None
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise typer.BadParameter(f"{value!r} holds no definitions of tools: give a list of JSON objects.")
+    return found
 
 
 def moment(value: str) -> datetime:
@@ -87,4 +113,13 @@ OnlyUserOption = Annotated[
 ]
 AsOfOption = Annotated[
     datetime | None, typer.Option("--as-of", parser=moment, metavar="TIME", help="Of what was known then, in ISO 8601.")
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Count as this model does: gpt-4o, ollama:llama3.2, tokenizer:FOLDER…; else the settings."
+    ),
+]
+ToolsOption = Annotated[
+    Any, typer.Option(parser=tools, metavar="FILE", help="Definitions of tools sent beside, a list of JSON: counted.")
 ]

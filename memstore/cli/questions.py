@@ -13,6 +13,8 @@ from memstore.cli.options import (
     AsOfOption,
     DatabaseOption,
     JsonFlag,
+    ModelOption,
+    ToolsOption,
     UserOption,
     ViewerOption,
     format_name,
@@ -20,8 +22,9 @@ from memstore.cli.options import (
     name,
     one_of,
 )
+from memstore.cli.options import section as read_section
 from memstore.cli.show import chat, meter, out, print_json, safe, say, table
-from memstore.cli.stores import hint_if_new, hint_why_empty, opened
+from memstore.cli.stores import hint_if_new, hint_if_nobody, hint_why_empty, opened
 
 if TYPE_CHECKING:
     from memstore import Hit
@@ -115,6 +118,16 @@ def context(
             help="Compress the conversation by it: none, tool_calls, summary_buffer… May be repeated; in this order.",
         ),
     ] = None,
+    section: Annotated[
+        list[Any] | None,
+        typer.Option(
+            parser=read_section,
+            metavar="NAME=TEXT|JSON",
+            help="A section of your own, or limits of one; may be repeated. It takes the place of the conversation's.",
+        ),
+    ] = None,
+    model: ModelOption = None,
+    tools: ToolsOption = None,
     as_of: AsOfOption = None,
     viewer: ViewerOption = None,
     format: Annotated[
@@ -145,6 +158,9 @@ def context(
             system=system,
             reserve=reserve,
             strategy=chosen,
+            sections=section or (),
+            model=model,
+            tools=tools or (),
             viewer=viewer,
             as_of=as_of,
             format=format,
@@ -187,11 +203,10 @@ def facts(
     "stop", "trust"}]}].
     """
     with opened(database) as store:
-        found = store.user(user).facts(
-            type=type, state=None if state == "all" else state, subject=subject, kind=kind, as_of=as_of
-        )
+        found = store.user(user).facts(type=type, state=state, subject=subject, kind=kind, as_of=as_of)
         if not found:
             hint_why_empty(store, user)
+            hint_if_nobody(store, user, subject)
     if as_json:
         print_json(found)
         return

@@ -72,7 +72,7 @@ def replay(
     Where something is missing, the exit code is 1, and stderr says what.
 
     JSON: {"receipt": id, "exact": whether the bytes are those that were sent, "missing": [{"section", "kind", "id",
-    "why"}], "messages": [as models take them]}.
+    "why"}], "messages": [as models take them], "system"?: text, "text"?: text}.
     """
     with opened(database) as store:
         found = store.user(user).replay(receipt)

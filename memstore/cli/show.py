@@ -34,6 +34,7 @@ COLOURS = {
     "facts": "green",
     "hits": "cyan",
     "question": "yellow",
+    "tools": "bright_magenta",
     "overhead": "bright_black",
 }
 ROLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -27,7 +28,7 @@ def opened(database: str | None, **settings: Any) -> Iterator[MemoryStore]:
 
 def hint_if_unknown(store: MemoryStore, user: str) -> bool:
     """Say on stderr if nobody of this name is known; give whether that is so."""
-    if store.user(user).conversations():
+    if store.user(user).conversations() or store.stats(user=user)["units"]:  # facts by hand are of no conversation
         return False
     hint(_unknown("user", user, _users(store)))
     return True
@@ -47,6 +48,14 @@ def hint_why_empty(store: MemoryStore, user: str, conversation: str | None = Non
         return
     if not hint_if_unknown(store, user) and store.stats(user=user)["pending"]:
         hint(f"not everything of {user!r} is derived yet: memstore derive")
+
+
+def hint_if_nobody(store: MemoryStore, user: str, subject: str | None) -> None:
+    """Say on stderr if nothing is known about somebody, and about whom there is something."""
+    told = store.user(user).facts(state="all") if subject is not None else []
+    subjects = Counter(fact.subject for fact in told)
+    if subject is not None and subjects and subject.casefold() not in {one.casefold() for one in subjects}:
+        hint(_unknown("subject", subject, [one for one, _ in subjects.most_common()]))
 
 
 def hint_if_new(store: MemoryStore, user: str, conversation: str) -> bool:

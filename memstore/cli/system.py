@@ -12,7 +12,7 @@ import typer
 
 from memstore.cli.exits import exit_code
 from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption, UserOption
-from memstore.cli.show import print_json, say, table
+from memstore.cli.show import hint, print_json, say, table
 from memstore.cli.stores import hint_if_unknown, opened
 from memstore.errors import MemstoreError
 
@@ -27,13 +27,17 @@ def stats(user: OnlyUserOption = None, database: DatabaseOption = None, as_json:
     """Count what is stored.
 
     JSON: {"users", "conversations", "messages", "tokens", "summaries", "facts", "units", "vectors", "receipts",
-    "pending", "failed", "dead_letters": integers}; pending and failed count derivations, of which a conversation has
-    three, dead_letters answers of chat models that could not be used.
+    "pending", "failed", "dead_letters", "without_vectors": integers}; pending and failed count derivations, of which a
+    conversation has three, dead_letters answers of chat models that could not be used, without_vectors units that are
+    found by words alone.
     """
     with opened(database) as store:
         counts = store.stats(user=user)
         if user is not None and not counts["conversations"]:
             hint_if_unknown(store, user)
+        lacking = _vectors(counts, store.settings.embedder)
+        if lacking is not None:
+            hint(lacking)
     if as_json:
         print_json(counts)
     else:
@@ -197,9 +201,25 @@ def _store(store: MemoryStore) -> Iterator[Finding]:
         yield Finding("isolation", "this login ignores row-level security; give one that is no superuser", 1)
     counts = store.stats()
     yield _derivations(counts)
+    lacking = _vectors(counts, store.settings.embedder)
+    if lacking is not None:
+        yield Finding("vectors", lacking)
     yield from _drift(store)
     if counts["dead_letters"]:
         yield _dead_letters(store, counts["dead_letters"])
+
+
+def _vectors(counts: dict[str, int], embedder: str) -> str | None:
+    """Tell of units without vectors, and of vectors without an embedder: what to do."""
+    if embedder == "none":
+        made = (
+            counts["vectors"] and f"{counts['vectors']} were made by an embedder, and none is set: nothing is derived"
+        )
+        return f"{made} of their users until MEMSTORE_EMBEDDER names it again" if made else None
+    lacking = counts["without_vectors"]
+    return (
+        f"{lacking} units have none and are found by words alone: memstore derive --redo vectors" if lacking else None
+    )
 
 
 def _derivations(counts: dict[str, int]) -> Finding:

@@ -17,6 +17,10 @@ class Answer(Protocol):
     """What a chat model gave, and what that cost in the model's tokens."""
 
     @property
+    def calls(self) -> int:
+        """How often it was asked."""
+
+    @property
     def prompt_tokens(self) -> int:
         """Those that it took."""
 
@@ -88,7 +92,7 @@ class Asked:
         return answer
 
     def _spend(self, answer: Answer) -> None:
-        self.calls += answer.prompt_tokens > 0
+        self.calls += answer.calls
         self.prompt_tokens += answer.prompt_tokens
         self.completion_tokens += answer.completion_tokens
         self.allowance.spend(answer.prompt_tokens + answer.completion_tokens)

@@ -1,4 +1,7 @@
-"""The embed deriver: every message becomes one unit of recall, or several overlapping ones where it is long."""
+"""The embed deriver: every message becomes one unit of recall, or several overlapping ones where it is long.
+
+Prose is cut between sentences, what a tool gave at the borders of its structure: a hit should read as something.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from itertools import islice
 
 from memstore.ingest.chunks import chunks
 from memstore.ingest.resources import Resources
-from memstore.models import Message, Tier, Unit
+from memstore.ingest.structure import parts
+from memstore.models import Message, Role, Tier, Unit
 from memstore.store import items, messages
 from memstore.store.database import Transaction
 from memstore.store.items import NewUnit, new_unit
@@ -53,7 +57,7 @@ class Chunking:
 
     batch = 512  # enough for the encoder to sort them by length
     asks = False
-    recipe = "units/1"  # the embedder is not of it: vectors of two are never mixed
+    recipe = "units/2"  # the embedder is not of it: vectors of two are never mixed
 
 
 class Embed:
@@ -96,9 +100,8 @@ def units(message: Message, resources: Resources) -> list[tuple[Unit, str]]:
     """Give a message's units, each with the text to embed: who speaks is part of it (+14 points of recall)."""
     text = message.text or ""
     speaker = message.name or message.role
-    prefix = f"{speaker}: "
-    room = max(SHORTEST_UNIT, resources.unit_limit - resources.unit_count(prefix))
-    spans = chunks(text, room, resources.unit_count)
+    room = max(SHORTEST_UNIT, resources.unit_limit - resources.unit_count(said_by(speaker, "")))
+    spans = chunks(text, room, resources.unit_count, parts=parts if message.role == Role.TOOL else None)
     return [
         (
             Unit(
@@ -113,7 +116,12 @@ def units(message: Message, resources: Resources) -> list[tuple[Unit, str]]:
                 stop=stop,
                 occurred_at=message.occurred_at,
             ),
-            prefix + text[start:stop],
+            said_by(speaker, text[start:stop]),
         )
         for number, (start, stop) in enumerate(spans)
     ]
+
+
+def said_by(speaker: str, text: str) -> str:
+    """Give the words of a message as they are embedded."""
+    return f"{speaker}: {text}"

@@ -15,12 +15,13 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from string import Template
+from typing import Any
 from uuid import UUID
 
-from memstore.errors import PromptTooLong
+from memstore.errors import ModelAnswerInvalid, PromptTooLong
 from memstore.ingest.chunks import chunks
 from memstore.models import Message, Role
-from memstore.providers import ChatMessage, ChatModel
+from memstore.providers import ChatMessage, ChatModel, Completion, T
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 LEAST_ROOM = 64  # tokens of text to a call; a window with less room than that is too small for the prompt
@@ -110,6 +111,32 @@ def windows(system: str, shown: Sequence[Passage], model: ChatModel, max_tokens:
             else:
                 rows.append([part])
     return rows
+
+
+def completions(
+    model: ChatModel, chats: Sequence[Sequence[ChatMessage]], schema: type[T], max_tokens: int
+) -> list[Completion[T]]:
+    """Give the answer to each chat; raises what `ChatModel.complete` raises, at the cost of all that was asked."""
+    made: list[Completion[T]] = []
+    for chat in chats:
+        try:
+            made.append(model.complete(chat, schema, max_tokens=max_tokens))
+        except ModelAnswerInvalid as error:
+            calls, prompt_tokens, completion_tokens = spent(made)
+            error.calls += calls
+            error.prompt_tokens += prompt_tokens
+            error.completion_tokens += completion_tokens
+            raise
+    return made
+
+
+def spent(made: Sequence[Completion[Any]]) -> tuple[int, int, int]:
+    """Give the calls that answers have taken, and their tokens: of the prompts, and of the answers."""
+    return (
+        sum(one.calls for one in made),
+        sum(one.prompt_tokens for one in made),
+        sum(one.completion_tokens for one in made),
+    )
 
 
 def _parts(passage: Passage, system: str, model: ChatModel, room: int) -> list[Passage]:

@@ -20,15 +20,24 @@ def begun(work: Pending, recipe: str) -> Iterator[Event]:
 
 def done(work: Pending, to_seq: int, recipe: str, counts: Mapping[str, int]) -> Iterator[Event]:
     """Give what a deriver made of messages, where it made something."""
-    stretch = {"from_seq": work.done_seq + 1, "to_seq": to_seq}
-    if work.deriver == SUMMARIZE and counts["summaries"]:
-        before, after = counts["before"], counts["after"]
-        sizes = {"summaries": counts["summaries"], "before": before, "after": after, "saved": before - after}
-        body = {"strategy": recipe, **stretch, **sizes}
-        yield Event(work.user_id, EventType.SUMMARIZATION_COMPLETED, work.conversation_id, body)
-    if work.deriver == FACTS and counts.get("facts"):
-        body = {"recipe": recipe, **stretch, "facts": counts["facts"]}
-        yield Event(work.user_id, EventType.FACTS_EXTRACTED, work.conversation_id, body)
+    made = counts.get({SUMMARIZE: "summaries", FACTS: "facts"}.get(work.deriver, ""))
+    if made:
+        yield _made(work, recipe, counts, from_seq=work.done_seq + 1, to_seq=to_seq)
+
+
+def redone(work: Pending, recipe: str, counts: Mapping[str, int]) -> Iterator[Event]:
+    """Give that what a conversation had was made anew, whatever came of it."""
+    yield _made(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True)
+
+
+def _made(work: Pending, recipe: str, counts: Mapping[str, int], **body: int) -> Event:
+    if work.deriver == FACTS:
+        body = {**body, "facts": counts.get("facts", 0)}
+        return Event(work.user_id, EventType.FACTS_EXTRACTED, work.conversation_id, {"recipe": recipe, **body})
+    before, after = counts.get("before", 0), counts.get("after", 0)
+    sizes = {"summaries": counts.get("summaries", 0), "before": before, "after": after, "saved": before - after}
+    body = {**body, **sizes}
+    return Event(work.user_id, EventType.SUMMARIZATION_COMPLETED, work.conversation_id, {"strategy": recipe, **body})
 
 
 def failed(work: Pending, recipe: str, error: Exception) -> Iterator[Event]:

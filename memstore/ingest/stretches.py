@@ -25,11 +25,15 @@ from memstore.store.terms import terms
 SPOKEN = frozenset({Role.USER, Role.ASSISTANT})  # whose words have a topic
 LEAST = 0.25  # of the bound: no shift is looked for nearer than that to the last cut, or to the end
 BLOCK = 0.125  # of the bound: what is compared before and after a place
+RESULTS = 8  # times the bound: how long a call may be that is cut nowhere
 SHIFT = 0.25  # how deep the likeness must fall, of at most 2
 
 
 def stretches(found: Sequence[Message], gap: timedelta, tokens: int) -> Iterator[Sequence[Message]]:
-    """Give the closed stretches, each of at most `tokens` tokens or one message; the open rest waits."""
+    """Give the closed stretches, each of at most `tokens` tokens, or one message; the open rest waits.
+
+    A call of tools and its results are one of these messages: only what is `RESULTS` times too long is cut.
+    """
     start = 0
     while stop := _closed(found, start, gap, tokens):
         stop = start + shift(found[start:stop], tokens)
@@ -40,14 +44,25 @@ def stretches(found: Sequence[Message], gap: timedelta, tokens: int) -> Iterator
 def _closed(found: Sequence[Message], start: int, gap: timedelta, tokens: int) -> int:
     """Give the index after the messages that can belong to one stretch; 0 where more may come."""
     size = 0
+    call = start  # the last message that is no tool's result
     for index in range(start, len(found)):
-        silent = index > start and abs(found[index].occurred_at - found[index - 1].occurred_at) > gap
-        if silent or (index > start and size + _size(found[index]) > tokens):
-            return index
+        over = size + _size(found[index]) > tokens
+        if not _answers(found[index]):
+            silent = index > start and abs(found[index].occurred_at - found[index - 1].occurred_at) > gap
+            if silent or (index > start and over):
+                return index
+            call = index
+        elif over and (call > start or size >= RESULTS * tokens):
+            return call if call > start else index
         size += _size(found[index])
-        if size >= tokens:
+        called = found[index].tool_calls or _answers(found[index])  # more may come that belongs to it
+        if size >= tokens and not (called and size < RESULTS * tokens):
             return index + 1
     return 0
+
+
+def _answers(message: Message) -> bool:
+    return message.role == Role.TOOL
 
 
 def _size(message: Message) -> int:
@@ -69,7 +84,7 @@ def shift(stretch: Sequence[Message], tokens: int) -> int:
     depths = [
         (_depth(likeness, place - 1), place)
         for place, before in enumerate(accumulate(sizes[:-1]), 1)
-        if least <= before <= whole - least
+        if least <= before <= whole - least and not _answers(stretch[place])
     ]
     deepest, place = max(depths, key=lambda found: found[0], default=(0.0, 0))
     return place if deepest >= SHIFT else len(stretch)

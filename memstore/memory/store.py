@@ -120,7 +120,9 @@ class AsyncMemoryStore:
         """Embed, summarize and extract facts from what is pending, here and now; of every user or of one.
 
         With `redo="facts"` or `"summaries"` what another recipe made is made anew as well: each conversation's in one
-        transaction, so that whoever asks meanwhile sees the old or the new. What people did to facts by hand stays.
+        transaction, so that whoever asks meanwhile sees the old or the new. What people did to facts by hand stays, and
+        so do facts that come out again, with their times. With `redo="vectors"` units that were made while no embedder
+        was set are embedded.
 
         `progress(deriver, done, total)` is called as messages are done, from whatever thread this runs in.
         """
@@ -169,6 +171,7 @@ class AsyncMemoryStore:
             async with self._database.scope(ids.user_id(name)) as scope:
                 for key, count in (await messages.counts(scope)).items():
                     total[key] += count
+        total["without_vectors"] = total["units"] - total["vectors"]  # a user's vectors are of one embedder
         return {"users": len(names) if user is None else int(total["conversations"] > 0)} | total
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from memstore import ids
+from memstore.assemble.render import Format
 from memstore.assemble.replay import replay
 from memstore.assemble.sight import Sight
 from memstore.assemble.visibility import Rule
@@ -24,6 +25,7 @@ from memstore.memory.opened import Opened
 from memstore.models import (
     FACT_KINDS,
     FACT_STATES,
+    FACT_TYPES,
     Conversation,
     DeadLetter,
     Drift,
@@ -40,6 +42,7 @@ from memstore.retrieve.recall import recall
 from memstore.store import counter_drift, events, facts, messages, model_calls, receipts
 from memstore.store.items import EVERY_TIER, Filters
 
+ANY_STATE = "all"
 VIEWED = 1000  # hits looked at for those that a viewer sees
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
@@ -130,26 +133,33 @@ class AsyncUserScope:
         kind: str | None = None,
         as_of: datetime | None = None,
     ) -> list[Fact]:
-        """Give facts with their sources, the latest first; those of every state with `state=None`.
+        """Give facts with their sources, the latest first; of a `subject` of whom nobody has said anything, none.
 
-        `as_of` a past moment, they are as they were known then: those active then, with the validity of then.
+        `state` is active, superseded, retracted or erased; "all", or None, is any of them. `as_of` a past moment, they
+        are as they were known then: those active then, with the validity of then. Raises `InvalidInput` for a type, a
+        state or a kind that there is not, and names those that there are.
         """
-        for name, text in (("type", type), ("subject", subject)):
-            if text is not None:
-                check_text(text, f"the {name}")
-        one_of("state", state, FACT_STATES)
+        if subject is not None:
+            check_text(subject, "the subject")
+        state = None if state == ANY_STATE else state
+        one_of("state", state, (*FACT_STATES, ANY_STATE))
+        one_of("type", type, FACT_TYPES)
         one_of("kind", kind, FACT_KINDS)
         moment = aware(as_of, "as_of")
         async with self._opened.database.scope(self.id) as scope:
             return await facts.facts(scope, state=state, type=type, subject=subject, kind=kind, as_of=moment)
 
     async def entity(self, name: str, *, depth: int = 2) -> Entity:
-        """Give the facts about somebody or something, and its relations to others, `depth` (1 to 5) steps far."""
+        """Give the facts about somebody or something, and its relations to others, `depth` (1 to 5) steps far.
+
+        The facts of which it is the subject come first, then those that name it, as a whole word; there are none where
+        nobody has named it.
+        """
         check_name(name, "entity")
         if type(depth) is not int or not 1 <= depth <= DEEPEST:
             raise InvalidInput(f"depth={depth!r}: give a number from 1 to {DEEPEST}.")
         async with self._opened.database.scope(self.id) as scope:
-            about = await facts.facts(scope, subject=name)
+            about = [*await facts.facts(scope, subject=name), *await facts.naming(scope, name)]
             return Entity(name, tuple(about), tuple(await facts.edges(scope, name, depth)))
 
     async def add_fact(
@@ -169,6 +179,8 @@ class AsyncUserScope:
     ) -> Fact:
         """Enter a fact by hand; recall finds it at once, and no derivation changes it. `sources` are ids of messages.
 
+        Without `attribute` and `value` they are read from the text where the rules find them. Facts with an older value
+        of the same attribute are superseded, what contradicts it is logged as a conflict, as derivation does.
         One that is known with the same words is edited to be this one, and is active again.
         """
         begin, end = aware(valid_from, "valid_from"), aware(valid_to, "valid_to")
@@ -206,7 +218,10 @@ class AsyncUserScope:
         return await curation.undo(self._opened.database, self.id, id_of(change))
 
     async def fact_history(self, fact: Fact | UUID) -> list[FactChange]:
-        """Give what happened to a fact, in order: added, reinforced, superseded, retracted, edited, restored, …"""
+        """Give what happened to a fact, in order: added, reinforced, superseded, retracted, edited, restored, …
+
+        An edit that put another fact in the place of one is in the history of both.
+        """
         return await curation.history(self._opened.database, self.id, id_of(fact))
 
     async def audit_facts(self) -> list[Finding]:
@@ -238,8 +253,10 @@ class AsyncUserScope:
             raise InvalidInput(f"This user has no receipt {id}; they are kept for receipts_days, then forgotten.")
         return found
 
-    async def replay(self, receipt: Receipt | UUID | str) -> Replay:
-        """Give the messages of a context again, from its receipt or that one's id: the same bytes as were sent.
+    async def replay(self, receipt: Receipt | UUID | str, *, format: Format | None = None) -> Replay:
+        """Give a context again, from its receipt or that one's id: the same bytes as were sent, in the same format.
+
+        `format` is for a format of one's own, of which a receipt has the name alone.
 
         Where something was erased or made anew since, `exact` is False and `missing` says what. A receipt may also be
         one that was kept elsewhere and read by `Receipt.from_dict`. Raises `InvalidInput` for an id that is unknown.
@@ -248,7 +265,7 @@ class AsyncUserScope:
         if found.conversation_id is None:
             raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
         async with self._opened.database.scope(self.id) as scope:
-            return await replay(scope, found)
+            return await replay(scope, found, format)
 
     async def dead_letters(self, *, limit: int = 1000) -> list[DeadLetter]:
         """Give what a chat model answered about this user's messages and nobody could use, the oldest first.

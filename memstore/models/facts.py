@@ -87,7 +87,8 @@ def kind_of(type: str) -> str:
 class FactChange:
     """A step in the life of a fact: added, reinforced, superseded, retracted, edited, restored, conflicted, resolved.
 
-    `before` and `after` are its columns then; `other_id` is the fact that took its place or that it disagrees with;
+    `before` and `after` are its columns then; `other_id` is the fact that took its place or that it disagrees with, and
+    of a fact that an edit has made the one that was edited (there are no columns then);
     `source` the message that said it. `id` is None where there is nothing to undo: for what was added or reinforced.
     """
 

@@ -107,8 +107,8 @@ class Receipt:
 
     `content_hash` is the SHA-256 of the canonical JSON of what was sent, `sent` its messages. `asked` are the numbers
     of the message that was the question and of those after it. `arguments` and `models` are what the context was made
-    with; `texts` what stands nowhere else: `system`, `query`, what a strategy wrote or what was cut, by its messages
-    ("3-9"), and the texts of sections of the user's own ("<calendar> 0").
+    with; `texts` what stands nowhere else: `system`, `query`, `template`, what a strategy wrote or what was cut, by its
+    messages ("3-9"), and the texts of sections of the user's own ("<calendar> 0").
     """
 
     budget: int
@@ -268,7 +268,9 @@ class Replay:
         """Give the replay as JSON has it."""
         missing = [_as_json(one) for one in self.missing]
         id = None if self.receipt.id is None else str(self.receipt.id)
-        return {"receipt": id, "exact": self.exact, "missing": missing, "messages": self.messages}
+        apart = {"system": self.system, "text": self.text}
+        told = {key: value for key, value in apart.items() if value is not None}
+        return {"receipt": id, "exact": self.exact, "missing": missing, "messages": self.messages} | told
 
 
 @cache

@@ -58,7 +58,8 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeriveReport:
-    """What a run of `derive` made; `redone` conversations were made anew.
+    """What a run of `derive` made; `redone` conversations were made anew, and `vectors` of units that
+    had none.
 
     `letters` are answers of a chat model that could not be used; rules did what they were for. `failed` names the
     conversations that stayed as they were, and why; `waiting` the derivers whose chat model is away, or may do no more
@@ -71,5 +72,6 @@ class DeriveReport:
     facts: int = 0
     redone: int = 0
     letters: int = 0
+    vectors: int = 0
     failed: tuple[str, ...] = field(default=())
     waiting: tuple[str, ...] = field(default=())

@@ -101,6 +101,7 @@ class Completion(Generic[T]):
     answer: T
     prompt_tokens: int
     completion_tokens: int
+    calls: int = 1
 
 
 class ChatModel(Protocol):

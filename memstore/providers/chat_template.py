@@ -1,4 +1,4 @@
-"""A model's chat template, which is a program that came with its weights: run in Jinja's sandbox, and with an end.
+"""A model's chat template, which is a program that came with its weights: run in memstore's sandbox for templates.
 
 Rendered as transformers and vLLM do, so that what is counted is what they send to the model: blocks trimmed, `tojson`
 without escapes of HTML, `raise_exception`, `strftime_now` with a date that does not change.
@@ -6,34 +6,28 @@ without escapes of HTML, `raise_exception`, `strftime_now` with a date that does
 
 from __future__ import annotations
 
-import ctypes
 import json
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NoReturn
 
-from memstore.errors import InvalidInput, ProviderError, ProviderMissing
-from memstore.providers.chat_values import as_template
+from jinja2 import Undefined, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
 
-try:
-    from jinja2 import TemplateError, nodes
-    from jinja2.ext import Extension, loopcontrols
-    from jinja2.parser import Parser
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-except ImportError as error:
-    raise ProviderMissing("jinja2 is not installed: `pip install 'memstore[tokenizers]'` brings it.") from error
+from memstore import templates
+from memstore.errors import InvalidInput, ProviderError
+from memstore.providers.chat_values import as_template, tools_in_words
 
 TODAY = datetime(2024, 7, 26)  # the date that Llama 3's templates take where they are not told one
-SECONDS = 10.0  # a chat of 100,000 tokens is rendered in 20 ms
 LARGEST = 1_000_000  # characters of a template; those of today's models have up to 20,000
-LONGEST = 50_000_000  # characters or items that one operation may make
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The prompt, and whether it is the one that a server sends today: not if a date is in it or messages were joined.
+    """The prompt, and whether it is the one that a server sends today: not if a date is in it or messages were changed.
 
     Servers that serve a template without a system role, or one that wants speakers to alternate, refuse such messages
     or join them in ways of their own.
@@ -59,28 +53,28 @@ class ChatTemplate:
                 f"A chat template of {len(source)} characters is none: the largest allowed is {LARGEST}."
             )
         self._variables = dict(variables)
-        self._environment = _environment()
         try:
-            self._template = self._environment.from_string(source)
-        except (TemplateError, RecursionError) as error:
+            self._template = templates.compiled(_environment(), source)
+        except InvalidInput as error:
             raise ProviderError(f"The chat template is no Jinja template that can be read: {error}") from error
 
     def render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Rendered:
         """Give the prompt up to where the reply begins.
 
         Where the template refuses the messages as they are, it is given them with each system message as the user's and
-        neighbours of one role as one. Raises InvalidInput where it refuses these too, ProviderError where it does not
-        end within 10 s or does what the sandbox forbids.
+        neighbours of one role as one; at last with calls of tools and results in words. Raises InvalidInput where it
+        refuses these too, ProviderError where it takes too long or does what the sandbox forbids.
         """
         plain = [as_template(message) for message in messages]
-        try:
-            return self._run(plain, tools, certain=True)
-        except Refused:
-            pass
-        try:
-            return self._run(alternating(plain), tools, certain=False)
-        except Refused as error:
-            raise InvalidInput(f"The model's chat template refuses these messages: {error}") from error
+        joined = alternating(plain)
+        in_words = alternating(tools_in_words(plain))
+        refused: Refused | None = None
+        for given in (plain, joined, in_words):
+            try:
+                return self._run(given, tools, certain=given is plain)
+            except Refused as error:
+                refused = error
+        raise InvalidInput(f"The model's chat template refuses these messages: {refused}") from refused
 
     def _run(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], certain: bool
@@ -92,7 +86,16 @@ class ChatTemplate:
             return TODAY.strftime(layout)
 
         given = self._variables | {"messages": messages, "tools": list(tools) or None, "documents": None}
-        prompt = _ended(lambda: self._template.render(given, strftime_now=strftime_now, add_generation_prompt=True))
+        try:
+            data = given | {"strftime_now": strftime_now, "add_generation_prompt": True}
+            prompt = templates.run(self._template, data)
+        except Refused:
+            raise
+        except (SecurityError, OverflowError, MemoryError, RecursionError) as error:
+            raise ProviderError(f"The chat template does what is forbidden to templates: {error}") from error
+        # Templates meet what they do not expect (no message at all, a role without content) with errors of every kind.
+        except Exception as error:
+            raise Refused(f"{type(error).__name__}: {error}") from error
         return Rendered(prompt, certain and not dated)
 
 
@@ -111,61 +114,6 @@ def alternating(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return joined
 
 
-def _ended(render: Callable[[], str]) -> str:
-    """Give what `render` gives; after `SECONDS` end it, wherever it is: a template may loop for ever."""
-    found: list[str] = []
-    failed: list[Exception] = []
-
-    def run() -> None:
-        try:
-            found.append(render())
-        except _Ended:
-            return
-        except Exception as error:  # a template may raise anything; it is told apart where it is waited for
-            failed.append(error)
-
-    thread = threading.Thread(target=run, name="memstore-template", daemon=True)
-    thread.start()
-    thread.join(SECONDS)
-    if thread.is_alive():
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_Ended))
-        raise ProviderError(f"The chat template did not end within {SECONDS:g} s: it is not one to be trusted.")
-    return found[0] if found else _fail(failed[0])
-
-
-def _fail(error: Exception) -> NoReturn:
-    if isinstance(error, Refused):
-        raise error
-    if isinstance(error, _Forbidden | OverflowError | MemoryError | RecursionError):
-        raise ProviderError(f"The chat template does what is forbidden to templates: {error}") from error
-    # Templates meet what they do not expect (no message at all, a role without content) with errors of every kind.
-    raise Refused(f"{type(error).__name__}: {error}") from error
-
-
-class _Ended(SystemExit):
-    """What ends the thread of a template that takes too long; a thread dies of it without a word."""
-
-
-class _Forbidden(Exception):
-    """An operation that would make more than a prompt can be."""
-
-
-class _Sandbox(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset({"+", "*", "**"})
-
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        if operator == "**" or _made(operator, left, right) > LONGEST:
-            raise _Forbidden(f"{operator!r} of something large")
-        return super().call_binop(context, operator, left, right)
-
-
-def _made(operator: str, left: Any, right: Any) -> int:
-    """Give the characters or items that adding or repeating makes; 0 of numbers."""
-    sizes = [len(value) for value in (left, right) if hasattr(value, "__len__")]
-    times = [abs(value) for value in (left, right) if isinstance(value, int)] if operator == "*" else [1]
-    return sum(sizes) * max(times, default=1)
-
-
 class _Generation(Extension):
     """The block that marks what the model wrote, for training: here it is its content."""
 
@@ -176,8 +124,9 @@ class _Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-def _environment() -> _Sandbox:
-    environment = _Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation])
+def _environment() -> templates.Sandbox:
+    options = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": False, "undefined": Undefined}
+    environment = templates.sandbox(extensions=[loopcontrols, _Generation], **options)
     environment.filters["tojson"] = _tojson
     environment.globals["raise_exception"] = _refuse
     return environment

@@ -71,6 +71,31 @@ def as_template(message: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
+def tools_in_words(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Give messages as templates take them with calls of tools as texts of the assistant's, results as the user's."""
+    told: list[dict[str, Any]] = []
+    names: dict[Any, str] = {}
+    for message in messages:
+        said = {key: value for key, value in message.items() if key not in ("tool_calls", "tool_call_id")}
+        calls = [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
+        names |= {call.get("id"): _function(call)[0] for call in calls}
+        lines = ["[calls {} {}]".format(*_function(call)) for call in calls]
+        if said.get("role") == "tool":
+            name = names.get(message.get("tool_call_id")) or message.get("name") or "a tool"
+            said, lines = {"role": "user"}, [f"[result of {name}]", str(message.get("content"))]
+        elif lines:
+            lines = [text for text in (str(said.get("content") or ""), *lines) if text]
+        told.append(said | ({"content": "\n".join(lines)} if lines else {}))
+    return told
+
+
+def _function(call: Mapping[str, Any]) -> tuple[str, str]:
+    """Give the name and the arguments of a call."""
+    function = call.get("function")
+    told = function if isinstance(function, Mapping) else call
+    return str(told.get("name") or "?"), as_json(told.get("arguments") or {})
+
+
 def _with_object(call: Any) -> Any:
     """Give a tool call whose arguments are an object, as templates expect: OpenAI writes them as JSON in a string."""
     function = call.get("function") if isinstance(call, Mapping) else None

@@ -155,12 +155,13 @@ class OllamaModel:
             second = self._ask(request.again(str(wrong)))
         spent = first.prompt_tokens + second.prompt_tokens, first.completion_tokens + second.completion_tokens
         try:
-            return Completion(_read(second, schema), *spent)
+            return Completion(_read(second, schema), *spent, calls=2)
         except _Unusable as wrong:
             raise ModelAnswerInvalid(
                 f"{self._model} answered twice with what cannot be used: {wrong} A larger model may do better.",
                 second.text,
                 *spent,
+                calls=2,
             ) from None
 
     def _at_most(self, text: str) -> int:

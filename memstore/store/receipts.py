@@ -90,7 +90,9 @@ def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, st
 
 
 async def _told(scope: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
-    wanted = {(one.id, one.start) for receipt in receipts for one in receipt.decisions() if one.id is not None}
+    every = (one for receipt in receipts for one in receipt.decisions())
+    # What a viewer does not see, its receipt does not say either.
+    wanted = {(one.id, one.start) for one in every if one.id is not None and one.reason != Reason.NOT_VISIBLE}
     ids, starts = [id for id, _ in wanted], [start for _, start in wanted]
     rows = await scope.all(SQL["says"], columns, ids=ids, starts=starts, most=SAYS) if wanted else []
     says = {(row["id"], row["start"]): row for row in rows}

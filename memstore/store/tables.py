@@ -113,6 +113,7 @@ class FactChange(SQLModel, table=True):
     __table_args__ = (
         _owned("fact_id", by="facts"),
         Index("fact_changes_by_fact", "user_id", "fact_id", "recorded_at"),
+        Index("fact_changes_by_other", "user_id", "other_id", postgresql_where=text("other_id IS NOT NULL")),
     )
 
     user_id: UUID = Field(primary_key=True)

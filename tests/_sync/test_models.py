@@ -147,6 +147,85 @@ def test_what_postgres_cannot_keep_harms_nothing(store: MemoryStore, url: str) -
     assert letter[3] == '{"facts": "\ufffd \ufffd"}'
 
 
+# -- what a model's facts mean for the known ones
+
+
+def after(store: MemoryStore, *answered: dict[str, object]) -> dict[str, str]:
+    """Have a model find one fact on each day; give the states of all facts by text."""
+    trip = store.user("alice").conversation("c")
+    talk(trip, *(["I say so."] for _ in answered))
+    use(
+        store,
+        facts=ScriptedChatModel([facts(one | {"sources": found("", (1, "I say so"))["sources"]}) for one in answered]),
+    )
+    store.derive()
+    return {fact.text: fact.state for fact in trip.user.facts(state="all")}
+
+
+def test_a_models_values_supersede_as_the_rules_do_whatever_it_calls_them(store: MemoryStore) -> None:
+    leeds = found("The user lives in Leeds.", attribute="home city", value="Leeds")
+    porto = found("The user moved to Porto.", attribute="city", value="Porto")
+    assert after(store, leeds, porto) == {leeds["text"]: "superseded", porto["text"]: "active"}
+    alice = store.user("alice")
+    [fact] = alice.facts()
+    assert (fact.attribute, fact.value) == ("residence", "porto")
+    use(store)
+    talk(alice.conversation("rules"), [], [], [], ["I live in Rome."])
+    store.derive()
+    assert [one.value for one in alice.facts()] == ["rome"], "and what the rules read meets what the model found"
+    [history] = [alice.fact_history(one) for one in alice.facts(state="all") if one.value == "leeds"]
+    alice.undo(history[-1])
+    assert leeds["text"] in {one.text for one in alice.facts()}
+
+
+def test_what_a_model_calls_single_has_one_value_at_a_time(store: MemoryStore) -> None:
+    cello, viola = (
+        found(f"The user has the chair of the {name}.", attribute=attribute, value=name, single=True)
+        for name, attribute in (("cello", "chair"), ("Viola", "Chair"))
+    )
+    assert after(store, cello, viola) == {cello["text"]: "superseded", viola["text"]: "active"}
+
+
+def test_what_a_model_does_not_call_single_has_several(store: MemoryStore) -> None:
+    """Neither hobbies nor what is denied, nor what happened, takes anything away."""
+    said = [
+        found("The user has chess for a hobby.", attribute="hobby", value="chess"),
+        found("The user has go for a hobby.", attribute="hobby", value="go"),
+        found("The user has the first chair.", attribute="chair", value="first", single=True),
+        found("The user has no second chair.", attribute="chair", value="second", single=True),
+        found("The user met Ann.", attribute="met", value="Ann", single=True, type="event", kind="episodic"),
+        found("The user met Bob.", attribute="met", value="Bob", single=True, type="event", kind="episodic"),
+        found("The user had the last chair.", attribute="chair", value="last", single=True, valid_to="2020-01-01"),
+    ]
+    assert set((after(store, *said)).values()) == {"active"}
+
+
+@pytest.mark.parametrize(("roles", "believed"), [("", set()), ("assistant", {"The assistant likes tea."})])
+def test_a_model_believes_whom_the_setting_names_and_nobody_else(url: str, roles: str, believed: set[str]) -> None:
+    settings = {"embedder": "hashing:256", "facts_from": roles}
+    with MemoryStore.open(url, settings=settings) as store:
+        trip = store.user("alice").conversation("c")
+        talk(trip, ["I like tea."])
+        trip.add("assistant", "I like tea too.", occurred_at=START + timedelta(minutes=3))
+        mine = found("The user likes tea.", (1, "I like tea"))
+        yours = found("The assistant likes tea.", (2, "I like tea too"), subject="The assistant")
+        model = ScriptedChatModel([facts(mine, yours)])
+        use(store, facts=model)
+        store.derive()
+        assert {fact.text for fact in trip.user.facts()} == believed
+        assert len(model.calls) == len(believed), "where nobody is believed nothing is asked"
+
+
+def test_every_call_of_a_long_stretch_is_counted(store: MemoryStore, url: str) -> None:
+    trip = store.user("alice").conversation("c")
+    talk(trip, [f"Cup {number} of tea, " + "and then more " * 60 for number in range(12)])
+    small = ScriptedChatModel([facts(), facts(), WRONG], context_tokens=6000)
+    use(store, facts=small)
+    store.derive()
+    assert len(small.calls) == 3
+    assert usage(url, "alice")[0][0] == 3, "those before the one that could not be used too"
+
+
 # -- answers that nobody can use
 
 
@@ -189,7 +268,7 @@ def test_a_bad_summary_is_made_of_sentences_until_it_is_answered(store: MemorySt
     report = store.derive()
     assert (report.summaries, report.letters) == (2, 1)
     first, second = trip.summaries(level=1)
-    assert (first.text, second.recipe) == ("The user drinks tea.", "extractive/2")
+    assert (first.text, second.recipe) == ("The user drinks tea.", "extractive/3")
     assert "Leeds" in second.text
     assert letters(store) == [("summarize", 2, 2, WRONG, 1)]
     use(store, summaries=ScriptedChatModel([{"summary": "Tea."}, {"summary": "Leeds is home."}]))
@@ -353,7 +432,7 @@ def test_events_tell_what_a_model_made_and_what_waits_tells_nothing(store: Memor
     assert kinds == ["summarization_started", "facts_extracted"]
     [extracted] = trip.user.events(types=["facts_extracted"])
     assert extracted.body == {"recipe": extracted.body["recipe"], "from_seq": 1, "to_seq": 1, "facts": 1}
-    assert extracted.body["recipe"].startswith("llm-facts/1/scripted/")
+    assert extracted.body["recipe"].startswith("llm-facts/2/scripted/")
     store.derive()
     [completed] = trip.user.events(types=["summarization_completed"])
     assert completed.body["strategy"].startswith("llm-summary/1/scripted/")

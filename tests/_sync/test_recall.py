@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -137,6 +138,19 @@ def test_many_results_of_tools_are_not_cut_off_from_their_calls(store: MemorySto
     with pytest.raises(BudgetTooSmall) as caught:
         scope.context(budget=60, reserve=50)
     assert caught.value.needed == needed + 50
+
+
+def test_a_hit_in_what_a_tool_gave_is_whole_rows_and_not_a_tail(store: MemoryStore) -> None:
+    scope = store.user("alice").conversation("c")
+    rows = [{"hotel": f"Inn {n}", "note": f"It has {n} rooms. No lift.", "city": "Porto"} for n in range(300)]
+    rows[180]["note"] = "Its owner collects harmonicas. No lift."
+    scope.add("assistant", tool_calls=[CALL])
+    scope.add("tool", json.dumps({"total": 300, "rows": rows}), tool_call_id="call_1")
+    store.derive()
+    hits = scope.user.recall("harmonicas", tiers=["messages"])
+    assert json.dumps(rows[180]) in hits[0].text
+    for row in json.loads(f"[{hits[0].text.rstrip(',')}]"):
+        assert row in rows
 
 
 def test_a_page_pasted_as_a_question_is_answered_in_time(store: MemoryStore) -> None:

@@ -10,6 +10,7 @@ import pytest
 from memstore import InvalidInput
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.store import MemoryStore
+from memstore._sync.store import messages
 from memstore.strategies import GoalBatch, SlidingWindow, ToolCalls, View
 
 
@@ -48,7 +49,7 @@ def test_strategies_are_kept_with_the_conversation_and_used(store: MemoryStore) 
     told = [one["content"] for one in context.messages if str(one["content"]).startswith("<record>")]
     assert len(told) == 9
     assert "search(query=offer 0, limit=40), for “Look for offer 0, please.”, gave: " in told[0]
-    assert "offer off_0_7, price 7" in told[0]
+    assert "off_0_7, 7" in told[0]
     assert [one["role"] for one in context.messages[:4]] == ["system", "user", "system", "assistant"]
     blocks = [one for one in context.receipt.included if one.kind == "block"]
     assert blocks[-1].note == "tool_calls: messages 3 to 4"
@@ -154,3 +155,19 @@ def test_none_takes_strategies_away(store: MemoryStore) -> None:
     scope.describe(strategies="tool_calls")
     scope.describe(settings={"strategies": None})
     assert (scope.context("x", budget=900)).receipt.compressed == ()
+
+
+def test_a_context_goes_on_without_strategies_of_another_version(store: MemoryStore) -> None:
+    scope = worked(store)
+    scope.describe(strategies=["tool_calls"])
+    newer = [{"strategy": "distill", "depth": 3}, {"strategy": "tool_calls", "colour": 1}, {"strategy": "tool_calls"}]
+    with store._database.scope(scope.user.id) as transaction:
+        messages.describe(transaction, scope.id, None, None, {"strategies": newer})
+    context = scope.context("Which offer was it?", budget=20_000)
+    assert [one.strategy for one in context.receipt.compressed] == ["tool_calls"]
+    assert context.receipt.hints[0].startswith("strategy 'distill' is not known to this version")
+    assert "has no option colour" in context.receipt.hints[1]
+    assert "distill" in context.explain()
+    assert not (scope.context("Which offer was it?", budget=20_000, strategy=[])).receipt.hints
+    with pytest.raises(InvalidInput, match="is unknown"):
+        scope.describe(strategies=newer[:1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.store import MemoryStore
 from memstore.assemble.visibility import Rules
 from memstore.errors import InvalidInput
+from memstore.ids import user_id
 from memstore.models import Context, Message, Reason
 
 ASKED = "What is to be done now?"
@@ -113,7 +115,7 @@ def test_hits_facts_and_summaries_are_filtered_and_told_of(store: MemoryStore) -
     context = room.context("Where do I live, and what am I allergic to?", budget=2000, viewer="bob")
     assert "peanuts" in shown(context)
     assert "Lisbon" not in shown(context)
-    filtered = {one.section for one in context.receipt.left_out if "filtered: not visible to bob" in one.note}
+    filtered = {one.section for one in context.receipt.left_out if "not visible to bob" in one.note}
     assert {"recent", "hits", "facts"} <= filtered
     assert Reason.NOT_VISIBLE in reasons(context)
     assert Reason.NOT_VISIBLE not in reasons(room.context(ASKED, budget=2000))
@@ -130,6 +132,29 @@ def test_a_summary_is_seen_where_all_of_it_is(store: MemoryStore) -> None:
     assert "walnut" not in hits[0].text
     assert "walnut" not in shown(other.context("gate vault code", budget=3000, viewer="bob"))
     assert "walnut" in shown(other.context("gate vault code", budget=3000, viewer="carol"))
+
+
+def test_what_is_remembered_of_a_conversation_is_not_held_for_another_of_its_name(
+    store: MemoryStore,
+) -> None:
+    def told(secret: str, many: int = 200) -> Context:
+        room = store.user("world").conversation("room")
+        said = [f"{secret}The north gate opens at {number}, and the code is walnut{number}." for number in range(many)]
+        room.add_many([{"role": "user", "content": text} for text in said])
+        store.derive()
+        return room.context("What is the code?", budget=1200, viewer="bob")
+
+    def hides_summaries(context: Context) -> bool:
+        hidden = [one for one in context.receipt.left_out if one.reason == Reason.NOT_VISIBLE]
+        return any(one.section == "summaries" for one in hidden)
+
+    assert not hides_summaries(told("", 400))
+    with psycopg.connect(store.url, autocommit=True) as connection:
+        connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(user_id("world"))])
+        connection.execute("DELETE FROM conversations WHERE user_id = %s", [user_id("world")])
+    again = told("@carol ")
+    assert "walnut" not in shown(again)
+    assert hides_summaries(again)
 
 
 def test_strategies_work_on_what_is_seen(store: MemoryStore) -> None:

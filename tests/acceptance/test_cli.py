@@ -252,6 +252,57 @@ def test_context_is_written_in_the_format_that_is_asked_for(of_sample: Run, tmp_
     assert (told.code, "line 1" in told.err) == (2, True)
 
 
+def test_context_with_everything_and_its_replay(of_sample: Run, tmp_path: Path) -> None:
+    asked = ("context", "What may I eat?", "-u", "alice", "-c", "lisbon", "-b", "700", "--system", "Be kind.")
+    tools = tmp_path / "tools.json"
+    tools.write_text('[{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]')
+    own = ("--section", "calendar=Friday: Porto.", "--section", '{"name": "hits", "maximum": 0}')
+    more = ("--model", "gpt-4o", "--tools", str(tools), "--format", "anthropic", "--viewer", "bob")
+    given = of_sample(*asked, *own, *more, "--json").json
+    receipt = given["receipt"]
+    assert (receipt["counter"], receipt["count"]) == ("tiktoken:gpt-4o", "modelled")
+    assert sum(receipt["sections"].values()) == given["tokens"] <= 700
+    assert all(receipt["sections"][name] > 0 for name in ("calendar", "tools"))
+    assert receipt["sections"]["hits"] == 0
+    assert "Friday: Porto." in str(given["messages"])
+    assert (receipt["arguments"]["viewer"], receipt["arguments"]["tools"]) == ("bob", ["weather"])
+    again = of_sample("replay", receipt["id"], "-u", "alice", "--json").json
+    assert (again["exact"], again["messages"], again["system"]) == (True, given["messages"], given["system"])
+    text = of_sample(*asked, *own, "--format", "text", "--json").json
+    replay = of_sample("replay", text["receipt"]["id"], "-u", "alice")
+    assert (replay.code, replay.out.startswith("Be kind.\n\n# ")) == (0, True)
+    tools.write_text("{}")
+    wrong = {
+        ("--section", "calendar"): "no section",
+        ("--section", "{facts}"): "no JSON",
+        ("--section", '{"name": "x"}'): "give it a text",
+        ("--tools", str(tools)): "a list of JSON",
+    }
+    for options, why in wrong.items():
+        told = of_sample(*asked, *options)
+        assert (told.code, why in told.err) == (2, True), told
+
+
+def test_count_tells_tokens_and_whether_they_fit(cli: Run, of_sample: Run, tmp_path: Path) -> None:
+    chat, text = tmp_path / "chat.json", tmp_path / "text.md"
+    chat.write_text('[{"role": "user", "content": "Where to?"}]')
+    text.write_text("Where to?")
+    assert cli("count", str(chat)).out == "10 tokens (tiktoken:o200k_base, exact)\n"
+    assert cli("count", str(text), "--json").json == {"tokens": 3, "count": "exact", "counter": "tiktoken:o200k_base"}
+    assert cli("count", str(chat), "--model", "unheard-of", "--json").json["count"] == "bound"
+    fits = cli("count", str(chat), "--max", "10", "--json")
+    assert (fits.code, fits.json["fits"]) == (0, True)
+    more = cli("count", str(chat), "--max", "9", "--json")
+    assert (more.code, more.json["fits"], more.err) == (4, False, "memstore: 1 tokens more than 9\n")
+    assert cli("count", str(tmp_path / "none")).code == 2
+    for format in ("openai", "anthropic", "text"):
+        made = of_sample("context", "Where?", "-u", "alice", "-c", "lisbon", "-b", "300", "--format", format, "--json")
+        chat.write_text(made.out)
+        assert cli("count", str(chat), "--json").json["tokens"] == made.json["tokens"], format
+    piped = subprocess.run([SCRIPT, "count", "-"], input=b"Where to?", env=environment(), capture_output=True)
+    assert piped.stdout == b"3 tokens (tiktoken:o200k_base, exact)\n"
+
+
 def test_context_that_cannot_be_says_what_it_needs(of_sample: Run) -> None:
     refused = of_sample("context", "What?", "-u", "alice", "-c", "lisbon", "-b", "3", "--json")
     assert (refused.code, refused.out) == (4, "")
@@ -276,6 +327,14 @@ def test_an_unknown_name_is_no_error_but_a_hint(of_sample: Run) -> None:
     told = of_sample("recall", "x", "-u", "alice", "-c", "lisboa")
     assert told.err == "no conversation 'lisboa'; known: lisbon and 2 more\n"
     assert of_sample("context", "x", "-u", "alice", "-c", "lisbon", "-b", "100").err == ""
+
+
+def test_an_unknown_subject_is_no_error_but_a_hint(of_sample: Run) -> None:
+    known = of_sample("facts", "-u", "alice", "--json").json[0]["subject"]
+    told = of_sample("facts", "-u", "alice", "--subject", known[:-1] + "q", "--json")
+    assert (told.code, told.json) == (0, [])
+    assert told.err.startswith(f"no subject {known[:-1] + 'q'!r}; known: {known}")
+    assert of_sample("facts", "-u", "alice", "--subject", known.upper(), "--type", "weakness").err == ""
 
 
 def test_nothing_found_before_derive_says_so(of_sample: Run) -> None:
@@ -544,6 +603,46 @@ def test_doctor_finds_all_well_and_keeps_secrets(of_sample: Run, stored: str) ->
     assert "secret" not in told.out + told.err
 
 
+def test_units_without_vectors_are_told_of_and_get_them(
+    cli: Run, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)
+    monkeypatch.setenv("MEMSTORE_EMBEDDER", "none")
+    assert cli("fact", "add", "Bo is Al's brother.", "--type", "relationship", "-u", "alice").code == 0
+    assert (cli("doctor").code, "--redo vectors" in cli("doctor").out, cli("stats").err) == (0, False, "")
+    assert cli("derive", "--redo", "vectors").code == 2
+    monkeypatch.setenv("MEMSTORE_EMBEDDER", EMBEDDER)
+    for command in ("doctor", "stats"):
+        told = cli(command)
+        assert "1 units have none" in told.out + told.err
+        assert "memstore derive --redo vectors" in told.out + told.err
+    assert cli("stats", "--json").json["without_vectors"] == 1
+    assert cli("derive", "--redo", "vectors", "--json").json["vectors"] == 1
+    assert (cli("stats", "--json").json["without_vectors"], cli("stats").err) == (0, "")
+    monkeypatch.setenv("MEMSTORE_EMBEDDER", "none")
+    assert "MEMSTORE_EMBEDDER" in cli("doctor").out
+    assert cli("fact", "add", "Bo is Al's twin.", "--type", "relationship", "-u", "alice").code == 1
+
+
+def test_doctor_tells_how_far_counts_were_from_what_servers_told(cli: Run, url: str) -> None:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        for user, misses in (("alice", (0, -2)), ("bob", (1,))):
+            talk = store.user(user).conversation("c")
+            talk.add("user", "When does the ferry leave?")
+            context = talk.context(budget=500)
+            for miss in misses:
+                talk.observed(context, prompt_tokens=context.tokens - miss, model="gpt-4o")
+        tokens = int(context.tokens)
+    told = cli("doctor", "-d", url, "--json")
+    (drift,) = [one for one in told.json["checks"] if one["what"] == "token counts"]
+    assert drift["ok"]
+    observed = 3 * tokens + 1
+    assert drift["detail"] == (
+        f"gpt-4o by tiktoken:o200k_base: {3 * tokens / observed - 1:+.2%} over 3 calls, "
+        f"at most 2 tokens ({2 / (tokens + 2):.2%}) in one"
+    )
+
+
 def test_doctor_names_an_embedder_that_is_not_there(cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "nobody:knows")
     told = cli("doctor", "-d", stored)
@@ -708,5 +807,19 @@ def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytes
         added["id"]
     ]
     assert cli("fact", "audit", *of_alice).json == []
+    named = cli("fact", "entity", "al", *of_alice).json
+    assert [fact["id"] for fact in named["facts"]] == [added["id"]], "it names him"
+    told = cli("fact", "entity", "Boo", *of_alice)
+    assert (told.json["facts"], told.err) == (
+        [],
+        "no subject 'Boo'; known: Bo\n",
+    )
+    told = cli("facts", "--type", "hobby", *of_alice)
+    assert (told.code, "preference" in told.err) == (2, True)
+    other = cli("fact", "edit", added["id"], "--text", "Bo is Al's twin.", *of_alice).json
+    [step] = [one for one in cli("fact", "history", other["id"], *of_alice).json if one["action"] == "edited"]
+    assert (step["fact_id"], step["other_id"]) == (other["id"], added["id"])
+    assert f"edited from {added['id']}" in cli("fact", "history", other["id"], "-u", "alice").out
+    assert {fact["state"] for fact in cli("facts", "--state", "all", *of_alice).json} == {"active", "superseded"}
     assert cli("fact", "history", "7", "-u", "alice").code == 2
     assert "no fact" in cli("fact", "retract", history[1]["id"], "-u", "alice").err

@@ -290,7 +290,7 @@ async def test_an_entity_is_seen_with_its_relations_and_rings_end(store: AsyncMe
             f"{subject}: {attribute} {value}.", type="identity", subject=subject, attribute=attribute, value=value
         )
     entity = await alice.entity("ann", depth=1)
-    assert [fact.subject for fact in entity.facts] == ["Ann"]
+    assert [fact.subject for fact in entity.facts] == ["Ann", "Porto"], "its own, then those that name it"
     assert {(edge.subject, edge.value, edge.steps) for edge in entity.edges} == {("Ann", "Bea", 1), ("Porto", "Ann", 1)}
     far = {(edge.subject, edge.value): edge.steps for edge in (await alice.entity("Ann", depth=5)).edges}
     assert far == {

@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memstore import InvalidInput
+from memstore.ingest.summaries.lines import NOTHING
 from memstore.memory.store import AsyncMemoryStore
 
+PICTURE = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 
 
@@ -78,14 +80,14 @@ async def test_another_recipe_goes_on_where_the_last_one_ended(
     trip = store.user("alice").conversation("lisbon")
     await trip.add_many(history(13))
     await store.derive()
-    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/3")
+    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/4")
     await trip.add_many([one | {"occurred_at": START + timedelta(days=100 + n)} for n, one in enumerate(history(5, 1))])
     await store.derive()
     first = await trip.summaries(level=1)
-    assert {one.recipe for one in first} == {"extractive/2", "extractive/3"}
+    assert {one.recipe for one in first} == {"extractive/3", "extractive/4"}
     covered = [seq for one in first for seq in range(one.from_seq, one.to_seq + 1)]
     assert covered == list(range(1, 31))
-    assert [one.recipe for one in await trip.summaries(level=2)] == ["extractive/2"] * 3 + ["extractive/3"]
+    assert [one.recipe for one in await trip.summaries(level=2)] == ["extractive/3"] * 3 + ["extractive/4"]
 
 
 async def test_a_context_covers_what_is_older_once_and_the_oldest_coarsely(store: AsyncMemoryStore) -> None:
@@ -154,3 +156,40 @@ async def test_nothing_is_summarized_where_nothing_was_said(store: AsyncMemorySt
     with pytest.raises(InvalidInput, match="no messages"):
         await store.user("alice").conversation("lisbon").summarize()
     assert await store.user("alice").conversation("lisbon").info() is None
+
+
+async def test_a_stretch_in_which_nothing_was_said_keeps_its_row_and_says_nothing(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    for day in range(3):
+        said = PICTURE if day == 2 else f"On trip {day} I saw the village of Hill{day}."
+        await trip.add("user", said, occurred_at=START + timedelta(days=day))
+    await trip.add("user", "word " * 600, occurred_at=START + timedelta(days=9))
+    await store.derive()
+    first = await trip.summaries(level=1)
+    assert [one.text == NOTHING for one in first][:3] == [False, False, True]
+    assert [(one.from_seq, one.to_seq) for one in first][:3] == [(1, 1), (2, 2), (3, 3)]
+    assert not [hit for hit in await trip.user.recall("nothing summarized in words", limit=50) if hit.text == NOTHING]
+    for strategy in ([], ["summary_buffer"], ["hierarchical"]):
+        context = await trip.context("And?", budget=700, strategy=strategy)
+        assert NOTHING not in str(context.messages)
+    context = await trip.context("And?", budget=400)
+    assert first[1].id in [one.id for one in context.receipt.included if one.section == "summaries"]
+    assert NOTHING not in str(context.messages)
+
+
+async def test_calls_of_tools_alone_are_summarized_and_recalled(store: AsyncMemoryStore) -> None:
+    work = store.user("alice").conversation("work")
+    for n in range(3):
+        made = {"id": f"c{n}", "function": {"name": "deploy", "arguments": f'{{"service": "ledger-{n}"}}'}}
+        log = "\n".join([*(f"layer {one} pushed" for one in range(500)), f"Deployed revision r-44{n}"])
+        await work.add("assistant", tool_calls=[made])
+        await work.add("tool", log, tool_call_id=f"c{n}")
+    await work.add("user", "Thanks.")
+    await store.derive()
+    first = await work.summaries(level=1)
+    assert [(one.from_seq, one.to_seq) for one in first] == [(1, 2), (3, 4), (5, 6)]
+    for n, one in enumerate(first):
+        assert f"deploy(service=ledger-{n}) gave: " in one.text
+        assert f"Deployed revision r-44{n}" in one.text
+    hits = await work.user.recall("which revision of ledger-1 was deployed", tiers=["summaries"])
+    assert hits[0].id == first[1].id

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstore.assemble.visibility import Rules
 from memstore.errors import InvalidInput
+from memstore.ids import user_id
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.store import AsyncMemoryStore
 from memstore.models import Context, Message, Reason
@@ -112,7 +114,7 @@ async def test_hits_facts_and_summaries_are_filtered_and_told_of(store: AsyncMem
     context = await room.context("Where do I live, and what am I allergic to?", budget=2000, viewer="bob")
     assert "peanuts" in shown(context)
     assert "Lisbon" not in shown(context)
-    filtered = {one.section for one in context.receipt.left_out if "filtered: not visible to bob" in one.note}
+    filtered = {one.section for one in context.receipt.left_out if "not visible to bob" in one.note}
     assert {"recent", "hits", "facts"} <= filtered
     assert Reason.NOT_VISIBLE in reasons(context)
     assert Reason.NOT_VISIBLE not in reasons(await room.context(ASKED, budget=2000))
@@ -131,6 +133,29 @@ async def test_a_summary_is_seen_where_all_of_it_is(store: AsyncMemoryStore) -> 
     assert "walnut" not in hits[0].text
     assert "walnut" not in shown(await other.context("gate vault code", budget=3000, viewer="bob"))
     assert "walnut" in shown(await other.context("gate vault code", budget=3000, viewer="carol"))
+
+
+async def test_what_is_remembered_of_a_conversation_is_not_held_for_another_of_its_name(
+    store: AsyncMemoryStore,
+) -> None:
+    async def told(secret: str, many: int = 200) -> Context:
+        room = store.user("world").conversation("room")
+        said = [f"{secret}The north gate opens at {number}, and the code is walnut{number}." for number in range(many)]
+        await room.add_many([{"role": "user", "content": text} for text in said])
+        await store.derive()
+        return await room.context("What is the code?", budget=1200, viewer="bob")
+
+    def hides_summaries(context: Context) -> bool:
+        hidden = [one for one in context.receipt.left_out if one.reason == Reason.NOT_VISIBLE]
+        return any(one.section == "summaries" for one in hidden)
+
+    assert not hides_summaries(await told("", 400))
+    with psycopg.connect(store.url, autocommit=True) as connection:
+        connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(user_id("world"))])
+        connection.execute("DELETE FROM conversations WHERE user_id = %s", [user_id("world")])
+    again = await told("@carol ")
+    assert "walnut" not in shown(again)
+    assert hides_summaries(again)
 
 
 async def test_strategies_work_on_what_is_seen(store: AsyncMemoryStore) -> None:

@@ -222,7 +222,7 @@ def test_system_prompts_and_tools_are_shown_only_where_they_are_trusted() -> Non
     model = ScriptedChatModel([{"facts": []}])
     facts_of(talk, model)
     assert [line["text"] for line in shown(model)] == ["Warm!"]
-    (one,) = found(talk, fact("It was 31 °C.", (1, "31 °C")), trusted={"tool"})
+    (one,) = found(talk, fact("It was 31 °C.", (1, "31 °C")), believed={"user", "tool"})
     assert one.sources[0].message_id == talk[2].id
 
 
@@ -384,8 +384,8 @@ def test_summaries_are_summarized_alike() -> None:
 def test_another_model_or_prompt_is_another_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ScriptedChatModel(name="ollama:qwen3:4b@a80c4f17acd5")
     facts, summary = llm_facts.recipe(model), llm_summary.recipe(model)
-    assert re.fullmatch(r"llm-facts/1/ollama:qwen3:4b@a80c4f17acd5/[0-9a-f]{12}", facts)
+    assert re.fullmatch(r"llm-facts/2/ollama:qwen3:4b@a80c4f17acd5/[0-9a-f]{12}", facts)
     assert re.fullmatch(r"llm-summary/1/ollama:qwen3:4b@a80c4f17acd5/[0-9a-f]{12}", summary)
     assert llm_facts.recipe(ScriptedChatModel(name="other")) != facts
     monkeypatch.setattr(llm, "prompt", lambda name: llm.Prompt("changed", "0" * 12))
-    assert llm_facts.recipe(model) == "llm-facts/1/ollama:qwen3:4b@a80c4f17acd5/000000000000"
+    assert llm_facts.recipe(model) == "llm-facts/2/ollama:qwen3:4b@a80c4f17acd5/000000000000"

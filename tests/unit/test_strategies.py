@@ -25,7 +25,8 @@ from memstore.assemble.strategies.tool_calls import ToolCalls
 from memstore.assemble.strategies.view import FLOOR, Block, Strategy, View, compress, turns_of, view_of
 from memstore.assemble.strategies.windows import Semantic, SlidingWindow
 from memstore.assemble.turns import Turn, turns
-from memstore.models import Fact, Hit, Message, Tier
+from memstore.ingest.summaries.lines import NOTHING
+from memstore.models import Fact, Hit, Message, Summary, Tier
 from memstore.testing import WordCounter as StoredCounter
 from tests.unit.strategies import START, UUID, call, conversations, message, summaries
 
@@ -203,10 +204,51 @@ def test_an_old_call_is_told_with_tool_inputs_reason_and_outcome() -> None:
     after = compress(view_of(found, 10_000, WordCounter()), [ToolCalls()])
     (block,) = [entry for entry in after.entries if isinstance(entry, Block)]
     assert block.text.startswith("search_flights(to=Porto, adults=2), for “Find me a flight to Porto.”, gave: ")
-    assert "offers: 40 entries" in block.text
-    assert "offer_id off_23, flight LX231, price 323" in block.text  # it was named three turns later
+    assert "offers: 40 entries of offer_id, flight, price; " in block.text
+    assert "; off_23, LX231, 323" in block.text  # it was named three turns later
     assert after.steps[0].turns == 1
     assert after.steps[0].saved > 50
+
+
+def test_a_number_that_is_rare_in_a_result_is_kept_and_one_that_is_met_by_chance_does_not_push_out_the_first() -> None:
+    said = [" ".join(["Nobody", *["knows"] * n, "why."]) for n in range(2, 26)]
+    page = "\n".join([*said[::2], "You get in with 4417.", *said[1::2]])
+    rows = "\n".join(["total 60", *(f"-rw-r--r-- app {n % 28} file-{n}" for n in range(60)), "9.1 GB"])
+    beside = "I would take number 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21 or 22."
+    found = [
+        message(1, "user", "Read it to nobody."),
+        message(2, "assistant", beside, tool_calls=[call(1), call(2)]),
+        message(3, "tool", page, tool_call_id="call_1"),
+        message(4, "tool", rows, tool_call_id="call_2"),
+        *(message(n, "user", "More.") for n in range(5, 20)),
+    ]
+    made = compress(view_of(turns(found)[0], 10_000, WordCounter()), [ToolCalls(least=30, most=50)]).entries
+    (told,) = [entry.text for entry in made if isinstance(entry, Block)]
+    assert "You get in with 4417." in told
+    assert "total 60; -rw-r--r-- app 0 file-0; " in told
+
+
+@pytest.mark.parametrize("strategy", [SummaryBuffer(0.2, 0.15, 0.1), Threshold(0.6, 0.4, 0.3), Hierarchical(0.1)])
+@pytest.mark.parametrize("first", [[], [ToolCalls()], [GoalBatch()]])
+def test_what_is_told_of_many_turns_tells_calls_by_what_was_named_after_them(
+    strategy: Strategy, first: list[Strategy]
+) -> None:
+    found = [*asked_and_done(), *(message(n, "user", f"Number {n} of all of them.") for n in range(20, 90))]
+    view = compress(view_of(turns(found)[0], 900, WordCounter()), [*first, strategy])
+    told = "\n".join(entry.text for entry in view.entries if isinstance(entry, Block))
+    assert "search_flights(to=Porto, adults=2)" in told
+    assert "off_23, LX231, 323" in told
+
+
+def test_a_summary_without_words_is_no_line_of_a_block() -> None:
+    every, _ = turns(talk(150))
+    empty = Summary.model_construct(
+        id=UUID(int=9), level=1, from_seq=1, to_seq=60, text=NOTHING, tokens=9, occurred_at=START, occurred_until=START
+    )
+    after = compress(view_of(every, 1000, WordCounter(), summaries=[empty]), [SummaryBuffer()])
+    assert isinstance(after.entries[0], Block)
+    assert "word1" in after.entries[0].text
+    assert NOTHING not in after.entries[0].text
 
 
 def test_a_call_that_is_not_old_stays() -> None:

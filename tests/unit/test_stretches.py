@@ -85,3 +85,32 @@ def test_stretches_do_not_depend_on_how_the_messages_arrive(
     assert [begin for begin, _ in whole] == [1, *(end + 1 for _, end in whole[:-1])][: len(whole)]
     for begin, end in whole:
         assert begin == end or sum(max(1, one.tokens) for one in messages[begin - 1 : end]) <= 100
+
+
+def worked(steps: list[tuple[str, int]]) -> list[Message]:
+    """Messages from (role, tokens); "call" is an assistant's that calls a tool."""
+    return [
+        message(seq, "assistant", None, tool_calls=[{}], tokens=tokens)
+        if role == "call"
+        else message(seq, role, f"line {seq}", tokens=tokens)
+        for seq, (role, tokens) in enumerate(steps, 1)
+    ]
+
+
+def test_results_of_tools_are_in_the_stretch_of_their_call() -> None:
+    said, after = [("user", 40), ("assistant", 40)], ("user", 30)
+    assert cuts(worked([*said, ("call", 10), ("tool", 500), ("tool", 9), after])) == [(1, 2), (3, 5)]
+    assert cuts(worked([("call", 110), ("tool", 9), after])) == [(1, 2)]
+    assert cuts(worked([("call", 9)] + [("tool", 100)] * 20))[0] == (1, 9), "what never ends is cut somewhere"
+
+
+part = st.tuples(st.sampled_from(["user", "call", "tool", "tool"]), st.integers(0, 120))
+
+
+@given(st.lists(part, max_size=60), st.integers(1, 30))
+def test_stretches_of_calls_do_not_depend_on_how_the_messages_arrive(steps: list[tuple[str, int]], page: int) -> None:
+    messages = worked(steps)
+    found: list[tuple[int, int]] = []
+    for upto in range(page, len(messages) + page, page):
+        found += cuts(messages[found[-1][1] if found else 0 : upto])
+    assert found == cuts(messages)

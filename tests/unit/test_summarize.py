@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from memstore.ingest.resources import Resources
 from memstore.ingest.summaries.abridge import abridged
 from memstore.ingest.summaries.lines import NOTHING, Line, lines_of, lines_of_summaries, written
-from memstore.models import Summary
+from memstore.models import Message, Summary
 from memstore.settings import Settings
 from memstore.testing import HashingEmbedder, WordCounter
 from tests.unit.strategies import START, message
@@ -17,21 +19,60 @@ from tests.unit.strategies import START, message
 RESOURCES = Resources(WordCounter(), HashingEmbedder(64), Settings())
 
 
-def summary(text: str, recipe: str = "extractive/2") -> Summary:
+def summary(text: str, recipe: str = "extractive/3") -> Summary:
     return Summary.model_construct(text=text, recipe=recipe, occurred_at=START)
 
 
-def test_lines_are_what_people_spoke() -> None:
+def test_lines_are_what_people_spoke_and_what_tools_did() -> None:
+    asked = {"id": "x", "function": {"name": "weather", "arguments": '{"city": "Porto"}'}}
     found = lines_of(
         [
             message(1, "user", "I moved to Porto. It is sunny!", "Alice"),
-            message(2, "tool", '{"temperature": 31}', tool_call_id="x"),
-            message(3, "system", "Be brief."),
-            message(4, "assistant", None, tool_calls=[{}]),
+            message(2, "assistant", None, tool_calls=[asked]),
+            message(3, "tool", '{"temperature": 31}', tool_call_id="x"),
+            message(4, "system", "Be brief."),
             message(5, "assistant", "How nice."),
         ]
     )
-    assert [str(line) for line in found] == ["Alice: I moved to Porto.", "Alice: It is sunny!", "Assistant: How nice."]
+    assert [str(line) for line in found] == [
+        "Alice: I moved to Porto.",
+        "Alice: It is sunny!",
+        'Tool: weather(city=Porto) gave: {"temperature": 31}.',
+        "Assistant: How nice.",
+    ]
+
+
+def work(calls: int, lines: int = 60) -> list[Message]:
+    """Calls of a tool with long results, and nobody who speaks."""
+    found = []
+    for n in range(calls):
+        asked = {"id": f"c{n}", "function": {"name": "run_tests", "arguments": json.dumps({"path": f"tests/unit_{n}"})}}
+        log = [*(f"step {one} of module is fine" for one in range(lines)), f"ValueError: total is {n}7, expected 99"]
+        found.append(message(2 * n + 1, "assistant", None, tool_calls=[asked]))
+        found.append(message(2 * n + 2, "tool", "\n".join(log), tool_call_id=f"c{n}"))
+    return found
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_stretch_of_calls_alone_is_told_by_tool_inputs_and_outcome(calls: int) -> None:
+    [text] = abridged([lines_of(work(calls))], 160, RESOURCES)
+    assert text.count("run_tests(path=tests/unit_") == calls
+    assert all(f"ValueError: total is {n}7, expected 99" in text for n in range(calls))
+    assert lines_of_summaries([summary(text)]) == [line for line in lines_of(work(calls)) if line.text in text]
+
+
+def test_what_tools_did_comes_after_all_that_was_said() -> None:
+    said = [message(90 + n, "user", f"Module {n} of the harbour is {n} years old.", "Ann") for n in range(9)]
+    [text] = abridged([lines_of([*work(3), *said])], 110, RESOURCES)
+    assert all(f"Module {n} of the harbour" in text for n in range(9))
+
+
+def test_results_whose_call_is_elsewhere_and_calls_without_results_are_told() -> None:
+    _, result = work(1)
+    asked, _ = work(1)
+    assert str(lines_of([result])[0]).startswith("Tool: failed: step 0")
+    assert [str(line) for line in lines_of([asked])] == ["Tool: run_tests(path=tests/unit_0)."]
+    assert lines_of([message(1, "tool", None), message(2, "user", None)]) == []
 
 
 def test_a_relative_date_is_read_where_it_was_said() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, pre_tokenizers
 
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
-from memstore.providers import chat_template, load_counter, prompt_counter
+from memstore.providers import load_counter, prompt_counter
 from memstore.providers.chat_template import ChatTemplate
 from memstore.providers.prompt_counter import Vocabulary
 from memstore.providers.tokenizer import TokenizerCounter, load
@@ -102,9 +101,20 @@ def test_a_template_without_a_system_role_gets_it_as_the_users(tmp_path: Path) -
     assert own.count_messages([REPLY, USER]) > 0, "a talk may begin with the assistant"
 
 
+def test_a_template_without_tools_gets_calls_and_results_in_words(tmp_path: Path) -> None:
+    result = {"role": "tool", "content": "At nine.", "tool_call_id": "1"}
+    prompt, certain = counter(tmp_path, GEMMA).render([SYSTEM, USER, CALL, result])
+    assert prompt == (
+        "<|begin_of_text|><start_of_turn>user\nBe brief.\n\nWhen does the ferry leave?<end_of_turn>\n"
+        '<start_of_turn>model\n[calls find {"what":"ferry"}]<end_of_turn>\n'
+        "<start_of_turn>user\n[result of find]\nAt nine.<end_of_turn>\n<start_of_turn>model\n"
+    )
+    assert not certain
+
+
 def test_what_a_template_refuses_is_told_with_its_words(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="must alternate"):
-        counter(tmp_path, GEMMA).count_messages([USER, CALL, {"role": "tool", "content": "At nine."}])
+    with pytest.raises(InvalidInput, match="never on Mondays"):
+        counter(tmp_path, "{{ raise_exception('never on Mondays') }}").count_messages([USER])
 
 
 def test_a_date_in_the_template_does_not_change_the_count(tmp_path: Path) -> None:
@@ -235,14 +245,9 @@ def test_a_template_cannot_make_what_is_too_large(template: str) -> None:
         rendered(template)
 
 
-def test_a_template_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat_template, "SECONDS", 0.2)
-    started = time.monotonic()
-    with pytest.raises(ProviderError, match="did not end"):
+def test_a_template_that_does_not_end_is_ended() -> None:
+    with pytest.raises(ProviderError, match="too many steps"):
         rendered("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
-    assert time.monotonic() - started < 60
-    while any(thread.name == "memstore-template" for thread in chat_template.threading.enumerate()):
-        time.sleep(0.01)
 
 
 def test_what_training_marks_is_content() -> None:

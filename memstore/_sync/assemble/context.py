@@ -12,10 +12,13 @@ from memstore._sync.assemble.request import Assembly, Request, settled
 from memstore._sync.retrieve import recall
 from memstore._sync.store import summaries
 from memstore._sync.store.database import Database, Transaction
+from memstore.assemble import render
 from memstore.assemble.compose import Layout, Material
 from memstore.assemble.compression import compressed
 from memstore.assemble.cover import offered
+from memstore.assemble.render.calls import name_of
 from memstore.assemble.turns import Turn
+from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Context, Json
 from memstore.providers import Embedder, TokenCounter
 from memstore.waiting import in_place
@@ -44,7 +47,7 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
     context = in_place(layout.compose)
     receipt = record.completed(
         context.receipt,
-        found,
+        replace(found, hints=(*found.hints, *made.hints)),
         arguments=_arguments(made),
         embedder=question.embedder,
         conversation=request.conversation_id,
@@ -66,7 +69,8 @@ def _laid_out(scope: Transaction, made: Assembly, gathered: Gathered, counter: T
     finest = sum(one.tokens for one in gathered.nest if one.level == 1)
     upto_seq, tokens = in_place(layout.older_than_recent, finest)
     covering = [one.id for one in offered(gathered.nest, upto_seq, tokens)]
-    return layout.with_summaries(summaries.some(scope, covering)) if covering else layout
+    told = [one for one in summaries.some(scope, covering) if one.text != NOTHING]  # they cover, and say nothing
+    return layout.with_summaries(told) if told else layout
 
 
 def _arguments(made: Assembly) -> Json:
@@ -79,6 +83,8 @@ def _arguments(made: Assembly) -> Json:
         "sections": limits or None,
         "viewer": request.viewer,
         "visibility": made.rule if request.viewer else None,
+        "format": render.told(request.format),
+        "tools": [name_of(one) for one in request.tools] or None,
     }
 
 

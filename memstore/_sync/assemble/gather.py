@@ -16,6 +16,7 @@ from memstore._sync.store.items import Filters
 from memstore._sync.store.summaries import Outline
 from memstore.assemble.compose import Material
 from memstore.assemble.compression import Stored
+from memstore.assemble.heard import heard_turns
 from memstore.assemble.receipt import GIST
 from memstore.assemble.turns import Turn, turns
 from memstore.models import Decision, Hit, Message, Reason, Role, Summary, Tier, Unit
@@ -64,12 +65,14 @@ class Gathered:
 def gather(scope: Transaction, question: recall.Question, newest: Message | None, made: Assembly) -> Gathered:
     """Read what a context may be made of; `newest` is the newest message that asks, if there is one."""
     request, chosen, sight = made.request, made.strategies, made.sight
-    found, refused = turns(sight.of((_whole if chosen else _recent)(scope, made)))
+    said, refused = turns(sight.of((_whole if chosen else _recent)(scope, made)))
+    found = heard_turns(said, request.viewer)
     asked = newest if newest is not None and request.query in (None, newest.text) else None
     others = [turn for turn in found if asked is None or turn.messages[0].id != asked.id]
     ending = others[-1:] if asked and others and _waits(others[-1], asked) else []
     every = summaries.outlines(scope, request.conversation_id, as_of=request.as_of)
-    nest = sight.outlines(scope, [one for one in every if one.from_seq > made.after])
+    above = [one for one in every if one.from_seq > made.after]
+    nest = sight.outlines(scope, request.conversation_id, above)
     recalled = _recalled(scope, question, asked, made, {one.id for one in every if one.from_seq <= made.after})
     query = {"role": "user", "content": request.query} if request.query else None
     material = Material(

@@ -24,7 +24,7 @@ from memstore.assemble.defaults import (
     effective,
 )
 from memstore.assemble.render import OPENAI, Format
-from memstore.assemble.strategies.registry import strategies
+from memstore.assemble.strategies.registry import read_back
 from memstore.assemble.strategies.view import Strategy
 from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput
@@ -77,6 +77,7 @@ class Assembly:
     after: int
     last: int  # the number of the newest message
     exists: bool  # the conversation
+    hints: Sequence[str] = ()  # for the receipt: what is kept with the conversation and not known here
 
     @property
     def rule(self) -> str:
@@ -103,16 +104,18 @@ def settled(scope: Transaction, request: Request) -> Assembly:
         request, **{name: settings[key] for name, key in left_open.items() if getattr(request, name) is None}
     )
     budget, reserve = _checked(request)
+    chosen, _, unknown = read_back(settings[STRATEGIES])
     return Assembly(
         request,
         budget,
         reserve,
-        strategies(settings[STRATEGIES]) if request.strategies is None else request.strategies,
+        chosen if request.strategies is None else request.strategies,
         own.merged(own.sections_of(settings.get(SECTIONS) or []), request.sections),
-        Sight(request.viewer, request.visibility, settings[PARTICIPANTS]),
+        Sight(request.viewer, request.visibility, settings[PARTICIPANTS]).remembering(conversation),
         messages.cleared(kept),
         conversation.last_seq if conversation else 0,
         conversation is not None,
+        tuple(unknown) if request.strategies is None else (),
     )
 
 

@@ -18,9 +18,10 @@ from uuid import UUID
 from memstore._sync.ingest.embed import Embed
 from memstore._sync.ingest.facts.deriver import Facts
 from memstore._sync.ingest.summaries.deriver import Summarize
-from memstore._sync.store import derivations, events, model_calls, receipts
+from memstore._sync.ingest.vectors import embed_missing
+from memstore._sync.store import derivations, events, messages, model_calls, receipts
 from memstore._sync.store.database import Database, Transaction
-from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
+from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.ingest import reports
 from memstore.ingest.asked import Asked
 from memstore.ingest.method import Method
@@ -34,7 +35,8 @@ logger = logging.getLogger("memstore")
 
 Progress = Callable[[str, int, int], None]
 UNIVERSAL = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
-REDOABLE = {"facts": "facts", "summaries": "summarize"}  # what users call it, and the deriver
+VECTORS = "vectors"
+REDOABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
 
 
 class Made(Protocol):
@@ -128,8 +130,11 @@ def derive(
 ) -> DeriveReport:
     """Derive what is pending; give what was made and what failed.
 
-    `redo` names a deriver: what it made by another recipe is made anew first, a conversation at a time.
+    `redo` names a deriver: what it made by another recipe is made anew first, a conversation at a time. With "vectors"
+    units that lack one get it.
     """
+    if redo == VECTORS and resources.embedder is None:
+        raise InvalidInput("There is no embedder to make vectors: set embedder (settings, or MEMSTORE_EMBEDDER).")
     with database.operator() as scope:
         run = _Run(progress, derivations.backlog(scope, only=part.user))
         resources.allowance.left = model_calls.left(scope, resources.settings.llm_daily_tokens)
@@ -142,10 +147,40 @@ def derive(
                 _all(database, deriver, part, run)
         except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
             run.waiting.append(f"{deriver.name}: {error}")
+    if redo == VECTORS:
+        _fill(database, resources, part, run)
     _forget(database, run.users, resources.settings)
-    made = run.made
-    counts = (run.done["embed"], made["units"], made["summaries"], made["facts"], made["redone"], made["letters"])
-    return DeriveReport(*counts, tuple(run.failed), tuple(run.waiting))
+    kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS)
+    counts = {kind: run.made[kind] for kind in kinds}
+    return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
+
+
+def _fill(database: Database, resources: Resources, part: Part, run: _Run) -> None:
+    """Give a vector to every unit that has none of the present embedder, user by user."""
+    after = ""
+    while True:
+        with database.operator() as scope:
+            page = messages.users(scope, after=after)
+        for user, after in page:  # noqa: B007  # the last name is where the next page begins
+            if part.user in (None, user):
+                _fill_user(database, resources, user, run)
+        if not page:
+            return
+
+
+def _fill_user(database: Database, resources: Resources, user: UUID, run: _Run) -> None:
+    with database.scope(user) as scope:
+        counts = messages.counts(scope)
+    total = run.done[VECTORS] + counts["units"] - counts["vectors"]
+
+    def told(units: int) -> None:
+        run.done[VECTORS] += units
+        run.progress(VECTORS, run.done[VECTORS], total)
+
+    try:
+        run.made[VECTORS] += embed_missing(database, resources, user, told)
+    except EmbedderMismatch as error:  # of this user; the others go on
+        run.failed.append(f"{VECTORS} of user {user}: {type(error).__name__}: {error}")
 
 
 def _forget(database: Database, users: Iterable[UUID], settings: Settings) -> None:
@@ -193,6 +228,7 @@ def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: s
             at = made[-1].to_seq
         with database.scope(work.user_id) as scope:
             counts = deriver.rewrite(scope, work.conversation_id, made, recipe)
+            scope.events += reports.redone(work, recipe, counts)
             derivations.redone(scope, work, None if counts.get("letters") else recipe)
     except Exception as error:  # whatever it is goes on, after what the answers cost was kept
         _keep_cost(database, work, made)

@@ -19,6 +19,7 @@ from memstore._sync.memory.opened import Opened
 from memstore._sync.retrieve.recall import recall
 from memstore._sync.store import counter_drift, events, facts, messages, model_calls, receipts
 from memstore._sync.store.items import EVERY_TIER, Filters
+from memstore.assemble.render import Format
 from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput
 from memstore.events import Event, EventType
@@ -28,6 +29,7 @@ from memstore.memory.arguments import aware, check_limit, id_of, id_of_receipt, 
 from memstore.models import (
     FACT_KINDS,
     FACT_STATES,
+    FACT_TYPES,
     Conversation,
     DeadLetter,
     Drift,
@@ -41,6 +43,7 @@ from memstore.models import (
     Role,
 )
 
+ANY_STATE = "all"
 VIEWED = 1000  # hits looked at for those that a viewer sees
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
@@ -129,26 +132,33 @@ class UserScope:
         kind: str | None = None,
         as_of: datetime | None = None,
     ) -> list[Fact]:
-        """Give facts with their sources, the latest first; those of every state with `state=None`.
+        """Give facts with their sources, the latest first; of a `subject` of whom nobody has said anything, none.
 
-        `as_of` a past moment, they are as they were known then: those active then, with the validity of then.
+        `state` is active, superseded, retracted or erased; "all", or None, is any of them. `as_of` a past moment, they
+        are as they were known then: those active then, with the validity of then. Raises `InvalidInput` for a type, a
+        state or a kind that there is not, and names those that there are.
         """
-        for name, text in (("type", type), ("subject", subject)):
-            if text is not None:
-                check_text(text, f"the {name}")
-        one_of("state", state, FACT_STATES)
+        if subject is not None:
+            check_text(subject, "the subject")
+        state = None if state == ANY_STATE else state
+        one_of("state", state, (*FACT_STATES, ANY_STATE))
+        one_of("type", type, FACT_TYPES)
         one_of("kind", kind, FACT_KINDS)
         moment = aware(as_of, "as_of")
         with self._opened.database.scope(self.id) as scope:
             return facts.facts(scope, state=state, type=type, subject=subject, kind=kind, as_of=moment)
 
     def entity(self, name: str, *, depth: int = 2) -> Entity:
-        """Give the facts about somebody or something, and its relations to others, `depth` (1 to 5) steps far."""
+        """Give the facts about somebody or something, and its relations to others, `depth` (1 to 5) steps far.
+
+        The facts of which it is the subject come first, then those that name it, as a whole word; there are none where
+        nobody has named it.
+        """
         check_name(name, "entity")
         if type(depth) is not int or not 1 <= depth <= DEEPEST:
             raise InvalidInput(f"depth={depth!r}: give a number from 1 to {DEEPEST}.")
         with self._opened.database.scope(self.id) as scope:
-            about = facts.facts(scope, subject=name)
+            about = [*facts.facts(scope, subject=name), *facts.naming(scope, name)]
             return Entity(name, tuple(about), tuple(facts.edges(scope, name, depth)))
 
     def add_fact(
@@ -168,6 +178,8 @@ class UserScope:
     ) -> Fact:
         """Enter a fact by hand; recall finds it at once, and no derivation changes it. `sources` are ids of messages.
 
+        Without `attribute` and `value` they are read from the text where the rules find them. Facts with an older value
+        of the same attribute are superseded, what contradicts it is logged as a conflict, as derivation does.
         One that is known with the same words is edited to be this one, and is active again.
         """
         begin, end = aware(valid_from, "valid_from"), aware(valid_to, "valid_to")
@@ -205,7 +217,10 @@ class UserScope:
         return curation.undo(self._opened.database, self.id, id_of(change))
 
     def fact_history(self, fact: Fact | UUID) -> list[FactChange]:
-        """Give what happened to a fact, in order: added, reinforced, superseded, retracted, edited, restored, …"""
+        """Give what happened to a fact, in order: added, reinforced, superseded, retracted, edited, restored, …
+
+        An edit that put another fact in the place of one is in the history of both.
+        """
         return curation.history(self._opened.database, self.id, id_of(fact))
 
     def audit_facts(self) -> list[Finding]:
@@ -237,8 +252,10 @@ class UserScope:
             raise InvalidInput(f"This user has no receipt {id}; they are kept for receipts_days, then forgotten.")
         return found
 
-    def replay(self, receipt: Receipt | UUID | str) -> Replay:
-        """Give the messages of a context again, from its receipt or that one's id: the same bytes as were sent.
+    def replay(self, receipt: Receipt | UUID | str, *, format: Format | None = None) -> Replay:
+        """Give a context again, from its receipt or that one's id: the same bytes as were sent, in the same format.
+
+        `format` is for a format of one's own, of which a receipt has the name alone.
 
         Where something was erased or made anew since, `exact` is False and `missing` says what. A receipt may also be
         one that was kept elsewhere and read by `Receipt.from_dict`. Raises `InvalidInput` for an id that is unknown.
@@ -247,7 +264,7 @@ class UserScope:
         if found.conversation_id is None:
             raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
         with self._opened.database.scope(self.id) as scope:
-            return replay(scope, found)
+            return replay(scope, found, format)
 
     def dead_letters(self, *, limit: int = 1000) -> list[DeadLetter]:
         """Give what a chat model answered about this user's messages and nobody could use, the oldest first.

@@ -122,10 +122,15 @@ def of_id(scope: Transaction, id: UUID) -> FactChange | None:
 
 
 def life(scope: Transaction, fact: Fact) -> list[FactChange]:
-    """Give what was done to a fact in order, from its first day: also that it was added, and each time it was said."""
-    logged = scope.all(SQL["changes"], FactChange, fact_id=fact.id)
+    """Give what was done to a fact in order, from its first day: also that it was added, and each time it was said.
+
+    An edit of another fact that it came from is there as its own, with the other one: undone by its id, it is undone.
+    """
+    every = scope.all(SQL["changes"], FactChange, fact_id=fact.id)
     said = scope.all(SQL["said"], columns, fact_id=fact.id)
-    maker = str(logged[0].before["recipe"]) if logged else fact.recipe
+    own = [one for one in every if one.fact_id == fact.id]
+    logged = [*own, *(_seen_from(fact, one) for one in every if one.fact_id != fact.id)]
+    maker = str(own[0].before["recipe"]) if own else fact.recipe
     born = [one["source"] for one in said if one["at"] <= fact.recorded_at]
     added = FactChange(None, fact.id, "added", fact.recorded_at, maker, source=born[0] if born else None)
     again = [
@@ -134,6 +139,11 @@ def life(scope: Transaction, fact: Fact) -> list[FactChange]:
         if one["source"] != added.source
     ]
     return [added, *sorted([*logged, *again], key=lambda one: one.at)]
+
+
+def _seen_from(fact: Fact, done: FactChange) -> FactChange:
+    """Give an edit as the fact that it made has it: of its own columns nothing was changed."""
+    return replace(done, fact_id=fact.id, other_id=done.fact_id, before={}, after={})
 
 
 def settled_by_hand(scope: Transaction, others: Iterable[UUID], fact: UUID) -> set[UUID]:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -44,6 +45,10 @@ class Source:
     fact_id: UUID
     span: Span
     recorded_at: datetime | None = None
+
+
+# Sources that were taken back, as facts and messages, and when each was recorded.
+Taken = Mapping[tuple[UUID, UUID], datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,14 @@ def facts(
     return scope.all(SQL["facts"], _with_sources, **values)
 
 
+def naming(scope: Transaction, name: str) -> list[Fact]:
+    """Give active facts of other subjects whose text has a name in it as a whole word, the latest first."""
+    rows = scope.all(SQL["naming"], columns, name=name)
+    whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
+    named = [row["id"] for row in rows if whole.search(row["text"])]
+    return facts(scope, ids=named) if named else []
+
+
 def fact(scope: Transaction, id: UUID) -> Fact | None:
     """Give one fact, in whatever state."""
     return next(iter(facts(scope, state=None, ids=[id])), None)
@@ -149,10 +162,17 @@ def now(scope: Transaction) -> datetime | None:
     return None if row is None else row["now"]
 
 
-def take_back(scope: Transaction, conversation: UUID) -> list[UUID]:
-    """Remove a conversation's sources; give the facts that had them. What people did by hand stays."""
-    rows = scope.all(SQL["remove_sources"], columns, conversation_id=conversation)
-    return sorted({row["fact_id"] for row in rows})
+def take_back(scope: Transaction, conversation: UUID, *, but: Iterable[Source]) -> Taken:
+    """Remove a conversation's sources but these; give what is removed. What people did by hand stays."""
+    kept = list(but)
+    values: dict[str, list[Any]] = {
+        "facts": [one.fact_id for one in kept],
+        "messages": [one.span.message_id for one in kept],
+        "starts": [one.span.start for one in kept],
+        "stops": [one.span.stop for one in kept],
+    }
+    rows = scope.all(SQL["remove_sources"], columns, conversation_id=conversation, **values)
+    return {(row["fact_id"], row["message_id"]): row["recorded_at"] for row in rows}
 
 
 def remove_unsaid(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:

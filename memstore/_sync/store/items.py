@@ -66,8 +66,17 @@ class Filters:
 
 
 def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID | None:
-    """Give the id under which this embedder's vectors are kept; refuse to mix it with another one's. None for none."""
+    """Give the id under which this embedder's vectors are kept, None for none.
+
+    Raises `EmbedderMismatch` where another one made the user's vectors: they do not mix, and without an embedder what
+    is new would be found by words alone, unlike all the rest.
+    """
     if embedder is None:
+        if made := scope.all(SQL["models"], columns):
+            raise EmbedderMismatch(
+                f"This user's vectors were made by {made[0]['name']!r} and the store is set to none: what is new would "
+                f"have no vector. Set embedder to {made[0]['name']!r} (settings, or MEMSTORE_EMBEDDER)."
+            )
         return None
     model = ids.model_id(embedder.name, embedder.dimensions)
     if not check_embedder(scope, embedder.name, model):
@@ -106,6 +115,33 @@ def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) -> int
         scope.run_many(SQL["add_vector"], vectors)
     scope.run(SQL["count_units"], units=len(units), length=sum(sum(new.frequencies) for new in units))
     return len(units)
+
+
+@dataclass(frozen=True, slots=True)
+class Unembedded:
+    """A unit without a vector, and its part of the item's text."""
+
+    item_id: UUID
+    chunk: int
+    tier: str
+    speaker: str | None
+    text: str
+
+
+def unembedded(scope: Transaction, model: UUID, *, limit: int) -> list[Unembedded]:
+    """Give units that have no vector of this model, the first ones by name."""
+    return scope.all(SQL["unembedded"], Unembedded, model_id=model, limit=limit)
+
+
+def add_vectors(scope: Transaction, vectors: Sequence[tuple[Key, Vectors]], model: UUID) -> int:
+    """Store vectors of units that had none; give how many are new. Arrays in every process are read anew."""
+    scope.one(SQL["lock_user"], columns)
+    rows = [key._asdict() | {"model_id": model, "embedding": vector} for key, vector in vectors]
+    added = scope.run_many(SQL["add_vector"], rows)
+    (row,) = scope.all(SQL["forget_model"], columns, id=model)
+    scope.run(SQL["add_model"], id=model, **row)
+    scope.run(SQL["count_units"], units=0, length=0)
+    return added
 
 
 def _row(new: NewUnit) -> dict[str, object]:
@@ -154,6 +190,8 @@ def _read(scope: Transaction, model: UUID, kept: Arrays | None) -> Arrays | None
     found = in_place(unpacked, version, newest, records, *rest)
     if kept is None:
         return found
+    if kept.version.partition("/")[2] != version.partition("/")[2]:  # older units were given vectors meanwhile
+        return None
     found = in_place(kept.followed_by, found)
     return found if len(found) == units and found.digest == digest else None
 

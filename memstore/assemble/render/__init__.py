@@ -22,8 +22,9 @@ from memstore.assemble.render.fenced import (
     summary_lines,
 )
 from memstore.assemble.render.format import Format, Rendered, counted, section_tokens, shared_tokens
+from memstore.assemble.render.marks import Heard, marked
 from memstore.assemble.render.openai import OpenAI, as_openai
-from memstore.assemble.render.registry import FORMATS, format_of
+from memstore.assemble.render.registry import FORMATS, format_of, format_told, template_source, told
 from memstore.assemble.strategies.view import Entry
 from memstore.models import Hit, Json, Summary
 
@@ -37,6 +38,7 @@ __all__ = [
     "Added",
     "Chosen",
     "Format",
+    "Heard",
     "Part",
     "Rendered",
     "added_lines",
@@ -45,6 +47,7 @@ __all__ = [
     "counted",
     "fact_line",
     "format_of",
+    "format_told",
     "hit_line",
     "hit_lines",
     "named",
@@ -56,6 +59,8 @@ __all__ = [
     "spoken",
     "summarized",
     "summary_lines",
+    "template_source",
+    "told",
 ]
 
 
@@ -95,7 +100,7 @@ def remembered(facts: Sequence[Hit], hits: Sequence[Hit]) -> list[Json]:
 
 
 def _messages(found: Iterable[Part]) -> list[Json]:
-    return [as_openai(part) for part in found]
+    return [as_openai(part) for part in marked(found, dates=False, speakers=False)]
 
 
 def _system(text: str) -> list[Json]:

@@ -69,18 +69,16 @@ def _shared(one: Sequence[T], other: Sequence[T]) -> list[T]:
     return [first for first, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))]
 
 
-def section_tokens(
-    chosen: Chosen, ending: Collection[Entry], format: Format, counter: TokenCounter, tools: Sequence[Json] = ()
-) -> dict[str, int]:
+def section_tokens(chosen: Chosen, ending: Collection[Entry], format: Format, counter: TokenCounter) -> dict[str, int]:
     """Give the tokens of each section, and of `overhead`; they add up to the whole. `ending` are turns of the question.
 
     Each is what it adds to those before it, the system prompt and the question being the first: only so are figures
     right where messages are merged, or where a text has a heading for a section.
     """
-    tokens: int = counted(format.render(Chosen()), counter, tools)
+    tokens: int = counted(format.render(Chosen()), counter)
     found, before = {"overhead": int(tokens)}, int(tokens)
     for name, stage in _stages(chosen, ending):
-        tokens = counted(format.render(stage), counter, tools)
+        tokens = counted(format.render(stage), counter)
         found[name] = found.get(name, 0) + tokens - before
         before = tokens
     last = {name: found.pop(name) for name in ("question", "overhead")}

@@ -7,13 +7,18 @@ from dataclasses import replace
 
 from memstore.assemble.render.chosen import Part
 from memstore.assemble.render.content import prefixed
-from memstore.models import Role
+from memstore.models import Message, Role
 from memstore.times import day
+
+
+class Heard(Message):
+    """A message of another assistant's, as the viewer of a context hears it: a user's. Its speaker is always told."""
 
 
 def marked(parts: Iterable[Part], *, dates: bool, speakers: bool) -> Iterator[Part]:
     """Give the parts; a user's message tells its speaker, and the first one of a day that day.
 
+    Without `speakers` only other assistants are told: their words must not pass for the user's.
     Only what users said is marked: a model that sees its own words marked begins to write such marks.
     """
     last = None
@@ -23,7 +28,8 @@ def marked(parts: Iterable[Part], *, dates: bool, speakers: bool) -> Iterator[Pa
             today = day(part.stored.occurred_at)
             prefix = f"[{today}]\n" if today != last else ""
             last = today
-        if speakers and part.role == Role.USER and part.message.get("name"):
+        told = speakers or isinstance(part.stored, Heard)
+        if told and part.role == Role.USER and part.message.get("name"):
             prefix += f"{' '.join(part.message['name'].split())}: "
         yield replace(part, message=_marked(part, prefix)) if prefix else part
 

@@ -1,6 +1,10 @@
-"""Formats by their names."""
+"""Formats by their names, and as receipts tell them."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
 from memstore.assemble.render.anthropic import Anthropic
 from memstore.assemble.render.format import Format
@@ -8,6 +12,7 @@ from memstore.assemble.render.ollama import Ollama
 from memstore.assemble.render.openai import OpenAI
 from memstore.assemble.render.text import PlainText
 from memstore.errors import InvalidInput
+from memstore.models import Json
 
 FORMATS: dict[str, Format] = {one.name: one for one in (OpenAI(), Ollama(), Anthropic(), PlainText())}
 
@@ -21,12 +26,45 @@ def format_of(given: str | Format) -> Format:
         if given in FORMATS:
             return FORMATS[given]
         if "{{" in given or "{%" in given:
-            from memstore.assemble.render.template import Template  # noqa: PLC0415 (Jinja: 0.1 s, for few)
-
-            return Template(given)
+            return format_of_template(given)
     elif callable(getattr(given, "render", None)) and isinstance(getattr(given, "name", None), str):
         return given
     names = ", ".join(FORMATS)
     raise InvalidInput(
         f"format={given!r:.60}: give one of {names}, a template of Jinja, or a format of memstore.formats."
     )
+
+
+def told(format: Format) -> Json:
+    """Give a format as a receipt tells it: its name, and the options that differ; of one's own the name alone."""
+    known = FORMATS.get(format.name)
+    if known is None or type(format) is not type(known):
+        return {"name": format.name}
+    usual = asdict(known)  # type: ignore[call-overload]  # a format is a dataclass, which no Protocol can say
+    options = asdict(format)  # type: ignore[call-overload]
+    return {"name": format.name} | {name: value for name, value in options.items() if value != usual[name]}
+
+
+def template_source(format: Format) -> str | None:
+    """Give the source of a format that is a template."""
+    source = getattr(format, "source", None) if format.name.startswith("template:") else None
+    return source if isinstance(source, str) else None
+
+
+def format_told(told: Mapping[str, Any], template: str | None) -> Format | None:
+    """Give the format that a receipt tells, a template by its source; None for one that is not known here."""
+    if template is not None:
+        return format_of_template(template)
+    known = FORMATS.get(told.get("name", "openai"))
+    options = {name: value for name, value in told.items() if name != "name"}
+    try:
+        return None if known is None else type(known)(**options)
+    except TypeError:  # an option of another version
+        return None
+
+
+def format_of_template(source: str) -> Format:
+    """Give the format that a template is; raise `InvalidInput` where it is wrong."""
+    from memstore.assemble.render.template import Template  # noqa: PLC0415 (Jinja: 0.1 s, for few)
+
+    return Template(source)

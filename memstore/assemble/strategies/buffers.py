@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import ClassVar
 
 from memstore.assemble.strategies.boundary import cuts
-from memstore.assemble.strategies.digest import digest
+from memstore.assemble.strategies.calls import Telling
+from memstore.assemble.strategies.digest import UNTOLD, digest
 from memstore.assemble.strategies.options import check_falling, check_options
 from memstore.assemble.strategies.view import Block, Strategy, View, turns_of
 from memstore.assemble.turns import Turn
@@ -146,15 +147,16 @@ def blocks_of(
     `limit` is shared by size; `notes` are lines that come first, where they fit, in the first block.
     """
     runs = view.runs(*span)
+    telling = Telling([turn for entry in view.entries for turn in turns_of(entry)], view)
+    upto = max((place for seq, place in telling.places.items() if seq <= since), default=0)
     whole = sum(view.whole(entry) for run in runs for entry in run)
     made = []
     for run in runs:
         room = limit * sum(view.whole(entry) for entry in run) // max(1, whole)
         lines, notes = _fitting(view, notes, room), ()
         room -= sum(view.counter.count(f"{line}\n") for line in lines)
-        turns = [turn for entry in run for turn in turns_of(entry)]
-        text = "\n".join([*lines, *([digest(view, turns, room)] if room > 0 else [])])
-        made.append(view.block(strategy, run, text, since))
+        lines += [digest(telling, [turn for entry in run for turn in turns_of(entry)], room, upto)] if room > 0 else []
+        made.append(view.block(strategy, run, "\n".join(filter(None, lines)) or UNTOLD, since))
     return made
 
 

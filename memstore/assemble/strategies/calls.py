@@ -1,95 +1,19 @@
-"""A call of tools and its results in two or three sentences: which tool, with what, why, and what came of it. Pure."""
+"""The turns of a view in which tools are called, each told by what is sought in its results. Pure."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from memstore.assemble.strategies.outcome import Sought, failed, names, outcome
 from memstore.assemble.strategies.view import View
 from memstore.assemble.turns import Turn
-from memstore.ingest.sentences import sentences
-from memstore.models import Json, Message, Role
+from memstore.ingest.calls import named_by, told
+from memstore.ingest.outcome import Sought, names
+from memstore.models import Message, Role
 from memstore.store.terms import terms
 
-LONGEST_VALUE = 160  # characters of an argument: a query or a path is whole, a file's text is not
-LONGEST_WHY = 100
-MOST_INPUTS = 8
 BEFORE = 6  # turns whose names count beside those after the call
-Count = Callable[[str], int]
-
-
-def told(turn: Turn, asked: Message | None, sought: Sought, limit: int, count: Count) -> str:
-    """Tell the calls of a turn; `limit` are tokens for each outcome, `asked` the user's message before them."""
-    call, results = turn.messages[0], turn.messages[1:]
-    beside = " ".join((call.text or "").split())
-    parts = [f"{beside.rstrip()}" if beside else ""]
-    why = "" if beside else _why(asked)
-    for made, result in _pairs(call.tool_calls or [], results):
-        name, arguments = function_of(made)
-        text = result.text or ""
-        verb = "failed" if failed(text) else "gave"
-        parts.append(f"{name}({inputs(arguments)}){why} {verb}: {outcome(text, sought, limit, count)}.")
-        why = ""  # the calls of one turn have one reason
-    return " ".join(part for part in parts if part)
-
-
-def function_of(made: Json) -> tuple[str, object]:
-    """Give the name and the arguments of a call, of whatever shape it is."""
-    function = made.get("function")
-    inner = function if isinstance(function, dict) else made
-    arguments: object = inner.get("arguments", inner.get("input"))
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except (ValueError, RecursionError):
-            return str(inner.get("name", "tool")), arguments
-    return str(inner.get("name", "tool")), arguments
-
-
-def inputs(arguments: object) -> str:
-    """Give the most telling arguments, in their order: short ones whole, of long ones the beginning."""
-    if not isinstance(arguments, dict):
-        return _value(arguments) if arguments not in (None, "") else ""
-    flat = list(_flat(arguments, ""))
-    short = sorted(range(len(flat)), key=lambda place: (len(flat[place][1]) > LONGEST_VALUE, place))[:MOST_INPUTS]
-    return ", ".join(f"{flat[place][0]}={flat[place][1]}" for place in sorted(short))
-
-
-def _flat(arguments: dict[str, Any], path: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    for key, value in arguments.items():
-        if isinstance(value, dict) and path.count(".") < 3:
-            found += _flat(value, f"{path}{key}.")
-        else:
-            found.append((f"{path}{key}", _value(value)))
-    return found
-
-
-def _value(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    flat = " ".join(text.split())
-    return flat if len(flat) <= LONGEST_VALUE else f"{flat[: LONGEST_VALUE - 20]}… ({len(text):,} characters)"
-
-
-def _pairs(calls: Sequence[Json], results: Sequence[Message]) -> list[tuple[Json, Message]]:
-    """Give each call with its result: by id where all have ids, else by their order."""
-    by_id = {result.tool_call_id: result for result in results}
-    if None not in by_id and all(call.get("id") in by_id for call in calls):
-        return [(call, by_id[call.get("id")]) for call in calls]
-    return list(zip(calls, results, strict=False))
-
-
-def _why(asked: Message | None) -> str:
-    """Give the reason of a call without words: the first sentence of what the user asked for."""
-    if asked is None or not asked.text:
-        return ""
-    start, stop = next(iter(sentences(asked.text)), (0, 0))
-    said = " ".join(asked.text[start:stop].split())
-    return f", for “{said[:LONGEST_WHY]}{'…' if len(said) > LONGEST_WHY else ''}”," if said else ""
 
 
 def is_call(turn: Turn) -> bool:
@@ -135,14 +59,13 @@ class Telling:
         `limit` are the tokens of each outcome.
         """
         turn, asked = self.turns[place], self.asked[place]
-        around = self.names[max(0, place - BEFORE) : place] + self.names[place : upto + 1]
+        around = self.names[max(0, place - BEFORE) : upto + 1]
         request = f"{asked.text if asked else ''} {_spoken(turn)}"
         sought = Sought(frozenset(terms(request)), frozenset().union(*around))
-        return told(turn, asked, sought, limit, self.view.counter.count)
+        return told(turn.messages[0], turn.messages[1:], asked, sought, limit, self.view.counter.count)
 
 
 def _spoken(turn: Turn) -> str:
     """Give the words of a turn and the arguments of its calls."""
     first = turn.messages[0]
-    made = [inputs(function_of(call)[1]) for call in first.tool_calls or ()]
-    return " ".join([(first.text or "") if first.role != Role.TOOL else "", *made])
+    return f"{(first.text or '') if first.role != Role.TOOL else ''} {named_by(first)}"

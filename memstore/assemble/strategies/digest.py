@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from memstore.assemble.cover import cover
-from memstore.assemble.strategies.calls import is_call, told
-from memstore.assemble.strategies.outcome import Sought
+from memstore.assemble.strategies.calls import Telling, is_call
 from memstore.assemble.strategies.view import View
 from memstore.assemble.turns import Turn
 from memstore.ingest.sentences import sentences
 from memstore.ingest.summaries.lines import NOTHING
 from memstore.ingest.summaries.selection import MOST, choose, keeps, most_telling
-from memstore.models import Message, Role
 
-OUTCOME = 30  # tokens of an outcome in a line
+OUTCOME, LONGEST_OUTCOME = 30, 120  # tokens, at least and at most, of an outcome in a line
+CALLS = 0.5  # of a digest's tokens: what calls have in all, where each outcome is as long as the room allows
 SUMMARIES = 0.5  # of a block's tokens: the other half is for what no summary says, such as what tools gave
 LONGEST_LINE = 400  # characters
+UNTOLD = "…"  # a block of which nothing could be told
 
 
-def digest(view: View, turns: Sequence[Turn], limit: int) -> str:
-    """Give the text of a stretch in at most `limit` tokens or little more; its lines are verbatim and in order."""
+def digest(telling: Telling, turns: Sequence[Turn], limit: int, upto: int) -> str:
+    """Give the text of a stretch in at most `limit` tokens or little more; its lines are verbatim and in order.
+
+    Calls are told by what was named up to the turn at index `upto`, as `tool_calls` tells them. "" where nothing fits.
+    """
+    view = telling.view
     seqs = turns[0].first_seq, turns[-1].messages[-1].seq
     inside = [one for one in view.summaries if seqs[0] <= one.from_seq and one.to_seq <= seqs[1]]
     above = sorted(cover(inside, seqs[1], int(SUMMARIES * limit)), key=lambda one: one.from_seq)
-    written = [" ".join(summary.text.split()) for summary in above]
+    written = [" ".join(summary.text.split()) for summary in above if summary.text != NOTHING]
     room = limit - sum(view.counter.count(f"{text}\n") for text in written)
     said = "\n".join(written)
-    lines = [line for line in lines_of(view, turns) if line.partition(": ")[2] not in said]
-    return "\n".join([*written, *best(view, lines, room)]) or NOTHING
+    calls = sum(map(is_call, turns))
+    outcome = max(OUTCOME, min(LONGEST_OUTCOME, int(CALLS * room / max(1, calls))))
+    lines = [line for line in _lines(telling, turns, outcome, upto) if line.partition(": ")[2] not in said]
+    return "\n".join([*written, *best(view, lines, room)])
 
 
-def lines_of(view: View, turns: Sequence[Turn]) -> list[str]:
-    """Give a line for each sentence that was said and for each call of tools."""
-    lines: list[str] = []
-    asked: Message | None = None
+def _lines(telling: Telling, turns: Sequence[Turn], outcome: int, upto: int) -> Iterator[str]:
     for turn in turns:
-        first = turn.messages[0]
-        asked = first if first.role == Role.USER else asked
         if is_call(turn):
-            lines.append(f"Tool: {told(turn, None, Sought(), OUTCOME, view.counter.count)}")
-        elif first.text:
+            yield f"Tool: {telling.told(telling.places[turn.first_seq], upto, outcome)}"
+        else:
+            yield from lines_of([turn])
+
+
+def lines_of(turns: Sequence[Turn]) -> list[str]:
+    """Give a line for each sentence that was said."""
+    lines: list[str] = []
+    for first in (turn.messages[0] for turn in turns):
+        if first.text:
             who = first.name or first.role.capitalize()
             spans = sentences(first.text)[:MOST]
             lines += [f"{who}: {' '.join(first.text[start:stop].split())[:LONGEST_LINE]}" for start, stop in spans]

@@ -57,15 +57,15 @@ class GoalBatch:
         asked = [turn for turn in turns if turn.messages[0].role == Role.USER]
         calls = [turn for turn in turns if is_call(turn)]
         said = [turn for turn in turns if turn not in asked and turn not in calls]
-        goal = _joined(best(view, lines_of(view, asked), limit // 4))
-        answer = _joined(best(view, lines_of(view, said), limit // 4))
+        goal = _joined(best(view, lines_of(asked), limit // 4))
+        answer = _joined(best(view, lines_of(said), limit // 4))
         room = limit - view.counter.count(goal) - view.counter.count(answer)
         done = [telling.told(places[turn.first_seq], upto, room // len(calls)) for turn in calls]
         return "\n".join(
             [
-                f"Goal: {goal or _joined(lines_of(view, asked[:1]))[:SHORTENED]}",
+                f"Goal: {goal or _joined(lines_of(asked[:1]))[:SHORTENED]}",
                 *(f"Done: {one}" for one in done),
-                f"Outcome: {answer or _joined(lines_of(view, said[-1:]))[:SHORTENED]}",
+                f"Outcome: {answer or _joined(lines_of(said[-1:]))[:SHORTENED]}",
             ]
         )
 

@@ -35,6 +35,28 @@ def strategies(given: Strategies) -> tuple[Strategy, ...]:
     return tuple(_made(one) for one in listed)
 
 
+def read_back(given: object) -> tuple[list[Strategy], list[Json], list[str]]:
+    """Give the strategies of what is kept, all of it as JSON, and for each one that this version cannot make why.
+
+    What another version kept must not stop a context: such a strategy is left as it is, and out.
+    """
+    found: list[Strategy] = []
+    written: list[Json] = []
+    unknown: list[str] = []
+    for one in given if isinstance(given, list | tuple) else [given]:
+        try:
+            made = _made(one)
+            found.append(made)
+            written.append({"strategy": made.name} | _options(made))
+        except InvalidInput as error:
+            name = one.get("strategy") if isinstance(one, dict) else one
+            written.append(one if isinstance(one, dict) else {"strategy": one})
+            unknown.append(
+                f"strategy {name!r:.60} is not known to this version as it is kept, and was left out: {error}"
+            )
+    return found, written, unknown
+
+
 def as_json(given: Strategies) -> list[Json]:
     """Give a list of strategies as settings keep it. Raises `InvalidInput` for strategies that have no name there."""
     return [{"strategy": one.name} | _options(one) for one in strategies(given)]

@@ -14,10 +14,12 @@ from memstore.ingest.asked import Asked, Inquiry
 from memstore.ingest.facts import llm_facts
 from memstore.ingest.facts.by_rules import RuleExtractor
 from memstore.ingest.facts.extracted import ExtractedFact, FactBatch, MadeFacts, extracted, with_roles
+from memstore.ingest.facts.filled import named_slot, slot_in
 from memstore.ingest.facts.llm_facts import ModelFact
 from memstore.ingest.resources import Resources
+from memstore.ingest.rules.slots import Slot
 from memstore.ingest.stretches import stretches
-from memstore.models import Message, Role
+from memstore.models import Message, kind_of
 from memstore.providers import ChatModel
 
 MESSAGES = 64  # thought about at once: what is lost when the model goes away in the middle
@@ -32,12 +34,11 @@ class ModelExtractor:
     def __init__(self, resources: Resources, model: ChatModel) -> None:
         self.resources, self.model = resources, model
         self.rules = RuleExtractor(resources)
-        self.trusted = self.rules.roles - {Role.USER}
 
     @property
     def recipe(self) -> str:
         """The model, its prompt, and whom else than people it is believed. Raises `ModelUnavailable`."""
-        return with_roles(llm_facts.recipe(self.model), self.rules.roles or frozenset({Role.USER}))
+        return with_roles(llm_facts.recipe(self.model), self.rules.roles)
 
     def extract(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
         """Ask about each stretch, and embed what is answered."""
@@ -63,7 +64,7 @@ class ModelExtractor:
 
     def _answer(self, stretch: Sequence[Message]) -> llm_facts.FoundFacts:
         shown = [message.model_copy(update={"text": unfenced(message.text or "")}) for message in stretch]
-        return llm_facts.facts_of(shown, self.model, trusted=self.trusted)
+        return llm_facts.facts_of(shown, self.model, believed=self.rules.roles)
 
     def _stretches(self, batch: FactBatch) -> Iterator[tuple[int, Sequence[Message]]]:
         """Give the stretches of a batch, the one that is still open too, and where each begins."""
@@ -81,10 +82,21 @@ def _extracted(
 ) -> Iterator[ExtractedFact]:
     """Give each fact once for each message that says it: the first makes it, the others are its further sources.
 
-    None has a slot: a model names attributes as it likes, and "hobby: chess" takes nothing from "hobby: go".
+    It fills the slot that the rules read in its sentence, where they read one: a model names attributes as it likes,
+    and its "home city" of today would never meet its "residence" of tomorrow, nor what the rules have read. Else the
+    slot is the model's own; there "hobby: chess" takes nothing from "hobby: go", as no hobby is `single`.
     """
     messages = {message.id: message for message in stretch}
     vectors = resources.embed([fact.text for fact in facts])
     for fact, vector in zip(facts, vectors, strict=True):
+        slot = _slot(fact)
         for source in fact.sources:
-            yield extracted(fact, messages[source.message_id], (source.start, source.stop), vector, recipe)
+            yield extracted(fact, messages[source.message_id], (source.start, source.stop), vector, recipe, slot)
+
+
+def _slot(fact: ModelFact) -> Slot | None:
+    read = slot_in(fact.text, fact.subject, fact.language or "und", fact.type)
+    if read is not None or fact.valid_to is not None:
+        return read
+    single = fact.single and kind_of(fact.type) != "episodic"
+    return named_slot(fact.attribute, fact.value, fact.text, single=single)

@@ -17,6 +17,7 @@ from memstore.ingest.facts.settle import resettle, settle
 from memstore.ingest.resources import Resources
 from memstore.store import fact_changes, facts, items, messages, model_calls
 from memstore.store.database import Transaction
+from memstore.store.facts import Source, Taken
 from memstore.store.watermarks import Pending
 
 
@@ -41,7 +42,7 @@ class Facts:
 
     async def write(self, scope: Transaction, made: MadeFacts) -> dict[str, int]:
         """Store new facts; let known ones be reinforced, superseded or contradicted."""
-        return await self._write(scope, [made], redo=False)
+        return await self._write(scope, [made])
 
     async def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[MadeFacts]) -> FactBatch:
         """Give the next messages, as `read` does."""
@@ -52,19 +53,28 @@ class Facts:
     ) -> dict[str, int]:
         """Put these facts in the place of all that the conversation said; what people did by hand stays.
 
-        What a fact that is gone had superseded is restored.
+        Facts that come out again stay, with their sources and history: what was known before can still be seen. What a
+        fact that is gone had superseded is restored.
         """
         await facts.lock(scope)
         letters = [letter for one in made if one.asked for letter in one.asked.letters]
         await model_calls.remove_letters(scope, conversation, self.name, but=letters)
-        await facts.remove_unsaid(scope, await facts.take_back(scope, conversation))
+        again = [Source(fact.fact.id, span) for one in made for fact in one.facts for span in fact.spans]
+        taken = await facts.take_back(scope, conversation, but=again)
+        less_said = {fact for fact, _ in taken}
+        staying = less_said & {source.fact_id for source in again}
+        await facts.remove_unsaid(scope, sorted(less_said - staying))
         restored = await fact_changes.restore_orphaned(scope, actor=recipe)
-        counts = await self._write(scope, made, redo=True)
+        counts = await self._write(scope, made, taken=taken)
+        await facts.remove_unsaid(scope, sorted(staying))  # what is said in other words now, by another fact
+        restored += await fact_changes.restore_orphaned(scope, actor=recipe)
         for fact in restored:
             await resettle(scope, fact, actor=recipe)
         return counts
 
-    async def _write(self, scope: Transaction, made: Sequence[MadeFacts], *, redo: bool) -> dict[str, int]:
+    async def _write(
+        self, scope: Transaction, made: Sequence[MadeFacts], *, taken: Taken | None = None
+    ) -> dict[str, int]:
         new, asked = [fact for one in made for fact in one.facts], [some.asked for some in made if some.asked]
         for one in asked:
             await model_calls.keep(scope, one.cost, one.letters)
@@ -72,5 +82,5 @@ class Facts:
         if new:
             await facts.lock(scope)
             model = await items.bind_embedder(scope, self.resources.embedder)
-            counts["facts"] = sum([await settle(scope, one, model, redo=redo) for one in new])
+            counts["facts"] = sum([await settle(scope, one, model, taken=taken) for one in new])
         return counts

@@ -10,6 +10,8 @@ from uuid import UUID
 
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_name, check_text, one_of
+from memstore.ingest.facts.filled import slot_in
+from memstore.ingest.facts.wording import NOT, content
 from memstore.models import FACT_KINDS, FACT_TYPES, Fact
 
 LONGEST = 2000  # characters: a fact is a sentence, and is recalled whole
@@ -38,12 +40,39 @@ EDITABLE = tuple(one.name for one in fields(NewFact) if one.name != "sources")
 EDITED = tuple(name for name in EDITABLE if name not in ("text", "subject"))  # where the words stay
 
 
+def with_slot(new: NewFact) -> NewFact:
+    """Give a fact with the slot that its words fill, where nobody has named one."""
+    named = new.attribute is not None or new.value is not None
+    slot = None if named else slot_in(new.text, new.subject, new.language, new.type)
+    return new if slot is None else replace(new, attribute=slot.attribute, value=slot.value)
+
+
 def edited(fact: Fact, new: Mapping[str, Any]) -> NewFact:
-    """Give a fact with some of its columns new; the kind follows the type where that is new."""
+    """Give a fact with some of its columns new.
+
+    The kind follows the type where that is new, and the slot the text: what its words no longer say is dropped.
+    """
     kept = {name: getattr(fact, name) for name in EDITABLE}
     if "type" in new:
         kept["kind"] = None
+    text = new.get("text")
+    if isinstance(text, str) and not {"attribute", "value"} & new.keys():
+        slot = slot_in(text, new.get("subject", fact.subject), fact.language, new.get("type", fact.type))
+        if slot is not None or not _still_fills(fact, text):
+            kept |= {"attribute": slot and slot.attribute, "value": slot and slot.value}
     return replace(NewFact(**kept), **new)
+
+
+def _still_fills(fact: Fact, text: str) -> bool:
+    """Whether other words of a fact still name the value of its slot, and neither deny it newly nor no longer."""
+    denied = {content(words)[-1:] == (NOT,) for words in (fact.text, text)}
+    return fact.value is not None and fact.value.casefold() in text.casefold() and len(denied) == 1
+
+
+def still_said(was: str, now: str, subject: str, said: str) -> bool:
+    """Whether what was said says a fact in other words too: all that is new in them must stand there."""
+    before, after = set(content(was)), set(content(now))
+    return (NOT in before) == (NOT in after) and after - before - set(content(subject)) <= set(content(said))
 
 
 def check_fact(new: NewFact) -> None:

@@ -30,12 +30,14 @@ class FactBatch:
 class ExtractedFact:
     """A fact as it was extracted: its columns, what it fills, where it is said, its unit of recall and vector.
 
+    It is said in one place; one that a person enters may have several, or none.
+
     `heard_at` is when memstore learnt what says it: what a person has done to a fact later was done knowing that.
     """
 
     fact: FactColumns
     slot: Slot | None
-    span: Span
+    spans: tuple[Span, ...]
     unit: Unit
     vector: Vectors | None
     said_by_subject: bool
@@ -63,7 +65,7 @@ def extracted(
 
     Its attribute and value are those of the slot that it fills, or what a model called them.
     """
-    phrases = told if isinstance(told, ModelFact) else slot
+    phrases = slot if slot is not None or isinstance(told, FactDraft) else told
     fact = FactColumns.model_construct(
         user_id=message.user_id,
         id=ids.fact_id(message.user_id, told.subject, told.text),
@@ -83,7 +85,7 @@ def extracted(
     )
     span = Span(message.id, *place, TRUST[Role(message.role)])
     return ExtractedFact(
-        fact, slot, span, unit_of(fact, message), vector, _of_speaker(fact.subject, message), message.recorded_at
+        fact, slot, (span,), unit_of(fact, message), vector, _of_speaker(fact.subject, message), message.recorded_at
     )
 
 
@@ -95,7 +97,7 @@ def _of_speaker(subject: str, message: Message) -> bool:
 
 def with_roles(recipe: str, roles: frozenset[str]) -> str:
     """Give a recipe with whom else than people facts are taken from."""
-    return recipe if roles == {Role.USER} else f"{recipe} from {','.join(sorted(roles))}"
+    return recipe if roles == {Role.USER} else f"{recipe} from {','.join(sorted(roles)) or 'nobody'}"
 
 
 def unit_of(fact: FactColumns, message: Message | None = None) -> Unit:

@@ -18,11 +18,11 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, Field
 
 from memstore.ingest import llm
-from memstore.ingest.llm import Passage, passages, windows
+from memstore.ingest.llm import Passage, completions, passages, spent, windows
 from memstore.models import FactKind, FactType, Message, Role
 from memstore.providers import ChatModel
 
-VERSION = 1
+VERSION = 2
 MAX_TOKENS = 1024  # of an answer: about twelve facts with their quotes
 
 _DAY = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
@@ -50,6 +50,7 @@ class _Fact(BaseModel):
     subject: Annotated[str, AfterValidator(_not_blank)]
     attribute: str | None
     value: str | None
+    single: bool = False  # of a model that leaves it out nothing is superseded by what it calls an attribute
     confidence: Annotated[float, Field(ge=0, le=1)]
     language: str | None
     valid_from: str | None
@@ -73,7 +74,8 @@ class ModelFact:
     """A fact as a model found it, with at least one source that was checked.
 
     `type` is a `FactType`, `kind` a `FactKind`. `subject` is whom it is about, "The user" where a user has no name.
-    `attribute` and `value` say the same in two phrases, where it can be said so. `confidence` is the model's, from 0 to
+    `attribute` and `value` say the same in two phrases, where it can be said so, and it is `single` where a later value
+    ends it. `confidence` is the model's, from 0 to
     1. `language` are two letters. `valid_from` and `valid_to` (the first moment at which it no longer holds) are days,
     in the time zone of the first source.
     """
@@ -84,6 +86,7 @@ class ModelFact:
     subject: str
     attribute: str | None
     value: str | None
+    single: bool
     confidence: float
     language: str | None
     valid_from: datetime | None
@@ -93,10 +96,11 @@ class ModelFact:
 
 @dataclass(frozen=True, slots=True)
 class FoundFacts:
-    """The facts of a stretch, how many were rejected because nobody said so, and what the calls cost in tokens."""
+    """The facts of a stretch, how many were rejected as nobody said so, and the calls with their cost in tokens."""
 
     facts: tuple[ModelFact, ...]
     rejected: int
+    calls: int
     prompt_tokens: int
     completion_tokens: int
 
@@ -110,29 +114,24 @@ def facts_of(
     stretch: Sequence[Message],
     model: ChatModel,
     *,
-    trusted: Collection[str] = (),
+    believed: Collection[str] = (Role.USER,),
     max_tokens: int = MAX_TOKENS,
 ) -> FoundFacts:
     """Give what a stretch of a conversation says that lasts: one call, or more where it is longer than the window.
 
-    `trusted` are roles that are shown and believed beside the users: system prompts and the output of tools are
-    otherwise kept from the model. `max_tokens` limits the answer to one call. Raises what `ChatModel.complete` raises,
-    and then nothing of the stretch is given.
+    `believed` are the roles that facts are taken from. Users and assistants are always shown; system prompts and the
+    output of tools are kept from the model otherwise. `max_tokens` limits the answer to one call. Raises what
+    `ChatModel.complete` raises, and then nothing of the stretch is given.
     """
     system = llm.prompt("facts").text
-    believed = {Role.USER, *trusted}
-    facts: list[ModelFact] = []
-    rejected = prompt_tokens = completion_tokens = 0
-    for shown in windows(system, passages(stretch, trusted), model, max_tokens):
-        if not any(passage.role in believed for passage in shown):
-            continue
-        made = model.complete(llm.chat(system, shown), _Facts, max_tokens=max_tokens)
-        checked = [_checked(fact, shown, believed) for fact in made.answer.facts]
-        facts += [fact for fact in checked if fact is not None]
-        rejected += checked.count(None)
-        prompt_tokens += made.prompt_tokens
-        completion_tokens += made.completion_tokens
-    return FoundFacts(tuple(facts), rejected, prompt_tokens, completion_tokens)
+    rows = windows(system, passages(stretch, believed), model, max_tokens)
+    asked = [shown for shown in rows if any(passage.role in believed for passage in shown)]
+    made = completions(model, [llm.chat(system, shown) for shown in asked], _Facts, max_tokens)
+    checked = [
+        _checked(fact, shown, believed) for shown, one in zip(asked, made, strict=True) for fact in one.answer.facts
+    ]
+    facts = tuple(fact for fact in checked if fact is not None)
+    return FoundFacts(facts, checked.count(None), *spent(made))
 
 
 def _checked(fact: _Fact, shown: Sequence[Passage], believed: Collection[str]) -> ModelFact | None:
@@ -150,6 +149,7 @@ def _checked(fact: _Fact, shown: Sequence[Passage], believed: Collection[str]) -
         subject=_subject(fact.subject),
         attribute=_folded(fact.attribute or "") or None,
         value=_folded(fact.value or "") or None,
+        single=fact.single,
         confidence=fact.confidence,
         language=_language(fact.language),
         valid_from=begins,

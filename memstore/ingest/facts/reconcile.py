@@ -103,9 +103,13 @@ def _near(incoming: Incoming, one: Known) -> bool:
     if one.type != incoming.type or one.cosine is None or one.cosine < NEAR:
         return False
     slot = incoming.slot
-    if slot is not None and one.attribute is not None and (slot.attribute, slot.value) != (one.attribute, one.value):
+    if slot is not None and one.attribute is not None and _filled(slot) != _filled(one):
         return False
     return content(incoming.text) == content(one.text)
+
+
+def _filled(one: Slot | Known) -> tuple[str | None, str]:
+    return one.attribute, (one.value or "").casefold()
 
 
 # Of one slot. ---------------------------------------------------------------------------------------------------------
@@ -174,13 +178,13 @@ def other_value(slot: Slot, value: str) -> bool:
     if slot.attribute.startswith((FORMER, TEMPORARY)):
         return False
     if slot.many:
-        return {slot.value, value} == {"yes", "no"}
+        return {slot.value.casefold(), value.casefold()} == {"yes", "no"}
     return not compatible(slot.value, value)
 
 
 def compatible(value: str, other: str) -> bool:
     """Whether two values may be one, told more and less exactly: "porto" and "porto portugal"."""
-    words, others = set(value.split()), set(other.split())
+    words, others = set(value.casefold().split()), set(other.casefold().split())
     return words <= others or others <= words
 
 

@@ -17,29 +17,31 @@ from typing import Any
 from uuid import UUID
 
 from memstore.ingest.facts.extracted import ExtractedFact
+from memstore.ingest.facts.filled import slot_of_fact
 from memstore.ingest.facts.reconcile import Incoming, Known, Verdict, other_value, reconcile
 from memstore.ingest.rules.places import COUNTRY
 from memstore.ingest.rules.slots import FORMER, PLACES, Manner, Slot
 from memstore.models import HAND, FactColumns
 from memstore.store import fact_changes, facts, items
 from memstore.store.database import Transaction
-from memstore.store.facts import KnownFact, Source
+from memstore.store.facts import KnownFact, Source, Taken
 from memstore.store.items import new_unit
 
 NEAREST = 3  # facts in other words that a new one is put beside
 REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
 
 
-async def settle(scope: Transaction, new: ExtractedFact, model: UUID | None, *, redo: bool = False) -> bool:
+async def settle(scope: Transaction, new: ExtractedFact, model: UUID | None, *, taken: Taken | None = None) -> bool:
     """Store a fact, or what it means for known ones; whether it is new. The user is locked.
 
-    With `redo` facts by other recipes take in no source for being alike: they wait to be made anew themselves.
+    In a redo `taken` are the sources that it took back, which are recorded as they were. Facts by other recipes then
+    take in no source for being alike: they wait to be made anew themselves.
     """
     attributes = related(new.slot)
-    known = await facts.known(scope, new.fact, attributes, new.span, new.vector, model, nearest=NEAREST)
+    known = await facts.known(scope, new.fact, attributes, new.spans[0], new.vector, model, nearest=NEAREST)
     twin = _twin(new, known)
     others = [one for one in known if twin is None or one.fact.id != twin.fact.id]
-    if redo:
+    if taken is not None:
         others = [one if _stays(one, new) else replace(one, cosine=None) for one in others if _counts(one, new)]
     said = new.fact.occurred_at
     if twin is None:
@@ -49,15 +51,38 @@ async def settle(scope: Transaction, new: ExtractedFact, model: UUID | None, *, 
             return True
         twin = next(one for one in others if one.fact.id in verdict.others)
         others.remove(twin)
+    said_before = taken or {}
+    await facts.add_sources(
+        scope,
+        [Source(twin.fact.id, span, said_before.get((twin.fact.id, span.message_id))) for span in new.spans],
+    )
     await _again(scope, new, twin, others, model)
     return False
+
+
+async def settle_entered(
+    scope: Transaction, new: ExtractedFact, stored: FactColumns | None, model: UUID | None
+) -> None:
+    """Store a fact that a person enters, or settle the one that is `stored` with the same words. The user is locked.
+
+    It is active whatever else is known: older values of its slot end, and what it disagrees with is logged.
+    """
+    fact, said = stored or new.fact, new.fact.occurred_at
+    known = await facts.known(scope, fact, related(new.slot), None, new.vector, model, nearest=NEAREST)
+    others = [one for one in known if one.fact.id != fact.id]
+    verdict = _judge(new, said, others)
+    while verdict.kind == "same":  # people may enter one thing twice in other words: the audit shows it
+        others = [one for one in others if one.fact.id not in verdict.others]
+        verdict = _judge(new, said, others)
+    if verdict.kind == "outdated":  # by what is said to be said in the future
+        verdict = replace(verdict, kind="conflict")
+    await _place(scope, new, fact, others, verdict, said, model)
 
 
 async def _again(
     scope: Transaction, new: ExtractedFact, twin: KnownFact, others: Sequence[KnownFact], model: UUID | None
 ) -> None:
     """Let a known fact be said again. What was true before may be true again: "I am back in Leeds"."""
-    await facts.add_sources(scope, [Source(twin.fact.id, new.span)])
     await facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
     refreshed = await _refreshed(scope, new, twin)
     if twin.fact.state == "superseded" and twin.by_hand != "edited":
@@ -74,9 +99,9 @@ async def _again(
 
 async def resettle(scope: Transaction, fact: FactColumns, *, actor: str) -> None:
     """Let a fact that was restored end again where a later value of its slot is active."""
-    if fact.attribute is None or fact.value is None:
+    slot = slot_of_fact(fact)
+    if slot is None:
         return
-    slot = Slot(fact.attribute, fact.value, fact.value in ("yes", "no"), Manner.HOLDS)
     known = await facts.known(scope, fact, related(slot), None, None, None, nearest=0)
     own = next((one for one in known if one.fact.id == fact.id), None)
     if own is None or own.fact.state != "active":
@@ -182,7 +207,7 @@ async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, m
             await fact_changes.change(scope, fact, "restored", actor=new.fact.recipe, state="active", valid_to=None)
         return None
     recorded_at = await facts.add(scope, fact)
-    await facts.add_sources(scope, [Source(fact.id, new.span, recorded_at)])
+    await facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in new.spans])
     await items.add(scope, [new_unit(scope.user_id, new.unit, fact.text, new.vector)], model)
     return recorded_at
 

@@ -112,6 +112,11 @@ def slot_of(clause: str, language: str, *, type: str) -> Slot | None:
     return None if read is None or type == "goal" else read.slot
 
 
+def holds_many(attribute: str) -> bool:
+    """Whether values of an attribute stand beside each other, where nothing but its name is known of a fact."""
+    return attribute.startswith((FORMER, TEMPORARY)) or attribute.split("/")[0] in _FLIPS
+
+
 def statements_with_slots(said: Said, language: str, before: Sequence[Said] = ()) -> list[Statement]:
     """Give the clauses of a message that fill slots, in its order.
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from memstore.ingest.resources import Resources
 from memstore.ingest.summaries import selection
-from memstore.ingest.summaries.lines import NOTHING, Line, written
+from memstore.ingest.summaries.lines import NOTHING, TOOL, Line, written
 from memstore.ingest.summaries.selection import Choice, keeps, mentions, prepare
 from memstore.providers import Vectors
 
 SHORTLIST = 2.5  # times the tokens of the text
+BESIDE = -0.5  # what the line of a call holds: it comes after all that was said, and where nobody spoke it stands alone
 
 
 def abridged(candidates: Sequence[Sequence[Line]], limit: int, resources: Resources) -> Iterator[str]:
@@ -42,7 +43,11 @@ def _choice(lines: Sequence[Line], vectors: Vectors, costs: Sequence[int]) -> Ch
     texts = [line.text for line in lines]
     speakers = {word for line in lines for word in line.speaker.lower().split()}
     names = [{name for name in mentions(text) if not any(one.startswith(name) for one in speakers)} for text in texts]
-    return prepare([str(line) for line in lines], vectors, costs, [keeps(text) for text in texts], names)
+    return prepare([str(line) for line in lines], vectors, costs, [_holds(line) for line in lines], names)
+
+
+def _holds(line: Line) -> float:
+    return BESIDE if line.speaker == TOOL else keeps(line.text)
 
 
 def _shortlist(lines: list[Line], limit: int, resources: Resources) -> tuple[list[Line], list[int]]:

@@ -20,6 +20,7 @@ from memstore.ingest.chunks import chunks
 from memstore.ingest.embed import batch_end
 from memstore.ingest.resources import Resources
 from memstore.ingest.stretches import stretches
+from memstore.ingest.summaries.lines import NOTHING
 from memstore.ingest.summaries.nest import Range, groups, range_of, size
 from memstore.ingest.summaries.summarizer import summarizer_of
 from memstore.models import Message, Summary, Tier, Unit
@@ -182,10 +183,11 @@ def _reached(batch: SummaryBatch, made: Sequence[Summary]) -> int:
 
 
 def units_of(made: Sequence[Summary], resources: Resources) -> list[list[NewUnit]]:
-    """Give the units of recall of each summary."""
+    """Give the units of recall of each summary; none of one without words."""
     cut = [
         (number, summary, chunk, span)
         for number, summary in enumerate(made)
+        if summary.text != NOTHING
         for chunk, span in enumerate(chunks(summary.text, resources.unit_limit, resources.unit_count))
     ]
     texts = [summary.text[slice(*span)] for _, summary, _, span in cut]

@@ -16,7 +16,7 @@ class ExtractiveSummarizer:
 
     batch = 512  # enough for the encoder to sort them by length
     asks = False
-    recipe = "extractive/2"
+    recipe = "extractive/3"
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources

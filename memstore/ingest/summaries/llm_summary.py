@@ -10,10 +10,11 @@ from pydantic import AfterValidator, BaseModel
 
 from memstore.errors import ModelAnswerInvalid
 from memstore.ingest import llm
-from memstore.ingest.llm import Passage, passages, windows
+from memstore.ingest.llm import Passage, completions, passages, spent, windows
 from memstore.ingest.sentences import sentences
+from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Message, Summary
-from memstore.providers import ChatModel, Completion
+from memstore.providers import ChatModel
 
 VERSION = 1
 WORDS = 0.6  # words that are asked for, to a token that is allowed: English has 0.75, most languages less
@@ -33,9 +34,10 @@ class _Summary(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class WrittenSummary:
-    """A summary that a model wrote, and what the calls cost in the model's tokens."""
+    """A summary that a model wrote, and the calls with their cost in the model's tokens."""
 
     text: str
+    calls: int
     prompt_tokens: int
     completion_tokens: int
 
@@ -66,7 +68,9 @@ def summary_of_summaries(
     below: Sequence[Summary], model: ChatModel, max_tokens: int, count: Callable[[str], int]
 ) -> WrittenSummary | None:
     """Give a summary of summaries, as `summary_of` does of messages."""
-    shown = [Passage(each.id, "a summary", "summary", each.occurred_at, each.text) for each in below]
+    shown = [
+        Passage(each.id, "a summary", "summary", each.occurred_at, each.text) for each in below if each.text != NOTHING
+    ]
     return _written(shown, model, max_tokens, count)
 
 
@@ -78,19 +82,19 @@ def _written(
     most = 2 * max_tokens + SLACK  # the model's tokens may be shorter than the counter's
     rows = windows(_system(max_tokens), shown, model, most)
     share = max(LEAST, max_tokens // len(rows))
-    made: list[Completion[_Summary]] = [
-        model.complete(llm.chat(_system(share), row), _Summary, max_tokens=2 * share + SLACK) for row in rows
-    ]
-    spent = sum(each.prompt_tokens for each in made), sum(each.completion_tokens for each in made)
+    made = completions(model, [llm.chat(_system(share), row) for row in rows], _Summary, 2 * share + SLACK)
+    calls, prompt_tokens, completion_tokens = spent(made)
     written = "\n".join(" ".join(each.answer.summary.split()) for each in made)
     text = shortened(written, max_tokens, count)
     if not text:
         raise ModelAnswerInvalid(
             f"{model.name} wrote a first sentence of more than {max_tokens} tokens. A larger model may do better.",
             written,
-            *spent,
+            prompt_tokens,
+            completion_tokens,
+            calls,
         )
-    return WrittenSummary(text, *spent)
+    return WrittenSummary(text, calls, prompt_tokens, completion_tokens)
 
 
 def _system(tokens: int) -> str:

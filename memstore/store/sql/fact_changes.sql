@@ -23,11 +23,15 @@ WHERE u.user_id = %(user_id)s AND u.fact_id = %(fact_id)s AND u.undoes = %(id)s
   AND NOT EXISTS (SELECT FROM fact_changes uu WHERE uu.user_id = %(user_id)s AND uu.undoes = u.id)
 
 -- changes --
--- The life of a fact: what was done to it, from the log.
+-- The life of a fact: what was done to it, from the log, and the edits of others that it came from.
 SELECT id, fact_id, action, other_id, before, after, actor, undoes, recorded_at AS at
 FROM fact_changes
 WHERE user_id = %(user_id)s AND fact_id = %(fact_id)s
-ORDER BY recorded_at, id
+UNION ALL
+SELECT id, fact_id, action, other_id, before, after, actor, undoes, recorded_at
+FROM fact_changes
+WHERE user_id = %(user_id)s AND other_id = %(fact_id)s AND action = 'edited'
+ORDER BY at, id
 
 -- said --
 -- The rest of its life: when it was added, and each message that said it since.

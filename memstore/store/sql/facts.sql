@@ -54,6 +54,12 @@ WHERE f.user_id = %(user_id)s
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
 ORDER BY coalesce(first.said, was.occurred_at) DESC, f.id
 
+-- naming --
+-- Facts of others whose text has a name in it, as a word or as a part of one.
+SELECT id, text FROM facts
+WHERE user_id = %(user_id)s AND state = 'active' AND lower(subject) <> lower(%(name)s)
+  AND position(lower(%(name)s) IN lower(text)) > 0
+
 -- standing_facts --
 -- Facts of kinds that matter whatever is asked: the kinds in the order given, of each the surest first, then the latest.
 SELECT f.id
@@ -90,6 +96,7 @@ WITH near AS (
     JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
     WHERE s.user_id = %(user_id)s AND f.user_id = %(user_id)s AND s.message_id = %(message_id)s
       AND f.type = %(type)s AND f.subject = %(subject)s
+      AND s.stop IS NOT NULL
       AND least(s.stop, %(stop)s) - greatest(s.start, %(start)s) > 0.5 * greatest(s.stop - s.start, %(stop)s - %(start)s)
       AND EXISTS (SELECT FROM fact_changes c
                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.actor = 'hand'
@@ -169,7 +176,8 @@ WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND f.user_id = %(user
 SELECT clock_timestamp() AS now FROM users WHERE user_id = %(user_id)s
 
 -- remove_sources --
--- Takes back what a conversation said, but for what people have entered, edited or taken back by hand.
+-- Takes back what a conversation said, but for what is said again at the same place.
+-- What people have entered, edited or taken back by hand stays too.
 DELETE FROM fact_sources s
 USING messages m, facts f
 WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND m.id = s.message_id
@@ -177,7 +185,11 @@ WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND m.id = s.message_i
   AND m.conversation_id = %(conversation_id)s
   AND NOT EXISTS (SELECT FROM fact_changes c
                   WHERE c.user_id = %(user_id)s AND c.fact_id = s.fact_id AND c.actor = 'hand')
-RETURNING s.fact_id
+  AND NOT EXISTS (SELECT FROM unnest(%(facts)s::uuid[], %(messages)s::uuid[], %(starts)s::bigint[], %(stops)s::bigint[])
+                              AS again (fact_id, message_id, start, stop)
+                  WHERE again.fact_id = s.fact_id AND again.message_id = s.message_id
+                    AND again.start = s.start AND again.stop = s.stop)
+RETURNING s.fact_id, s.message_id, s.recorded_at
 
 -- remove_unsaid --
 -- Of these facts those that no message says any more.

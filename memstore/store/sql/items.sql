@@ -18,6 +18,24 @@ INSERT INTO embedding_models (user_id, id, name, dimensions)
 VALUES (%(user_id)s, %(id)s, %(name)s, %(dimensions)s)
 ON CONFLICT (user_id, id) DO NOTHING
 
+-- forget_model --
+-- To be added again at once: its time says since when no unit that was there has been given a vector.
+DELETE FROM embedding_models WHERE user_id = %(user_id)s AND id = %(id)s RETURNING name, dimensions
+
+-- unembedded --
+-- Units that have no vector of a model, each with its part of the text.
+SELECT t.item_id, t.chunk, t.tier, t.speaker,
+       substr(coalesce(m.text, s.text, f.text, ''), (t.start + 1)::int, (t.stop - t.start)::int) AS text
+FROM item_text t
+LEFT JOIN messages m ON m.user_id = t.user_id AND m.id = t.item_id
+LEFT JOIN summaries s ON s.user_id = t.user_id AND s.id = t.item_id
+LEFT JOIN facts f ON f.user_id = t.user_id AND f.id = t.item_id
+WHERE t.user_id = %(user_id)s
+  AND NOT EXISTS (SELECT FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id
+                                               AND v.chunk = t.chunk AND v.model_id = %(model_id)s)
+ORDER BY t.item_id, t.chunk
+LIMIT %(limit)s
+
 -- models --
 -- The embedders that made vectors of this user.
 SELECT id, name FROM embedding_models WHERE user_id = %(user_id)s
@@ -41,8 +59,10 @@ FROM item_text
 WHERE user_id = %(user_id)s AND recorded_at <= %(as_of)s
 
 -- version --
--- What arrays in a process must agree with: whoever adds or removes units updates the user's row. And other embedders.
-SELECT u.xmin::text AS version, u.units, u.unit_length,
+-- What arrays in a process must agree with, and other embedders. Whoever adds or removes units updates the user's row.
+-- Whoever gives vectors to units that were there writes the model's row anew.
+SELECT u.xmin || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
+                                  WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.units, u.unit_length,
        ARRAY(SELECT m.name FROM embedding_models m
              WHERE m.user_id = %(user_id)s AND m.id <> %(model_id)s ORDER BY m.created_at, m.id) AS others
 FROM users u
@@ -51,7 +71,9 @@ WHERE u.user_id = %(user_id)s
 -- arrays --
 -- Units that came since a moment, packed into few values in Postgres' binary format; count and digest are of all units.
 -- Into the digest goes when each was recorded: what was made anew has the name that it had before.
-SELECT u.xmin::text AS version, total.units, total.digest, total.newest, fresh.*
+SELECT u.xmin || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
+                                  WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version,
+       total.units, total.digest, total.newest, fresh.*
 FROM users u,
      (SELECT count(*) AS units, bit_xor(hash_record_extended((item_id, chunk, recorded_at), 0)) AS digest, max(recorded_at) AS newest
       FROM item_text WHERE user_id = %(user_id)s) AS total,

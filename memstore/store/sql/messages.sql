@@ -112,8 +112,8 @@ ORDER BY seq DESC
 LIMIT 1
 
 -- sayings --
--- What decides who sees a message: it itself, or of a tool's result the call that it answers, by the call's id if there
--- is one. Results stand close after their calls; further back than so many messages nobody looks for one.
+-- What decides who sees a message: it itself, or of a tool's result the call that it answers.
+-- By the call's id if there is one. Results stand close after their calls; nobody looks further back than that.
 SELECT m.id AS of_id, m.role = 'tool' AS is_result, c.*
 FROM messages m
 CROSS JOIN LATERAL (

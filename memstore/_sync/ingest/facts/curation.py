@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 from memstore import ids
+from memstore._sync.ingest.facts.settle import settle_entered
 from memstore._sync.store import fact_changes, facts, items, messages
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
 from memstore._sync.store.items import new_unit
 from memstore.errors import Conflict, InvalidInput
-from memstore.ingest.facts.entry import EDITED, NewFact
-from memstore.ingest.facts.extracted import unit_of
+from memstore.ingest.facts.entry import EDITED, NewFact, still_said, with_slot
+from memstore.ingest.facts.extracted import ExtractedFact, unit_of
+from memstore.ingest.facts.filled import slot_of_fact
 from memstore.ingest.resources import Resources
 from memstore.models import HAND, Fact, FactChange, FactColumns, Span, kind_of
 from memstore.providers import Vectors
@@ -24,22 +27,35 @@ TRUST = 3
 
 
 def add_fact(database: Database, resources: Resources, user_name: str, new: NewFact) -> Fact:
-    """Store a fact, findable at once; one with the same words is edited to be this one, and active again."""
+    """Store a fact, findable at once and settled with what is known, as facts that are derived are.
+
+    One with the same words is edited to be this one, and active again.
+    """
     user_id = ids.user_id(user_name)
-    fact = _columns(user_id, new)
-    vector = in_place(_vector, resources, fact.text)
+    entered = in_place(_entered, user_id, resources, new)
+    fact = entered.fact
     with database.scope(user_id) as scope:
         messages.make_user(scope, user_name)
         facts.lock(scope)
         _check_sources(scope, new.sources)
+        model = items.bind_embedder(scope, resources.embedder)
         known = facts.fact(scope, fact.id)
         if known is not None:
             columns = {name: getattr(fact, name) for name in EDITED}
             fact_changes.change(scope, known, "edited", actor=HAND, **columns, state="active", recipe=HAND)
-        else:
-            _store(scope, resources, fact, vector)
-        facts.add_sources(scope, [Source(fact.id, Span(id, None, None, TRUST)) for id in new.sources])
+            facts.add_sources(scope, [Source(fact.id, span) for span in entered.spans])
+        settle_entered(scope, entered, known, model)
         return _stored(scope, fact.id)
+
+
+def _entered(user_id: UUID, resources: Resources, new: NewFact) -> ExtractedFact:
+    """Give a fact by hand as one that is extracted; nothing that is known was done to others after it."""
+    fact = _columns(user_id, with_slot(new))
+    ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
+    slot = None if ended else slot_of_fact(fact)
+    spans = tuple(Span(id, None, None, TRUST) for id in new.sources)
+    heard_at = datetime.max.replace(tzinfo=UTC)
+    return ExtractedFact(fact, slot, spans, unit_of(fact), _vector(resources, fact.text), True, heard_at)
 
 
 def edit_fact(database: Database, resources: Resources, user_id: UUID, was: Fact, new: NewFact) -> Fact:
@@ -65,8 +81,19 @@ def edit_fact(database: Database, resources: Resources, user_id: UUID, was: Fact
             _store(scope, resources, edited, vector)
         else:
             fact_changes.change(scope, known, "edited", actor=HAND, **columns, state="active", recipe=HAND)
-        facts.add_sources(scope, [Source(edited.id, span) for span in old.spans])
+        facts.add_sources(scope, [Source(edited.id, span) for span in _spans(scope, old, edited)])
         return _stored(scope, edited.id)
+
+
+def _spans(scope: Transaction, old: Fact, edited: FactColumns) -> list[Span]:
+    """Give the sources of an edited fact: those of the old one, with their characters where these still say it."""
+    texts = messages.known(scope, old.sources)
+    kept = []
+    for span in old.spans:
+        said = (texts[span.message_id].text or "")[span.start : span.stop]
+        stays = still_said(old.text, edited.text, edited.subject, said)
+        kept.append(span if stays else replace(span, start=None, stop=None))
+    return kept
 
 
 def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:

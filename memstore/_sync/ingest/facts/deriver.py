@@ -14,6 +14,7 @@ from memstore._sync.ingest.embed import next_messages
 from memstore._sync.ingest.facts.settle import resettle, settle
 from memstore._sync.store import fact_changes, facts, items, messages, model_calls
 from memstore._sync.store.database import Transaction
+from memstore._sync.store.facts import Source, Taken
 from memstore.ingest.facts.by_rules import BEFORE
 from memstore.ingest.facts.extracted import FactBatch, MadeFacts
 from memstore.ingest.facts.extractor import extractor_of
@@ -42,7 +43,7 @@ class Facts:
 
     def write(self, scope: Transaction, made: MadeFacts) -> dict[str, int]:
         """Store new facts; let known ones be reinforced, superseded or contradicted."""
-        return self._write(scope, [made], redo=False)
+        return self._write(scope, [made])
 
     def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[MadeFacts]) -> FactBatch:
         """Give the next messages, as `read` does."""
@@ -51,19 +52,26 @@ class Facts:
     def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[MadeFacts], recipe: str) -> dict[str, int]:
         """Put these facts in the place of all that the conversation said; what people did by hand stays.
 
-        What a fact that is gone had superseded is restored.
+        Facts that come out again stay, with their sources and history: what was known before can still be seen. What a
+        fact that is gone had superseded is restored.
         """
         facts.lock(scope)
         letters = [letter for one in made if one.asked for letter in one.asked.letters]
         model_calls.remove_letters(scope, conversation, self.name, but=letters)
-        facts.remove_unsaid(scope, facts.take_back(scope, conversation))
+        again = [Source(fact.fact.id, span) for one in made for fact in one.facts for span in fact.spans]
+        taken = facts.take_back(scope, conversation, but=again)
+        less_said = {fact for fact, _ in taken}
+        staying = less_said & {source.fact_id for source in again}
+        facts.remove_unsaid(scope, sorted(less_said - staying))
         restored = fact_changes.restore_orphaned(scope, actor=recipe)
-        counts = self._write(scope, made, redo=True)
+        counts = self._write(scope, made, taken=taken)
+        facts.remove_unsaid(scope, sorted(staying))  # what is said in other words now, by another fact
+        restored += fact_changes.restore_orphaned(scope, actor=recipe)
         for fact in restored:
             resettle(scope, fact, actor=recipe)
         return counts
 
-    def _write(self, scope: Transaction, made: Sequence[MadeFacts], *, redo: bool) -> dict[str, int]:
+    def _write(self, scope: Transaction, made: Sequence[MadeFacts], *, taken: Taken | None = None) -> dict[str, int]:
         new, asked = [fact for one in made for fact in one.facts], [some.asked for some in made if some.asked]
         for one in asked:
             model_calls.keep(scope, one.cost, one.letters)
@@ -71,5 +79,5 @@ class Facts:
         if new:
             facts.lock(scope)
             model = items.bind_embedder(scope, self.resources.embedder)
-            counts["facts"] = sum([settle(scope, one, model, redo=redo) for one in new])
+            counts["facts"] = sum([settle(scope, one, model, taken=taken) for one in new])
         return counts

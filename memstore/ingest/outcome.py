@@ -20,6 +20,7 @@ from memstore.store.terms import terms
 LONGEST = 240  # characters of a piece
 MOST_PIECES = 2000
 UNLIKE = 0.3  # what a piece gains that has the shape of no other one
+NUMBERED = 0.5  # what a piece with a number gains where no other has one
 ROW = 12  # fields of a row
 
 _FAILURE = re.compile(
@@ -39,6 +40,7 @@ _STATE = re.compile(r"(?:^|[_.-])(?:status|state|ok|success|total|count|price|am
 # What can be named again: words with a digit, or with a mark inside, such as off_K7, src/a.py, r-4411 or 412.50.
 _WORDS = re.compile(r"\w+")
 NAMED = re.compile(r"[^\W_](?:[\w./:@#+-]*[^\W_])?")
+_SMALL = re.compile(r"\d{1,2}")  # a number that stands in many rows by chance
 _MARKED = re.compile(r"\d|\w[_/@#:]\w|[a-z][A-Z]|[A-Z]{3}")
 
 
@@ -96,16 +98,23 @@ def _pieces(text: str, sought: Sought) -> Iterator[Piece]:
     if sum(len(line) > LONGEST for line in lines) * 2 > len(lines):
         lines = [" ".join(text[start:stop].split()) for start, stop in sentences(text)]
     for place, line in enumerate(lines):
-        ends = 0.9 if place == 0 else 0.7 if place == len(lines) - 1 else 0.3 if place in (1, len(lines) - 2) else 0.0
+        ends = (
+            0.9 if place == 0 else 0.7 if place in (1, len(lines) - 1) else 0.3 if place in (2, len(lines) - 2) else 0.0
+        )
         yield Piece(_cut(line), ends + _worth(line, sought))
 
 
 def _unlike(pieces: list[Piece]) -> list[Piece]:
-    """Give more to pieces of a rare shape: the one definition among forty uses, the error in a log."""
+    """Give more to pieces unlike the others: the one definition among forty uses, the one number in a page."""
     shapes = [_shape(piece.text) for piece in pieces]
     often = Counter(shapes)
     most = max(often.values())
-    gains = [UNLIKE * (1 - often[shape] / most) for shape in shapes]
+    numbered = [bool(re.search(r"\d", piece.text)) for piece in pieces]
+    rare = NUMBERED * (1 - sum(numbered) / len(pieces))
+    gains = [
+        UNLIKE * (1 - often[shape] / most) + (0.1 + rare) * number
+        for shape, number in zip(shapes, numbered, strict=True)
+    ]
     return [replace(piece, worth=piece.worth + gain) for piece, gain in zip(pieces, gains, strict=True)]
 
 
@@ -132,11 +141,24 @@ def _of_json(value: Any, path: str, sought: Sought, depth: int) -> Iterator[Piec
         for key, inner in value.items():
             yield from _of_json(inner, f"{path}.{key}" if path else str(key), sought, depth + 1)
     else:
-        yield Piece(f"{path or 'list'}: {len(value)} entries", 1.0)
+        fields = _fields(value)
+        of = f" of {', '.join(fields)}" if fields else ""
+        yield Piece(_cut(f"{path or 'list'}: {len(value)} entries{of}"), 3.0 if fields else 1.0)
         for place, row in enumerate(value):
-            text = _cut(_row(row))
+            text = _cut(", ".join(_scalar(row[field]) for field in fields) if fields else _row(row))
             first = 1.0 if place == 0 else 0.3 if place < 3 else 0.0
             yield Piece(text, first + _worth(text, sought) - 0.15 * depth)
+
+
+def _fields(rows: Sequence[Any]) -> list[str]:
+    """Give the names of the fields that all rows have, short ones first: said once, they are a third of the tokens.
+
+    Empty where the rows are not alike, or have nested fields only.
+    """
+    if len(rows) < 2 or not all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows):
+        return []
+    scalars = [key for key, one in rows[0].items() if not isinstance(one, dict | list)]
+    return sorted(scalars, key=lambda key: max(len(str(row[key])) for row in rows) > 60)[:ROW]
 
 
 def _row(value: Any) -> str:
@@ -159,8 +181,8 @@ def _field(path: str) -> float:
 
 def _worth(text: str, sought: Sought) -> float:
     worth = 0.8 * bool(_FAILURE.search(text)) + 0.6 * bool(_RESULT.search(text))
-    worth += 0.1 * bool(re.search(r"\d", text))
-    worth += min(3.0, 1.5 * len(names(text) & sought.names))
+    shared = names(text) & sought.names
+    worth += min(3.0, sum(0.2 if _SMALL.fullmatch(name) else 1.5 for name in shared))
     if sought.stems:
         found = terms(text).keys() & sought.stems
         worth += min(1.5, 0.5 * len(found))
@@ -172,7 +194,7 @@ def _kept(pieces: Sequence[Piece], limit: int, count: Callable[[str], int]) -> l
     kept: list[int] = []
     seen: set[str] = set()
     for place in sorted(range(len(pieces)), key=lambda place: (-round(pieces[place].worth, 6), place)):
-        if limit <= 0 or pieces[place].worth <= 0:
+        if limit <= 0:
             break
         cost = count(f"{pieces[place].text}; ")
         if pieces[place].text in seen or (cost > limit and kept):

@@ -1,0 +1,198 @@
+"""Facts that people enter, edit and ask for: settled with what is known, seen from both sides, named in texts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from memstore import InvalidInput, ids
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.user import AsyncUserScope
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+
+
+async def told(store: AsyncMemoryStore, *said: str, name: str | None = None) -> AsyncUserScope:
+    """Say this, each on a day of its own, and derive."""
+    for day, text in enumerate(said):
+        place = store.user("alice").conversation(f"day {day}")
+        await place.add("user", text, name=name, occurred_at=START + timedelta(days=day))
+    await store.derive()
+    return store.user("alice")
+
+
+async def states(alice: AsyncUserScope) -> dict[str, str]:
+    return {fact.text: fact.state for fact in await alice.facts(state="all")}
+
+
+async def conflicts(alice: AsyncUserScope) -> list[tuple[Any, ...]]:
+    return [one.facts for one in await alice.audit_facts() if one.problem == "conflict"]
+
+
+# -- entered
+
+
+async def test_what_is_entered_takes_the_place_of_an_older_value_at_once(store: AsyncMemoryStore) -> None:
+    alice = await told(store, "I live in Leeds.")
+    [leeds] = await alice.facts()
+    porto = await alice.add_fact("The user lives in Porto.", type="identity")
+    assert (porto.attribute, porto.value) == ("residence", "porto"), "read from its text"
+    assert await states(alice) == {leeds.text: "superseded", porto.text: "active"}
+    change = (await alice.fact_history(leeds))[-1]
+    assert (change.action, change.other_id, change.actor) == ("superseded", porto.id, "hand")
+    await alice.undo(change)
+    assert set((await states(alice)).values()) == {"active"}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "second", "left"),
+    [("instrument", "viola", ["viola"]), ("owns/cello", "yes", ["yes", "yes"]), (None, None, [None, None])],
+)
+async def test_only_another_value_of_one_attribute_takes_a_place(
+    store: AsyncMemoryStore, attribute: str | None, second: str | None, left: list[str | None]
+) -> None:
+    alice = store.user("alice")
+    first = "yes" if second == "yes" else second and "cello"
+    await alice.add_fact("She plays in a band.", type="interest", attribute=attribute, value=first)
+    await alice.add_fact("She is heard on Sundays.", type="interest", attribute=attribute, value=second)
+    assert [fact.value for fact in await alice.facts()] == left
+
+
+async def test_what_contradicts_is_a_conflict_that_the_audit_shows(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    seven = await alice.add_fact("The user keeps 7 hens.", type="interest")
+    nine = await alice.add_fact("The user keeps 9 hens.", type="interest")
+    assert len(await alice.facts()) == 2
+    assert await conflicts(alice) in ([(seven.id, nine.id)], [(nine.id, seven.id)])
+
+
+async def test_what_was_true_before_may_be_entered_again_in_other_words(store: AsyncMemoryStore) -> None:
+    alice = await told(store, "I live in Porto.", "I live in Leeds.")
+    porto = await alice.add_fact("The user lives in Porto!", type="identity")
+    assert [fact.id for fact in await alice.facts()] == [porto.id]
+
+
+async def test_what_has_ended_ends_nothing(store: AsyncMemoryStore) -> None:
+    alice = await told(store, "I live in Leeds.")
+    await alice.add_fact("The user lives in Rome.", type="identity", valid_to=START - timedelta(days=900))
+    assert set((await states(alice)).values()) == {"active"}
+
+
+async def test_one_value_of_two_joined_statements_is_no_slot(store: AsyncMemoryStore) -> None:
+    fact = await store.user("alice").add_fact("The user lives in Porto and works at Acme.", type="identity")
+    assert (fact.attribute, fact.value) == (None, None)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+async def test_a_conflict_is_logged_alike_whichever_side_came_first(
+    store: AsyncMemoryStore, order: tuple[int, int]
+) -> None:
+    alice = store.user("alice")
+    said = ("I live in Leeds.", "I live in Porto.")
+    for number in order:
+        await alice.conversation(str(number)).add("user", said[number], occurred_at=START)
+        await store.derive()
+    by_value = {str(fact.value): fact.id for fact in await alice.facts()}
+    assert await conflicts(alice) == [tuple(sorted(by_value.values(), reverse=True))]
+
+
+# -- edited
+
+
+async def test_an_edit_is_in_the_history_of_both_facts_and_undone_from_either(store: AsyncMemoryStore) -> None:
+    alice = await told(store, "I live in Leeds.")
+    [leeds] = await alice.facts()
+    porto = await alice.edit_fact(leeds, text="The user lives in Porto.")
+    assert (porto.attribute, porto.value) == ("residence", "porto"), "the slot follows the words"
+    [mine] = [one for one in await alice.fact_history(porto) if one.action == "edited"]
+    [others] = [one for one in await alice.fact_history(leeds) if one.action == "edited"]
+    assert (mine.fact_id, mine.other_id) == (porto.id, leeds.id)
+    assert (others.fact_id, others.other_id) == (leeds.id, porto.id)
+    assert mine.id == others.id
+    await alice.undo(mine)
+    assert await states(alice) == {leeds.text: "active", porto.text: "retracted"}
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("The user has lived in Leeds.", True),
+        ("The user lives in Leeds, the city.", False),
+        ("The user does not live in Leeds.", False),
+        ("The user lives in York.", False),
+    ],
+)
+async def test_an_edited_fact_keeps_the_characters_that_still_say_it(
+    store: AsyncMemoryStore, text: str, kept: bool
+) -> None:
+    alice = await told(store, "I live in Leeds.")
+    [leeds] = await alice.facts()
+    edited = await alice.edit_fact(leeds, text=text)
+    assert edited.sources == leeds.sources
+    [span] = edited.spans
+    assert (span.start is not None) == kept
+    assert (span.stop is not None) == kept
+
+
+async def test_an_edited_slot_is_that_of_the_new_words_or_none(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    fact = await alice.add_fact("Ann plays the cello.", type="interest", attribute="instrument", value="cello")
+    fact = await alice.edit_fact(fact, text="Ann plays the old cello.")
+    assert (fact.attribute, fact.value) == ("instrument", "cello"), "it is named still"
+    fact = await alice.edit_fact(fact, text="Ann never plays the cello.")
+    assert (fact.attribute, fact.value) == (None, None)
+
+
+# -- asked for
+
+
+async def test_facts_of_every_state_type_and_subject_may_be_asked_for(store: AsyncMemoryStore) -> None:
+    alice = await told(store, "I live in Leeds.", "I live in Porto.")
+    assert await alice.facts(state="all") == await alice.facts(state=None)
+    assert len(await alice.facts(state="all")) == 2
+    assert await alice.facts(subject="Nobody") == []
+    with pytest.raises(InvalidInput, match=r"hobby.*preference.*procedure"):
+        await alice.facts(type="hobby")
+
+
+async def test_an_entity_that_is_only_named_is_found(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    walk = await alice.add_fact("The user walks with LENA on Sundays.", type="interest")
+    await alice.add_fact("The user lives in Lenapark.", type="identity")
+    gone = await alice.add_fact("The user owes Lena a book.", type="relationship")
+    await alice.retract_fact(gone)
+    assert [fact.id for fact in (await alice.entity("Lena")).facts] == [walk.id]
+    own = await alice.add_fact("Lena is a nurse.", type="identity", subject="Lena")
+    assert [fact.id for fact in (await alice.entity("lena")).facts] == [own.id, walk.id]
+    assert (await alice.entity("Len")).facts == ()
+    assert (await alice.entity("L.na")).facts == ()
+
+
+# -- audited
+
+
+def written(url: str, *statements: str) -> None:
+    """Break Alice's rows as only a fault could."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(ids.user_id("alice"))])
+        for statement in statements:
+            connection.execute(statement)
+
+
+async def test_an_audit_finds_rings_and_facts_that_nobody_said(store: AsyncMemoryStore, url: str) -> None:
+    alice = await told(store, "I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.")
+    [leeds] = await alice.facts(state="superseded")
+    porto, peanuts = sorted(await alice.facts(), key=lambda fact: fact.value == "yes")
+    await alice.retract_fact(porto)
+    assert [one.problem for one in await alice.audit_facts()] == []
+    written(
+        url,
+        f"UPDATE facts SET state = 'superseded' WHERE id = '{porto.id}'",
+        f"UPDATE fact_changes SET action = 'superseded', other_id = '{leeds.id}' WHERE fact_id = '{porto.id}'",
+        f"DELETE FROM fact_sources WHERE fact_id = '{peanuts.id}'",
+    )
+    found = {one.problem: set(one.facts) for one in await alice.audit_facts()}
+    assert found == {"loop": {leeds.id, porto.id}, "unsourced": {peanuts.id}}

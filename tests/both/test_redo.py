@@ -1,0 +1,218 @@
+"""What is made anew: facts that come out again keep their past, and units that lack vectors get them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from memstore import EmbedderMismatch, InvalidInput
+from memstore.ingest import vectors
+from memstore.ingest.facts import by_rules
+from memstore.ingest.rules.drafts import Said
+from memstore.ingest.rules.slotted import Slotted
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.user import AsyncUserScope
+from memstore.models import Fact
+from memstore.providers import Vectors
+from memstore.testing import HashingEmbedder
+from tests.rows import rows
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+RECIPE = "memstore.ingest.facts.by_rules.RECIPE"
+
+
+async def talk(alice: AsyncUserScope, *said: str, place: str = "c") -> None:
+    for day, text in enumerate(said):
+        await alice.conversation(place).add("user", text, occurred_at=START + timedelta(days=day))
+
+
+async def known(alice: AsyncUserScope, **then: Any) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]]]:
+    """Give what facts there are, and what recall finds of them."""
+    facts = [
+        {name: getattr(fact, name) for name in Fact.model_fields} for fact in await alice.facts(state="all", **then)
+    ]
+    hits = await alice.recall("Where does the user live?", tiers=["facts"], **then)
+    return facts, [(hit.id, hit.text, hit.sources) for hit in hits]
+
+
+# -- facts
+
+
+async def test_what_was_known_before_a_redo_is_still_seen_after_it(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = store.user("alice")
+    moments, seen = [], []
+    for text in ("I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.", "I live in Leeds."):
+        await talk(alice, text, place=text)
+        await talk(alice, "I live in Rome.", text, place="c")
+        await store.derive()
+        moments.append(datetime.now(UTC))
+        seen.append(await known(alice))
+    monkeypatch.setattr(RECIPE, "rules/test")
+    assert (await store.derive(redo="facts")).redone == 4
+    assert {fact.recipe for fact in await alice.facts(state="all")} == {"rules/test"}
+    for moment, then in zip(moments, seen, strict=True):
+        assert await known(alice, as_of=moment) == then
+    again = await alice.facts(state="all")
+    assert [fact.recorded_at for fact in again] == [fact["recorded_at"] for fact in seen[-1][0]]
+
+
+async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = store.user("alice")
+    await talk(alice, "I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.")
+    await store.derive()
+    leeds, porto, peanuts = sorted(await alice.facts(state="all"), key=lambda fact: fact.occurred_at)
+    rules = by_rules.slotted
+
+    def other(said: Said, before: Sequence[Said]) -> list[Slotted]:
+        if "Porto" in said.text:
+            return []
+        return rules(Said(said.text.replace("peanuts", "walnuts"), said.role, said.speaker, said.occurred_at), before)
+
+    monkeypatch.setattr(by_rules, "slotted", other)
+    monkeypatch.setattr(RECIPE, "rules/test")
+    moment = datetime.now(UTC)
+    report = await store.derive(redo="facts")
+    assert (report.redone, report.facts) == (1, 1)
+    now = {fact.value if fact.value == "leeds" else fact.text: fact for fact in await alice.facts(state="all")}
+    assert set(now) == {"leeds", "The user is allergic to walnuts."}
+    assert (now["leeds"].id, now["leeds"].state, now["leeds"].recorded_at) == (leeds.id, "active", leeds.recorded_at)
+    assert now["The user is allergic to walnuts."].recorded_at > moment
+    stats = await store.stats()
+    assert (stats["units"], stats["vectors"]) == (3 + 2 + stats["summaries"],) * 2
+    assert not {porto.id, peanuts.id} & {hit.id for hit in await alice.recall("Porto or peanuts?", tiers=["facts"])}
+
+
+async def test_a_fact_whose_first_words_no_longer_say_it_was_said_later(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = store.user("alice")
+    await talk(alice, "I live in Leeds.", "I live in Leeds.")
+    await store.derive()
+    rules = by_rules.slotted
+    monkeypatch.setattr(
+        by_rules, "slotted", lambda said, before: rules(said, before) if said.occurred_at > START else []
+    )
+    monkeypatch.setattr(RECIPE, "rules/test")
+    await store.derive(redo="facts")
+    [fact] = await alice.facts()
+    assert (fact.occurred_at, len(fact.sources)) == (START + timedelta(days=1), 1)
+
+
+async def test_a_redo_is_told(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    alice = store.user("alice")
+    await talk(alice, "I live in Leeds.", "I live in Porto.")
+    await store.derive()
+    before = (await alice.events())[-1].cursor
+    monkeypatch.setattr(RECIPE, "rules/test")
+    await store.derive(redo="facts")
+    [event] = await alice.events(after=before)
+    assert event.type == "facts_extracted"
+    assert event.body == {"recipe": "rules/test", "from_seq": 1, "to_seq": 2, "facts": 0, "redone": True}
+    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/test")
+    await store.derive(redo="summaries")
+    [event] = await alice.events(after=event.cursor)
+    assert (event.type, event.body["strategy"], event.body["redone"]) == (
+        "summarization_completed",
+        "extractive/test",
+        True,
+    )
+
+
+# -- vectors
+
+
+class Failing(HashingEmbedder):
+    """Embeds so many times, then no more."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(256)
+        self.times = times
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        self.times -= 1
+        if self.times < 0:
+            raise KeyboardInterrupt
+        return super().embed_documents(texts)
+
+
+SAID = ("I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.", "Bye!")
+
+
+async def of_words(url: str, *users: str) -> None:
+    """Derive what these users say, without an embedder."""
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as words:
+        for user in users:
+            await talk(words.user(user), *SAID)
+        await words.derive()
+        assert (await words.stats())["without_vectors"] == (await words.stats())["units"] > 0
+
+
+async def test_units_without_vectors_get_those_that_they_would_have_had(
+    store: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await of_words(url, "alice", "bob")
+    alice = store.user("alice")
+    await talk(alice, "We sail to Rome.", place="d")
+    await store.derive()
+    lacking = (await store.stats())["without_vectors"]
+    hits = await alice.recall("Leeds", tiers=["messages"])  # so that the arrays are kept here
+    assert not any(hit.parts["semantic"] for hit in hits if hit.text == "I live in Leeds.")
+    monkeypatch.setattr(vectors, "BATCH", 3)
+    monkeypatch.setitem(store._opened.__dict__, "embedder", Failing(2))
+    with pytest.raises(KeyboardInterrupt):
+        await store.derive(redo="vectors")
+    assert (await store.stats())["without_vectors"] == lacking - 6, "what was done before is kept"
+    monkeypatch.setitem(store._opened.__dict__, "embedder", HashingEmbedder(256))
+    told: list[tuple[str, int, int]] = []
+    report = await store.derive(redo="vectors", progress=lambda *step: told.append(step))
+    assert (report.vectors, report.failed) == (lacking - 6, ())
+    assert told[-1] == ("vectors", lacking - 6, lacking - 6)
+    assert (await store.stats())["without_vectors"] == 0
+    hits = await alice.recall("Leeds", tiers=["messages"])
+    assert all(hit.parts["semantic"] for hit in hits if hit.text == "I live in Leeds.")
+    assert (await store.derive(redo="vectors")).vectors == 0
+    await talk(store.user("carol"), *SAID)
+    await store.derive()
+    assert embedded(url, "bob") == embedded(url, "carol"), "as if the embedder had been there from the start"
+
+
+def embedded(url: str, user: str) -> list[str]:
+    return sorted(row["embedding"] for row in rows(url, user)[f"{user}: item_vectors"])
+
+
+async def test_nothing_is_stored_without_vectors_beside_what_has_them(store: AsyncMemoryStore, url: str) -> None:
+    alice = store.user("alice")
+    await talk(alice, "I live in Leeds.")
+    await store.derive()
+    stored = rows(url, "alice")
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as words:
+        with pytest.raises(EmbedderMismatch, match=r"hashing:256.*MEMSTORE_EMBEDDER"):
+            await words.user("alice").add_fact("The user lives in Porto.", type="identity")
+        with pytest.raises(InvalidInput, match="MEMSTORE_EMBEDDER"):
+            await words.derive(redo="vectors")
+        assert rows(url, "alice") == stored
+        await talk(words.user("alice"), "I moved to Porto.", place="d")
+        report = await words.derive()
+        assert all("EmbedderMismatch" in one for one in report.failed)
+        assert (report.units, report.facts) == (0, 0)
+    assert (await store.derive()).failed == ()
+    assert (await store.stats())["without_vectors"] == 0
+
+
+async def test_vectors_of_another_embedder_are_left_alone(store: AsyncMemoryStore, url: str) -> None:
+    await of_words(url, "bob")
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:64"}) as other:
+        await talk(other.user("alice"), "I live in Leeds.")
+        await other.derive()
+    report = await store.derive(redo="vectors")
+    assert report.vectors > 0
+    [failed] = [one for one in report.failed if one.startswith("vectors")]
+    assert "EmbedderMismatch" in failed
+    assert (await store.stats(user="bob"))["without_vectors"] == 0
