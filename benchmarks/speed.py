@@ -21,13 +21,13 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -38,6 +38,8 @@ from memstore.ingest.sentences import sentences
 from memstore.providers import Embedder, Vectors
 from memstore.store.statements import statements
 from memstore.testing import HashingEmbedder
+
+T = TypeVar("T")
 
 ROUNDS = 7
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -75,11 +77,17 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def each(work: Callable[[T], object], given: Iterable[T]) -> None:
+    """Do the work for one after the other."""
+    for one in given:
+        work(one)
+
+
 def side_by_side(
     ours: Callable[[int], object], theirs: Callable[[int], object], rounds: int
 ) -> tuple[float, float, float]:
     """Run both in turn; give the medians of the seconds, and of the pairs' ratios theirs / ours."""
-    pairs = [(timed(lambda n=n: ours(n)), timed(lambda n=n: theirs(n))) for n in range(rounds)]
+    pairs = [(timed(partial(ours, n)), timed(partial(theirs, n))) for n in range(rounds)]
     return median(a for a, _ in pairs), median(b for _, b in pairs), median(b / a for a, b in pairs)
 
 
@@ -138,8 +146,8 @@ def adds(store: memstore.MemoryStore, rounds: int) -> None:
     ours = store.user("ours").conversation("c")
     single = texts(300, 1)
     mine, theirs, ratio = side_by_side(
-        lambda n: [ours.add("user", text) for text in single],
-        lambda n: [bare.add([text]) for text in single],
+        lambda n: each(partial(ours.add, "user"), single),
+        lambda n: each(bare.add, [[text] for text in single]),
         rounds,
     )
     line("single adds", f"{300 / mine:,.0f}/s", f"{300 / theirs:,.0f}/s", ratio, ">= 0.7", ratio >= 0.7)
@@ -247,7 +255,7 @@ def compare(scope: ConversationScope, least: Callable[[str], None], size: int, r
         scope.context(question, budget=2000)
         least(question)
     pairs = [
-        (timed(lambda q=q: scope.context(q, budget=2000)), timed(lambda q=q: least(q)))
+        (timed(partial(scope.context, q, budget=2000)), timed(partial(least, q)))
         for _ in range(2 * rounds)
         for q in QUESTIONS
     ]

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 Json = dict[str, Any]
 Behaviour = Callable[["Handler"], None]
@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/api/chat" and body.get("_debug_render_only") and ours.render is not None:
             return self.send(200, json.dumps(self._rendered(body)).encode())
         if self.path == "/api/chat":
-            return (ours.script.popleft() if ours.script else status(500, "the script has no more answers"))(self)
+            return ours.next(body)(self)
         known = {
             "/api/show": lambda: self._show(body),
             "/api/tags": lambda: {"models": [ours.entry()]},
@@ -85,6 +85,21 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(payload)
         self.wfile.flush()
 
+    def begin_stream(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-ndjson")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def line(self, value: Json) -> None:
+        payload = json.dumps(value).encode() + b"\n"
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(payload), payload))
+        self.wfile.flush()
+
+    def end_stream(self) -> None:
+        self.wfile.write(b"0\r\n\r\n")
+        self.wfile.flush()
+
     def reset(self) -> None:
         """End the connection as a server does that is killed: RST, not FIN."""
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -119,6 +134,10 @@ class ScriptedOllama(ThreadingHTTPServer):
     def entry(self) -> Json:
         return {"name": self.model, "model": self.model, "digest": self.digest}
 
+    def next(self, body: Json) -> Behaviour:
+        """Give what is done about a request to /api/chat."""
+        return self.script.popleft() if self.script else status(500, "the script has no more answers")
+
     def asked(self, path: str = "/api/chat") -> list[Json]:
         return [body for each, body, _ in self.requests if each == path]
 
@@ -136,6 +155,48 @@ class ScriptedOllama(ThreadingHTTPServer):
         self.shutdown()
         self._thread.join()
         self.server_close()
+
+
+class Read(NamedTuple):
+    """A prompt that was read: how many tokens it has, and what the request asked for."""
+
+    prompt: str
+    tokens: int
+    num_ctx: int
+    num_predict: int
+
+    @property
+    def fits(self) -> bool:
+        return self.tokens + self.num_predict <= self.num_ctx
+
+
+class ReadingOllama(ScriptedOllama):
+    """A server that reads what it is sent: it renders each chat, counts it by a tokenizer of its own, and tells that.
+
+    What is longer than the window is refused, as a real one does that may not cut. Where the script has ended, `reply`
+    says what is done about a prompt.
+    """
+
+    def __init__(
+        self,
+        render: Callable[[list[Json], list[Json]], str],
+        tokens: Callable[[str], int],
+        reply: Callable[[str], Behaviour],
+    ) -> None:
+        super().__init__()
+        self.render = render
+        self.tokens = tokens
+        self.reply = reply
+        self.read: list[Read] = []
+
+    def next(self, body: Json) -> Behaviour:
+        assert self.render is not None
+        assert (body["truncate"], body["shift"], body["stream"]) == (False, False, True)
+        prompt, options = self.render(body["messages"], body.get("tools") or []), body["options"]
+        self.read.append(Read(prompt, self.tokens(prompt), options["num_ctx"], options["num_predict"]))
+        if self.read[-1].tokens > options["num_ctx"]:
+            return status(400, "the input length exceeds the context length")
+        return self.script.popleft() if self.script else self.reply(prompt)
 
 
 def chat(content: str, **fields: Any) -> Json:
@@ -156,6 +217,43 @@ def chat(content: str, **fields: Any) -> Json:
 def says(content: str | Json, **fields: Any) -> Behaviour:
     text = content if isinstance(content, str) else json.dumps(content)
     return raw(json.dumps(chat(text, **fields)).encode())
+
+
+def streams(*pieces: str, then: Behaviour | None = None, **fields: Any) -> Behaviour:
+    """Answer piece by piece, then with what tells the end and the counts; or with `then` in its place."""
+
+    def behave(handler: Handler) -> None:
+        handler.begin_stream()
+        unfinished = {"done": False, "done_reason": None, "prompt_eval_count": None, "eval_count": None}
+        for piece in pieces:
+            handler.line(chat(piece, **unfinished))
+        if then is not None:
+            return then(handler)
+        read = getattr(handler.server, "read", None)
+        counted = {"prompt_eval_count": read[-1].tokens} if read else {}
+        handler.line(chat("", **counted | {"eval_count": len(pieces)} | fields))
+        return handler.end_stream()
+
+    return behave
+
+
+def fails_in_the_stream(handler: Handler) -> None:
+    """Tell an error where status 200 was told long ago."""
+    handler.line({"error": "llama runner process has terminated"})
+    handler.end_stream()
+
+
+def ends_in_the_stream(handler: Handler) -> None:
+    """End in good order, but without `done`."""
+    handler.end_stream()
+
+
+def hangs_in_the_stream(handler: Handler) -> None:
+    handler.server.closing.wait(60)
+
+
+def resets_in_the_stream(handler: Handler) -> None:
+    handler.reset()
 
 
 def raw(payload: bytes, code: int = 200, **headers: str) -> Behaviour:

@@ -29,6 +29,8 @@ NAMES = {
     "AsyncConnection": "Connection",
     "AsyncConnectionPool": "ConnectionPool",
     "AsyncClientCursor": "ClientCursor",
+    "AsyncCursor": "Cursor",
+    "AsyncRowFactory": "RowFactory",
     "register_vector_async": "register_vector",
     "AsyncMemoryStore": "MemoryStore",
     "AsyncUserScope": "UserScope",

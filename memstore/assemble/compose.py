@@ -162,7 +162,7 @@ class Layout:
         while tokens > budget and packing.drop(kept):
             rendered, tokens = self._written(self._chosen(packing.chosen))
         receipt = self._receipt(packing, offers, rendered, tokens)
-        return Context(rendered.messages, tokens, receipt, rendered.system, rendered.text)
+        return Context(rendered.messages, int(tokens), receipt, rendered.system, rendered.text)
 
     def _written(self, chosen: Chosen) -> tuple[Rendered, Count]:
         """The one place where what was chosen is rendered, and where what was rendered is counted."""

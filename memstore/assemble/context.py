@@ -9,7 +9,7 @@ from memstore.assemble import record, render
 from memstore.assemble.compose import Layout, Material
 from memstore.assemble.compression import compressed
 from memstore.assemble.cover import offered
-from memstore.assemble.gather import Gathered, gather, newest_question
+from memstore.assemble.gather import Gathered, gather, newest_question, read_ahead
 from memstore.assemble.render.calls import name_of
 from memstore.assemble.request import Assembly, Request, settled
 from memstore.assemble.turns import Turn
@@ -34,6 +34,7 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
     question = await recall.prepare(embedder, request.user_id, query or "")
     async with database.scope(request.user_id) as scope:
         made = made or await settled(scope, request)
+        await _read_ahead(scope, question, made)
         if request.query is not None:
             newest = await newest_question(scope, made)
         gathered = await gather(scope, question, newest, made)
@@ -54,8 +55,20 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
         async with database.scope(request.user_id, lazily=True) as scope:
             if request.keep:
                 receipt = await record.keep(scope, receipt)
-            record.tell(scope, receipt)
+            else:
+                record.tell(scope, receipt)
     return replace(context, receipt=receipt, **_statistics(made, layout.material, gathered.stored.turns, context))
+
+
+async def _read_ahead(scope: Transaction, question: recall.Question, made: Assembly) -> None:
+    """Read in one round trip what does not depend on anything else that is read."""
+    request = made.request
+    async with scope.ahead() as reads:
+        await read_ahead(reads, question, made)
+        if request.query is not None:
+            await newest_question(reads, made)
+        if request.as_of is None:
+            await record.before(reads, request.conversation_id, None, request.viewer)
 
 
 async def _laid_out(scope: Transaction, made: Assembly, gathered: Gathered, counter: TokenCounter) -> Layout:

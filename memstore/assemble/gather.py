@@ -16,7 +16,7 @@ from memstore.assemble.turns import Turn, turns
 from memstore.models import Decision, Hit, Message, Reason, Role, Summary, Tier, Unit
 from memstore.retrieve import recall
 from memstore.retrieve.rank import Candidate, best_of_each
-from memstore.store import facts, messages, summaries
+from memstore.store import facts, items, messages, summaries
 from memstore.store.database import Transaction
 from memstore.store.items import Filters
 from memstore.store.summaries import Outline
@@ -59,6 +59,14 @@ class Gathered:
     material: Material
     stored: Stored
     nest: Sequence[Outline]
+
+
+async def read_ahead(reads: Transaction, question: recall.Question, made: Assembly) -> None:
+    """Ask for what `gather` asks for first, whatever it is answered."""
+    await (_whole if made.strategies else _recent)(reads, made)
+    await summaries.outlines(reads, made.request.conversation_id, as_of=made.request.as_of)
+    await _standing(reads, made)
+    await items.version(reads, question.model)
 
 
 async def gather(scope: Transaction, question: recall.Question, newest: Message | None, made: Assembly) -> Gathered:
@@ -161,8 +169,7 @@ async def _recalled(
     scope: Transaction, question: recall.Question, asked: Message | None, made: Assembly, earlier: Collection[UUID]
 ) -> Recalled:
     sight, as_of = made.sight, made.request.as_of
-    always = await facts.standing(scope, STANDING, limit=MOST_VIEWED if sight.filters else MOST_STANDING, as_of=as_of)
-    always = (await sight.fact_ids(scope, always))[:MOST_STANDING]
+    always = (await sight.fact_ids(scope, await _standing(scope, made)))[:MOST_STANDING]
     depth = VIEWED_DEPTH if sight.filters else recall.DEPTH
     ranking = await recall.candidates(scope, question, Filters(as_of=as_of), depth, also=always)
     about = {one.unit.item_id: one for one in best_of_each(ranking.of(Tier.FACTS))}
@@ -186,6 +193,11 @@ async def _recalled(
     unlisted[Reason.BELOW_SCORE] = max(0, len(ranking.tiers) - len(every) - hidden - sum(unlisted.values()))
     gone = [_superseded(one) for one in every if _key(one) not in found]
     return Recalled(hits[0], hits[1], hits[2], gone, unlisted)
+
+
+async def _standing(scope: Transaction, made: Assembly) -> list[UUID]:
+    limit = MOST_VIEWED if made.sight.filters else MOST_STANDING
+    return await facts.standing(scope, STANDING, limit=limit, as_of=made.request.as_of)
 
 
 def _key(one: Candidate) -> tuple[Tier, UUID]:

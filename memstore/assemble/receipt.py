@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import groupby, takewhile
+from itertools import accumulate, takewhile
+from typing import Any
 
 from memstore.assemble import render
 from memstore.assemble.cut import MARK
 from memstore.assemble.pack import Packing, Piece
-from memstore.assemble.render import OPENAI, Chosen, Format, Rendered
+from memstore.assemble.render import OPENAI, Chosen, Format, Kind, Rendered
 from memstore.assemble.strategies.view import Block, Entry
 from memstore.assemble.turns import Turn
 from memstore.models import Compression, Decision, Hit, Json, Reason, Receipt, Sent, Summary, Tier
 from memstore.providers import Count, TokenCounter
 
 OVERHEAD, TOOLS = "overhead", "tools"
+SECTIONS = {  # of parts; the others are the user's own
+    Kind.SYSTEM: "system",
+    Kind.STANDING: "facts",
+    Kind.SUMMARIES: "summaries",
+    Kind.RECORD: "recent",
+    Kind.MESSAGE: "recent",
+    Kind.MEMORY: "hits",  # with the facts for this question, which are taken off again
+    Kind.QUESTION: "question",
+}
 RENDERER = 1  # another number gives other bytes of the same items
 LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
 DIGITS = 16  # of a digest
@@ -51,6 +62,7 @@ class Composed:
 
 def receipt_of(made: Composed, counter: TokenCounter) -> Receipt:
     """Give the receipt of a context."""
+    counts = [counter.count_message(message) for message in made.rendered.sent]
     included = [decision_of(piece) for pieces in made.packing.chosen.values() for piece in pieces]
     listed, unlisted = _bounded([*made.left_out, *_outside(made)])
     texts = {} if made.chosen.system is None else {"system": made.chosen.system}
@@ -61,19 +73,19 @@ def receipt_of(made: Composed, counter: TokenCounter) -> Receipt:
     return Receipt(
         budget=made.budget,
         reserve=made.reserve,
-        tokens=made.tokens,
+        tokens=int(made.tokens),
         counter=counter.name,
         count=made.tokens.kind,
-        sections=_sections(made, counter),
+        sections=_sections(made, counts, counter),
         included=tuple(included),
         left_out=tuple(listed),
         unlisted={str(reason): count for reason, count in sorted((unlisted + Counter(made.unlisted)).items())},
         stable_prefix=0,
-        cacheable=_cacheable(made, counter),
+        cacheable=_cacheable(made, counts, counter),
         compressed=tuple(made.compressed),
         content_hash=content_hash(made.rendered.sent),
         renderer=f"{made.format.name}/{RENDERER}",
-        sent=tuple(sent(made.rendered.sent, counter)),
+        sent=tuple(sent(made.rendered.sent, counts)),
         asked=_asked(made),
         texts=texts | _written(made.packing),
     )
@@ -96,42 +108,41 @@ def canonical(value: object) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def sent(messages: Iterable[Json], counter: TokenCounter) -> Iterable[Sent]:
+def sent(messages: Sequence[Json], counts: Sequence[int]) -> Iterable[Sent]:
     """Give for each message its tokens, and the digest of all up to it."""
     so_far = sha256()
-    for message in messages:
+    for message, tokens in zip(messages, counts, strict=True):
         so_far.update(canonical(message) + b"\n")
-        yield Sent(so_far.copy().hexdigest()[:DIGITS], counter.count_message(message))
+        yield Sent(so_far.copy().hexdigest()[:DIGITS], tokens)
 
 
 def decision_of(piece: Piece, reason: Reason | None = None) -> Decision:
     """Give what became of a piece: in, or left out for a reason."""
-    found = Decision(
-        piece.section, piece.kind, piece.id, piece.tokens, reason, piece.score, note=piece.note, pinned=piece.pinned
-    )
     content = piece.content
+    cut = reason or (Reason.CUT if piece.note else None)
     if isinstance(content, Hit):
         at = content.occurred_at if content.tier == Tier.FACTS else None
         text = content.text.removesuffix(MARK)
-        reason = reason or (Reason.CUT if text != content.text else None)
-        found = replace(found, reason=reason, parts=content.parts, said_at=at)
-        return replace(found, start=content.start, length=len(text), says=text[:GIST])
+        why = reason or (Reason.CUT if text != content.text else None)
+        return _decision(
+            piece, why, parts=content.parts, start=content.start, length=len(text), said_at=at, says=text[:GIST]
+        )
     if isinstance(content, Summary):
-        return replace(found, seqs=(content.from_seq, content.to_seq), says=content.text[:GIST])
+        return _decision(piece, reason, seqs=(content.from_seq, content.to_seq), says=content.text[:GIST])
     if isinstance(content, Block):
         seqs = (content.first_seq, content.last_seq)
-        return replace(found, reason=reason or Reason.COMPRESSED, seqs=seqs, says=content.text[:GIST])
+        return _decision(piece, reason or Reason.COMPRESSED, seqs=seqs, says=content.text[:GIST])
     if isinstance(content, Turn):
-        return _turn(found, content)
-    return replace(found, reason=found.reason or (Reason.CUT if found.note else None), says=str(content)[:GIST])
+        first, *others = content.messages
+        says = f"{first.name or first.role}: {(first.text or '')[:GIST]}"
+        seqs = (first.seq, content.messages[-1].seq)
+        return _decision(piece, cut, seqs=seqs, others=tuple(message.id for message in others), says=says)
+    return _decision(piece, cut, says=str(content)[:GIST])
 
 
-def _turn(found: Decision, turn: Turn) -> Decision:
-    first, *others = turn.messages
-    says = f"{first.name or first.role}: {(first.text or '')[:GIST]}"
-    seqs = (first.seq, turn.messages[-1].seq)
-    reason = found.reason or (Reason.CUT if found.note else None)
-    return replace(found, reason=reason, seqs=seqs, others=tuple(message.id for message in others), says=says)
+def _decision(piece: Piece, reason: Reason | None, **found: Any) -> Decision:
+    about = (piece.section, piece.kind, piece.id, piece.tokens, reason, piece.score)
+    return Decision(*about, note=piece.note, pinned=piece.pinned, **found)
 
 
 def _written(packing: Packing) -> dict[str, str]:
@@ -168,17 +179,22 @@ def _asked(made: Composed) -> tuple[int, ...]:
 def _outside(made: Composed) -> Iterable[Decision]:
     """Give what was offered and not chosen; older turns, of which there may be thousands, together."""
     inside = {id(piece) for pieces in made.packing.chosen.values() for piece in pieces}
-    turns = [piece for piece in made.offers["recent"] if id(piece) not in inside]
-    told = [(one.from_seq, one.to_seq) for one in made.chosen.summaries]
-
-    def reason(piece: Piece) -> Reason:
-        covered = any(first <= piece.first_seq <= last for first, last in told)
-        return Reason.COVERED if covered else Reason.OVER_BUDGET
-
-    for why, group in groupby(sorted(turns, key=lambda piece: (reason(piece), -piece.first_seq)), key=reason):
-        yield _together(list(group), why)
+    told = _tells(made.chosen.summaries)
+    by_reason: dict[Reason, list[Piece]] = {}
+    for piece in made.offers["recent"]:
+        if id(piece) not in inside:
+            by_reason.setdefault(Reason.COVERED if told(piece.first_seq) else Reason.OVER_BUDGET, []).append(piece)
+    for why, pieces in sorted(by_reason.items()):
+        yield _together(sorted(pieces, key=lambda piece: -piece.first_seq), why)
     others = (piece for section, pieces in made.offers.items() if section != "recent" for piece in pieces)
     yield from (decision_of(piece, made.packing.why_not(piece)) for piece in others if id(piece) not in inside)
+
+
+def _tells(summaries: Iterable[Summary]) -> Callable[[float], bool]:
+    """Give what says whether one of the summaries has a message under it."""
+    ordered = sorted((one.from_seq, one.to_seq) for one in summaries)
+    starts, reach = [start for start, _ in ordered], [0, *accumulate((stop for _, stop in ordered), max)]
+    return lambda seq: seq <= reach[bisect_right(starts, seq)]
 
 
 def _together(pieces: Sequence[Piece], reason: Reason) -> Decision:
@@ -205,38 +221,31 @@ def _bounded(decisions: Sequence[Decision]) -> tuple[list[Decision], Counter[Rea
     return listed, unlisted
 
 
-def _sections(made: Composed, counter: TokenCounter) -> dict[str, int]:
+def _sections(made: Composed, counts: Sequence[int], counter: TokenCounter) -> dict[str, int]:
     """Give the tokens of each section; they add up to the whole, with what belongs to none as `overhead`."""
     chosen = made.chosen
     tools = made.tokens - render.counted(made.rendered, counter) if made.tools else 0
     beside = {TOOLS: int(tools)} if made.tools else {}
     if made.format != OPENAI:
         return render.section_tokens(chosen, made.ending, made.format, counter) | beside
-    system = [{"role": "system", "content": chosen.system}] if chosen.system is not None else []
-    question = [chosen.question] if chosen.question else []
-    ending = {id(turn) for turn in made.ending}
-    facts = _added(render.remembered(chosen.facts, ()), counter)
-    own = {one.name: _added(render.named([one]), counter) for one in (*chosen.steady, *chosen.added)}
-    sections = own | {
-        "system": _added(system, counter),
-        "summaries": _added(render.summarized(chosen.summaries), counter),
-        "recent": _added(render.spoken(turn for turn in chosen.turns if id(turn) not in ending), counter),
-        "facts": facts + _added(render.always(chosen.standing), counter),
-        "hits": _added(render.remembered(chosen.facts, chosen.hits), counter) - facts,
-        "question": _added([*question, *render.spoken(made.ending)], counter),
-    }
+    added = [one.name for one in (*chosen.steady, *chosen.added)]
+    sections = dict.fromkeys([*added, "system", "summaries", "recent", "facts", "hits", "question"], 0)
+    shown = iter([one.name for one in (*chosen.steady, *chosen.added) if one.texts])
+    ending = {message.id for turn in made.ending for message in turn.messages}
+    for part, tokens in zip(render.parts(chosen), counts, strict=True):
+        name = SECTIONS.get(part.kind) or next(shown)
+        sections["question" if part.stored and part.stored.id in ending else name] += tokens
+    facts = sum(map(counter.count_message, render.remembered(chosen.facts, ())))
+    sections["facts"] += facts
+    sections["hits"] -= facts
     return sections | beside | {OVERHEAD: made.tokens - tools - sum(sections.values())}
 
 
-def _added(messages: Iterable[Json], counter: TokenCounter) -> int:
-    return sum(counter.count_message(message) for message in messages)
-
-
-def _cacheable(made: Composed, counter: TokenCounter) -> int:
+def _cacheable(made: Composed, counts: Sequence[int], counter: TokenCounter) -> int:
     """Give the tokens before the first message that another question about the same conversation might change."""
     stable = Chosen(system=made.chosen.system)
     if made.steady and made.packing.is_settled("summaries") and made.packing.is_settled("recent"):
         stable = replace(made.chosen, facts=(), hits=(), question=None)
     if made.format != OPENAI:
         return render.shared_tokens(made.rendered, made.format.render(stable), counter)
-    return _added(render.before_question(stable), counter)
+    return sum(counts[: len(render.parts_before(stable))])

@@ -26,27 +26,34 @@ class Said:
     """The texts of a context so far."""
 
     def __init__(self) -> None:
+        self._untold: list[tuple[str, Iterable[UUID]]] = []  # most packings ask for nothing that they said
         self._rows: set[tuple[str, ...]] = set()
         self._by_source: dict[UUID, set[str]] = {}
 
     def add(self, text: str, sources: Iterable[UUID] = ()) -> None:
         """Take a text in; with `sources`, a fact that these messages say."""
-        found = words(text)
-        self._rows.update(_rows(found))
-        for source in sources:
-            self._by_source.setdefault(source, set()).update(found)
+        self._untold.append((text, sources))
 
     def says(self, text: str, message: UUID | None = None) -> bool:
         """Whether what is there says this text too; `message` is the one that it is, where it is one."""
         found = words(text)
         if len(found) < ROW:
             return False
+        self._take_in()
         rows = list(_rows(found))
         if sum(map(self._rows.__contains__, rows)) >= ENOUGH * len(rows):
             return True
         told = self._by_source.get(message) if message is not None else None
         long = [word for word in found if len(word) >= WORD]
         return told is not None and bool(long) and sum(map(told.__contains__, long)) >= ENOUGH * len(long)
+
+    def _take_in(self) -> None:
+        for text, sources in self._untold:
+            found = words(text)
+            self._rows.update(_rows(found))
+            for source in sources:
+                self._by_source.setdefault(source, set()).update(found)
+        self._untold.clear()
 
 
 def _rows(found: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from memstore.cli import count, db, demo, fact, history, questions, receipts, settings, summaries, system
+from memstore.cli import chat, count, db, demo, fact, history, questions, receipts, settings, summaries, system
 from memstore.cli.exits import ended, leave_in_order
 from memstore.cli.show import never_fail_to_print, show_warnings
 
@@ -30,6 +30,7 @@ app.command("import")(history.import_)
 app.command("derive")(history.derive)
 app.command("recall")(questions.recall)
 app.command("context")(questions.context)
+app.command("chat")(chat.chat)
 app.command("facts")(questions.facts)
 app.command("summaries")(summaries.summaries)
 app.command("receipts")(receipts.receipts)

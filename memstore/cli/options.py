@@ -13,6 +13,9 @@ import typer
 
 KINDS = ("episodic", "semantic", "procedural")
 FORMATS = ("openai", "ollama", "anthropic", "text")
+STRATEGIES = (
+    "none", "goal_batch", "hierarchical", "semantic", "sliding_window", "summary_buffer", "threshold", "tool_calls",
+)  # fmt: skip
 SECTION_EXAMPLE = """give one like calendar="Friday: Porto.", or '{"name": "facts", "maximum": 0.1}'"""
 
 
@@ -122,4 +125,48 @@ ModelOption = Annotated[
 ]
 ToolsOption = Annotated[
     Any, typer.Option(parser=tools, metavar="FILE", help="Definitions of tools sent beside, a list of JSON: counted.")
+]
+
+# Of `context`
+
+ConversationOption = Annotated[
+    str, typer.Option("--conversation", "-c", parser=name, metavar="NAME", help="The conversation that goes on.")
+]
+BudgetOption = Annotated[
+    int | None,
+    typer.Option(
+        "--budget",
+        "-b",
+        min=1,
+        metavar="N",
+        help="The most tokens that it may have; else the settings' context_budget.",
+    ),
+]
+ReserveOption = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Tokens of the budget to keep free; else the settings' context_reserve."),
+]
+StrategyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        parser=one_of(*STRATEGIES),
+        metavar="NAME",
+        help="Compress the conversation by it: none, tool_calls, summary_buffer… May be repeated; in this order.",
+    ),
+]
+SectionOption = Annotated[
+    list[Any] | None,
+    typer.Option(
+        parser=section,
+        metavar="NAME=TEXT|JSON",
+        help="A section of your own, or limits of one; may be repeated. It takes the place of the conversation's.",
+    ),
+]
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        parser=format_name,
+        metavar="NAME|FILE",
+        help=f"How it is written: {', '.join(FORMATS)}, or by the template in this file.",
+    ),
 ]

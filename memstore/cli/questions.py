@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from memstore.cli.options import (
-    FORMATS,
     KINDS,
     AsOfOption,
+    BudgetOption,
+    ConversationOption,
     DatabaseOption,
+    FormatOption,
     JsonFlag,
     ModelOption,
+    ReserveOption,
+    SectionOption,
+    StrategyOption,
     ToolsOption,
     UserOption,
     ViewerOption,
-    format_name,
     moment,
     name,
     one_of,
 )
-from memstore.cli.options import section as read_section
 from memstore.cli.show import chat, meter, out, print_json, safe, say, table
 from memstore.cli.stores import hint_if_new, hint_if_nobody, hint_why_empty, opened
 
 if TYPE_CHECKING:
-    from memstore import Hit
+    from memstore import Fact, Hit
 
 TIERS = ("messages", "summaries", "facts")
 ROLES = ("user", "assistant", "tool", "system", "developer")
 STATES = ("active", "superseded", "retracted", "erased", "all")
-STRATEGIES = (
-    "none", "goal_batch", "hierarchical", "semantic", "sliding_window", "summary_buffer", "threshold", "tool_calls",
-)  # fmt: skip
 BESIDE = ("score", "tier", "said", "speaker")
 
 
@@ -82,7 +83,12 @@ def recall(
     if as_json:
         print_json(hits)
     else:
-        table((*BESIDE, "text"), [_row(hit) for hit in hits])
+        show_hits(hits)
+
+
+def show_hits(hits: Sequence[Hit]) -> None:
+    """Print hits as a table, on a pipe with tabs."""
+    table((*BESIDE, "text"), [_row(hit) for hit in hits])
 
 
 def _row(hit: Hit) -> tuple[str, ...]:
@@ -91,53 +97,18 @@ def _row(hit: Hit) -> tuple[str, ...]:
 
 def context(
     user: UserOption,
-    conversation: Annotated[
-        str, typer.Option("--conversation", "-c", parser=name, metavar="NAME", help="The conversation that goes on.")
-    ],
+    conversation: ConversationOption,
     query: Annotated[str | None, typer.Argument(help="The question; by default the newest user message.")] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            "--budget",
-            "-b",
-            min=1,
-            metavar="N",
-            help="The most tokens that it may have; else the settings' context_budget.",
-        ),
-    ] = None,
+    budget: BudgetOption = None,
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
-    reserve: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="Tokens of the budget to keep free; else the settings' context_reserve."),
-    ] = None,
-    strategy: Annotated[
-        list[str] | None,
-        typer.Option(
-            parser=one_of(*STRATEGIES),
-            metavar="NAME",
-            help="Compress the conversation by it: none, tool_calls, summary_buffer… May be repeated; in this order.",
-        ),
-    ] = None,
-    section: Annotated[
-        list[Any] | None,
-        typer.Option(
-            parser=read_section,
-            metavar="NAME=TEXT|JSON",
-            help="A section of your own, or limits of one; may be repeated. It takes the place of the conversation's.",
-        ),
-    ] = None,
+    reserve: ReserveOption = None,
+    strategy: StrategyOption = None,
+    section: SectionOption = None,
     model: ModelOption = None,
     tools: ToolsOption = None,
     as_of: AsOfOption = None,
     viewer: ViewerOption = None,
-    format: Annotated[
-        str,
-        typer.Option(
-            parser=format_name,
-            metavar="NAME|FILE",
-            help=f"How it is written: {', '.join(FORMATS)}, or by the template in this file.",
-        ),
-    ] = "openai",
+    format: FormatOption = "openai",
     explain: Annotated[bool, typer.Option("--explain", help="Say what is in, what was left out, and why.")] = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
@@ -151,20 +122,15 @@ def context(
     """
     with opened(database) as store:
         chosen = None if not strategy else [one for one in strategy if one != "none"]
-        scope = store.user(user).conversation(conversation)
-        found = scope.context(
-            query,
-            budget=budget,
-            system=system,
-            reserve=reserve,
-            strategy=chosen,
-            sections=section or (),
-            model=model,
-            tools=tools or (),
-            viewer=viewer,
-            as_of=as_of,
-            format=format,
-        )
+        asked: dict[str, Any] = {
+            "budget": budget,
+            "system": system,
+            "reserve": reserve,
+            "strategy": chosen,
+            "sections": section or (),
+        }
+        asked |= {"model": model, "tools": tools or (), "viewer": viewer, "as_of": as_of, "format": format}
+        found = store.user(user).conversation(conversation).context(query, **asked)
         hint_if_new(store, user, conversation)
     if as_json:
         print_json(found.as_dict())
@@ -209,6 +175,11 @@ def facts(
             hint_if_nobody(store, user, subject)
     if as_json:
         print_json(found)
-        return
+    else:
+        show_facts(found)
+
+
+def show_facts(found: Sequence[Fact]) -> None:
+    """Print facts as a table, on a pipe with tabs."""
     rows = [(fact.type, f"{fact.occurred_at:%Y-%m-%d}", f"{fact.confidence:.2f}", fact.text) for fact in found]
     table(("type", "said", "confidence", "fact"), rows)

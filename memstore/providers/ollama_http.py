@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import random
 import re
+import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from itertools import count
+from queue import Empty, SimpleQueue
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
@@ -78,16 +81,61 @@ class Server:
             try:
                 return self._once(method, path, model, body, whole, max(0.001, end - time.monotonic()))
             except _Passing as failure:
-                pause = self.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
-                wait = pause if failure.wait is None else failure.wait
-                if attempt == TRIES or time.monotonic() + wait >= end:
-                    raise ModelUnavailable(f"Ollama at {self.url} is away: {failure}") from failure
-            time.sleep(wait)
+                self._pause(attempt, failure, end)
         raise AssertionError("count() has no end")
+
+    def stream(self, path: str, model: str, body: Json) -> Generator[Json, None, None]:
+        """Give the JSON objects of a streamed answer as they come; the last one is `done`.
+
+        `timeout` seconds are the longest silence. Tried again is only what fails before the first object. Who stops
+        reading, or is interrupted, hangs up, and so ends the server's work. Raises as `ask` does.
+        """
+        end = time.monotonic() + self.timeout
+        for attempt in count(1):
+            begun = False
+            try:
+                for part in self._parts(path, model, body):
+                    begun = True
+                    yield part
+                return
+            except _Passing as failure:
+                if begun:
+                    raise ModelUnavailable(f"Ollama at {self.url} broke off its answer: {failure}") from failure
+                self._pause(attempt, failure, end)
+
+    def _pause(self, attempt: int, failure: _Passing, end: float) -> None:
+        """Wait for the next attempt; raise ModelUnavailable where there is none, or not before the end."""
+        pause = self.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
+        wait = pause if failure.wait is None else failure.wait
+        if attempt == TRIES or time.monotonic() + wait >= end:
+            raise ModelUnavailable(f"Ollama at {self.url} is away: {failure}") from failure
+        time.sleep(wait)
 
     def _once(
         self, method: str, path: str, model: str, body: Json | None, whole: Callable[[Json], bool], seconds: float
     ) -> Json:
+        with self._client(model, seconds) as client:
+            told = _within(seconds, lambda: client._request(dict, method, path, json=body))
+        if "error" in told:
+            _raise_if_too_long(model, str(told["error"]))
+            raise _Passing(str(told["error"])[:300])
+        if not whole(told):
+            raise _Passing("its answer broke off")
+        answer: dict[str, Any] = told
+        return answer
+
+    def _parts(self, path: str, model: str, body: Json) -> Iterator[Json]:
+        with self._client(model, self.timeout) as client, _Line() as line:
+            parts = client._request(dict, "POST", path, json=body, stream=True, extensions={"trace": line.note})
+            for part in line.read(parts, self.timeout):
+                yield part
+                if part.get("done") is True:
+                    return
+        raise _Passing("it ended before it was done")
+
+    @contextmanager
+    def _client(self, model: str, seconds: float) -> Iterator[ollama.Client]:
+        """Give a client for one request, whose errors are ours."""
         seen: list[httpx.Response] = []
         client = ollama.Client(
             self.url,
@@ -99,7 +147,7 @@ class Server:
         )
         try:
             with client:
-                told = _within(seconds, lambda: client._request(dict, method, path, json=body))
+                yield client
         except (TimeoutError, httpx.ReadTimeout) as error:
             raise ModelUnavailable(
                 f"Ollama at {self.url} did not answer within {seconds:.0f} s (MEMSTORE_OLLAMA_TIMEOUT_SECONDS)."
@@ -110,14 +158,10 @@ class Server:
             # Beside its own error, the library raises Python's where a body is not the JSON object it takes it for.
             if seen and not seen[-1].is_success:
                 self._refuse(model, seen[-1], str(getattr(error, "error", error)))
+            if isinstance(error, ollama.ResponseError):  # a line of a stream
+                _raise_if_too_long(model, error.error)
+                raise _Passing(error.error[:300]) from error
             raise _Passing(f"its answer is not JSON ({type(error).__name__})") from error
-        if "error" in told:
-            _raise_if_too_long(model, str(told["error"]))
-            raise _Passing(str(told["error"])[:300])
-        if not whole(told):
-            raise _Passing("its answer broke off")
-        answer: dict[str, Any] = told
-        return answer
 
     def _refuse(self, model: str, response: httpx.Response, why: str) -> NoReturn:
         code, why = response.status_code, why[:300]
@@ -130,6 +174,53 @@ class Server:
         if code in (408, 429) or code >= 500:
             raise _Passing(f"{code} {why}", _retry_after(response.headers.get("retry-after")))
         raise ProviderError(f"Ollama at {self.url} refuses the request ({code}): {why}")
+
+
+class _Line:
+    """The connection of one streamed answer, read in a thread, and hung up when who listens leaves.
+
+    A thread, so that whoever waits can be interrupted and has an end of its own. What wakes it from waiting for bytes
+    is that its socket is shut down; closing alone would not, and the server would go on until its next byte.
+    """
+
+    def __init__(self) -> None:
+        self._streams: list[Any] = []
+        self._parts: SimpleQueue[Json | Exception | None] = SimpleQueue()
+
+    def __enter__(self) -> _Line:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in self._streams:
+            with suppress(OSError):
+                stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+
+    def note(self, event: str, info: Json) -> None:
+        """Keep the connection as soon as there is one: the answer's first byte may be minutes away."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._streams.append(info["return_value"])
+
+    def read(self, parts: Iterator[Json], silence: float) -> Iterator[Json]:
+        """Give the parts as they come; raise TimeoutError after so many seconds without one."""
+        threading.Thread(target=self._read, args=[parts], name="memstore-ollama", daemon=True).start()
+        while True:
+            try:
+                part = self._parts.get(timeout=silence)
+            except Empty:
+                raise TimeoutError from None
+            if part is None:
+                return
+            if isinstance(part, Exception):
+                raise part
+            yield part
+
+    def _read(self, parts: Iterator[Json]) -> None:
+        try:
+            for part in parts:
+                self._parts.put(part)
+            self._parts.put(None)
+        except Exception as error:  # whatever it is, it is raised where the parts are waited for
+            self._parts.put(error)
 
 
 def entry_of(told: Json, model: str) -> Json:

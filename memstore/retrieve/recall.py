@@ -127,9 +127,9 @@ def _signalled(
 
 async def hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
     """Give hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
-    by_tier = {tier: [one.unit.item_id for one in chosen if one.unit.tier == tier] for tier in Tier}
-    texts = await items.texts(scope, [one.unit.item_id for one in chosen], as_of)
-    sources = await items.sources(scope, by_tier[Tier.SUMMARIES], by_tier[Tier.FACTS], as_of)
+    async with scope.ahead() as reads:
+        await _texts_and_sources(reads, chosen, as_of)
+    texts, sources = await _texts_and_sources(scope, chosen, as_of)
     found = []
     for one in chosen:
         unit = one.unit
@@ -137,6 +137,14 @@ async def hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime 
             own = (unit.item_id,) if unit.tier == Tier.MESSAGES else sources.get(unit.item_id, ())
             found.append(_hit(one, texts[unit.item_id][unit.start : unit.stop], own))
     return found
+
+
+async def _texts_and_sources(
+    scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None
+) -> tuple[dict[UUID, str], dict[UUID, tuple[UUID, ...]]]:
+    by_tier = {tier: [one.unit.item_id for one in chosen if one.unit.tier == tier] for tier in Tier}
+    texts = await items.texts(scope, [one.unit.item_id for one in chosen], as_of)
+    return texts, await items.sources(scope, by_tier[Tier.SUMMARIES], by_tier[Tier.FACTS], as_of)
 
 
 def _hit(one: Candidate, text: str, sources: tuple[UUID, ...]) -> Hit:

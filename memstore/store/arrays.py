@@ -26,7 +26,7 @@ from memstore.providers import Vectors
 
 Rows = NDArray[np.intp]
 
-MOST_UNITS = 100_000  # of a user; whoever has more is scanned in the database. 190 MB with 384 dimensions
+MOST_UNITS = 150_000  # of a user (130,000 messages); others are scanned in the database. 285 MB with 384 dimensions
 MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
 OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds

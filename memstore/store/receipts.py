@@ -34,11 +34,11 @@ class Later(NamedTuple):
 
 
 async def add(scope: Transaction, receipt: Receipt) -> None:
-    """Keep a receipt with its conversation; it has an id."""
+    """Keep a receipt with its conversation, and the events so far; it has an id."""
     body = {name: value for name, value in receipt.as_dict().items() if name not in NOWHERE}
     body["sections"] = list(receipt.sections.items())  # jsonb does not keep the order of an object
-    values = {name: getattr(receipt, name) for name in ("id", "conversation_id", "budget", "tokens")}
-    await scope.run(SQL["add_receipt"], body=body, texts=dict(receipt.texts), **values)
+    row = {name: getattr(receipt, name) for name in ("id", "conversation_id", "budget", "tokens")}
+    await scope.run_together([(SQL["add_receipt"], [row | {"body": body, "texts": dict(receipt.texts)}])])
 
 
 async def receipt(scope: Transaction, id: UUID) -> Receipt | None:

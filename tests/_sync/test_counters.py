@@ -51,3 +51,18 @@ def test_a_context_for_an_open_model_fills_its_budget_and_not_more(
         context = talk.context("Which?", budget=budget, system="Be brief.", model=f"tokenizer:{folder}")
         assert context.receipt.count == kind
         assert 0.9 * budget < counter.count_messages(context.messages) == context.tokens <= budget
+
+
+def test_a_context_for_a_model_whose_template_knows_no_system_and_no_tools(store: MemoryStore, tmp_path: Path) -> None:
+    folder = write(tmp_path, byte_level(), GEMMA)
+    talk = store.user("alice").conversation("lisbon")
+    call = {"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}}
+    talk.add("system", "Answer in one sentence.")
+    talk.add("user", "When does the ferry leave?")
+    talk.add("assistant", None, tool_calls=[call])
+    talk.add("tool", "At nine.", tool_call_id="1")
+    for format in ("openai", "ollama"):
+        context = talk.context(budget=400, system="Be brief.", model=f"tokenizer:{folder}", format=format)
+        assert [one["role"] for one in context.messages[-3:]] == ["user", "assistant", "tool"]
+        assert context.receipt.count == "modelled"
+        assert sum(context.receipt.sections.values()) == context.tokens <= 400

@@ -13,10 +13,20 @@ import pytest
 README = Path(__file__).parents[2] / "README.md"
 
 
+def pasted() -> list[str]:
+    """Give the programs of the README, which begin with their imports; what else it shows are lines of such."""
+    found = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+    return [code for code in found if code.startswith("import memstore")]
+
+
+def test_there_are_programs() -> None:
+    assert len(pasted()) == 2
+
+
 @pytest.mark.encoder
 @pytest.mark.slow
-def test_the_python_of_the_readme_runs_when_pasted(tmp_path: Path) -> None:
-    code, *_ = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+@pytest.mark.parametrize("code", pasted(), ids=["the start", "the proof"])
+def test_the_python_of_the_readme_runs_when_pasted(code: str, tmp_path: Path) -> None:
     environment = os.environ | {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr

@@ -63,7 +63,8 @@ REQUESTS: dict[str, Any] = {
 
 async def told(store: AsyncMemoryStore, said: list[Any]) -> AsyncConversationScope:
     """Give a conversation of a new user's in which this was said, beside another one; both are derived."""
-    world = store.user(f"world {len([name async for name in store.users()])}")
+    known = [name async for name in store.users()]
+    world = store.user(f"world {len(known)}")
     for room in ("there", "here"):
         found: list[Json] = []
         for number, ((role, name), text, calls) in enumerate(said):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memstore._sync.assemble import record
-from memstore._sync.assemble.gather import Gathered, gather, newest_question
+from memstore._sync.assemble.gather import Gathered, gather, newest_question, read_ahead
 from memstore._sync.assemble.request import Assembly, Request, settled
 from memstore._sync.retrieve import recall
 from memstore._sync.store import summaries
@@ -36,6 +36,7 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
     question = recall.prepare(embedder, request.user_id, query or "")
     with database.scope(request.user_id) as scope:
         made = made or settled(scope, request)
+        _read_ahead(scope, question, made)
         if request.query is not None:
             newest = newest_question(scope, made)
         gathered = gather(scope, question, newest, made)
@@ -56,8 +57,20 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
         with database.scope(request.user_id, lazily=True) as scope:
             if request.keep:
                 receipt = record.keep(scope, receipt)
-            record.tell(scope, receipt)
+            else:
+                record.tell(scope, receipt)
     return replace(context, receipt=receipt, **_statistics(made, layout.material, gathered.stored.turns, context))
+
+
+def _read_ahead(scope: Transaction, question: recall.Question, made: Assembly) -> None:
+    """Read in one round trip what does not depend on anything else that is read."""
+    request = made.request
+    with scope.ahead() as reads:
+        read_ahead(reads, question, made)
+        if request.query is not None:
+            newest_question(reads, made)
+        if request.as_of is None:
+            record.before(reads, request.conversation_id, None, request.viewer)
 
 
 def _laid_out(scope: Transaction, made: Assembly, gathered: Gathered, counter: TokenCounter) -> Layout:

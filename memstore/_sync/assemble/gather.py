@@ -10,7 +10,7 @@ from uuid import UUID
 
 from memstore._sync.assemble.request import Assembly
 from memstore._sync.retrieve import recall
-from memstore._sync.store import facts, messages, summaries
+from memstore._sync.store import facts, items, messages, summaries
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.items import Filters
 from memstore._sync.store.summaries import Outline
@@ -60,6 +60,14 @@ class Gathered:
     material: Material
     stored: Stored
     nest: Sequence[Outline]
+
+
+def read_ahead(reads: Transaction, question: recall.Question, made: Assembly) -> None:
+    """Ask for what `gather` asks for first, whatever it is answered."""
+    (_whole if made.strategies else _recent)(reads, made)
+    summaries.outlines(reads, made.request.conversation_id, as_of=made.request.as_of)
+    _standing(reads, made)
+    items.version(reads, question.model)
 
 
 def gather(scope: Transaction, question: recall.Question, newest: Message | None, made: Assembly) -> Gathered:
@@ -162,8 +170,7 @@ def _recalled(
     scope: Transaction, question: recall.Question, asked: Message | None, made: Assembly, earlier: Collection[UUID]
 ) -> Recalled:
     sight, as_of = made.sight, made.request.as_of
-    always = facts.standing(scope, STANDING, limit=MOST_VIEWED if sight.filters else MOST_STANDING, as_of=as_of)
-    always = (sight.fact_ids(scope, always))[:MOST_STANDING]
+    always = (sight.fact_ids(scope, _standing(scope, made)))[:MOST_STANDING]
     depth = VIEWED_DEPTH if sight.filters else recall.DEPTH
     ranking = recall.candidates(scope, question, Filters(as_of=as_of), depth, also=always)
     about = {one.unit.item_id: one for one in best_of_each(ranking.of(Tier.FACTS))}
@@ -187,6 +194,11 @@ def _recalled(
     unlisted[Reason.BELOW_SCORE] = max(0, len(ranking.tiers) - len(every) - hidden - sum(unlisted.values()))
     gone = [_superseded(one) for one in every if _key(one) not in found]
     return Recalled(hits[0], hits[1], hits[2], gone, unlisted)
+
+
+def _standing(scope: Transaction, made: Assembly) -> list[UUID]:
+    limit = MOST_VIEWED if made.sight.filters else MOST_STANDING
+    return facts.standing(scope, STANDING, limit=limit, as_of=made.request.as_of)
 
 
 def _key(one: Candidate) -> tuple[Tier, UUID]:

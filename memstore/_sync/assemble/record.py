@@ -72,8 +72,9 @@ def _options(one: Strategy) -> Json:
 
 
 def keep(scope: Transaction, receipt: Receipt) -> Receipt:
-    """Keep a receipt; give it with its id."""
+    """Keep a receipt and say that it is; give it with its id."""
     receipt = replace(receipt, id=ids.uuid7())
+    tell(scope, receipt)
     receipts.add(scope, receipt)
     return receipt
 

@@ -1,0 +1,450 @@
+"""The assistant that remembers, as people use it: sessions, ends of every kind, and a window that is never exceeded."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memstore
+from tests import ollama_server as does
+from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, environment
+from tests.ollama_server import Behaviour, Handler, ReadingOllama, streams
+from tests.trained import as_gguf, byte_level
+
+NUM_CTX, RESERVE = 2048, 200
+MODEL = "qwen3:4b"
+SECRET = "58-17-93"
+TOLD = f"By the way, the combination of my locker at the rowing club is {SECRET}."
+ASKED = "What is the combination of my locker at the rowing club?"
+WORDS = [
+    *(
+        "garden",
+        "train",
+        "letter",
+        "window",
+        "market",
+        "tomato",
+        "paint",
+        "river",
+        "shelf",
+        "orange",
+        "winter",
+        "engine",
+    ),
+    *(
+        "violin",
+        "carpet",
+        "pepper",
+        "bridge",
+        "wash",
+        "plant",
+        "carry",
+        "mend",
+        "draw",
+        "sell",
+        "wait",
+        "count",
+        "fold",
+    ),
+    *("the", "a", "we", "you", "they", "green", "slow", "heavy", "bright", "early", "under", "beside", "again", "and"),
+]
+
+
+def chatml(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> str:
+    """Render as the server's template does; where nobody gives a system prompt, the model has its own."""
+    own = [] if messages and messages[0]["role"] == "system" else [{"role": "system", "content": "You are Qwen."}]
+    told = (f"<|im_start|>{one['role']}\n{one['content']}<|im_end|>\n" for one in [*own, *messages])
+    return "".join(told) + "<|im_start|>assistant\n"
+
+
+def tokens(prompt: str) -> int:
+    return len(byte_level().encode(prompt, add_special_tokens=False))
+
+
+def answers(prompt: str) -> Behaviour:
+    """Answer as a model would that has nothing but its prompt: what the question is about, if it is there."""
+    if not prompt.rpartition("<|im_start|>user")[2].strip().startswith(ASKED):
+        talk = chatter(random.Random(len(prompt)), 30).split(" ")
+        return streams(*(f"{word} " for word in talk))
+    found = re.search(r"\d\d-\d\d-\d\d", prompt)
+    return streams("It is ", found[0] + "." if found else "not known to me.")
+
+
+def chatter(chance: random.Random, words: int) -> str:
+    return " ".join(chance.choices(WORDS, k=words)).capitalize() + "."
+
+
+@pytest.fixture
+def server() -> Iterator[ReadingOllama]:
+    with ReadingOllama(chatml, tokens, answers) as server:
+        server.vocabulary = as_gguf(byte_level(), model="gpt2", pre="qwen2")
+        server.allotted = NUM_CTX
+        yield server
+
+
+@pytest.fixture
+def chat(cli: Run, url: str, server: ReadingOllama, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the chat of alice in this process, its lines from a pipe."""
+
+    def run(*args: str, lines: str = "", **settings: str) -> Ended:
+        reading, writing = os.pipe()
+        os.write(writing, lines.encode())
+        os.close(writing)
+        with os.fdopen(reading) as stdin:
+            monkeypatch.setattr("sys.stdin", stdin)
+            own = {"ollama_url": server.url, "ollama_num_ctx": str(NUM_CTX)}
+            return cli("chat", "-u", "alice", "-m", MODEL, "-d", url, *args, **own | settings)
+
+    return run
+
+
+def stored(url: str) -> list[tuple[str, str]]:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        return [(one.role, str(one.content)) for one in store.user("alice").conversation("chat").messages()]
+
+
+# A turn
+
+
+def test_an_answer_is_shown_kept_and_remembered_in_the_next_session(chat: Run, url: str, server: ReadingOllama) -> None:
+    server.script.extend([streams("Noted, ", "no peanuts."), streams("Peanuts.")])
+    told = chat(lines="I'm allergic to peanuts.\n\n")
+    assert (told.code, told.out, told.err) == (0, "Noted, no peanuts.\n", "")
+    told = chat("--message", "What must I not eat?", "--system", "Be brief.")
+    assert (told.code, told.out, told.err) == (0, "Peanuts.\n", "")
+    asked = server.asked()[-1]
+    assert asked["messages"][0]["content"].startswith("Be brief.")
+    assert "allergic to peanuts" in server.read[-1].prompt
+    assert asked["options"] == {"num_ctx": NUM_CTX, "num_predict": NUM_CTX // 4}
+    assert stored(url) == [
+        ("user", "I'm allergic to peanuts."),
+        ("assistant", "Noted, no peanuts."),
+        ("user", "What must I not eat?"),
+        ("assistant", "Peanuts."),
+    ]
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        alice = store.user("alice")
+        assert any("peanuts" in fact.text for fact in alice.facts())
+        [drift] = alice.drift()
+        assert (drift.model, drift.calls, drift.largest_miss) == (f"ollama:{MODEL}", 2, 0)
+        assert store.stats()["pending"] == 0
+
+
+def test_a_program_is_told_the_answer_and_its_cost(chat: Run, server: ReadingOllama, tmp_path: Path) -> None:
+    file = tmp_path / "system.txt"
+    file.write_text("Be kind.")
+    server.script.append(streams("Hello ", "there", done_reason="length"))
+    given = chat("--message", "Hello?", "--json", "--system", f"@{file}", "--budget", "1000", "--reserve", "100")
+    assert server.asked()[-1]["messages"][0] == {"role": "system", "content": "Be kind."}
+    told = given.json
+    assert (told["answer"], told["ended"], told["window"]) == ("Hello there", "length", 1000)
+    assert told["tokens"] == told["prompt_tokens"] == server.read[-1].tokens <= 900
+    assert server.read[-1][2:] == (NUM_CTX, 100)
+    assert "--reserve" in given.err
+    wrong = chat("--json", lines="Hello?\n")
+    assert (wrong.code, "--message" in wrong.err) == (2, True)
+    assert chat("--message", "Hello?", "--system", f"@{tmp_path / 'none'}").code == 2
+
+
+def test_a_larger_budget_is_a_larger_window_and_the_models_own_is_the_end_of_it(
+    chat: Run, server: ReadingOllama
+) -> None:
+    server.trained, server.allotted = 3000, 4096
+    assert chat("--message", "Hello?", "--budget", "4096", "--json").json["window"] == 3000
+    assert server.read[-1].num_ctx == 4096
+    assert {body["options"]["num_ctx"] for body in server.asked()} == {4096}
+
+
+def test_commands_are_obeyed_and_not_said(chat: Run, url: str, server: ReadingOllama) -> None:
+    server.script.append(streams("Noted."))
+    lines = (
+        "/context\nI'm allergic to peanuts.\n/facts\n/context\n/recall peanuts\n/recall\n/nonsense\n/help\n/quit\nno"
+    )
+    told = chat(lines=lines)
+    assert told.code == 0
+    assert re.search(r"^constraint\t.*peanuts", told.out, re.MULTILINE)
+    assert f"tokens, {NUM_CTX // 4} of them kept free (ollama:{MODEL}, exact)" in told.out
+    assert re.search(r"\tmessages\t.*\tI'm allergic to peanuts\.$", told.out, re.MULTILINE)
+    assert "/quit           end" in told.out
+    assert "no context was made yet" in told.err
+    assert "no such command" in told.err
+    assert [role for role, _ in stored(url)] == ["user", "assistant"]
+    again = chat(lines="/context\n/etc/hosts is what?\n")
+    assert "(ollama:" in again.out
+    assert stored(url)[2] == ("user", "/etc/hosts is what?")
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        (streams("It ", "is ", then=does.ends_in_the_stream), "ended before it was done"),
+        (streams("It ", "is ", then=does.fails_in_the_stream), "llama runner process has terminated"),
+        (streams("It ", "is ", then=does.resets_in_the_stream), "broke off"),
+        (streams("It ", "is ", then=does.hangs_in_the_stream), "within 1 s"),
+        (does.hangs_before_headers, "within 1 s"),
+        (does.status(404, "model 'qwen3:4b' not found"), "ollama pull qwen3:4b"),
+        (does.status(400, "the input length exceeds the context length"), "does not fit"),
+        (does.status(400, "invalid option"), "refuses"),
+        (streams(" ", done_reason="length"), "--reserve"),
+    ],
+)
+def test_what_is_no_answer_is_told_and_not_kept_and_the_chat_goes_on(
+    chat: Run, url: str, server: ReadingOllama, trouble: Behaviour, why: str
+) -> None:
+    server.script.extend([trouble, streams("Yes.")])
+    told = chat(lines="First?\nSecond?\n", ollama_timeout_seconds="1")
+    assert told.out.endswith("Yes.\n")
+    assert (told.code, why in told.err) == (1, True), told.err
+    assert "Traceback" not in told.err
+    assert stored(url) == [("user", "First?"), ("user", "Second?"), ("assistant", "Yes.")]
+    assert "First?" in server.read[-1].prompt
+
+
+def test_a_moment_of_trouble_before_the_answer_is_no_trouble(chat: Run, server: ReadingOllama) -> None:
+    server.script.extend([does.status(503, "busy", retry_after="0"), does.resets_before_headers, streams("Yes.")])
+    told = chat(lines="First?\n")
+    assert (told.code, told.out, told.err) == (0, "Yes.\n", "")
+
+
+def test_a_server_that_is_away_and_a_model_that_is_not_there(chat: Run, url: str, server: ReadingOllama) -> None:
+    told = chat("--message", "Are you there?", ollama_url="http://127.0.0.1:9", ollama_timeout_seconds="1")
+    assert (told.code, told.out) == (1, "")
+    assert "Ollama at http://127.0.0.1:9 is away" in told.err
+    told = chat("--model", "nosuch", "--message", "And you?")
+    assert (told.code, "ollama pull nosuch" in told.err) == (1, True)
+    server.capabilities = ["embedding"]
+    assert "cannot chat" in chat("--message", "Or you?").err
+    assert stored(url) == [("user", "Are you there?"), ("user", "And you?"), ("user", "Or you?")]
+
+
+def test_a_message_that_is_too_long_for_the_window_is_kept(chat: Run, url: str, server: ReadingOllama) -> None:
+    long = chatter(random.Random(1), 3000)
+    told = chat("--message", long)
+    assert (told.code, "budget" in told.err) == (4, True)
+    assert chat(lines="And now?\n").code == 0
+    assert [role for role, _ in stored(url)] == ["user", "user", "assistant"]
+
+
+def test_an_answer_is_not_obeyed_by_the_terminal(chat: Run, server: ReadingOllama) -> None:
+    server.script.append(streams("\x1b[31m", "red"))
+    assert chat(lines="Colour?\n").out == "\\x1b[31mred\n"
+
+
+def test_a_derivation_that_fails_breaks_nothing(
+    chat: Run, server: ReadingOllama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("no more memory")
+
+    monkeypatch.setattr(memstore.MemoryStore, "derive", fails)
+    told = chat(lines="One.\nTwo.\n")
+    assert (told.code, len(told.out.splitlines())) == (0, 2)
+    assert told.err.count("not derived: no more memory") == 1
+
+
+def test_a_server_that_counts_more_is_noticed_and_room_is_left_for_it(
+    chat: Run, url: str, server: ReadingOllama
+) -> None:
+    """The server reads a preamble that rendering does not show: only its own count tells."""
+    chance = random.Random(2)
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        talk = [{"role": ("user", "assistant")[n % 2], "content": chatter(chance, 40)} for n in range(60)]
+        store.user("alice").conversation("chat").add_many(talk)
+        store.derive()
+    server.tokens = lambda prompt: tokens(prompt) + 300
+    told = chat("--reserve", str(RESERVE), lines="First?\nSecond?\nThird?\n")
+    assert told.err.count("the server counted 300 tokens more than") == 1
+    assert [read.fits for read in server.read] == [False, True, True]
+    assert chat("--reserve", str(RESERVE), lines="Fourth, in another session?\n").code == 0
+    assert server.read[-1].fits
+
+
+# At a terminal
+
+
+class Terminal:
+    """The chat on a terminal: what it shows so far, and what is typed."""
+
+    def __init__(self, process: subprocess.Popen[bytes], end: int) -> None:
+        self.process = process
+        self._end = end
+        self._seen = b""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        try:
+            while more := os.read(self._end, 65536):
+                self._seen += more
+        except OSError:  # what Linux gives when the other end is closed
+            pass
+
+    @property
+    def shown(self) -> str:
+        return self._seen.decode().replace("\r\n", "\n")
+
+    def type(self, text: str) -> None:
+        os.write(self._end, text.encode())
+
+    def expect(self, text: str, times: int = 1) -> None:
+        until = time.monotonic() + 30
+        while self.shown.count(text) < times:
+            assert time.monotonic() < until, self.shown
+            time.sleep(0.02)
+
+    def ended(self) -> int:
+        code = self.process.wait(timeout=30)
+        self._reader.join(5)
+        return code
+
+
+@contextmanager
+def terminal(url: str, server: ReadingOllama) -> Iterator[Terminal]:
+    import pty
+
+    ours, theirs = pty.openpty()
+    own = {"MEMSTORE_OLLAMA_URL": server.url, "MEMSTORE_OLLAMA_NUM_CTX": str(NUM_CTX)}
+    command = [SCRIPT, "chat", "-u", "alice", "-m", MODEL, "-d", url]
+    env = environment(TERM="dumb", NO_COLOR="1", **own)
+    with subprocess.Popen(command, env=env, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        try:
+            yield Terminal(process, ours)
+        finally:
+            process.kill()
+    os.close(ours)
+
+
+def test_ctrl_c_stops_an_answer_and_at_the_prompt_the_chat(url: str, server: ReadingOllama) -> None:
+    hung_up = threading.Event()
+
+    def hangs_until_hung_up(handler: Handler) -> None:
+        handler.connection.settimeout(20)
+        if handler.connection.recv(1) == b"":
+            hung_up.set()
+
+    server.script.extend([streams("It takes ", "long ", then=hangs_until_hung_up), streams("Yes.")])
+    with terminal(url, server) as person:
+        person.expect("nothing was said yet")
+        person.expect("> ")
+        person.type("First?\n")
+        person.expect("It takes long ")
+        person.process.send_signal(signal.SIGINT)
+        person.expect("the unfinished answer is not")
+        assert hung_up.wait(20), "the server goes on with an answer that nobody waits for"
+        person.type("Second?\n")
+        person.expect("Yes.\n")
+        person.expect("> ", 3)
+        person.process.send_signal(signal.SIGINT)
+        assert person.ended() == 130
+        assert "Traceback" not in person.shown
+    assert stored(url) == [("user", "First?"), ("user", "Second?"), ("assistant", "Yes.")]
+
+
+def test_what_was_said_is_derived_while_the_person_reads(url: str, server: ReadingOllama) -> None:
+    with terminal(url, server) as person:
+        person.expect("> ")
+        person.type("I'm allergic to peanuts.\n")
+        person.expect("> ", 2)
+        with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+            until = time.monotonic() + 30
+            while store.stats()["pending"] and time.monotonic() < until:
+                time.sleep(0.05)
+            assert store.stats()["pending"] == 0
+        person.type("/facts\n")
+        person.expect("constraint")
+        person.expect("> ", 3)
+        person.type("\x04")
+        assert person.ended() == 0
+
+
+# A long life
+
+
+def live(lines: list[str], url: str, server: ReadingOllama, sessions: int, embedder: str) -> list[str]:
+    """Say the lines in so many sessions, each a process; every third is killed in mid-answer. Give what it printed."""
+    printed = []
+    size = -(-len(lines) // sessions)
+    for number, start in enumerate(range(0, len(lines), size)):
+        part = lines[start : start + size]
+        own = {"MEMSTORE_OLLAMA_URL": server.url, "MEMSTORE_OLLAMA_NUM_CTX": str(NUM_CTX)}
+        env = environment(MEMSTORE_EMBEDDER=embedder, OMP_NUM_THREADS="1", **own)
+        command = [SCRIPT, "chat", "-u", "alice", "-m", MODEL, "-d", url, "--reserve", str(RESERVE)]
+        answering = threading.Event()
+        killed = number % 3 == 1
+        if killed:
+            server.reply = kills_at(len(part), answering)
+        with subprocess.Popen(command, env=env, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
+            if killed:
+                assert process.stdin
+                process.stdin.write("\n".join(part) + "\n")
+                process.stdin.flush()
+                assert answering.wait(120)
+                process.kill()
+                process.communicate()
+                server.reply = answers
+                continue
+            out, err = process.communicate("\n".join(part) + "\n", timeout=300)
+        assert (process.returncode, err) == (0, "")
+        printed.append(out)
+    return printed
+
+
+def kills_at(turn: int, answering: threading.Event) -> Callable[[str], Behaviour]:
+    """Give a model that answers until this turn, at which it begins, and says that it has begun."""
+    left = iter(range(turn - 1, -1, -1))
+
+    def hangs(handler: Handler) -> None:
+        answering.set()
+        handler.server.closing.wait(60)
+
+    return lambda prompt: answers(prompt) if next(left) else streams("To be ", "honest, ", then=hangs)
+
+
+def check_life(turns: int, sessions: int, url: str, server: ReadingOllama, embedder: str) -> None:
+    """The window is never exceeded, nothing that was said is lost, and at the end turn 3 is remembered."""
+    chance = random.Random(turns)
+    lines = [chatter(chance, chance.randint(10, 60)) for _ in range(turns)]
+    lines[2], lines[-1] = TOLD, ASKED
+    printed = live(lines, url, server, sessions, embedder)
+    assert len(server.read) == turns
+    assert all(read.fits for read in server.read)
+    largest = max(read.tokens for read in server.read)
+    print(f"{turns} turns: the largest prompt has {largest} of {NUM_CTX - RESERVE} tokens")
+    assert largest > 0.9 * (NUM_CTX - RESERVE)
+    said = stored(url)
+    assert [text for role, text in said if role == "user"] == lines
+    answered = turns - len(range(1, sessions, 3))
+    assert sum(role == "assistant" for role, _ in said) == answered
+    assert sum(tokens(text) for _, text in said) > 4 * NUM_CTX
+    assert SECRET in server.read[-1].prompt
+    assert printed[-1].endswith(f"It is {SECRET}.\n")
+    with memstore.open(url, settings={"embedder": embedder}) as store:
+        [drift] = store.user("alice").drift()
+        assert (drift.calls, drift.largest_miss) == (answered, 0)
+
+
+def test_sixty_turns_over_sessions_and_kills_never_exceed_the_window(url: str, server: ReadingOllama) -> None:
+    check_life(60, 6, url, server, EMBEDDER)
+
+
+@pytest.mark.encoder
+@pytest.mark.slow
+def test_three_hundred_turns_never_exceed_the_window_and_turn_three_is_remembered(
+    url: str, server: ReadingOllama
+) -> None:
+    check_life(300, 6, url, server, "sentence-transformers:all-MiniLM-L6-v2")
