@@ -11,15 +11,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from memstore.assemble import render
+from memstore.assemble.leftover import beside, lengthen, rest, shorten, uncovered_first
 from memstore.assemble.offers import Offering
-from memstore.assemble.pack import Packing, Piece, lengthen, minimums, pack, rest, steady_part, together
-from memstore.assemble.receipt import Composed, receipt_of
+from memstore.assemble.pack import Packing, Piece, minimums, pack, steady_part, together
+from memstore.assemble.receipt import Composed, receipt_of, section_tokens
 from memstore.assemble.render import OPENAI, Added, Chosen, Format, Rendered
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, Allowance, allowances
 from memstore.assemble.strategies.view import Entry
 from memstore.assemble.turns import Turn
 from memstore.errors import BudgetTooSmall
-from memstore.models import Compression, Context, Decision, Hit, Json, Reason, Receipt, Section, Summary
+from memstore.models import Compression, Context, Decision, Hit, Json, Reason, Section, Summary
 from memstore.providers import Count, TokenCounter
 
 LONG = 0.25  # of the most that the recent turns may have: a message that is longer is cut, where that is asked for
@@ -118,51 +119,83 @@ class Layout:
             HITS: offering.hits(given.hits),
         }
 
-    def older_than_recent(self, most: int) -> tuple[int, int]:
+    def older_than_recent(self, most: int) -> tuple[int, int, bool]:
         """Give the last message that the recent turns will not show, and how many tokens summaries may have.
 
-        `most` are the tokens of all summaries there are, in their finest form.
+        `most` are the tokens of all summaries there are, in their finest form. The last is whether any question would
+        have found the same.
         """
         tokens = min(most, self.plan[SUMMARIES].share)
         offers = self.offers | {SUMMARIES: [Piece(SUMMARIES, "room", None, tokens, None)]}
-        packing = steady_part(offers, self.plan, self.steady, self.base - self.asked, self.asked)
+        packing = steady_part(offers, self.plan, self.steady, self.base, self.asked)
         newest = max((turn.first_seq for turn in self.material.turns), default=0)
-        return int(min(packing.oldest - 1, newest)), tokens
+        return int(min(packing.oldest - 1, newest)), tokens, packing.is_settled()
 
-    def with_summaries(self, summaries: Sequence[Summary]) -> Layout:
+    def with_summaries(self, summaries: Sequence[Summary], settled: bool) -> Layout:
         """Give the same with these summaries; what is counted stays counted."""
-        other = replace(self, material=replace(self.material, summaries=summaries))
+        steady = self.material.steady and settled
+        other = replace(self, material=replace(self.material, summaries=summaries, steady=steady))
         kept = {name: value for name, value in vars(self).items() if name not in ("material", "offers")}
         vars(other).update(kept | {"offers": self.offers | {SUMMARIES: self.offering.summaries(summaries)}})
         return other
 
     def compose(self) -> Context:
         """Give the context, or raise `BudgetTooSmall`."""
-        musts = minimums(self.offers, self.plan)
-        self._check(musts)
-        budget, room = self.budget - self.reserve, self.base - self.asked
-        packing = pack(self.offers, self.plan, self.steady, room, self.asked)
-        offers = dict(self.offers)
-        if left := room - packing.tokens:
-            outside = offers[RECENT][len(packing.chosen[RECENT]) :]
+        self._check(minimums(self.offers, self.plan))
+        packing, offers = self._packed()
+        rendered, tokens = self._filled(packing, offers)
+        while tokens > self.budget - self.reserve and packing.drop():
+            rendered, tokens = self._written(self._chosen(packing.chosen))
+        made = self._composed(packing, rendered, tokens)
+        while (over := self._over_maximum(made)) and any(packing.drop(section) for section in over):
+            rendered, tokens = self._written(self._chosen(packing.chosen))
+            made = self._composed(packing, rendered, tokens)
+        receipt = receipt_of(made, self.counter)
+        return Context(rendered.messages, int(tokens), receipt, rendered.system, rendered.text)
+
+    def _packed(self) -> tuple[Packing, dict[str, list[Piece]]]:
+        """Pack what is expected to fit; give it with what was offered in the end."""
+        packing = pack(self.offers, self.plan, self.steady, self.base, self.asked)
+        room, offers = self.base - self.asked, dict(self.offers)
+        offers[HITS] = uncovered_first(packing, offers[HITS], self._question)
+        rest(packing, offers, self.plan, self.steady, room)
+        if left := max(0, room - packing.tokens):
+            outside = beside(packing, offers[RECENT][len(packing.chosen[RECENT]) :])
             offers[HITS] = [*offers[HITS], *self.offering.older(outside, left)]
-            rest(packing, offers, self.plan, room)
-            lengthen(packing, offers, self.plan, room)
+            rest(packing, offers, self.plan, self.steady, room)
+            shorten(packing, offers, self.plan, room, self.offering.beginning)
+            lengthen(packing, offers, self.plan, self.steady, room)
+        return packing, offers
+
+    def _filled(self, packing: Packing, offers: Mapping[str, Sequence[Piece]]) -> tuple[Rendered, Count]:
+        """Write it down; where the estimates were too high, use what they were too high by."""
+        budget, room = self.budget - self.reserve, self.base - self.asked
         rendered, tokens = self._written(self._chosen(packing.chosen))
         for _ in range(ATTEMPTS):
             error = tokens - (budget - room) - packing.tokens
             if tokens > budget or not error:
                 break
             before = packing.tokens
-            rest(packing, offers, self.plan, room - error)
+            rest(packing, offers, self.plan, self.steady, room - error)
             if packing.tokens == before:
                 break
             rendered, tokens = self._written(self._chosen(packing.chosen))
-        kept = frozenset(piece for pieces in musts.values() for piece in pieces)
-        while tokens > budget and packing.drop(kept):
-            rendered, tokens = self._written(self._chosen(packing.chosen))
-        receipt = self._receipt(packing, offers, rendered, tokens)
-        return Context(rendered.messages, int(tokens), receipt, rendered.system, rendered.text)
+        return rendered, tokens
+
+    def _over_maximum(self, made: Composed) -> list[str]:
+        """Give the sections that take more than the most that they may have, as counted."""
+        given = [one.name for one in self.material.sections if one.maximum is not None]
+        if not given:
+            return []
+        counts = [self.counter.count_message(message) for message in made.rendered.sent]
+        tokens = section_tokens(made, counts, self.counter)
+        return [name for name in given if tokens.get(name, 0) > self.plan[name].maximum]
+
+    @cached_property
+    def _question(self) -> str:
+        content = (self.material.question or {}).get("content")
+        parts = content if isinstance(content, list) else [{"text": content}]
+        return " ".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
 
     def _written(self, chosen: Chosen) -> tuple[Rendered, Count]:
         """The one place where what was chosen is rendered, and where what was rendered is counted."""
@@ -203,17 +236,14 @@ class Layout:
             added=[one for one in own if one.name not in self.steady],
         )
 
-    def _receipt(
-        self, packing: Packing, offers: Mapping[str, Sequence[Piece]], rendered: Rendered, tokens: Count
-    ) -> Receipt:
-        inside = {piece for pieces in packing.chosen.values() for piece in pieces}
-        fallback = {piece for piece in offers[HITS] if piece.note} - inside
-        made = Composed(
+    def _composed(self, packing: Packing, rendered: Rendered, tokens: Count) -> Composed:
+        begun = {piece.whole for pieces in packing.chosen.values() for piece in pieces}
+        return Composed(
             chosen=self._chosen(packing.chosen),
             format=self.format,
             rendered=rendered,
             tokens=tokens,
-            offers={name: [piece for piece in pieces if piece not in fallback] for name, pieces in offers.items()},
+            offers={name: [piece for piece in pieces if piece not in begun] for name, pieces in self.offers.items()},
             packing=packing,
             budget=self.budget,
             reserve=self.reserve,
@@ -224,4 +254,3 @@ class Layout:
             steady=self.material.steady,
             unlisted=self.material.unlisted,
         )
-        return receipt_of(made, self.counter)

@@ -1,7 +1,9 @@
-"""Texts that are too long, cut at the end of a sentence. Pure."""
+"""Texts that are too long, cut at the end of a sentence, or of a word. Pure."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from memstore.assemble.turns import Turn
@@ -11,9 +13,24 @@ from memstore.providers import TokenCounter
 MARK = " […]"
 
 
+CLOSELY = 0.7  # of the tokens, which sentences must use, else it is cut after a word
+_WORD = re.compile(r"\S+")
+
+
 def cut_text(text: str, tokens: int, counter: TokenCounter) -> str | None:
     """Give the first sentences of the text with a mark, as many as have at most so many tokens; None for none."""
-    ends = [stop for _, stop in sentences(text)]
+    return _cut(text, [stop for _, stop in sentences(text)], tokens, counter)
+
+
+def cut_closely(text: str, tokens: int, counter: TokenCounter) -> str | None:
+    """Give the first sentences, or where those would leave much unused the first words; None for none."""
+    found = cut_text(text, tokens, counter)
+    if found is not None and counter.count(found) >= CLOSELY * tokens:
+        return found
+    return _cut(text, [word.end() for word in _WORD.finditer(text)][: tokens + 1], tokens, counter) or found
+
+
+def _cut(text: str, ends: Sequence[int], tokens: int, counter: TokenCounter) -> str | None:
     least, most = 0, len(ends)
     while least < most:
         middle = (least + most + 1) // 2

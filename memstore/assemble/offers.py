@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from memstore import fences
 from memstore.assemble import render
-from memstore.assemble.cut import cut_text, cut_turn
+from memstore.assemble.cut import cut_closely, cut_text, cut_turn
 from memstore.assemble.pack import Heading, Piece
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, Allowance
 from memstore.assemble.strategies.view import FENCE, Block, Entry
@@ -22,6 +22,7 @@ from memstore.times import day
 
 SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 OLDER = "older than the recent turns"
+LEAST = 8  # tokens of a hit: fewer say nothing
 SHORTEST = 4  # characters to a token, at the very most of ordinary text
 
 
@@ -84,6 +85,22 @@ class Offering:
                 note = f"cut at a sentence: {tokens} of {whole} tokens"
             pieces.append(Piece(section.name, "text", None, tokens, text, note=note, text=text, under=under))
         return pieces
+
+    def beginning(self, piece: Piece, tokens: int) -> Piece | None:
+        """Give the first sentences or words of a hit, in at most so many tokens; None where they would say nothing."""
+        hit = piece.content
+        if not isinstance(hit, Hit):
+            return None
+        around = self._line(render.hit_line(replace(hit, text="")))
+        text = cut_closely(hit.text, tokens - around, self.counter) if tokens - around >= LEAST else None
+        if text is None:
+            return None
+        shorter = replace(hit, text=text)
+        counted = self._line(render.hit_line(shorter))
+        note = "; ".join([*filter(None, [piece.note]), f"cut: {counted} of {piece.tokens} tokens"])
+        if counted > tokens:
+            return None
+        return replace(piece, tokens=counted, content=shorter, text=text, note=note, whole=piece)
 
     def older(self, turns: Sequence[Piece], room: int) -> Iterator[Piece]:
         """Give messages of turns that are not in the window as hits, the newest first, as many as could fill a room."""

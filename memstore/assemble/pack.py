@@ -1,8 +1,9 @@
 """Packing: which pieces go in. Pure arithmetic over tokens; what is packed here is counted again as a whole.
 
-    steady, in the order of the context      the user's own · standing facts · summaries · the window of recent turns
+    always                                   the minimums in tokens
+    steady, in the order of the context      standing facts · the user's own · the window of recent turns · summaries
     for the question                         the user's own · facts · hits, each within its share
-    what is left                             by priority: hits, facts, … then older messages, then an exact fill
+    what is left                             `leftover`
 
 What is steady is chosen first and without a look at the question, so that it stays the same between turns. What the
 window leaves (it moves in steps) goes to what answers to the question, so that nothing is wasted.
@@ -11,23 +12,19 @@ window leaves (it moves in steps) goes to what answers to the question, so that 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
-from memstore.assemble.fill import fullest
 from memstore.assemble.said import Said
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS, Allowance
 from memstore.assemble.window import window
 from memstore.models import Reason
 
-# The exact fill: from how much unused it is worth it, how many chosen pieces it may exchange, for how many others.
-WORTH_FILLING, EXCHANGED, OTHERS = 0.01, 4, 32
 PINNED = 0.25  # of the room, that standing facts may have at most: more than the share of all facts where that is small
-UNUSED = 0.03  # of the room, at most, while anything fits into it
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,8 @@ class Piece:
     """Something that may go into a section; `tokens` is what it is expected to add, below its headings.
 
     A turn `shows` messages; a summary begins at `first_seq`, as a turn does. `pinned` is in whatever is asked, as far
-    as it fits; `text` is what it says, and `sources` the messages it was made from. `note` is for the receipt.
+    as it fits; `text` is what it says, and `sources` the messages it was made from. `note` is for the receipt; `whole`
+    is the piece that this is the beginning of.
     """
 
     section: str
@@ -59,37 +57,38 @@ class Piece:
     text: str = ""
     sources: tuple[UUID, ...] = ()
     under: tuple[Heading, ...] = ()
+    whole: Piece | None = None
 
 
 Offers = Mapping[str, Sequence[Piece]]
+Plan = Mapping[str, Allowance]
 
 
 @dataclass(slots=True)
 class Packing:
     """The pieces chosen, by section and in the order of choice, and what they are expected to take.
 
-    `held` is room that a section must not lose to others: what its minimum needs, until it has it.
+    `musts` are never taken out, unless the recent turns show what they are. `usual` is what any question would have
+    found to stand before it.
     """
 
     chosen: dict[str, list[Piece]] = field(default_factory=lambda: {section: [] for section in WEIGHTS})
     tokens: int = 0
     shown: set[UUID] = field(default_factory=set)
     oldest: float = math.inf
-    held: dict[str, int] = field(default_factory=dict)
-    steady: bool = True
-    _taken: dict[str, int] = field(default_factory=dict)
-    _open: Counter[Heading] = field(default_factory=Counter)
+    musts: Sequence[Piece] = ()
+    usual: dict[str, list[Piece]] | None = None
+    _taken: Counter[str] = field(default_factory=Counter)
+    _open: dict[str, Counter[Heading]] = field(default_factory=lambda: defaultdict(Counter))
     _said: Said = field(default_factory=Said)
     _duplicates: set[Piece] = field(default_factory=set)
 
     def add(self, piece: Piece) -> None:
         """Take a piece in."""
-        cost = self.cost(piece)
-        self.tokens += cost
-        self._taken[piece.section] = self.taken(piece.section) + cost
-        self.held[piece.section] = max(0, self.held.get(piece.section, 0) - cost)
+        self.tokens += self.cost(piece)
+        self._taken[piece.section] += self._alone(piece)
         self.chosen.setdefault(piece.section, []).append(piece)
-        self._open.update(piece.under)
+        self._open[piece.section].update(piece.under)
         self.shown |= piece.shows
         if piece.section == RECENT:
             self.oldest = min(self.oldest, piece.first_seq)
@@ -99,25 +98,42 @@ class Packing:
     def remove(self, piece: Piece) -> None:
         """Take a chosen piece out again. What it says counts as said for as long as packing goes on."""
         self.chosen[piece.section].remove(piece)
-        self._open.subtract(piece.under)
-        cost = self.cost(piece)
-        self.tokens -= cost
-        self._taken[piece.section] -= cost
+        self._open[piece.section].subtract(piece.under)
+        self.tokens -= self.cost(piece)
+        self._taken[piece.section] -= self._alone(piece)
         self.shown -= piece.shows
         if piece.section == RECENT:
             self.oldest = min((one.first_seq for one in self.chosen[RECENT]), default=math.inf)
 
     def cost(self, piece: Piece) -> int:
         """Give what the piece would add now: itself, and the headings that are not there yet."""
-        return piece.tokens + sum(heading.tokens for heading in piece.under if self._open[heading] <= 0)
+        return piece.tokens + sum(
+            one.tokens for one in piece.under if all(found[one] <= 0 for found in self._open.values())
+        )
 
     def taken(self, section: str) -> int:
-        """Give what a section's pieces take."""
-        return self._taken.get(section, 0)
+        """Give what a section's pieces take, with their headings; the fence around facts and hits is the facts'."""
+        return self._taken[section] - self._shared(section)
 
-    def is_settled(self, section: str) -> bool:
-        """Whether the section is what any question would have made it."""
-        return self.steady and section in (SUMMARIES, RECENT)
+    def would_take(self, piece: Piece) -> int:
+        """Give what the section of a piece would take with it."""
+        return self._taken[piece.section] + self._alone(piece) - self._shared(piece.section, piece.under)
+
+    def _alone(self, piece: Piece) -> int:
+        """Give what the piece adds to its section, if there were no other."""
+        return piece.tokens + sum(one.tokens for one in piece.under if self._open[piece.section][one] <= 0)
+
+    def _shared(self, section: str, under: Sequence[Heading] = ()) -> int:
+        if section != HITS:
+            return 0
+        over = self._open[HITS]
+        return sum(
+            one.tokens for one, count in self._open[FACTS].items() if count > 0 and (over[one] > 0 or one in under)
+        )
+
+    def is_settled(self) -> bool:
+        """Whether what stands before the question is what any question would have found."""
+        return self.usual is not None and all(_steady(self, name) == found for name, found in self.usual.items())
 
     def is_shown(self, piece: Piece) -> bool:
         """Whether the recent turns show what the piece is, or was made from."""
@@ -142,10 +158,6 @@ class Packing:
             return Reason.SHOWN
         return Reason.DUPLICATE if piece in self._duplicates else Reason.OVER_BUDGET
 
-    def room_for(self, section: str, room: int) -> int:
-        """Give what is left of `room` for a section, without what is held for others."""
-        return room - self.tokens - sum(held for name, held in self.held.items() if name != section)
-
     def take(self, pieces: Iterable[Piece], section: str, most: int, room: int, *, gaps: bool = True) -> None:
         """Take pieces of a section in their order while it has at most `most` tokens; without gaps, up to the first
         that does not fit."""
@@ -153,27 +165,36 @@ class Packing:
         for piece in pieces:
             if piece in known:
                 continue
-            cost = self.cost(piece)
-            if self.taken(section) + cost > most or cost > self.room_for(section, room):
+            if self.would_take(piece) > most or self.tokens + self.cost(piece) > room:
                 if not gaps:
                     break
             elif not self.is_redundant(piece):
                 self.add(piece)
 
-    def drop(self, musts: frozenset[Piece] = frozenset()) -> bool:
-        """Take the least needed piece out: what came last, of the section that can best spare it; False for none."""
+    def keep_musts(self) -> None:
+        """Take in what must be there, where the recent turns do not show it."""
+        for piece in self.musts:
+            if piece not in self.chosen.get(piece.section, ()) and not self.is_shown(piece):
+                self.add(piece)
+
+    def drop(self, section: str | None = None) -> bool:
+        """Take the least needed piece out: what came last, of the section or of that which can best spare it.
+
+        Standing facts go last of all. False where nothing is left that may go.
+        """
         added = [name for name in self.chosen if name not in WEIGHTS]
-        for section in (HITS, FACTS, *added, SUMMARIES, RECENT):
-            spare = [piece for piece in self.chosen.get(section, ()) if piece not in musts]
-            spare = [piece for piece in spare if not piece.pinned] or spare
-            if spare and (section != FACTS or not spare[-1].pinned or not self.chosen[RECENT]):
-                self.steady = self.steady and section in (HITS, FACTS)
-                self.remove(spare[-1])
-                return True
+        order = (HITS, FACTS, *added, SUMMARIES, RECENT) if section is None else (section,)
+        for pinned in (False, True):
+            for name in order:
+                spare = [one for one in self.chosen.get(name, ()) if one.pinned == pinned and one not in self.musts]
+                if spare:
+                    self.remove(spare[-1])
+                    self.keep_musts()
+                    return True
         return False
 
 
-def minimums(offers: Offers, plan: Mapping[str, Allowance]) -> dict[str, list[Piece]]:
+def minimums(offers: Offers, plan: Plan) -> dict[str, list[Piece]]:
     """Give the pieces that must be in: of each section that has a minimum in tokens the first ones that fit into it."""
     found: dict[str, list[Piece]] = {}
     for section, allowance in plan.items():
@@ -192,121 +213,110 @@ def together(pieces: Iterable[Piece]) -> int:
     return alone.tokens
 
 
-def pack(offers: Offers, plan: Mapping[str, Allowance], steady: Sequence[str], room: int, asked: int) -> Packing:
-    """Choose pieces that are expected to take at most `room` tokens beside the `asked` ones of the question.
+def pack(offers: Offers, plan: Plan, steady: Sequence[str], base: int, asked: int) -> Packing:
+    """Choose pieces that are expected to take at most `base` tokens, with the `asked` ones of the question.
 
     `steady` are the user's own sections that stand at the start.
     """
-    packing = steady_part(offers, plan, steady, room, asked)
-    questions = [name for name in plan if name not in (*steady, SUMMARIES, RECENT)]
-    for section in sorted(questions, key=lambda name: (name in WEIGHTS, -plan[name].priority)):
-        packing.take(_unpinned(offers, section), section, _share(packing, offers, plan, section), room)
-        packing.held[section] = 0
-    packing.held.clear()
-    rest(packing, offers, plan, room)
+    packing = steady_part(offers, plan, steady, base, asked)
+    answering = _answering(plan, steady)
+    for section in sorted(answering, key=lambda name: (name in WEIGHTS, -plan[name].priority)):
+        packing.take(unpinned(offers, section), section, _share(offers, plan, section), base - asked)
     return packing
 
 
-def steady_part(offers: Offers, plan: Mapping[str, Allowance], steady: Sequence[str], room: int, asked: int) -> Packing:
-    """Choose what stands before the question, as `pack` does."""
+def steady_part(offers: Offers, plan: Plan, steady: Sequence[str], base: int, asked: int) -> Packing:
+    """Choose what stands before the question, as `pack` does, and what must be in.
+
+    Most questions find what any other would: the usual. Something else is chosen only where everything fits, where
+    nothing answers, where the question takes more than half of what is left for it and its answers, or where the best
+    hit takes more than all hits may count on.
+    """
+    answering = _answering(plan, steady)
+    musts = minimums(offers, plan)
+    ahead = [piece for name, found in musts.items() for piece in found if name not in answering or piece.pinned]
+    behind = [piece for name in answering for piece in musts.get(name, ()) if not piece.pinned]
+    counted = sum(plan[name].share for name in answering if name in (FACTS, HITS) or offers.get(name))
+    promised = sum(plan[name].minimum for name in answering if plan[name].required)
+    half = counted // 2
+    usual = _start(ahead, offers, plan, steady, base, base - half - promised)
+    _window(usual, offers, plan, base - half - promised, max(0, counted - half - promised))
+
+    expected = {name: _steady(usual, name) for name in (*steady, FACTS, SUMMARIES, RECENT)}
+    must = together([*ahead, *behind]) - together(ahead)
+    room = base - asked - must
+    needs = sum(_share(offers, plan, name) for name in answering if any(True for _ in unpinned(offers, name)))
+    found = _start(ahead, offers, plan, steady, base, room)
+    if _all_fit(found, offers, plan, answering, room):
+        _window(found, offers, plan, room, 0, every=True)
+    elif needs and needs <= counted and asked <= half:
+        found = usual
+    else:
+        _window(found, offers, plan, room, max(0, max(needs - asked, needs // 2) - must))
+    found.usual = expected
+    found.musts = (*ahead, *behind)
+    found.keep_musts()
+    return found
+
+
+def unpinned(offers: Offers, section: str) -> Iterable[Piece]:
+    """Give the pieces that answer to the question. Those that are pinned have had their room, which no other moves."""
+    return (piece for piece in offers.get(section, ()) if not piece.pinned)
+
+
+def _answering(plan: Plan, steady: Sequence[str]) -> list[str]:
+    return [name for name in plan if name not in (*steady, SUMMARIES, RECENT)]
+
+
+def _steady(packing: Packing, section: str) -> list[Piece]:
+    return [piece for piece in packing.chosen.get(section, ()) if section != FACTS or piece.pinned]
+
+
+def _start(musts: Sequence[Piece], offers: Offers, plan: Plan, steady: Sequence[str], base: int, room: int) -> Packing:
+    """Take standing facts, and before all else what must be in, so that no section of another can push them out."""
     packing = Packing()
-    for section, pieces in minimums(offers, plan).items():
-        packing.held[section] = together(pieces)
+    for piece in musts:
+        packing.add(piece)
+    pinned = [piece for piece in offers.get(FACTS, ()) if piece.pinned]
+    most = max(plan[FACTS].share, int(PINNED * base))
+    packing.take(pinned, FACTS, min(most, plan[FACTS].maximum), room, gaps=False)
     for section in steady:
         packing.take(offers.get(section, ()), section, plan[section].share, room)
-    pinned = [piece for piece in offers.get(FACTS, ()) if piece.pinned]
-    most = max(plan[FACTS].share, int(PINNED * (room + asked)))
-    packing.take(pinned, FACTS, min(most, plan[FACTS].maximum), room, gaps=False)
-    _recent(packing, offers, plan, steady, room, asked)
     return packing
 
 
-def _recent(
-    packing: Packing, offers: Offers, plan: Mapping[str, Allowance], steady: Sequence[str], room: int, asked: int
-) -> None:
-    """Take the window of recent turns, which has all that others do not count on, and summaries of what is older."""
+def _window(packing: Packing, offers: Offers, plan: Plan, room: int, needs: int, *, every: bool = False) -> None:
+    """Take the window of recent turns, which has all but what others need, and summaries of what is older."""
     turns = offers.get(RECENT, ())
     tokens = [piece.tokens for piece in turns]
-    others = [name for name in plan if name not in (*steady, SUMMARIES, RECENT) and offers.get(name)]
-    left, most, whole = packing.room_for(RECENT, room), plan[RECENT].maximum, sum(tokens)
-    counted = sum(_share(packing, offers, plan, name) - packing.taken(name) for name in others)
+    left = room - packing.tokens + packing.taken(RECENT) + packing.taken(SUMMARIES)
     told = min(plan[SUMMARIES].share, sum(piece.tokens for piece in offers.get(SUMMARIES, ())))
-    # The question is paid from the share of what answers to it, up to its half, so that one which is a little longer
-    # does not move the window.
-    window_room = max(left - told - max(counted - asked, counted // 2), min(left, plan[RECENT].share))
-    fits = whole <= min(most, left - sum(_unshown(packing, offers, plan, name) for name in others))
-    packing.steady = asked <= counted // 2 and plan[RECENT].share <= left and (not fits or whole <= window_room)
+    most = min(plan[RECENT].maximum, max(left - told - needs, min(left, plan[RECENT].share)))
     count = len(turns)
-    if not fits:
+    if not every:
         starts = [int(piece.first_seq) for piece in turns]
         steps = all(piece.kind != "block" for piece in turns)  # strategies move what they made in steps of their own
-        count = window(starts, tokens, min(most, window_room), steps=steps)
+        count = window(starts, tokens, most, steps=steps)
     least = sum(1 for so_far in accumulate(tokens) if so_far <= plan[RECENT].minimum)
     packing.take(turns[: max(count, least)], RECENT, room, room, gaps=False)
     packing.take(offers.get(SUMMARIES, ()), SUMMARIES, plan[SUMMARIES].share, room)
 
 
-def _unshown(packing: Packing, offers: Offers, plan: Mapping[str, Allowance], section: str) -> int:
-    """Give what a section would take within its share if all recent turns were in."""
-    shown = frozenset[UUID]().union(*(piece.shows for piece in offers.get(RECENT, ())))
-    left = (
-        piece for piece in offers[section] if not piece.pinned and not shown.intersection((piece.id, *piece.sources))
-    )
-    return min(_share(packing, offers, plan, section) - packing.taken(section), sum(piece.tokens for piece in left))
+def _all_fit(packing: Packing, offers: Offers, plan: Plan, answering: Sequence[str], room: int) -> bool:
+    """Whether all recent turns fit, beside what answers and is not among them, within its share."""
+    turns = offers.get(RECENT, ())
+    shown = frozenset[UUID]().union(*(piece.shows for piece in turns))
+    others = 0
+    for name in answering:
+        outside = (one for one in unpinned(offers, name) if not shown.intersection((one.id, *one.sources)))
+        share = max(0, _share(offers, plan, name) - packing.taken(name))
+        others += min(share, sum(one.tokens for one in outside))
+    left = room - packing.tokens + packing.taken(RECENT)
+    return sum(piece.tokens for piece in turns) <= min(plan[RECENT].maximum, left - others)
 
 
-def _unpinned(offers: Offers, section: str) -> Iterable[Piece]:
-    """Give the pieces that answer to the question. Those that are pinned have had their room, which no other moves."""
-    return (piece for piece in offers.get(section, ()) if not piece.pinned)
-
-
-def _share(packing: Packing, offers: Offers, plan: Mapping[str, Allowance], section: str) -> int:
+def _share(offers: Offers, plan: Plan, section: str) -> int:
     """Give a section's share; the best hit is worth more than it."""
     if section == HITS and offers.get(HITS):
-        return min(plan[HITS].maximum, max(plan[HITS].share, packing.cost(offers[HITS][0])))
+        return min(plan[HITS].maximum, max(plan[HITS].share, together(offers[HITS][:1])))
     return plan[section].share
-
-
-def rest(packing: Packing, offers: Offers, plan: Mapping[str, Allowance], room: int) -> None:
-    """Fill what is left, by priority; where nothing fits any more, exchange the last pieces for fuller ones."""
-    order = [HITS, FACTS, *(name for name in plan if name not in WEIGHTS)]
-    for section in sorted(order, key=lambda name: -plan[name].priority):
-        packing.take(_unpinned(offers, section), section, plan[section].maximum, room)
-    gap = room - packing.tokens
-    if gap > WORTH_FILLING * room:
-        _fill(packing, offers.get(HITS, ()), min(room, packing.tokens + plan[HITS].maximum - packing.taken(HITS)))
-
-
-def lengthen(packing: Packing, offers: Offers, plan: Mapping[str, Allowance], room: int) -> None:
-    """Let the window begin earlier where nothing else can use the room: better that it begins anew than room unused."""
-    before = packing.oldest
-    if room - packing.tokens > UNUSED * room:
-        packing.take(offers.get(RECENT, ()), RECENT, plan[RECENT].maximum, room, gaps=False)
-    if packing.oldest < before:
-        packing.steady = False
-        for section in (HITS, FACTS, SUMMARIES):
-            for piece in [one for one in packing.chosen[section] if packing.is_shown(one)]:
-                packing.remove(piece)
-        rest(packing, offers, plan, room)
-
-
-def _fill(packing: Packing, offered: Sequence[Piece], room: int) -> None:
-    """Exchange the last hits for others that fill the room better."""
-    inside = set(packing.chosen[HITS])
-    last = packing.chosen[HITS][1:][-EXCHANGED:]
-    before, gap = packing.tokens, room - packing.tokens
-    most = gap + sum(piece.tokens for piece in last)
-    small = (
-        one for one in offered if one not in inside and packing.cost(one) <= most and not packing.is_redundant(one)
-    )
-    others = [piece for piece, _ in zip(small, range(OTHERS), strict=False)]
-    if not others:
-        return
-    for piece in last:
-        packing.remove(piece)
-    pool = [*last, *others]
-    chosen = fullest([packing.cost(piece) for piece in pool], room - packing.tokens)
-    if sum(packing.cost(pool[place]) for place in chosen) + packing.tokens <= before:
-        chosen = list(range(len(last)))
-    for place in chosen:
-        packing.add(pool[place])

@@ -76,7 +76,7 @@ def receipt_of(made: Composed, counter: TokenCounter) -> Receipt:
         tokens=int(made.tokens),
         counter=counter.name,
         count=made.tokens.kind,
-        sections=_sections(made, counts, counter),
+        sections=section_tokens(made, counts, counter),
         included=tuple(included),
         left_out=tuple(listed),
         unlisted={str(reason): count for reason, count in sorted((unlisted + Counter(made.unlisted)).items())},
@@ -221,7 +221,7 @@ def _bounded(decisions: Sequence[Decision]) -> tuple[list[Decision], Counter[Rea
     return listed, unlisted
 
 
-def _sections(made: Composed, counts: Sequence[int], counter: TokenCounter) -> dict[str, int]:
+def section_tokens(made: Composed, counts: Sequence[int], counter: TokenCounter) -> dict[str, int]:
     """Give the tokens of each section; they add up to the whole, with what belongs to none as `overhead`."""
     chosen = made.chosen
     tools = made.tokens - render.counted(made.rendered, counter) if made.tools else 0
@@ -238,13 +238,16 @@ def _sections(made: Composed, counts: Sequence[int], counter: TokenCounter) -> d
     facts = sum(map(counter.count_message, render.remembered(chosen.facts, ())))
     sections["facts"] += facts
     sections["hits"] -= facts
-    return sections | beside | {OVERHEAD: made.tokens - tools - sum(sections.values())}
+    # A model's own template may put less around some messages than around most: the largest section has that.
+    largest, left = max(sections, key=lambda name: sections[name]), made.tokens - tools - sum(sections.values())
+    sections[largest] += min(0, left)
+    return sections | beside | {OVERHEAD: max(0, left)}
 
 
 def _cacheable(made: Composed, counts: Sequence[int], counter: TokenCounter) -> int:
     """Give the tokens before the first message that another question about the same conversation might change."""
     stable = Chosen(system=made.chosen.system)
-    if made.steady and made.packing.is_settled("summaries") and made.packing.is_settled("recent"):
+    if made.steady and made.packing.is_settled():
         stable = replace(made.chosen, facts=(), hits=(), question=None)
     if made.format != OPENAI:
         return render.shared_tokens(made.rendered, made.format.render(stable), counter)

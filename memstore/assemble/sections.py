@@ -56,13 +56,13 @@ def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
     known = {name: Section(name) for name in WEIGHTS} | {section.name: section for section in sections}
     least = {name: _tokens(section.minimum, room) for name, section in known.items()}
     weights = {name: _weight(section, room) for name, section in known.items()}
-    rest = max(0, room - sum(least.values())) / max(1.0, sum(weights.values()))
+    rest = max(0.0, room - sum(least.values())) / max(1.0, sum(weights.values()))
     found = {}
     for name, section in known.items():
-        most = room if section.maximum is None else _tokens(section.maximum, room)
-        share = min(most, least[name] + int(rest * weights[name]))
+        most = room if section.maximum is None else int(_tokens(section.maximum, room))
+        share = min(most, int(least[name] + rest * weights[name]))  # rounded once: it never falls as the room grows
         required = isinstance(section.minimum, int) and section.minimum > 0
-        found[name] = Allowance(least[name], share, most, section.priority, required, section.cut)
+        found[name] = Allowance(int(least[name]), share, most, section.priority, required, section.cut)
     return found
 
 
@@ -73,8 +73,8 @@ def _weight(section: Section, room: int) -> float:
     return weight * math.sqrt(min(1.0, FULL_WEIGHT / max(1, room))) if section.name in FOR_THE_QUESTION else weight
 
 
-def _tokens(amount: Amount, room: int) -> int:
-    return amount if isinstance(amount, int) else int(amount * room)
+def _tokens(amount: Amount, room: int) -> float:
+    return amount if isinstance(amount, int) else amount * room
 
 
 def sections_of(given: Sections) -> tuple[Section, ...]:

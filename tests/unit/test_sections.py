@@ -13,7 +13,6 @@ from memstore.testing import WordCounter
 from tests.unit.strategies import START, UUID, message
 
 QUESTION = {"role": "user", "content": "And now?"}
-FENCE = 20
 HISTORY = turns([message(n, "user", f"line {n} of a long talk about {n * n}") for n in range(1, 80)])[0][::-1]
 
 
@@ -79,10 +78,18 @@ def test_shares_are_of_the_room_and_never_more_than_it() -> None:
 def test_a_maximum_holds_and_others_use_what_it_leaves() -> None:
     free = compose(material(), 1000, WordCounter()).receipt
     kept = compose(material(Section("facts", maximum=40), Section("hits", maximum=0.1)), 1000, WordCounter()).receipt
-    assert kept.sections["facts"] - FENCE <= 40 < free.sections["facts"]  # the fence around both is paid by one
+    assert kept.sections["facts"] <= 40 < free.sections["facts"]
     assert kept.sections["hits"] <= 100 < free.sections["hits"]
     assert kept.sections["recent"] > free.sections["recent"]
     assert kept.tokens >= 0.97 * 1000
+
+
+@pytest.mark.parametrize("first", ["facts", "hits"])
+def test_the_fence_around_facts_and_hits_counts_in_their_maximum(first: str) -> None:
+    for most in range(10, 90, 5):
+        limits = [Section(name, maximum=most, priority=int(name == first)) for name in ("facts", "hits")]
+        tokens = compose(material(*limits), 1000, WordCounter()).receipt.sections
+        assert max(tokens["facts"], tokens["hits"]) <= most
 
 
 def test_a_minimum_in_tokens_is_in_or_there_is_no_context() -> None:

@@ -80,10 +80,10 @@ def _laid_out(scope: Transaction, made: Assembly, gathered: Gathered, counter: T
     if not gathered.nest:
         return layout
     finest = sum(one.tokens for one in gathered.nest if one.level == 1)
-    upto_seq, tokens = in_place(layout.older_than_recent, finest)
+    upto_seq, tokens, is_settled = in_place(layout.older_than_recent, finest)
     covering = [one.id for one in offered(gathered.nest, upto_seq, tokens)]
     told = [one for one in summaries.some(scope, covering) if one.text != NOTHING]  # they cover, and say nothing
-    return layout.with_summaries(told) if told else layout
+    return layout.with_summaries(told, is_settled)
 
 
 def _arguments(made: Assembly) -> Json:
