@@ -105,13 +105,15 @@ class PromptTooLong(ProviderError):
 class BudgetTooSmall(MemstoreError):
     """What must be in the context does not fit into the budget.
 
-    `needed` and `budget` are tokens of the finished rendering; `section` names what does not fit.
+    `needed` and `budget` are tokens of the finished rendering; `section` names the largest part of what is needed. With
+    `needed` it fits. It is also the least that does, but for strategies: what they make, and so what must be in,
+    depends on the room that they are given, and with less room they may make less.
     """
 
     def __init__(self, needed: int, budget: int, section: str) -> None:
         super().__init__(
-            f"The context needs at least {needed} tokens and the budget is {budget}: {section} alone fills it. "
-            f"Give budget={needed} or more, or shorten it."
+            f"The context needs at least {needed} tokens and the budget is {budget}: "
+            f"the largest part of that is {section}. Give budget={needed} or more, or less of that."
         )
         self.needed = needed
         self.budget = budget

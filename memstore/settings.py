@@ -1,4 +1,4 @@
-"""All configuration, and the only reader of the environment.
+"""All configuration; the only reader of memstore's variables, but for the one that says where the file is.
 
 Every option is a keyword of `memstore.open(settings=Settings(…))`, a `MEMSTORE_…` variable and a key of `memstore.toml`
 (`settings_file` says where that is), all of the same name. The first of these that has it wins, then the default.
@@ -13,12 +13,13 @@ from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AnyHttpUrl, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
+    InitSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
 from memstore import settings_file
@@ -26,7 +27,10 @@ from memstore.errors import ConfigurationError, InvalidInput
 
 
 def _http_url(value: str) -> str:
-    TypeAdapter(AnyHttpUrl).validate_python(value)
+    try:
+        TypeAdapter(AnyHttpUrl).validate_python(value)
+    except ValidationError:
+        raise ValueError("give a URL, such as http://127.0.0.1:11434") from None
     return value
 
 
@@ -34,14 +38,28 @@ def _listed(value: object) -> object:
     return tuple(filter(None, value.replace(" ", "").split(","))) if isinstance(value, str) else value
 
 
-def _named(value: object) -> object:
-    if isinstance(value, str) and not value.strip():
-        raise ValueError("a name is not blank")
+def _once(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(value))
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool):  # Python's True is 1
+        raise ValueError("give a number")
     return value
 
 
-Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
-Speakers = Annotated[tuple[Literal["user", "assistant", "tool"], ...], NoDecode, BeforeValidator(_listed)]
+def _named(value: object) -> object:
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("give a name that is not blank")
+    return value
+
+
+Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed), AfterValidator(_once)]
+Speakers = Annotated[
+    tuple[Literal["user", "assistant", "tool"], ...], NoDecode, BeforeValidator(_listed), AfterValidator(_once)
+]
+Whole = Annotated[int, BeforeValidator(_number)]
+Real = Annotated[float, BeforeValidator(_number)]
 
 
 class Settings(BaseSettings):
@@ -58,52 +76,55 @@ class Settings(BaseSettings):
         default="sentence-transformers:all-MiniLM-L6-v2",
         description='the embedder, as kind:model; "none" recalls by words alone',
     )
-    pool_size: int = Field(default=8, ge=1, le=1000, description="connections that one store may hold")
-    max_message_bytes: int = Field(default=4_000_000, ge=1, description="the largest message, in bytes of UTF-8")
-    unit_tokens: int = Field(
+    pool_size: Whole = Field(default=8, ge=1, le=1000, description="connections that one store may hold")
+    max_message_bytes: Whole = Field(default=4_000_000, ge=1, description="the largest message, in bytes of UTF-8")
+    unit_tokens: Whole = Field(
         default=200, ge=16, le=2000, description="the longest unit of recall, in the embedder's tokens"
     )
-    stretch_tokens: int = Field(
+    stretch_tokens: Whole = Field(
         default=1200, ge=50, description="a stretch to be summarized has at most about this many tokens"
     )
-    stretch_gap_hours: float = Field(
+    stretch_gap_hours: Real = Field(
         default=4.0, gt=0, le=100_000, description="a silence of this many hours ends a stretch"
     )
-    outbox_days: float = Field(
+    outbox_days: Real = Field(
         default=30.0, ge=0, le=100_000, description="events are kept for this many days; 0 keeps none"
     )
-    receipts_days: float = Field(
+    receipts_days: Real = Field(
         default=30.0, ge=0, le=100_000, description="receipts of contexts are kept for this many days; 0 keeps none"
     )
-    summary_tokens: int = Field(default=160, ge=10, description="a summary has at most this many tokens")
+    summary_tokens: Whole = Field(default=160, ge=10, description="a summary has at most this many tokens")
     summary_model: str = Field(
         default="none", description='the chat model that writes summaries, as kind:model; "none" chooses sentences'
     )
     facts_model: str = Field(
         default="none", description='the chat model that finds facts, as kind:model; "none" leaves them to the rules'
     )
-    llm_daily_tokens: int | None = Field(
+    llm_daily_tokens: Whole | None = Field(
         default=None, ge=1, description="tokens that chat models may take and give in a day (UTC), all users together"
     )
     ollama_url: Annotated[str, AfterValidator(_http_url)] = Field(
         default="http://127.0.0.1:11434", description="where Ollama answers; OLLAMA_HOST is not read"
     )
-    ollama_num_ctx: int = Field(
+    ollama_num_ctx: Whole = Field(
         default=8192,
         ge=2048,
         le=2_000_000,
         description="the window that Ollama is asked for, in tokens, answer included",
     )
-    ollama_timeout_seconds: float = Field(
-        default=300.0, gt=0, le=86_400, description="the longest wait for one answer of Ollama, retries included"
+    ollama_timeout_seconds: Real = Field(
+        default=300.0,
+        gt=0,
+        le=86_400,
+        description="the longest wait for one answer of Ollama, retries included; in a chat its longest silence",
     )
     facts_from: Speakers = Field(
         default=("user",), description="whose messages facts are taken from: of user, assistant, tool, with commas"
     )
-    context_budget: int | None = Field(
+    context_budget: Whole | None = Field(
         default=None, ge=1, le=10**9, description="the tokens of a context where neither caller nor conversation says"
     )
-    context_reserve: int = Field(default=0, ge=0, le=10**9, description="tokens of that budget to keep free")
+    context_reserve: Whole = Field(default=0, ge=0, le=10**9, description="tokens of that budget to keep free")
     context_viewer: Annotated[str | None, BeforeValidator(_named)] = Field(
         default=None, description="who looks: contexts and recall show what this one sees; without a name, everything"
     )
@@ -123,7 +144,7 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Read what is given, then the environment, then the file."""
         file = settings_file.path()
-        found = [] if file is None or not file.is_file() else [TomlConfigSettingsSource(settings_cls, file)]
+        found = [] if file is None or not file.is_file() else [InitSettingsSource(settings_cls, settings_file.read())]
         return init_settings, env_settings, *found
 
 
@@ -149,12 +170,8 @@ def load(given: Mapping[str, Any]) -> Settings:
     try:
         return Settings(**given)
     except ValidationError as error:
-        wrong = [(str(one["loc"][0]), repr(one["input"])[:60], one["msg"]) for one in error.errors()]
-    raise ConfigurationError(
-        "; ".join(
-            f"{_place(name, given, said)}={value}: {why.removeprefix('Value error, ')}" for name, value, why in wrong
-        )
-    )
+        wrong = [(str(one["loc"][0]), repr(one["input"])[:60], _wanted(one)) for one in error.errors()]
+    raise ConfigurationError("; ".join(f"{_place(name, given, said)}={value}: {why}" for name, value, why in wrong))
 
 
 def listed(given: Mapping[str, Any] | None = None) -> list[Setting]:
@@ -202,9 +219,26 @@ def _as_toml(name: str, value: Any) -> Any:
     try:
         read = getattr(_Alone(**{name: value}), name)
     except ValidationError as error:
-        why = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise InvalidInput(f"{name}={value!r:.60}: {why}.") from None
+        raise InvalidInput(f"{name}={value!r:.60}: {_wanted(error.errors()[0])}.") from None
     return list(read) if isinstance(read, tuple) else read
+
+
+_BOUNDS = {"greater_than_equal": "at least", "greater_than": "more than", "less_than_equal": "at most"}
+
+
+def _wanted(wrong: ErrorDetails) -> str:
+    """Say what to give instead of what is wrong."""
+    kind, told = wrong["type"], wrong.get("ctx", {})
+    if kind in _BOUNDS:
+        return f"give {_BOUNDS[kind]} {next(iter(told.values())):,.10g}"
+    if kind.startswith("int_"):
+        return "give a whole number"
+    if kind.startswith(("float_", "finite_")):
+        return "give a number"
+    if kind == "literal_error":
+        return f"give some of {told['expected']}"
+    wanted = {"string_type": "give a text", "tuple_type": "give a list"}
+    return wanted.get(kind) or wrong["msg"].removeprefix("Value error, ")
 
 
 def _variable(name: str) -> str | None:

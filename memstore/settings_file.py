@@ -27,7 +27,10 @@ def path() -> Path | None:
     named = next((value for name, value in os.environ.items() if name.upper() == VARIABLE), None)
     if named is None:
         return user_config_path("memstore", appauthor=False) / NAME
-    return Path(named).expanduser() if named.strip() else None
+    try:
+        return Path(named).expanduser() if named.strip() else None
+    except RuntimeError:  # "~nobody" of a user that there is not
+        raise ConfigurationError(f"{VARIABLE}={named!r:.60}: there is no such user; give a whole path.") from None
 
 
 def read(*, missing_ok: bool = False) -> dict[str, Any]:
@@ -39,17 +42,26 @@ def read(*, missing_ok: bool = False) -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(_text(file))
     except FileNotFoundError:
         if missing_ok or VARIABLE not in map(str.upper, os.environ):
             return {}
         raise ConfigurationError(
             f"{VARIABLE} names {file}, which is not there. memstore settings set NAME VALUE makes it."
         ) from None
+    except RecursionError:
+        raise ConfigurationError(f"{file} is nested too deeply. Correct it, or move it away.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} is no TOML: {error}. Correct it, or move it away.") from None
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from None
+
+
+def _text(file: Path) -> str:
+    """Give what is in the file, a mark of its byte order aside. Refuses a pipe, which may block."""
+    if file.exists() and not file.is_file():
+        raise ConfigurationError(f"{file} is no regular file. Correct it, or move it away.")
+    return file.read_text(encoding="utf-8-sig")
 
 
 def write(changes: Mapping[str, Any]) -> Path:
@@ -65,13 +77,15 @@ def write(changes: Mapping[str, Any]) -> Path:
         raise ConfigurationError(f"{VARIABLE} is set to nothing, so that there is no file; set it to a path.")
     file = Path(os.path.realpath(file))
     try:
-        document = tomlkit.parse(file.read_text(encoding="utf-8")) if file.exists() else tomlkit.document()
+        document = tomlkit.parse(_text(file)) if file.exists() else tomlkit.document()
         for name, value in changes.items():
             if value is None:
                 document.pop(name, None)
             else:
                 document[name] = value
         _replace(file, tomlkit.dumps(document))
+    except RecursionError:
+        raise ConfigurationError(f"{file} is nested too deeply. Correct it, or move it away.") from None
     except (TOMLKitError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} is no TOML: {error}. Correct it, or move it away.") from None
     except OSError as error:

@@ -62,6 +62,9 @@ class HashingEmbedder:
     def __init__(self, dimensions: int = 256) -> None:
         self._dimensions = dimensions
 
+    def __repr__(self) -> str:
+        return f"<HashingEmbedder {self.name}>"
+
     @property
     def name(self) -> str:
         """The full name, "hashing:256" for 256 dimensions."""
@@ -118,6 +121,9 @@ def _hash(text: str) -> int:
 
 class WordCounter:
     """A TokenCounter that people can check by counting: one token a word, and the chat rule of OpenAI's shape."""
+
+    def __repr__(self) -> str:
+        return f"<WordCounter {self.name}>"
 
     @property
     def name(self) -> str:

@@ -7,8 +7,11 @@ calls them through `in_thread`; in the generated twin that is `in_place`, a plai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import atexit
+import os
+from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
+from weakref import WeakMethod
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,3 +25,28 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 def in_place(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Give what the blocking function gives."""
     return function(*args, **kwargs)
+
+
+def at_end_of_loop(close: Callable[[], Awaitable[object]]) -> Callable[[], None]:
+    """Leave it to the event loop, whose tasks end with it, before the interpreter does; give what forgets it."""
+    return _nothing
+
+
+def at_exit(close: Callable[[], object]) -> Callable[[], None]:
+    """Have a method called when the interpreter ends, before what was registered earlier; give what forgets it.
+
+    Only where its object is still there by then, and not in a forked child, whose connections are its parent's.
+    """
+    there, process = WeakMethod(close), os.getpid()
+
+    def end() -> None:
+        method = there()
+        if method is not None and os.getpid() == process:
+            method()
+
+    atexit.register(end)
+    return lambda: atexit.unregister(end)
+
+
+def _nothing() -> None:
+    """Forget nothing."""

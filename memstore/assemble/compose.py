@@ -80,7 +80,12 @@ class Layout:
 
     @cached_property
     def base(self) -> int:
-        """The tokens for everything but the system prompt: what shares are shares of. No question changes it."""
+        """The tokens for everything but the system prompt: what shares are shares of. No question changes it.
+
+        In a template the system prompt has no tokens of its own: templates are rendered with the question only.
+        """
+        if render.template_source(self.format) is not None:
+            return self.budget - self.reserve
         _, system = self._written(Chosen(system=self.material.system))
         return self.budget - self.reserve - system
 
@@ -209,14 +214,21 @@ class Layout:
             raise BudgetTooSmall(least + self.reserve, self.budget, self._largest(musts))
 
     def _largest(self, musts: Mapping[str, Sequence[Piece]]) -> str:
+        """Name the largest part of what must be in or kept free."""
         count = self.counter.count_message
         sizes = {
             "the system prompt": self.counter.count(self.material.system or ""),
             "the question": count(self.material.question) if self.material.question else 0,
+            "the definitions of tools": self._tools,
+            "the reserve": self.reserve,
             "the tool calls that wait for an answer": sum(map(count, render.spoken(self.material.ending))),
         }
         sizes |= {f"the minimum of {name}": together(pieces) for name, pieces in musts.items()}
         return max(sizes, key=lambda name: sizes[name])
+
+    @property
+    def _tools(self) -> int:
+        return self.counter.count_messages([], self.tools) - self.counter.count_messages([]) if self.tools else 0
 
     def _chosen(self, chosen: Mapping[str, Sequence[Piece]]) -> Chosen:
         given = self.material

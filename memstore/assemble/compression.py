@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from memstore.assemble import render
 from memstore.assemble.compose import Material
-from memstore.assemble.render import Chosen
 from memstore.assemble.sections import merged
 from memstore.assemble.strategies.view import LeftOut, Strategy, View, compress, view_of
 from memstore.assemble.turns import Turn
@@ -35,13 +33,13 @@ class Stored:
 
 
 def compressed(
-    material: Material, stored: Stored, strategies: Sequence[Strategy], budget: int, counter: TokenCounter
+    material: Material, stored: Stored, strategies: Sequence[Strategy], room: int, counter: TokenCounter
 ) -> Material:
-    """Give the material with its turns compressed for a context of `budget` tokens."""
+    """Give the material with its turns compressed for `room` tokens: what system prompt and tools leave of a budget."""
     must = {turn.first_seq for turn in material.ending} | {material.question_seq}
     view = view_of(
         stored.turns,
-        max(1, budget - counter.count_messages(render.before_question(Chosen(system=material.system)))),
+        max(1, room),
         counter,
         keep=frozenset(seq for seq in must if seq is not None),
         summaries=stored.summaries,

@@ -41,12 +41,12 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
         layout = await _laid_out(scope, made, gathered, counter)
         found = await record.before(scope, request.conversation_id, request.as_of, made.request.viewer)
     if made.strategies:
-        material = await in_thread(compressed, layout.material, gathered.stored, made.strategies, made.room, counter)
+        material = await in_thread(compressed, layout.material, gathered.stored, made.strategies, layout.base, counter)
         layout = replace(layout, material=material)
     context = await in_thread(layout.compose)
     receipt = record.completed(
         context.receipt,
-        replace(found, hints=(*found.hints, *made.hints)),
+        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints())),
         arguments=_arguments(made),
         embedder=question.embedder,
         conversation=request.conversation_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -20,6 +21,7 @@ BUDGET, RESERVE, VIEWER = "context_budget", "context_reserve", "context_viewer"
 STRATEGIES, VISIBILITY, PARTICIPANTS, SECTIONS = "strategies", "visibility", "participants", "sections"
 NAMES = (BUDGET, RESERVE, VIEWER, STRATEGIES, VISIBILITY, PARTICIPANTS, SECTIONS)
 LARGEST_BUDGET = 10**9
+LARGEST_SETTINGS = 64_000  # characters of JSON
 MISSPELT = 0.85  # so like a known name that it must be meant
 
 
@@ -29,6 +31,22 @@ def effective(kept: Mapping[str, Any] | None, system: Settings) -> Json:
     whole = {name: own.pop(name, getattr(system, name, None)) for name in NAMES}
     whole[STRATEGIES] = read_back(whole[STRATEGIES] or [])[1]
     return whole | own
+
+
+def check_size(given: Mapping[str, Any]) -> None:
+    """Raise `InvalidInput` where a name is no text, or one's own settings are too large: each context reads them.
+
+    What memstore's own settings may be is bounded where they are read.
+    """
+    for name in given:
+        if not isinstance(name, str):
+            raise InvalidInput(f"A setting's name is a text, not {name!r:.60}.")
+    size = len(json.dumps({name: value for name, value in given.items() if name not in NAMES}, ensure_ascii=False))
+    if size > LARGEST_SETTINGS:
+        raise InvalidInput(
+            f"Settings of one's own may have {LARGEST_SETTINGS:,} characters of JSON, and these have {size:,}. "
+            "Keep what is large in messages, or in a store of your own."
+        )
 
 
 def check_settings(given: Mapping[str, Any]) -> Json:

@@ -119,4 +119,5 @@ def _fill(packing: Packing, offered: Sequence[Piece], room: int) -> None:
     if sum(packing.cost(pool[place]) for place in chosen) + packing.tokens <= before:
         chosen = list(range(len(last)))
     for place in chosen:
-        packing.add(pool[place])
+        if not packing.is_redundant(pool[place]):  # two of them may say the same
+            packing.add(pool[place])

@@ -24,7 +24,10 @@ from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS, 
 from memstore.assemble.window import window
 from memstore.models import Reason
 
-PINNED = 0.25  # of the room, that standing facts may have at most: more than the share of all facts where that is small
+# Of the room, that standing facts may have at most, their fence included: all of them, and the first one alone. These
+# are allergies and the like, and no filler is worth one. Parts of the room alone, so that more room never drops one.
+PINNED, FIRST = 1 / 3, 0.6
+OVER_SHARE = "over what its section may have"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class Packing:
     _open: dict[str, Counter[Heading]] = field(default_factory=lambda: defaultdict(Counter))
     _said: Said = field(default_factory=Said)
     _duplicates: set[Piece] = field(default_factory=set)
+    _over_share: set[Piece] = field(default_factory=set)
 
     def add(self, piece: Piece) -> None:
         """Take a piece in."""
@@ -89,6 +93,7 @@ class Packing:
         self._taken[piece.section] += self._alone(piece)
         self.chosen.setdefault(piece.section, []).append(piece)
         self._open[piece.section].update(piece.under)
+        self._over_share.discard(piece)
         self.shown |= piece.shows
         if piece.section == RECENT:
             self.oldest = min(self.oldest, piece.first_seq)
@@ -96,7 +101,7 @@ class Packing:
             self._said.add(piece.text, piece.sources)
 
     def remove(self, piece: Piece) -> None:
-        """Take a chosen piece out again. What it says counts as said for as long as packing goes on."""
+        """Take a chosen piece out again, and what it says with it."""
         self.chosen[piece.section].remove(piece)
         self._open[piece.section].subtract(piece.under)
         self.tokens -= self.cost(piece)
@@ -104,6 +109,9 @@ class Packing:
         self.shown -= piece.shows
         if piece.section == RECENT:
             self.oldest = min((one.first_seq for one in self.chosen[RECENT]), default=math.inf)
+        if piece.text:
+            self._said.remove(piece.text, piece.sources)
+            self._duplicates.clear()
 
     def cost(self, piece: Piece) -> int:
         """Give what the piece would add now: itself, and the headings that are not there yet."""
@@ -152,22 +160,27 @@ class Packing:
             return True
         return False
 
-    def why_not(self, piece: Piece) -> Reason:
-        """Give the reason for which a piece that is not chosen is not."""
+    def why_not(self, piece: Piece) -> tuple[Reason, str]:
+        """Give the reason for which a piece that is not chosen is not, by what is chosen now, and a note."""
         if self.is_shown(piece):
-            return Reason.SHOWN
-        return Reason.DUPLICATE if piece in self._duplicates else Reason.OVER_BUDGET
+            return Reason.SHOWN, ""
+        if self.is_redundant(piece):
+            return Reason.DUPLICATE, ""
+        return Reason.OVER_BUDGET, OVER_SHARE if piece in self._over_share else ""
 
     def take(self, pieces: Iterable[Piece], section: str, most: int, room: int, *, gaps: bool = True) -> None:
         """Take pieces of a section in their order while it has at most `most` tokens; without gaps, up to the first
         that does not fit."""
         known = set(self.chosen.get(section, ()))
+        ended, fits, over_share = False, True, False
         for piece in pieces:
             if piece in known:
                 continue
-            if self.would_take(piece) > most or self.tokens + self.cost(piece) > room:
-                if not gaps:
-                    break
+            if not ended:
+                fits, over_share = self.tokens + self.cost(piece) <= room, self.would_take(piece) > most
+            if ended or over_share or not fits:
+                (self._over_share.add if over_share and fits else self._over_share.discard)(piece)
+                ended = not gaps
             elif not self.is_redundant(piece):
                 self.add(piece)
 
@@ -239,17 +252,17 @@ def steady_part(offers: Offers, plan: Plan, steady: Sequence[str], base: int, as
     counted = sum(plan[name].share for name in answering if name in (FACTS, HITS) or offers.get(name))
     promised = sum(plan[name].minimum for name in answering if plan[name].required)
     half = counted // 2
-    usual = _start(ahead, offers, plan, steady, base, base - half - promised)
+    usual = _start(ahead, offers, plan, steady, base, base - half - promised, base - promised)
     _window(usual, offers, plan, base - half - promised, max(0, counted - half - promised))
 
     expected = {name: _steady(usual, name) for name in (*steady, FACTS, SUMMARIES, RECENT)}
     must = together([*ahead, *behind]) - together(ahead)
     room = base - asked - must
     needs = sum(_share(offers, plan, name) for name in answering if any(True for _ in unpinned(offers, name)))
-    found = _start(ahead, offers, plan, steady, base, room)
+    found = _start(ahead, offers, plan, steady, base, room, room)
     if _all_fit(found, offers, plan, answering, room):
         _window(found, offers, plan, room, 0, every=True)
-    elif needs and needs <= counted and asked <= half:
+    elif needs and needs <= counted and asked <= half and _steady(found, FACTS) == expected[FACTS]:
         found = usual
     else:
         _window(found, offers, plan, room, max(0, max(needs - asked, needs // 2) - must))
@@ -272,14 +285,20 @@ def _steady(packing: Packing, section: str) -> list[Piece]:
     return [piece for piece in packing.chosen.get(section, ()) if section != FACTS or piece.pinned]
 
 
-def _start(musts: Sequence[Piece], offers: Offers, plan: Plan, steady: Sequence[str], base: int, room: int) -> Packing:
-    """Take standing facts, and before all else what must be in, so that no section of another can push them out."""
+def _start(
+    musts: Sequence[Piece], offers: Offers, plan: Plan, steady: Sequence[str], base: int, room: int, always: int
+) -> Packing:
+    """Take standing facts, and before all else what must be in, so that no section of another can push them out.
+
+    Standing facts may go up to `always` tokens in all, what else is steady up to `room`.
+    """
     packing = Packing()
     for piece in musts:
         packing.add(piece)
     pinned = [piece for piece in offers.get(FACTS, ()) if piece.pinned]
-    most = max(plan[FACTS].share, int(PINNED * base))
-    packing.take(pinned, FACTS, min(most, plan[FACTS].maximum), room, gaps=False)
+    for some, part in ((pinned[:1], FIRST), (pinned, PINNED)):
+        most = min(max(plan[FACTS].share, int(part * base)), plan[FACTS].maximum)
+        packing.take(some, FACTS, most, always, gaps=False)
     for section in steady:
         packing.take(offers.get(section, ()), section, plan[section].share, room)
     return packing

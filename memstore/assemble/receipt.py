@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from memstore.assemble import render
 from memstore.assemble.cut import MARK
 from memstore.assemble.pack import Packing, Piece
 from memstore.assemble.render import OPENAI, Chosen, Format, Kind, Rendered
+from memstore.assemble.render import content as contents
 from memstore.assemble.strategies.view import Block, Entry
 from memstore.assemble.turns import Turn
 from memstore.models import Compression, Decision, Hit, Json, Reason, Receipt, Sent, Summary, Tier
@@ -30,7 +32,7 @@ SECTIONS = {  # of parts; the others are the user's own
     Kind.MEMORY: "hits",  # with the facts for this question, which are taken off again
     Kind.QUESTION: "question",
 }
-RENDERER = 1  # another number gives other bytes of the same items
+RENDERER = 2  # another number gives other bytes of the same items
 LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
 DIGITS = 16  # of a digest
 GIST = 160  # characters of what an item says
@@ -187,7 +189,12 @@ def _outside(made: Composed) -> Iterable[Decision]:
     for why, pieces in sorted(by_reason.items()):
         yield _together(sorted(pieces, key=lambda piece: -piece.first_seq), why)
     others = (piece for section, pieces in made.offers.items() if section != "recent" for piece in pieces)
-    yield from (decision_of(piece, made.packing.why_not(piece)) for piece in others if id(piece) not in inside)
+    yield from (_refused(piece, *made.packing.why_not(piece)) for piece in others if id(piece) not in inside)
+
+
+def _refused(piece: Piece, why: Reason, note: str) -> Decision:
+    found = decision_of(piece, why)
+    return replace(found, note="; ".join(filter(None, [found.note, note])))
 
 
 def _tells(summaries: Iterable[Summary]) -> Callable[[float], bool]:
@@ -244,11 +251,19 @@ def section_tokens(made: Composed, counts: Sequence[int], counter: TokenCounter)
     return sections | beside | {OVERHEAD: max(0, left)}
 
 
+def _another(question: Json) -> Json:
+    """Give a question of the same shape in which every word is another one."""
+    text = contents.plain_text(contents.pieces(question.get("content")))
+    return {"role": "user", "content": re.sub(r"(\S+)", r"?\1", text) or "?"}
+
+
 def _cacheable(made: Composed, counts: Sequence[int], counter: TokenCounter) -> int:
     """Give the tokens before the first message that another question about the same conversation might change."""
     stable = Chosen(system=made.chosen.system)
     if made.steady and made.packing.is_settled():
         stable = replace(made.chosen, facts=(), hits=(), question=None)
+    if made.chosen.question is not None and render.template_source(made.format) is not None:
+        stable = replace(stable, question=_another(made.chosen.question))
     if made.format != OPENAI:
         return render.shared_tokens(made.rendered, made.format.render(stable), counter)
-    return sum(counts[: len(render.parts_before(stable))])
+    return min(int(made.tokens), sum(counts[: len(render.parts_before(stable))]))

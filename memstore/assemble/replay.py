@@ -18,6 +18,7 @@ from memstore.assemble.heard import heard_turns
 from memstore.assemble.offers import OLDER
 from memstore.assemble.receipt import block_key, content_hash, text_key
 from memstore.assemble.render import Added, Chosen, Format
+from memstore.assemble.sections import WEIGHTS
 from memstore.assemble.strategies.view import Block, Entry
 from memstore.assemble.turns import Turn
 from memstore.models import Decision, Fact, Gone, Hit, Message, Missing, Reason, Receipt, Replay, Summary, Tier
@@ -167,8 +168,11 @@ def _question(receipt: Receipt, stored: _Stored) -> dict[str, object] | None:
 
 
 def _own(receipt: Receipt, stored: _Stored) -> list[tuple[Added, bool]]:
-    """Give the user's own sections, in their order, and whether each is a steady one."""
-    found: dict[str, list[str]] = {}
+    """Give the user's own sections, in their order, and whether each is a steady one.
+
+    One of which nothing fitted was there too, for templates: its figure is in the receipt.
+    """
+    found: dict[str, list[str]] = {name: [] for name in receipt.sections if name not in WEIGHTS}
     steady = {one["name"] for one in receipt.arguments.get("sections", ()) if one.get("steady")}
     for one in receipt.included:
         if one.kind == "text":

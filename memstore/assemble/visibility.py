@@ -23,14 +23,19 @@ TO = "to"  # the key in a message's metadata
 AT = "@＠﹫"
 NOTICES = {Role.SYSTEM, Role.DEVELOPER}
 
-# Blanks that are not seen, a list's or a heading's marker, and what makes the mention bold or italic.
-START = re.compile(r"[\s\u200b\u200e\u200f\u2060\ufeff]*(?:(?:[-+*•]|\d{1,9}[.)]|#{1,6})\s+)*(?:\[[ xX]\]\s+)?([*_~]*)")
+# What numbers the items of a list: "1.", "a)", "[x]", "iv:".
+MARKER = re.compile(r"(?:\d{1,9}|[^\W\d_]|[ivxlcIVXLC]{2,6})[.)\]}:、．）：\u20e3]")
+WORDS = frozenset({"Lu", "Ll", "Lt", "Lo", "Nd"})  # categories of what a sentence may begin with
+# Shown as nothing, though Unicode has them as letters, marks or unassigned (Default_Ignorable_Code_Point).
+IGNORED = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
 BETWEEN = re.compile(r"[*_~]*[\s,;、，]*(?:(?:and|und|et|y|e|og|och|en|и)\s+|[&+/和と]\s*)?[*_~]*", re.I)
-QUOTED_NAME = re.compile(r'"([^"\n]+)"|“([^”\n]+)”|\[([^]\n]+)]')
+# No longer than that: a text of nothing but openers would be read to its end for each of them.
+QUOTED_NAME = re.compile(r'"(\s*[^"\s][^"\n]{0,199})"|“(\s*[^”\s][^”\n]{0,199})”|\[(\s*[^]\s][^]\n]{0,199})]')
 POSSESSIVE = re.compile(r"['’]s(?!\w)", re.I)
 FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)")
 INSIDE = "-.'’·@"  # part of a name between two characters of it
-JOINERS = "\u200c\u200d"
 
 
 class Why(StrEnum):
@@ -168,9 +173,9 @@ def mentioned(text: str) -> list[str]:
 
 
 def canonical(name: str) -> str:
-    """Give a name as names are compared: neither case nor the way in which it is composed makes a difference."""
+    """Give a name as names are compared: case, how it is composed, and what is not shown make no difference."""
     folded = unicodedata.normalize("NFKC", name).casefold()
-    return "_".join(unicodedata.normalize("NFKC", folded).split())
+    return "_".join(_shown(unicodedata.normalize("NFKC", folded)).split())
 
 
 def same_name(name: str | None, other: str) -> bool:
@@ -178,24 +183,45 @@ def same_name(name: str | None, other: str) -> bool:
     return name is not None and canonical(name) == canonical(other)
 
 
-def _spoken_lines(text: str) -> Iterator[str]:
-    """Give the lines that are the writer's own words: neither quoted nor code between fences."""
+def _spoken_lines(text: str) -> list[str]:
+    """Give the lines that are the writer's own words: neither quoted nor code between fences.
+
+    A fence that is not closed fences nothing, and who writes nothing but a quote says it.
+    """
+    own: list[str] = []
+    quoted: list[str] = []
+    fenced: list[str] = []
     fence = ""
     for line in text.splitlines():
         mark = FENCE.match(line)
         if fence:
+            fenced.append(line)
             if mark and mark[1].startswith(fence) and not mark[2].strip():
                 fence = ""
         elif mark:
-            fence = mark[1]
-        elif not line.lstrip().startswith(">"):
-            yield line
+            fence, fenced = mark[1], [mark[2]]
+        else:
+            (quoted if line.lstrip().startswith(">") else own).append(line)
+    if fence:
+        own += fenced
+    return own if fenced or any(map(str.strip, own)) else quoted
+
+
+def _shown(text: str) -> str:
+    """Give a text without the characters that are shown as nothing."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        one for one in IGNORED.sub("", text) if one.isspace() or unicodedata.category(one) not in ("Cf", "Cc")
+    )
 
 
 def _addressed(line: str) -> Iterator[str]:
-    start = START.match(line)
-    assert start is not None  # it matches nothing as well
-    place, italic = start.end(), "_" in start[1]
+    if not any(sign in line for sign in AT):
+        return
+    line = _shown(line)
+    place = _first_mention(line)
+    italic = "_" in line[:place]
     while line[place : place + 1] and line[place] in AT:
         name, place = _name(line, place + 1, italic)
         if not name:
@@ -204,6 +230,22 @@ def _addressed(line: str) -> Iterator[str]:
         between = BETWEEN.match(line, place)
         assert between is not None
         place, italic = between.end(), italic or between[0].endswith("_")
+
+
+def _first_mention(line: str) -> int:
+    """Give where the mention is that a line begins with, after signs, emoji and markers of lists; else the line's end.
+
+    Code between backticks is no mention.
+    """
+    place = 0
+    while place < len(line):
+        if line[place] in AT and _name(line, place + 1, False)[0]:
+            return place
+        marker = MARKER.match(line, place)
+        if marker is None and (line[place] == "`" or unicodedata.category(line[place]) in WORDS):
+            break
+        place = marker.end() if marker else place + 1
+    return len(line)
 
 
 def _name(line: str, start: int, italic: bool) -> tuple[str, int]:
@@ -225,7 +267,6 @@ def _is_of_name(character: str) -> bool:
     return character != "" and (
         character.isalnum()
         or character == "_"
-        or character in JOINERS
         or "\U0001f3fb" <= character <= "\U0001f3ff"
         or unicodedata.category(character) in ("Mn", "Mc", "Me", "So")
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memstore.cli.exits import TOO_LARGE
-from memstore.cli.options import ModelOption, ToolsOption
+from memstore.cli.options import JsonFlag, ModelOption, ToolsOption
 from memstore.cli.show import complain, print_json, say
 from memstore.errors import InvalidInput
 
@@ -26,7 +26,7 @@ def count(
         int | None, typer.Option("--max", min=0, metavar="N", help="Exit with 4 where there are more tokens.")
     ] = None,
     tools: ToolsOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Count the tokens of a chat or of a text, with no store.
 

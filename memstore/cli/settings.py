@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -112,14 +113,15 @@ def _change(
     from memstore.errors import InvalidInput
     from memstore.settings import change
 
-    if _whose(user, conversation) is None:
+    whose = _whose(user, conversation)
+    if whose is None:
         change({setting: value})
     elif setting not in NAMES:
         raise InvalidInput(f"A conversation has no setting {setting!r}. {_near(setting, list(NAMES))}")
     else:
         with opened(database) as store:
-            hint_if_new(store, str(user), str(conversation))
-            store.user(str(user)).conversation(str(conversation)).describe(settings={setting: _read(setting, value)})
+            hint_if_new(store, *whose)
+            store.user(whose[0]).conversation(whose[1]).describe(settings={setting: _read(setting, value)})
     now = {one.name: one for one in _found(user, conversation, database)}.get(setting)
     if now is None:  # a name of no option, which was taken out of the file
         return
@@ -134,14 +136,14 @@ def _found(user: str | None, conversation: str | None, database: str | None) -> 
     from memstore.store.database import masked
 
     system = {one.name: one for one in listed()}
-    system["database_url"] = Setting(
-        "database_url", masked(system["database_url"].value), system["database_url"].source
-    )
-    if _whose(user, conversation) is None:
+    url = system["database_url"]
+    system["database_url"] = replace(url, value=masked(url.value))
+    whose = _whose(user, conversation)
+    if whose is None:
         return list(system.values())
     with opened(database) as store:
-        hint_if_new(store, str(user), str(conversation))
-        scope = store.user(str(user)).conversation(str(conversation))
+        hint_if_new(store, *whose)
+        scope = store.user(whose[0]).conversation(whose[1])
         whole, info = scope.settings(), scope.info()
     own = {key for key, value in (info.settings if info else {}).items() if value is not None}
     default = Setting("", None, "default")
@@ -152,6 +154,7 @@ def _found(user: str | None, conversation: str | None, database: str | None) -> 
 
 
 def _whose(user: str | None, conversation: str | None) -> tuple[str, str] | None:
+    """Give the user and the conversation that are meant; None where the system is."""
     if (user is None) != (conversation is None):
         raise typer.BadParameter("a conversation is named by --user and --conversation together.")
     return None if user is None or conversation is None else (user, conversation)

@@ -72,10 +72,7 @@ def id_of_receipt(given: Receipt | UUID | str) -> UUID:
     value = given.id if isinstance(given, Receipt) else given
     if value is None:
         raise InvalidInput("This receipt was not kept: the conversation has no message yet, or receipts_days is 0.")
-    try:
-        return value if isinstance(value, UUID) else UUID(value)
-    except (ValueError, TypeError, AttributeError):
-        raise InvalidInput(f"{value!r} is no id; give a UUID, as context.receipt.id has it.") from None
+    return _uuid(value, "as context.receipt.id has it")
 
 
 def id_of(given: Fact | FactChange | UUID | str) -> UUID:
@@ -83,7 +80,11 @@ def id_of(given: Fact | FactChange | UUID | str) -> UUID:
     value = given.id if isinstance(given, Fact | FactChange) else given
     if value is None:
         raise InvalidInput("What was only added or said again cannot be undone; retract the fact instead.")
+    return _uuid(value, "as facts and their history have them")
+
+
+def _uuid(value: UUID | str, where: str) -> UUID:
     try:
         return value if isinstance(value, UUID) else UUID(value)
     except (ValueError, TypeError, AttributeError):
-        raise InvalidInput(f"{value!r} is no id; give a UUID, as facts and their history have them.") from None
+        raise InvalidInput(f"{value!r} is no id; give a UUID, {where}.") from None

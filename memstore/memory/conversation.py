@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from memstore.assemble.context import assemble
-from memstore.assemble.defaults import SECTIONS, STRATEGIES, check_settings
+from memstore.assemble.defaults import SECTIONS, STRATEGIES, check_settings, check_size
 from memstore.assemble.render import Format, format_of
 from memstore.assemble.request import Request
 from memstore.assemble.sections import Sections, sections_of
@@ -22,8 +22,8 @@ from memstore.ingest.summaries.ondemand import summarize
 from memstore.memory.arguments import aware, check_level, check_limit, listed
 from memstore.memory.plain import AsyncPlainCalls
 from memstore.models import Context, Conversation, Fact, Json, Message, Receipt, Role, Summary
+from memstore.providers.chat_values import check_tools
 from memstore.store import counter_drift, facts, messages, receipts, summaries
-from memstore.store.database import Database
 
 if TYPE_CHECKING:
     from memstore.memory.user import AsyncUserScope
@@ -37,12 +37,7 @@ class AsyncConversationScope(AsyncPlainCalls):
         self.name = place.name
         self.id = place.id
         self._place = place
-        self._user_id = user.id
         self._opened = user._opened
-
-    @property
-    def _database(self) -> Database:
-        return self._opened.database
 
     async def add(
         self,
@@ -58,7 +53,11 @@ class AsyncConversationScope(AsyncPlainCalls):
         metadata: Json | None = None,
         on_conflict: OnConflict = "error",
     ) -> Message:
-        """Store one message; give it with its id, number and tokens. See `add_many` for `on_conflict`."""
+        """Store one message; give it with its id, number and tokens. See `add_many` for `on_conflict`.
+
+        The result of a tool whose call is not in the conversation is stored too: contexts have it as a hit only, for
+        chat formats refuse it among the turns.
+        """
         given: Json = {"role": role, "content": content, "tags": list(tags), "metadata": metadata or {}}
         more = {
             "name": name,
@@ -156,8 +155,8 @@ class AsyncConversationScope(AsyncPlainCalls):
         what comes of it; nothing is kept before the conversation's first message.
         """
         check_name(model, "model")
-        if prompt_tokens < 1:
-            raise InvalidInput(f"A prompt has at least one token, not {prompt_tokens}.")
+        if type(prompt_tokens) is not int or prompt_tokens < 1:
+            raise InvalidInput(f"A prompt has a whole number of tokens, at least one, not {prompt_tokens!r:.60}.")
         async with self._database.scope(self.user.id) as scope:
             if await messages.conversation(scope, self.id) is not None:
                 counted = {"predicted": int(context.tokens), "observed": prompt_tokens}
@@ -166,7 +165,10 @@ class AsyncConversationScope(AsyncPlainCalls):
     async def info(self) -> Conversation | None:
         """Give title, channel, settings and size; None before the first message."""
         async with self._database.scope(self.user.id) as scope:
-            return await messages.conversation(scope, self.id)
+            found = await messages.conversation(scope, self.id)
+        if found is not None:
+            found.settings = {name: value for name, value in found.settings.items() if name != messages.CLEARED}
+        return found
 
     async def describe(
         self,
@@ -192,6 +194,7 @@ class AsyncConversationScope(AsyncPlainCalls):
         settings = {} if settings is None else settings
         if not isinstance(settings, dict):
             raise InvalidInput(f"settings={settings!r:.60}: give a dict.")
+        check_size(settings)
         given = {STRATEGIES: strategies, SECTIONS: sections}
         settings = check_settings(settings | {name: value for name, value in given.items() if value is not None})
         async with self._database.scope(self.user.id) as scope:
@@ -240,6 +243,9 @@ class AsyncConversationScope(AsyncPlainCalls):
         """
         if viewer is not None:
             check_name(viewer, "viewer")
+        if model is not None:
+            check_name(model, "model")
+        check_tools(tools)
         request = Request(
             user_id=self.user.id,
             conversation_id=self.id,

@@ -8,7 +8,7 @@ from threading import Lock
 
 from memstore.assemble.strategies.registry import as_json
 from memstore.assemble.visibility import rule_of
-from memstore.errors import ProviderMissing
+from memstore.errors import ConfigurationError, ProviderMissing
 from memstore.ingest.resources import Resources
 from memstore.providers import ChatModel, Embedder, TokenCounter, load_chat_model, load_counter, load_embedder
 from memstore.providers.naming import counter_for
@@ -85,5 +85,10 @@ def check_usable(settings: Settings) -> None:
                 f"{setting}={name!r}: nobody knows this provider. Known are {', '.join(known)}; or install the "
                 "package that brings it."
             )
+    budget, reserve = settings.context_budget, settings.context_reserve
+    if budget is not None and reserve >= budget:
+        raise ConfigurationError(
+            f"context_reserve={reserve} leaves nothing of context_budget={budget}: give a smaller reserve."
+        )
     as_json(list(settings.strategies))
     rule_of(settings.visibility)

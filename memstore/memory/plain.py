@@ -7,6 +7,7 @@ removed by them: `messages()` gives everything, and `recall` finds it.
 from __future__ import annotations
 
 from itertools import takewhile
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from memstore.assemble.defaults import BUDGET, STRATEGIES, effective
@@ -18,8 +19,11 @@ from memstore.memory.opened import Opened
 from memstore.models import Json, Message, Role, Statistics
 from memstore.providers import TokenCounter
 from memstore.store import messages
-from memstore.store.database import Transaction
+from memstore.store.database import Database, Transaction
 from memstore.waiting import in_thread
+
+if TYPE_CHECKING:
+    from memstore.memory.user import AsyncUserScope
 
 PAGE = 500  # messages read at once until there are enough
 INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
@@ -29,8 +33,12 @@ class AsyncPlainCalls:
     """What a conversation offers to programs that expect a list of messages."""
 
     id: UUID
-    _user_id: UUID
+    user: AsyncUserScope
     _opened: Opened
+
+    @property
+    def _database(self) -> Database:
+        return self._opened.database
 
     async def get_all(self) -> list[Message]:
         """Give the messages since the conversation was last cleared, in order."""
@@ -40,7 +48,7 @@ class AsyncPlainCalls:
         """Give the newest `n` of them, in order; fewer where there are fewer."""
         if type(n) is not int or not 0 <= n <= MOST:
             raise InvalidInput(f"n={n!r}: give a number from 0 to {MOST:,}.")
-        async with self._opened.database.scope(self._user_id) as scope:
+        async with self._database.scope(self.user.id) as scope:
             after = await self._after(scope)
             found = await messages.newest(scope, self.id, limit=n) if n else []
         return [one for one in reversed(found) if one.seq > after]
@@ -52,7 +60,7 @@ class AsyncPlainCalls:
 
     async def count(self) -> int:
         """Give how many there are."""
-        async with self._opened.database.scope(self._user_id) as scope:
+        async with self._database.scope(self.user.id) as scope:
             found = await messages.conversation(scope, self.id)
             return found.last_seq - messages.cleared(found.settings) if found else 0
 
@@ -62,7 +70,7 @@ class AsyncPlainCalls:
         Nothing is deleted: it is recalled, its facts and summaries too, and `messages()` gives it. What is being added
         meanwhile is on one side or the other.
         """
-        async with self._opened.database.scope(self._user_id) as scope:
+        async with self._database.scope(self.user.id) as scope:
             await messages.clear(scope, self.id)
 
     async def prune(self, max_tokens: int) -> list[Json]:
@@ -74,7 +82,7 @@ class AsyncPlainCalls:
         """
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
             raise InvalidInput(f"max_tokens={max_tokens!r}: give a whole number of tokens, at least 1.")
-        async with self._opened.database.scope(self._user_id) as scope:
+        async with self._database.scope(self.user.id) as scope:
             after = await self._after(scope)
             first = await messages.messages(scope, self.id, from_seq=after + 1, limit=PAGE)
             found = await self._newest(scope, after, max_tokens)
@@ -87,7 +95,7 @@ class AsyncPlainCalls:
 
         Tokens are those of the texts as they were counted when they were added.
         """
-        async with self._opened.database.scope(self._user_id) as scope:
+        async with self._database.scope(self.user.id) as scope:
             found = await messages.conversation(scope, self.id)
             own = found.settings if found else {}
             roles = await messages.roles(scope, self.id, messages.cleared(own))
@@ -103,12 +111,12 @@ class AsyncPlainCalls:
 
     async def settings(self) -> Json:
         """Give the conversation's settings by name: its own, else the system's; `describe(settings=…)` sets them."""
-        async with self._opened.database.scope(self._user_id) as scope:
+        async with self._database.scope(self.user.id) as scope:
             own = await messages.settings_of(scope, self.id)
         return effective(own, self._opened.settings)
 
     async def _since_cleared(self, role: str | None = None) -> list[Message]:
-        async with self._opened.database.scope(self._user_id) as scope:
+        async with self._database.scope(self.user.id) as scope:
             after = await self._after(scope)
             return await messages.messages(scope, self.id, from_seq=after + 1, roles=None if role is None else [role])
 

@@ -5,6 +5,7 @@ The classes of stored things say their columns too; `store/tables.py` makes tabl
 """
 
 from memstore.models.contexts import Context
+from memstore.models.decisions import Compression, Decision, Reason, Sent
 from memstore.models.facts import (
     FACT_KINDS,
     FACT_STATES,
@@ -22,7 +23,8 @@ from memstore.models.facts import (
     kind_of,
 )
 from memstore.models.recall import Hit, Key, Matches, Unit
-from memstore.models.receipts import Compression, Decision, Gone, Missing, Reason, Receipt, Replay, Sent
+from memstore.models.receipts import Receipt
+from memstore.models.replays import Gone, Missing, Replay
 from memstore.models.reports import DeadLetter, DeriveReport, Drift, Usage
 from memstore.models.rows import Conversation, Json, Message, Role, Summary, Tier, Time, column
 from memstore.models.sections import Amount, Section

@@ -88,7 +88,7 @@ class FactChange:
     """A step in the life of a fact: added, reinforced, superseded, retracted, edited, restored, conflicted, resolved.
 
     `before` and `after` are its columns then; `other_id` is the fact that took its place or that it disagrees with, and
-    of a fact that an edit has made the one that was edited (there are no columns then);
+    of a fact that an edit put in a place the one that was edited (there are no columns if it was not known before);
     `source` the message that said it. `id` is None where there is nothing to undo: for what was added or reinforced.
     """
 

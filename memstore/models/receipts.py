@@ -1,99 +1,15 @@
-"""Receipts: what was considered for a context and what became of it; what is needed to make the same bytes again."""
+"""The receipt of a context: what it was made of and with, what was left out and why; as JSON, and for people."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from enum import StrEnum
-from functools import cache
 from typing import Any
 from uuid import UUID
 
-from pydantic import TypeAdapter
-
+from memstore.models.decisions import Compression, Decision, Reason, Sent, adapter, as_json
 from memstore.models.rows import Json
-
-
-class Reason(StrEnum):
-    """Why a candidate is not in a context, or not as it was said. A closed set: programs may rely on it."""
-
-    OVER_BUDGET = "over budget"
-    BELOW_SCORE = "below score"
-    DUPLICATE = "duplicate"
-    SHOWN = "shown among the recent turns"
-    COVERED = "covered by a summary"
-    COMPRESSED = "compressed by a strategy"
-    CUT = "cut"
-    SUPERSEDED = "superseded"
-    FILTERED = "filtered"
-    NOT_VISIBLE = "not visible"
-    UNPAIRED = "unpaired tool call"
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What became of one candidate for a context: in, or left out, and the reason.
-
-    What is in has a reason only where it is not as it was said: cut, or compressed. `tokens` are what it was expected
-    to add, `parts` what each signal adds to its score. `seqs` are the first and the last message that it is or stands
-    for, `others` the ids of a turn's further messages, `start` where in the item the shown text begins, `length` how
-    many characters of it are shown, `said_at` when a fact was said; `pinned` is in whatever is asked. `says` is how it
-    begins: for people, and kept nowhere.
-    """
-
-    section: str
-    kind: str
-    id: UUID | None
-    tokens: int
-    reason: Reason | None = None
-    score: float | None = None
-    parts: Mapping[str, float] = field(default_factory=dict)
-    note: str = ""
-    seqs: tuple[int, int] | None = None
-    others: tuple[UUID, ...] = ()
-    start: int = 0
-    length: int | None = None
-    said_at: datetime | None = None
-    pinned: bool = False
-    says: str = field(default="", compare=False)
-
-    def as_dict(self) -> Json:
-        """Give the decision as JSON has it; what is nothing is left out, but for id, reason and score."""
-        always = {"id": None, "reason": None, "score": None}
-        return always | _as_json(self, exclude={"says"})
-
-
-@dataclass(frozen=True, slots=True)
-class Compression:
-    """What one strategy did to a conversation: about its tokens before and after, and how many turns it took."""
-
-    strategy: str
-    before: int
-    after: int
-    turns: int
-
-    @property
-    def saved(self) -> int:
-        """The tokens that the conversation is shorter by."""
-        return self.before - self.after
-
-    def as_dict(self) -> Json:
-        """Give it as JSON has it."""
-        counts = {"tokens_before": self.before, "tokens_after": self.after, "saved": self.saved, "turns": self.turns}
-        return {"strategy": self.strategy} | counts
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A finished message: its tokens, and a digest of all messages from the first to this one, 16 hex digits.
-
-    So the first messages of two contexts are the same where their digests are, and no digest but the first is of one
-    message alone.
-    """
-
-    digest: str
-    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +55,7 @@ class Receipt:
     def as_dict(self) -> Json:
         """Give the receipt as JSON has it: `Receipt.from_dict` gives it back, but for what `says` and `recorded_at`."""
         decisions = {"included", "left_out", "compressed"}
-        body = _as_json(self, exclude=decisions | {"recorded_at"})
+        body = as_json(self, exclude=decisions | {"recorded_at"})
         body = {"budget": self.budget, "reserve": self.reserve, "cacheable": self.cacheable, "count": self.count} | body
         listed = {name: [one.as_dict() for one in getattr(self, name)] for name in sorted(decisions)}
         return body | {name: made for name, made in listed.items() if made or name != "compressed"}
@@ -153,7 +69,7 @@ class Receipt:
         ]
         known = {one.name for one in fields(cls)}
         given = {name: value for name, value in body.items() if name in known}
-        receipt: Receipt = _adapter("Receipt").validate_python(given | {"compressed": steps})
+        receipt: Receipt = adapter(Receipt).validate_python(given | {"compressed": steps})
         return receipt
 
     def decisions(self) -> Iterator[Decision]:
@@ -168,7 +84,7 @@ class Receipt:
 
 BAR, LISTED, WORDS = 40, 12, 64  # columns of the meter, items of a section, characters of an item
 IN_WORDS = {
-    Reason.OVER_BUDGET: "did not fit into the budget",
+    Reason.OVER_BUDGET: "did not fit",
     Reason.BELOW_SCORE: "answers less to the question than what was looked at",
     Reason.DUPLICATE: "is said already",
     Reason.SHOWN: "stands among the recent turns",
@@ -228,57 +144,3 @@ def _told(one: Decision) -> str:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= WORDS else f"{line[: WORDS - 1].rstrip()}…"
-
-
-class Gone(StrEnum):
-    """Why a context cannot be made again to the byte."""
-
-    ERASED = "erased"
-    REMADE = "made anew by another derivation"
-    GONE = "erased, or made anew by another derivation"
-    TEXTS = "the texts of the receipt are gone"
-    RENDERER = "rendered by another version, or by a template that is not known here"
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """What a replay could not give: a decision's item and why."""
-
-    section: str
-    kind: str
-    id: UUID | None
-    why: Gone
-
-
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """A context made again from its receipt. `exact`: the bytes are those that were sent, by their hash.
-
-    Else `missing` says what was not to be had; the messages are those made of what is left.
-    """
-
-    receipt: Receipt
-    messages: list[Json]
-    missing: tuple[Missing, ...] = ()
-    exact: bool = False
-    system: str | None = None
-    text: str | None = None
-
-    def as_dict(self) -> Json:
-        """Give the replay as JSON has it."""
-        missing = [_as_json(one) for one in self.missing]
-        id = None if self.receipt.id is None else str(self.receipt.id)
-        apart = {"system": self.system, "text": self.text}
-        told = {key: value for key, value in apart.items() if value is not None}
-        return {"receipt": id, "exact": self.exact, "missing": missing, "messages": self.messages} | told
-
-
-@cache
-def _adapter(kind: str) -> TypeAdapter[Any]:
-    return TypeAdapter({"Decision": Decision, "Missing": Missing, "Receipt": Receipt}[kind])
-
-
-def _as_json(value: Decision | Missing | Receipt, **options: Any) -> Json:
-    adapter = _adapter(type(value).__name__)
-    found: Json = adapter.dump_python(value, mode="json", exclude_defaults=True, **options)
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -58,8 +58,7 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeriveReport:
-    """What a run of `derive` made; `redone` conversations were made anew, and `vectors` of units that
-    had none.
+    """What a run of `derive` made; `redone` conversations were made anew, and `vectors` of units that had none.
 
     `letters` are answers of a chat model that could not be used; rules did what they were for. `failed` names the
     conversations that stayed as they were, and why; `waiting` the derivers whose chat model is away, or may do no more
@@ -73,5 +72,5 @@ class DeriveReport:
     redone: int = 0
     letters: int = 0
     vectors: int = 0
-    failed: tuple[str, ...] = field(default=())
-    waiting: tuple[str, ...] = field(default=())
+    failed: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()

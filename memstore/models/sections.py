@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from memstore.models.rows import Json
 
@@ -40,8 +40,8 @@ class Section:
         return () if self.text is None else (self.text,) if isinstance(self.text, str) else tuple(self.text)
 
     def as_dict(self) -> Json:
-        """Give the section as JSON has it, without what it leaves open."""
-        given = {name: getattr(self, name) for name in self.__slots__}
+        """Give the section as JSON has it, without what is as it is by default: `maximum` 0 is not None."""
+        given = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
         if self.text is not None and not isinstance(self.text, str):
             given["text"] = list(self.text)
-        return {name: value for name, value in given.items() if value not in (None, 0, False) or name == "name"}
+        return given

@@ -45,6 +45,9 @@ def load(model: str, settings: Settings | None = None) -> BytesCounter:
 class BytesCounter:
     """Bounds the tokens of texts and chats from above. Safe to share by threads; nothing is remembered."""
 
+    def __repr__(self) -> str:
+        return f"<BytesCounter {self.name}>"
+
     @property
     def name(self) -> str:
         """The full name, "bytes"."""

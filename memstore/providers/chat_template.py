@@ -127,7 +127,7 @@ class _Generation(Extension):
 def _environment() -> templates.Sandbox:
     options = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": False, "undefined": Undefined}
     environment = templates.sandbox(extensions=[loopcontrols, _Generation], **options)
-    environment.filters["tojson"] = _tojson
+    environment.filters["tojson"] = templates.metered("tojson", _tojson)
     environment.globals["raise_exception"] = _refuse
     return environment
 
@@ -136,5 +136,11 @@ def _refuse(message: str) -> NoReturn:
     raise Refused(message)
 
 
-def _tojson(value: Any, ensure_ascii: bool = False, **layout: Any) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, **layout)
+def _tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import ceil
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from memstore.errors import InvalidInput
 from memstore.providers import Count, TokenCounter, load_counter
-from memstore.providers.chat_values import as_json, texts
+from memstore.providers.chat_values import as_json, check_tools, texts
+from memstore.providers.naming import counter_for
 from memstore.settings import load as load_settings
+
+if TYPE_CHECKING:  # the rows' libraries take as long to load as all else here; who gives a row has loaded them
+    from memstore.models import Context, Message
+
+    Chat = Context | Sequence[Mapping[str, Any] | Message]
 
 Method = Literal["approximate", "exact", "cached"]
 
@@ -21,27 +27,32 @@ OVERHEAD = 4  # tokens around a message
 
 
 def check_fits(
-    messages: Sequence[Mapping[str, Any]],
+    messages: Chat,
     max_tokens: int,
     *,
     counter: TokenCounter | str | None = None,
     tools: Sequence[Mapping[str, Any]] = (),
 ) -> bool:
-    """Tell whether the finished chat has at most so many tokens, by this counter (default: the settings').
+    """Tell whether the finished chat has at most so many tokens.
 
-    Raises InvalidInput for messages that cannot be counted, ProviderError for a counter that cannot be had.
+    `messages` are chat messages, stored ones, or a `Context`, of which the system prompt or the text is counted too.
+    `counter` is one, its name or a model's, as of `context(model=…)`; by default the settings' one.
+
+    Raises InvalidInput for what cannot be counted, ProviderError for a counter that cannot be had.
     """
-    return _counter(counter).count_messages(messages, tools) <= max_tokens
+    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
+        raise InvalidInput(f"max_tokens={max_tokens!r:.60}: give a whole number of tokens.")
+    return estimate(messages, counter=counter, tools=tools) <= max_tokens
 
 
 def estimate(
-    messages: Sequence[Mapping[str, Any]],
+    messages: Chat,
     method: Method = "exact",
     *,
     counter: TokenCounter | str | None = None,
     tools: Sequence[Mapping[str, Any]] = (),
 ) -> Count:
-    """Give the tokens of a chat, with the kind of the count.
+    """Give the tokens of a chat, with the kind of the count; what may be given is as of `check_fits`.
 
     "exact" counts the finished chat, rendered where the counter renders. "cached" adds up what each message is expected
     to add, which is remembered: the same for OpenAI's rule, near it for chat templates. "approximate" asks no tokenizer
@@ -49,21 +60,56 @@ def estimate(
     """
     if method not in get_args(Method):
         raise InvalidInput(f"method is one of {', '.join(get_args(Method))}, not {method!r}.")
+    check_tools(tools)
+    chat, text = _read(messages)
     if method == "approximate":
-        written = [text for message in messages for text in texts(message)] + [as_json(tool) for tool in tools]
-        size = sum(len(text.encode("utf-8", "surrogatepass")) for text in written)
-        return Count(ceil(size / BYTES_A_TOKEN) + OVERHEAD * len(messages), "modelled")
+        written = [*([] if text is None else [text]), *(each for one in chat for each in texts(one))]
+        return _guess([*written, *map(as_json, tools)], len(chat))
     own = _counter(counter)
+    if text is not None:  # sent as it is: there is nothing around it, but the tools beside
+        none = own.count_messages([])
+        return Count(own.count(text) + (own.count_messages([], tools) - none if tools else 0), none.kind)
     if method == "exact":
-        return own.count_messages(messages, tools)
+        return own.count_messages(chat, tools)
     around = own.count_messages([], tools)
-    return Count(around + sum(map(own.count_message, messages)), around.kind)
+    return Count(around + sum(map(own.count_message, chat)), around.kind)
+
+
+def _guess(written: Sequence[str], messages: int) -> Count:
+    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in written)
+    return Count(ceil(size / BYTES_A_TOKEN) + OVERHEAD * messages, "modelled")
+
+
+def _read(given: Chat) -> tuple[list[Mapping[str, Any]], str | None]:
+    """Give what is counted as messages, or the one text that a context is."""
+    if isinstance(given, list | tuple):
+        return [_message(one) for one in given], None
+    messages = getattr(given, "messages", None)
+    if not isinstance(messages, list):
+        raise InvalidInput(f"messages={given!r:.60}: give a list of messages, or a context.")
+    context = cast("Context", given)
+    apart = [] if context.system is None else [{"role": "system", "content": context.system}]
+    return [*apart, *messages], context.text
+
+
+def _message(given: Mapping[str, Any] | Message) -> Mapping[str, Any]:
+    if isinstance(given, Mapping):
+        return given
+    as_chat = getattr(given, "as_chat", None)
+    if as_chat is None:
+        raise InvalidInput(f'{given!r:.60} is no message; give such as {{"role": "user", "content": "…"}}.')
+    message: Mapping[str, Any] = as_chat()
+    return message
 
 
 def _counter(given: TokenCounter | str | None) -> TokenCounter:
     if given is None:
-        given = load_settings({}).counter
-    return _loaded(given) if isinstance(given, str) else given
+        return _loaded(load_settings({}).counter)
+    if isinstance(given, str):
+        return _loaded(counter_for(given))
+    if not hasattr(given, "count_messages"):
+        raise InvalidInput(f"counter={given!r:.60}: give a counter, its name, or the name of a model.")
+    return given
 
 
 @lru_cache(maxsize=8)

@@ -20,7 +20,7 @@ from memstore.providers.bytes import BytesCounter, longest
 from memstore.providers.chat_values import as_json, as_template, only_text
 from memstore.providers.gguf import vocabulary
 from memstore.providers.ollama_http import Json, Server, digest_of, entry_of
-from memstore.providers.prompt_counter import Vocabulary, expected
+from memstore.providers.prompt_counter import Vocabulary, around, expected
 from memstore.providers.remembered import Remembered
 from memstore.settings import Settings
 
@@ -69,6 +69,9 @@ class OllamaCounter:
         self._known: _Model | None = None
         self._away_until = 0.0
 
+    def __repr__(self) -> str:
+        return f"<OllamaCounter {self.name}>"
+
     @property
     def name(self) -> str:
         """The full name, such as "ollama:qwen3:4b"."""
@@ -85,7 +88,7 @@ class OllamaCounter:
         if known is None or known.vocabulary is None:
             return self._bytes.count_message(message)
         if known.around is None:
-            known.around = self._around(known.vocabulary)
+            known.around = around(self.count_messages, known.vocabulary)
         return expected(message, known.vocabulary, known.around)
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
@@ -130,11 +133,6 @@ class OllamaCounter:
         if not isinstance(counted, int):
             raise ModelUnavailable(f"Ollama at {self._server.url} does not tell how many tokens a prompt had.")
         return int(self.count_messages(messages, tools)), counted
-
-    def _around(self, vocabulary: Vocabulary) -> int:
-        turn = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "a"}]
-        once, thrice = (self.count_messages(turn * times) for times in (1, 3))
-        return max(0, (thrice - once) // 4 - vocabulary.text("a"))
 
     def _current(self) -> _Model | None:
         """Give the model as the server has it now; None while it is away."""

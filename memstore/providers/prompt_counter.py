@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from memstore.errors import ProviderMissing
@@ -82,3 +82,10 @@ def expected(message: Mapping[str, Any], vocabulary: Vocabulary, around: int) ->
     """Give what a message is expected to add: its values without the role, and what the template puts around it."""
     values = {key: value for key, value in message.items() if key != "role"}
     return around + sum(map(vocabulary.text, texts(values)))
+
+
+def around(chat: Callable[[list[Mapping[str, Any]]], int], vocabulary: Vocabulary) -> int:
+    """Give the tokens that a template puts around a short message; `chat` counts finished chats."""
+    turn: list[Mapping[str, Any]] = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "a"}]
+    once, thrice = (chat(turn * times) for times in (1, 3))
+    return max(0, (thrice - once) // 4 - vocabulary.text("a"))

@@ -65,6 +65,9 @@ class SentenceTransformerEmbedder:
         self._max_tokens = int(window) - int(model.tokenizer.num_special_tokens_to_add())
         self._counter = _counter(model.tokenizer)
 
+    def __repr__(self) -> str:
+        return f"<SentenceTransformerEmbedder {self.name}>"
+
     @property
     def name(self) -> str:
         """The full name, such as "sentence-transformers:all-MiniLM-L6-v2"."""

@@ -94,6 +94,9 @@ class TiktokenCounter:
         self._model = model
         self._remembered = Remembered(self._tokens)
 
+    def __repr__(self) -> str:
+        return f"<TiktokenCounter {self.name}>"
+
     @property
     def name(self) -> str:
         """The full name, such as "tiktoken:o200k_base"."""

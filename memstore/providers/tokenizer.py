@@ -18,7 +18,7 @@ from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import Count
 from memstore.providers.chat_template import ChatTemplate
 from memstore.providers.chat_values import only_text
-from memstore.providers.prompt_counter import Vocabulary, expected
+from memstore.providers.prompt_counter import Vocabulary, around, expected
 from memstore.settings import Settings
 
 try:
@@ -70,6 +70,9 @@ class TokenizerCounter:
         self._vocabulary = Vocabulary(tokenizer, _added_bos(tokenizer, variables.get("bos_token")))
         self._templates = {name: ChatTemplate(source, variables) for name, source in templates.items()}
 
+    def __repr__(self) -> str:
+        return f"<TokenizerCounter {self.name}>"
+
     @property
     def name(self) -> str:
         """The full name: "tokenizer:", the path, and 12 digits of the digest of what is in the files."""
@@ -108,9 +111,7 @@ class TokenizerCounter:
 
     @cached_property
     def _around(self) -> int:
-        turn = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "a"}]
-        once, thrice = (self.count_messages(turn * times) for times in (1, 3))
-        return max(0, (thrice - once) // 4 - self.count("a"))
+        return around(self.count_messages, self._vocabulary)
 
 
 def _config(file: Path) -> dict[str, Any]:

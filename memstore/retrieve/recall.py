@@ -148,13 +148,13 @@ async def _texts_and_sources(
 
 
 def _hit(one: Candidate, text: str, sources: tuple[UUID, ...]) -> Hit:
-    unit = one.unit
+    unit, parts = one.unit, one.parts
     return Hit(
         tier=Tier(unit.tier),
         id=unit.item_id,
         text=text,
-        score=round(one.score, 6),
-        parts=one.parts,
+        score=round(sum(parts.values()), 6),
+        parts=parts,
         sources=sources,
         occurred_at=unit.occurred_at,
         conversation_id=unit.conversation_id,

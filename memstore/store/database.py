@@ -27,7 +27,7 @@ from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachab
 from memstore.events import Dispatcher, Event, EventType
 from memstore.store.arrays import ArrayCache
 from memstore.store.statements import statements
-from memstore.waiting import in_thread
+from memstore.waiting import at_end_of_loop, in_thread
 
 T = TypeVar("T")
 M = TypeVar("M", bound=SQLModel)
@@ -219,6 +219,7 @@ class Database:
         self._revive = revive
         self._cache = ArrayCache()
         self._process = os.getpid()
+        self._forget_exit: Callable[[], None] = lambda: None
         self._pool = AsyncConnectionPool(
             url,
             min_size=1,
@@ -242,9 +243,12 @@ class Database:
                 "users would not be kept apart. As an administrator: GRANT memstore_app TO that login."
             )
         await self._pool.open()
+        # Else the pool, which goes on connecting, tells at exit that an embedded server is shutting down.
+        self._forget_exit = at_end_of_loop(self._pool.close)
 
     async def close(self) -> None:
         """Give every connection back; what subscribers have not heard yet they hear now."""
+        self._forget_exit()
         await self._pool.close()
         await in_thread(self.dispatcher.close)
 

@@ -120,6 +120,13 @@ async def of_id(scope: Transaction, id: UUID) -> FactChange | None:
     return await scope.one(SQL["change"], FactChange, id=id)
 
 
+async def other_half(scope: Transaction, done: FactChange) -> FactChange | None:
+    """Give what an edit that put a known fact in the place of another did to the other one of the two; else None."""
+    if done.action != "edited":
+        return None
+    return await scope.one(SQL["other_half"], FactChange, fact_id=done.fact_id, other_id=done.other_id, at=done.at)
+
+
 async def life(scope: Transaction, fact: Fact) -> list[FactChange]:
     """Give what was done to a fact in order, from its first day: also that it was added, and each time it was said.
 
@@ -128,7 +135,10 @@ async def life(scope: Transaction, fact: Fact) -> list[FactChange]:
     every = await scope.all(SQL["changes"], FactChange, fact_id=fact.id)
     said = await scope.all(SQL["said"], columns, fact_id=fact.id)
     own = [one for one in every if one.fact_id == fact.id]
-    logged = [*own, *(_seen_from(fact, one) for one in every if one.fact_id != fact.id)]
+    edits = {one.at: one for one in every if one.fact_id != fact.id}
+    halves = {one.at: one for one in own if one.action == "edited" and one.at in edits}
+    made = [_seen_from(fact, one, halves.get(at)) for at, one in edits.items()]
+    logged = [*(one for one in own if one not in halves.values()), *made]
     maker = str(own[0].before["recipe"]) if own else fact.recipe
     born = [one["source"] for one in said if one["at"] <= fact.recorded_at]
     added = FactChange(None, fact.id, "added", fact.recorded_at, maker, source=born[0] if born else None)
@@ -140,9 +150,10 @@ async def life(scope: Transaction, fact: Fact) -> list[FactChange]:
     return [added, *sorted([*logged, *again], key=lambda one: one.at)]
 
 
-def _seen_from(fact: Fact, done: FactChange) -> FactChange:
-    """Give an edit as the fact that it made has it: of its own columns nothing was changed."""
-    return replace(done, fact_id=fact.id, other_id=done.fact_id, before={}, after={})
+def _seen_from(fact: Fact, done: FactChange, half: FactChange | None) -> FactChange:
+    """Give an edit as the fact has it that took the place: with what was changed of it, if it was known before."""
+    before, after = (half.before, half.after) if half else ({}, {})
+    return replace(done, fact_id=fact.id, other_id=done.fact_id, before=before, after=after)
 
 
 async def settled_by_hand(scope: Transaction, others: Iterable[UUID], fact: UUID) -> set[UUID]:
@@ -168,6 +179,11 @@ async def restore_orphaned(scope: Transaction, *, actor: str) -> list[Fact]:
 async def open_conflicts(scope: Transaction) -> list[Pair]:
     """Give pairs of active facts that disagree, and nobody has settled it."""
     return await scope.all(SQL["open_conflicts"], Pair)
+
+
+async def settled_conflicts(scope: Transaction) -> list[Pair]:
+    """Give pairs of facts that disagreed until somebody settled it."""
+    return await scope.all(SQL["settled_conflicts"], Pair)
 
 
 async def replaced(scope: Transaction) -> list[Pair]:

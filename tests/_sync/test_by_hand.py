@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from memstore import InvalidInput, ids
+from memstore import Conflict, InvalidInput, ids
 from memstore._sync.memory.store import MemoryStore
 from memstore._sync.memory.user import UserScope
 
@@ -76,6 +76,38 @@ def test_what_was_true_before_may_be_entered_again_in_other_words(store: MemoryS
     assert [fact.id for fact in alice.facts()] == [porto.id]
 
 
+def test_what_is_entered_takes_the_place_of_what_says_the_same(store: MemoryStore) -> None:
+    alice = told(store, "I'm allergic to shellfish.")
+    [derived] = alice.facts()
+    entered = alice.add_fact("I'm allergic to shellfish.", type="constraint")
+    assert states(alice) == {derived.text: "superseded", entered.text: "active"}
+    assert entered.sources == derived.sources, "what was said says it too"
+    assert alice.audit_facts() == []
+    told(store, "I'm allergic to shellfish.", "I'm allergic to shellfish.")
+    assert [fact.id for fact in alice.facts()] == [entered.id], "saying it again does not bring it back"
+    (change,) = [one for one in alice.fact_history(entered) if one.action == "edited"]
+    alice.undo(change)
+    assert states(alice) == {derived.text: "active", entered.text: "retracted"}
+
+
+def test_what_says_more_than_what_is_entered_stays(store: MemoryStore) -> None:
+    alice = store.user("alice")
+    more = alice.add_fact("The user has a cat that is called Tom.", type="identity", attribute="owns/cat", value="yes")
+    less = alice.add_fact("The user has a cat.", type="identity", attribute="owns/cat", value="yes")
+    assert {fact.id for fact in alice.facts()} == {more.id, less.id}
+    assert [(one.problem, set(one.facts)) for one in alice.audit_facts()] == [("duplicate", {more.id, less.id})]
+
+
+def test_two_values_of_a_slot_are_a_conflict_in_the_audit(store: MemoryStore) -> None:
+    alice = told(store, "I live in Leeds.")
+    [leeds] = alice.facts()
+    porto = alice.add_fact("The user lives in Porto.", type="identity")
+    alice.undo((alice.fact_history(leeds))[-1])
+    assert [set(pair) for pair in conflicts(alice)] == [{leeds.id, porto.id}]
+    alice.retract_fact(leeds)
+    assert alice.audit_facts() == []
+
+
 def test_what_has_ended_ends_nothing(store: MemoryStore) -> None:
     alice = told(store, "I live in Leeds.")
     alice.add_fact("The user lives in Rome.", type="identity", valid_to=START - timedelta(days=900))
@@ -115,6 +147,40 @@ def test_an_edit_is_in_the_history_of_both_facts_and_undone_from_either(store: M
     assert states(alice) == {leeds.text: "active", porto.text: "retracted"}
 
 
+@pytest.mark.parametrize("state", ["active", "retracted"])
+def test_an_edit_into_the_words_of_another_fact_is_undone_for_both(store: MemoryStore, state: str) -> None:
+    alice = told(store, "I like tea.")
+    [tea] = alice.facts()
+    rome = alice.add_fact("The user lives in Rome.", type="identity", confidence=0.7)
+    if state == "retracted":
+        alice.retract_fact(rome)
+    before = {fact.id: fact for fact in alice.facts(state=None)}
+    edited = alice.edit_fact(tea, text="The user lives in Rome.")
+    assert (edited.id, edited.state, edited.sources) == (rome.id, "active", tea.sources)
+    [mine] = [one for one in alice.fact_history(tea) if one.action == "edited"]
+    [others] = [one for one in alice.fact_history(rome) if one.action == "edited"]
+    assert mine.id == others.id
+    alice.undo(others)
+    assert {fact.id: fact for fact in alice.facts(state=None)} == before
+    for undone in (alice.fact_history(tea))[-1], (alice.fact_history(rome))[-1]:
+        with pytest.raises(Conflict):
+            alice.undo(undone)
+    assert {fact.id: fact for fact in alice.facts(state=None)} == before
+
+
+def test_an_edit_is_not_undone_by_half(store: MemoryStore) -> None:
+    alice = store.user("alice")
+    tea = alice.add_fact("The user likes tea.", type="preference")
+    rome = alice.add_fact("The user lives in Rome.", type="identity")
+    alice.edit_fact(tea, text=rome.text)
+    edit = (alice.fact_history(tea))[-1]
+    alice.retract_fact(rome)
+    alice.edit_fact(alice.add_fact(rome.text, type="event"), confidence=0.3)
+    with pytest.raises(Conflict):
+        alice.undo(edit)
+    assert states(alice) == {tea.text: "superseded", rome.text: "active"}
+
+
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
@@ -144,6 +210,34 @@ def test_an_edited_slot_is_that_of_the_new_words_or_none(store: MemoryStore) -> 
 
 
 # -- asked for
+
+
+def test_an_undo_by_the_id_of_a_fact_is_told_which_change_to_undo(store: MemoryStore) -> None:
+    alice = store.user("alice")
+    cello = alice.add_fact("The user plays the cello.", type="interest")
+    with pytest.raises(InvalidInput, match="nothing was done to it"):
+        alice.undo(cello.id)
+    alice.edit_fact(cello, confidence=0.5)
+    alice.retract_fact(cello)
+    edit, retraction = (alice.fact_history(cello))[1:]
+    with pytest.raises(InvalidInput, match=f"which was retracted, give {retraction.id}"):
+        alice.undo(cello.id)
+    alice.undo(retraction)
+    with pytest.raises(InvalidInput, match=f"which was edited, give {edit.id}"):
+        alice.undo(cello.id)
+
+
+def test_an_edit_that_is_refused_loads_no_encoder(store: MemoryStore, url: str) -> None:
+    cello = store.user("alice").add_fact("The user plays the cello.", type="interest")
+    store.user("alice").retract_fact(cello)
+    with MemoryStore.open(url, settings={"embedder": "hashing:256"}) as other:
+        with pytest.raises(Conflict, match="is retracted, not active"):
+            other.user("alice").edit_fact(cello.id, confidence=0.5)
+        assert "embedder" not in vars(other._opened)
+        assert (repr(other.counter), repr(other.embedder)) == (
+            "<TiktokenCounter tiktoken:o200k_base>",
+            "<HashingEmbedder hashing:256>",
+        )
 
 
 def test_facts_of_every_state_type_and_subject_may_be_asked_for(store: MemoryStore) -> None:

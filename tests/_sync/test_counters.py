@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memstore import BudgetTooSmall
+from memstore import BudgetTooSmall, InvalidInput, check_fits, estimate
 from memstore._sync.memory.store import MemoryStore
 from memstore.providers import load_counter
 from tests.trained import GEMMA, LLAMA_3, QWEN, byte_level, write
@@ -66,3 +67,22 @@ def test_a_context_for_a_model_whose_template_knows_no_system_and_no_tools(store
         assert [one["role"] for one in context.messages[-3:]] == ["user", "assistant", "tool"]
         assert context.receipt.count == "modelled"
         assert sum(context.receipt.sections.values()) == context.tokens <= 400
+
+
+@pytest.mark.parametrize("tools", ["search", [1], [None], {"a": 1}, [{"nme": 1}], None])
+def test_what_are_no_tools_is_told_with_what_to_give(store: MemoryStore, tools: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"tools.*give (a list|such)"):
+        store.user("alice").conversation("one").context("Where to?", budget=500, tools=tools)
+
+
+def test_what_are_no_model_and_no_tokens_is_told_with_what_to_give(store: MemoryStore) -> None:
+    trip = store.user("alice").conversation("one")
+    for model in (5, "", " "):
+        with pytest.raises(InvalidInput, match="model"):
+            trip.context("Where to?", budget=500, model=model)  # type: ignore[arg-type]
+    context = trip.context("Where to?", budget=500)
+    with pytest.raises(InvalidInput, match="at least one"):
+        trip.observed(context, prompt_tokens="many", model="gpt-4o")  # type: ignore[arg-type]
+    assert check_fits(context, context.tokens) and not check_fits(context, context.tokens - 1)
+    written = trip.context("Where to?", budget=500, format="text")
+    assert estimate(written, counter=store.counter) == written.tokens

@@ -65,7 +65,7 @@ def test_clear_begins_a_new_stretch_and_deletes_nothing(store: MemoryStore) -> N
     assert "seventeen" in str(context.messages[0]["content"])  # recalled
     assert context.statistics().messages_total == 1
     assert any("seventeen" in hit.text for hit in store.user("alice").recall("number of the cabin"))
-    assert (trip.info()).settings["cleared"] == 9  # type: ignore[union-attr]
+    assert (trip.info()).settings == {}  # type: ignore[union-attr]
 
 
 def test_a_context_of_before_the_clearing_has_the_stretch_of_then(store: MemoryStore) -> None:
@@ -137,6 +137,10 @@ def test_settings_that_cannot_be_are_refused(store: MemoryStore) -> None:
     for wrong in ({"context_budget": "many"}, {"context_viewer": ""}, {"participants": "bob"}, {"cleared": []}):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             trip.describe(settings=wrong)
+    with pytest.raises(InvalidInput, match="64,000 characters"):
+        trip.describe(settings={"blob": "x" * 70_000})
+    with pytest.raises(InvalidInput, match="is a text, not 1"):
+        trip.describe(settings={1: 2})  # type: ignore[dict-item]
     with pytest.raises(InvalidInput, match="context_budget"):
         trip.context("What?")
 

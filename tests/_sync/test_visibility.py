@@ -65,6 +65,23 @@ def test_agents_hear_what_is_said_to_them_and_themselves(store: MemoryStore) -> 
     assert "trumpets" not in told and "kettles" not in told
 
 
+def test_a_viewer_that_nobody_knows_and_assistants_without_a_name_are_hinted_at(store: MemoryStore) -> None:
+    room, other = (store.user("world").conversation(name) for name in ("room", "other"))
+    room.add_many(
+        [
+            {"role": "user", "name": "ann", "content": "@bob where are the anchors?"},
+            {"role": "assistant", "name": "bob", "content": "The anchors are in the shed."},
+        ]
+    )
+    other.add_many([{"role": "assistant", "content": f"Anchors of kind {n} are heavy."} for n in range(3)])
+    store.derive()
+    mistyped = (room.context("anchors?", budget=4000, viewer="nobody")).receipt.hints
+    assert any("'nobody' spoke or was mentioned" in one for one in mistyped)
+    right = (room.context("anchors?", budget=4000, viewer="Bob")).receipt.hints
+    assert len(right) == 1 and right[0].startswith("3 messages of assistants without a name")
+    assert not (room.context("anchors?", budget=4000)).receipt.hints
+
+
 def test_a_notice_is_shown_to_the_one_whose_it_is(store: MemoryStore) -> None:
     said = [
         {"role": "system", "name": "bob", "content": "You have two turns left: sardine."},
@@ -200,6 +217,26 @@ def test_other_rules(store: MemoryStore) -> None:
         room.context(ASKED, budget=900, viewer=" ")
 
 
+def test_each_message_is_for_whom_it_mentions_in_its_own_conversation(store: MemoryStore) -> None:
+    world = store.user("world")
+    room, other = world.conversation("room"), world.conversation("other")
+    other.add("user", "@carol I live in Lisbon and the vault code is walnut.")
+    other.summarize()
+    room.add("user", "@property def area(self): the shape is a circle.")
+    store.derive()
+    room.describe(settings={"participants": ["ann", "bob"]})
+    query = "Where do I live, what is the vault code, which shape is it?"
+    for asked in query, None:
+        text = shown(room.context(asked, budget=3000, viewer="bob"))
+        assert "walnut" not in text and "Lisbon" not in text
+    told = [hit.text for hit in world.recall(query, viewer="bob")]
+    assert any("circle" in text for text in told)
+    assert not [text for text in told if "walnut" in text or "Lisbon" in text]
+    other.describe(settings={"participants": ["ann", "bob"]})
+    assert "walnut" in shown(room.context(query, budget=3000, viewer="bob"))
+    assert any("walnut" in hit.text for hit in world.recall(query, viewer="bob"))
+
+
 SPEAKERS = st.sampled_from(
     [
         ("user", "ann"),
@@ -231,13 +268,13 @@ def drawn_messages(drawn: list[Any], prefix: str) -> list[Said]:
     return said
 
 
-def hidden_words(said: list[Said], prefix: str) -> set[str]:
+def hidden_words(said: list[Said], prefix: str, names: list[str] | None) -> set[str]:
     """Give the words of messages that bob may not see, by the rules as a reader would apply them."""
     found, above = set(), False
     for message in said:
         text, name, role = message["content"], message.get("name"), message["role"]
         bob = text.startswith(("@bob ", "@all "))
-        carol = text.startswith(("@carol: ", "**@carol**, ", "Well.\n@carol "))
+        carol = text.startswith(("@carol: ", "**@carol**, ", "Well.\n@carol ")) and (names is None or "carol" in names)
         if role == "tool":
             visible = above
         elif role == "system":
@@ -254,21 +291,28 @@ def hidden_words(said: list[Said], prefix: str) -> set[str]:
 @given(
     here=DRAWN,
     there=DRAWN,
+    who=st.tuples(*[st.sampled_from([None, ["ann", "bob"], ["bob", "carol"]])] * 2),
     budget=st.integers(200, 4000),
     strategy=st.sampled_from([None, "summary_buffer", "hierarchical"]),
 )
 def test_no_text_of_what_is_hidden_is_in_a_context(
-    store: MemoryStore, here: list[Any], there: list[Any], budget: int, strategy: str | None
+    store: MemoryStore,
+    here: list[Any],
+    there: list[Any],
+    who: tuple[list[str] | None, list[str] | None],
+    budget: int,
+    strategy: str | None,
 ) -> None:
     known = names_of(store)
     world = store.user(f"world {len(known)}")
     rooms: list[ConversationScope] = []
     hidden: set[str] = set()
-    for prefix, drawn in (("a", here), ("b", there)):
+    for prefix, drawn, names in (("a", here, who[0]), ("b", there, who[1])):
         said = drawn_messages(drawn, prefix)
-        hidden |= hidden_words(said, prefix)
+        hidden |= hidden_words(said, prefix, names)
         rooms.append(world.conversation(prefix))
         rooms[-1].add_many(said)
+        rooms[-1].describe(settings={"participants": names})
         rooms[-1].summarize()
     store.derive(user=world.name)
     for query in ("Who likes what, and where do they live?", None):
@@ -276,6 +320,8 @@ def test_no_text_of_what_is_hidden_is_in_a_context(
         text = shown(context).lower()
         assert not [word for word in hidden if word in text]
         assert context.tokens <= budget
+    recalled = " ".join(hit.text for hit in world.recall("Who likes what?", viewer="bob", limit=100)).lower()
+    assert not [word for word in hidden if word in recalled]
 
 
 def names_of(store: MemoryStore) -> list[str]:

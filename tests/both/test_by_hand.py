@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from memstore import InvalidInput, ids
+from memstore import Conflict, InvalidInput, ids
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
 
@@ -75,6 +75,40 @@ async def test_what_was_true_before_may_be_entered_again_in_other_words(store: A
     assert [fact.id for fact in await alice.facts()] == [porto.id]
 
 
+async def test_what_is_entered_takes_the_place_of_what_says_the_same(store: AsyncMemoryStore) -> None:
+    alice = await told(store, "I'm allergic to shellfish.")
+    [derived] = await alice.facts()
+    entered = await alice.add_fact("I'm allergic to shellfish.", type="constraint")
+    assert await states(alice) == {derived.text: "superseded", entered.text: "active"}
+    assert entered.sources == derived.sources, "what was said says it too"
+    assert await alice.audit_facts() == []
+    await told(store, "I'm allergic to shellfish.", "I'm allergic to shellfish.")
+    assert [fact.id for fact in await alice.facts()] == [entered.id], "saying it again does not bring it back"
+    (change,) = [one for one in await alice.fact_history(entered) if one.action == "edited"]
+    await alice.undo(change)
+    assert await states(alice) == {derived.text: "active", entered.text: "retracted"}
+
+
+async def test_what_says_more_than_what_is_entered_stays(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    more = await alice.add_fact(
+        "The user has a cat that is called Tom.", type="identity", attribute="owns/cat", value="yes"
+    )
+    less = await alice.add_fact("The user has a cat.", type="identity", attribute="owns/cat", value="yes")
+    assert {fact.id for fact in await alice.facts()} == {more.id, less.id}
+    assert [(one.problem, set(one.facts)) for one in await alice.audit_facts()] == [("duplicate", {more.id, less.id})]
+
+
+async def test_two_values_of_a_slot_are_a_conflict_in_the_audit(store: AsyncMemoryStore) -> None:
+    alice = await told(store, "I live in Leeds.")
+    [leeds] = await alice.facts()
+    porto = await alice.add_fact("The user lives in Porto.", type="identity")
+    await alice.undo((await alice.fact_history(leeds))[-1])
+    assert [set(pair) for pair in await conflicts(alice)] == [{leeds.id, porto.id}]
+    await alice.retract_fact(leeds)
+    assert await alice.audit_facts() == []
+
+
 async def test_what_has_ended_ends_nothing(store: AsyncMemoryStore) -> None:
     alice = await told(store, "I live in Leeds.")
     await alice.add_fact("The user lives in Rome.", type="identity", valid_to=START - timedelta(days=900))
@@ -116,6 +150,40 @@ async def test_an_edit_is_in_the_history_of_both_facts_and_undone_from_either(st
     assert await states(alice) == {leeds.text: "active", porto.text: "retracted"}
 
 
+@pytest.mark.parametrize("state", ["active", "retracted"])
+async def test_an_edit_into_the_words_of_another_fact_is_undone_for_both(store: AsyncMemoryStore, state: str) -> None:
+    alice = await told(store, "I like tea.")
+    [tea] = await alice.facts()
+    rome = await alice.add_fact("The user lives in Rome.", type="identity", confidence=0.7)
+    if state == "retracted":
+        await alice.retract_fact(rome)
+    before = {fact.id: fact for fact in await alice.facts(state=None)}
+    edited = await alice.edit_fact(tea, text="The user lives in Rome.")
+    assert (edited.id, edited.state, edited.sources) == (rome.id, "active", tea.sources)
+    [mine] = [one for one in await alice.fact_history(tea) if one.action == "edited"]
+    [others] = [one for one in await alice.fact_history(rome) if one.action == "edited"]
+    assert mine.id == others.id
+    await alice.undo(others)
+    assert {fact.id: fact for fact in await alice.facts(state=None)} == before
+    for undone in (await alice.fact_history(tea))[-1], (await alice.fact_history(rome))[-1]:
+        with pytest.raises(Conflict):
+            await alice.undo(undone)
+    assert {fact.id: fact for fact in await alice.facts(state=None)} == before
+
+
+async def test_an_edit_is_not_undone_by_half(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    tea = await alice.add_fact("The user likes tea.", type="preference")
+    rome = await alice.add_fact("The user lives in Rome.", type="identity")
+    await alice.edit_fact(tea, text=rome.text)
+    edit = (await alice.fact_history(tea))[-1]
+    await alice.retract_fact(rome)
+    await alice.edit_fact(await alice.add_fact(rome.text, type="event"), confidence=0.3)
+    with pytest.raises(Conflict):
+        await alice.undo(edit)
+    assert await states(alice) == {tea.text: "superseded", rome.text: "active"}
+
+
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
@@ -147,6 +215,34 @@ async def test_an_edited_slot_is_that_of_the_new_words_or_none(store: AsyncMemor
 
 
 # -- asked for
+
+
+async def test_an_undo_by_the_id_of_a_fact_is_told_which_change_to_undo(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    cello = await alice.add_fact("The user plays the cello.", type="interest")
+    with pytest.raises(InvalidInput, match="nothing was done to it"):
+        await alice.undo(cello.id)
+    await alice.edit_fact(cello, confidence=0.5)
+    await alice.retract_fact(cello)
+    edit, retraction = (await alice.fact_history(cello))[1:]
+    with pytest.raises(InvalidInput, match=f"which was retracted, give {retraction.id}"):
+        await alice.undo(cello.id)
+    await alice.undo(retraction)
+    with pytest.raises(InvalidInput, match=f"which was edited, give {edit.id}"):
+        await alice.undo(cello.id)
+
+
+async def test_an_edit_that_is_refused_loads_no_encoder(store: AsyncMemoryStore, url: str) -> None:
+    cello = await store.user("alice").add_fact("The user plays the cello.", type="interest")
+    await store.user("alice").retract_fact(cello)
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as other:
+        with pytest.raises(Conflict, match="is retracted, not active"):
+            await other.user("alice").edit_fact(cello.id, confidence=0.5)
+        assert "embedder" not in vars(other._opened)
+        assert (repr(other.counter), repr(other.embedder)) == (
+            "<TiktokenCounter tiktoken:o200k_base>",
+            "<HashingEmbedder hashing:256>",
+        )
 
 
 async def test_facts_of_every_state_type_and_subject_may_be_asked_for(store: AsyncMemoryStore) -> None:

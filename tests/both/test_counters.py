@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memstore import BudgetTooSmall
+from memstore import BudgetTooSmall, InvalidInput, check_fits, estimate
 from memstore.memory.store import AsyncMemoryStore
 from memstore.providers import load_counter
 from tests.trained import GEMMA, LLAMA_3, QWEN, byte_level, write
@@ -69,3 +70,22 @@ async def test_a_context_for_a_model_whose_template_knows_no_system_and_no_tools
         assert [one["role"] for one in context.messages[-3:]] == ["user", "assistant", "tool"]
         assert context.receipt.count == "modelled"
         assert sum(context.receipt.sections.values()) == context.tokens <= 400
+
+
+@pytest.mark.parametrize("tools", ["search", [1], [None], {"a": 1}, [{"nme": 1}], None])
+async def test_what_are_no_tools_is_told_with_what_to_give(store: AsyncMemoryStore, tools: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"tools.*give (a list|such)"):
+        await store.user("alice").conversation("one").context("Where to?", budget=500, tools=tools)
+
+
+async def test_what_are_no_model_and_no_tokens_is_told_with_what_to_give(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("one")
+    for model in (5, "", " "):
+        with pytest.raises(InvalidInput, match="model"):
+            await trip.context("Where to?", budget=500, model=model)  # type: ignore[arg-type]
+    context = await trip.context("Where to?", budget=500)
+    with pytest.raises(InvalidInput, match="at least one"):
+        await trip.observed(context, prompt_tokens="many", model="gpt-4o")  # type: ignore[arg-type]
+    assert check_fits(context, context.tokens) and not check_fits(context, context.tokens - 1)
+    written = await trip.context("Where to?", budget=500, format="text")
+    assert estimate(written, counter=store.counter) == written.tokens

@@ -63,6 +63,16 @@ async def test_what_must_be_in_is_measured_in_the_format(store: AsyncMemoryStore
     assert len(set(needed.values())) > 1
 
 
+async def test_a_template_is_rendered_with_the_question(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    await trip.add_many(LINES[:2])
+    own = "{{ question|length }} {{ question.split()[1] }} {{ turns[0].text if turns }}{{ turns[-1:] == turns }}"
+    context = await trip.context("Where to?", budget=500, system="Be brief.", format=own)
+    assert context.text == "9 to? I'm allergic to peanuts.False"
+    assert context.tokens == sum(context.receipt.sections.values())
+    assert (await trip.user.replay(context.receipt)).exact
+
+
 async def test_a_format_that_is_none_and_a_template_that_is_wrong(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("lisbon")
     for format in ("xml", "{{ facts", "{% for %}", None, "{{ secrets }}"):

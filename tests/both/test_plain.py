@@ -64,7 +64,7 @@ async def test_clear_begins_a_new_stretch_and_deletes_nothing(store: AsyncMemory
     assert "seventeen" in str(context.messages[0]["content"])  # recalled
     assert context.statistics().messages_total == 1
     assert any("seventeen" in hit.text for hit in await store.user("alice").recall("number of the cabin"))
-    assert (await trip.info()).settings["cleared"] == 9  # type: ignore[union-attr]
+    assert (await trip.info()).settings == {}  # type: ignore[union-attr]
 
 
 async def test_a_context_of_before_the_clearing_has_the_stretch_of_then(store: AsyncMemoryStore) -> None:
@@ -138,6 +138,10 @@ async def test_settings_that_cannot_be_are_refused(store: AsyncMemoryStore) -> N
     for wrong in ({"context_budget": "many"}, {"context_viewer": ""}, {"participants": "bob"}, {"cleared": []}):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             await trip.describe(settings=wrong)
+    with pytest.raises(InvalidInput, match="64,000 characters"):
+        await trip.describe(settings={"blob": "x" * 70_000})
+    with pytest.raises(InvalidInput, match="is a text, not 1"):
+        await trip.describe(settings={1: 2})  # type: ignore[dict-item]
     with pytest.raises(InvalidInput, match="context_budget"):
         await trip.context("What?")
 

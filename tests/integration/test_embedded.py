@@ -362,6 +362,22 @@ def test_the_end_of_the_process_is_a_leaving(folder: Path, open_client: Callable
     wait_for(lambda: is_gone(pid))
 
 
+NOT_CLOSED = """
+import atexit, sys, memstore
+atexit.register(lambda: print(store._database._pool.closed))  # runs after all that is registered later
+store = memstore.open(sys.argv[1], settings={"embedder": "none"})
+store.user("alice").conversation("one").add("user", "I am there.")
+"""
+
+
+def test_a_store_that_nobody_closed_leaves_before_its_server(folder: Path) -> None:
+    """Its pool would go on connecting, and tell on stderr that the server is shutting down."""
+    done = subprocess.run(
+        [sys.executable, "-c", NOT_CLOSED, f"embedded:{folder}"], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 @pytest.mark.slow
 def test_four_processes_share_one_server(folder: Path, open_client: Callable[..., Client]) -> None:
     clients = [open_client(folder) for _ in range(4)]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from memstore import BudgetTooSmall
 from memstore.assemble.compose import Layout, Material, compose
 from memstore.assemble.offers import OLDER
-from memstore.assemble.pack import minimums
+from memstore.assemble.pack import Piece, minimums
 from memstore.assemble.render import OPENAI, Chosen
 from memstore.assemble.turns import turns
 from memstore.models import Context, Hit, Message, Reason, Section, Tier
@@ -142,27 +142,30 @@ def check_pinned(material: Material, budget: int, larger: int, counter: TokenCou
     if isinstance(small, BudgetTooSmall):
         return
     assert not isinstance(large, BudgetTooSmall)
-    pinned = pinned_in(material, small)
-    assert pinned <= pinned_in(material, large)
+    pinned = pinned_in(small)
+    assert pinned <= pinned_in(large)
     musts = minimums(Layout(material, budget, counter).offers, Layout(material, budget, counter).plan)
-    wanted = [(piece.section, piece.id, piece.sources) for pieces in musts.values() for piece in pieces]
+    wanted = [piece for pieces in musts.values() for piece in pieces]
     for context in (small, large):
         inside = Counter((one.section, one.id) for one in context.receipt.included)
-        shown = {id for one in context.receipt.included if one.section == "recent" for id in (one.id, *one.others)}
-        unshown = [(section, id) for section, id, sources in wanted if not is_shown(section, id, sources, shown)]
-        assert Counter(unshown) <= inside
+        assert Counter((one.section, one.id) for one in wanted if not is_shown(one, context)) <= inside
         assert material.system is None or context.messages[0] == {"role": "system", "content": material.system}
 
 
-def is_shown(section: str, id: UUID | None, sources: tuple[UUID, ...], shown: set[UUID | None]) -> bool:
-    """Whether the recent turns show a hit, or what a fact was made from."""
-    return (section == "hits" and id in shown) or (section in ("facts", "summaries") and not shown.isdisjoint(sources))
+def is_shown(piece: Piece, context: Context) -> bool:
+    """Whether the recent turns of a context show what a promised piece is, or was made from."""
+    recent = [one for one in context.receipt.included if one.section == "recent"]
+    shown = {id for one in recent for id in (one.id, *one.others)}
+    if piece.section == "summaries":
+        return any(one.seqs is not None and one.seqs[0] <= piece.first_seq for one in recent)
+    if piece.section == "facts":
+        return not shown.isdisjoint(piece.sources)
+    return piece.section == "hits" and piece.id in shown
 
 
-def pinned_in(material: Material, context: Context) -> set[UUID | None]:
+def pinned_in(context: Context) -> set[UUID | None]:
     """Give the standing facts that are in a context."""
-    standing = {fact.id for fact in material.standing}
-    return {one.id for one in context.receipt.included if one.section == "facts" and one.id in standing}
+    return {one.id for one in context.receipt.included if one.pinned}
 
 
 @pytest.mark.parametrize("budget", [200, 500, 1000, 4000, 16_000, 64_000, 128_000])
@@ -296,11 +299,34 @@ def test_turns_lose_nothing_that_an_api_would_take(messages: list[object]) -> No
 
 def test_a_budget_that_is_too_small_says_what_is_needed_and_by_what() -> None:
     material = Material(system="short", question={"role": "user", "content": "word " * 200})
-    with pytest.raises(BudgetTooSmall, match="the question alone") as caught:
+    with pytest.raises(BudgetTooSmall, match="largest part of that is the question") as caught:
         compose(material, 100, WordCounter())
     assert caught.value.needed > 200
     assert compose(material, caught.value.needed, WordCounter()).tokens == caught.value.needed
     assert compose(material, caught.value.needed, WordCounter()).receipt.included == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "reserve", "tools", "named"),
+    [
+        (
+            {},
+            0,
+            [{"type": "function", "function": {"name": "f", "description": "word " * 90}}],
+            "the definitions of tools",
+        ),
+        ({}, 95, [], "the reserve"),
+        ({"system": "word " * 90}, 0, [], "the system prompt"),
+        ({"sections": [Section("calendar", text="word " * 98, minimum=110)]}, 0, [], "the minimum of calendar"),
+    ],
+)
+def test_a_budget_that_is_too_small_names_what_takes_most_of_it(
+    given: dict[str, object], reserve: int, tools: list[dict[str, object]], named: str
+) -> None:
+    material = Material(question={"role": "user", "content": "Where shall we eat tonight?"}, **given)  # type: ignore[arg-type]
+    with pytest.raises(BudgetTooSmall) as caught:
+        compose(material, 100, EXACT if tools else WordCounter(), reserve, tools=tools)
+    assert caught.value.section == named
 
 
 def test_what_is_reserved_is_part_of_the_budget_that_is_asked_for() -> None:

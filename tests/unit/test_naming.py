@@ -38,9 +38,7 @@ def test_no_guess_is_called_exact() -> None:
     assert kinds == {"gpt-4o": "modelled", "claude-opus-4": "bound"}
 
 
-@pytest.mark.parametrize(
-    ("counter", "library"), [("tokenizer:/models/llama", "tokenizers"), ("tokenizer:/models/llama", "jinja2")]
-)
+@pytest.mark.parametrize(("counter", "library"), [("tokenizer:/models/llama", "tokenizers")])
 def test_what_an_extra_brings_is_named_where_it_is_absent(
     counter: str, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,11 +12,12 @@ from memstore.assemble.cut import cut_closely
 from memstore.assemble.fill import fullest
 from memstore.assemble.leftover import uncovered_first
 from memstore.assemble.offers import Offering
-from memstore.assemble.pack import Packing
+from memstore.assemble.pack import OVER_SHARE, Packing
+from memstore.assemble.render import OPENAI, Chosen, Rendered
 from memstore.assemble.said import Said
 from memstore.assemble.turns import turns
 from memstore.assemble.window import MOST, window
-from memstore.models import Hit, Section, Tier
+from memstore.models import Hit, Reason, Section, Tier
 from memstore.testing import WordCounter
 from tests.unit.strategies import START, UUID, message
 
@@ -66,6 +67,75 @@ def test_what_is_repeated_quoted_or_taken_over_is_said_already() -> None:
     assert not said.says("I'm allergic to peanuts, and my flight leaves on Friday.", UUID(int=1))
 
 
+def test_what_a_summary_tells_line_by_line_is_said_by_the_messages_and_the_other_way_round() -> None:
+    told = (
+        "7 May 2023:\nAnn: We fly to Lisbon on Friday, at nine.\n  The hotel is booked (9 May 2023) for three nights.\n"
+        "Bob: I shall bring the maps along."
+    )
+    messages = [
+        "We fly to Lisbon on Friday, at nine. The hotel is booked for three nights.",
+        "I shall bring the maps along.",
+    ]
+    said = Said()
+    said.add(messages[0])
+    assert not said.says(told), "what Bob says is nowhere else"
+    said.add(messages[1])
+    assert said.says(told)
+    summary = Said()
+    summary.add(told.replace(" (9 May 2023)", "").replace("\n  The", "\nBob: Lovely that we go there.\nAnn: The"))
+    assert all(map(summary.says, messages))
+    assert not summary.says("We fly to Lisbon on Friday, at nine. No, not by ship.")
+
+
+def test_a_summary_and_the_messages_under_it_are_not_both_among_the_hits() -> None:
+    said = [hit(n, f"We went to town number {n} by train, and it took {n * n} hours.") for n in range(11, 15)]
+    lines = "\n".join(f"Ann: {one.text}" for one in said)
+    told = Hit(Tier.SUMMARIES, UUID(int=99), f"1 January 2024:\n{lines}", 0.5, {}, (), START, UUID(int=2))
+    for hits, wanted in (([told, *said], [told]), ([*said, told], said)):
+        receipt = compose(Material(question={"role": "user", "content": "?"}, hits=hits), 400, WordCounter()).receipt
+        assert [one.id for one in receipt.included] == [one.id for one in wanted]
+        assert {one.reason for one in receipt.left_out} == {Reason.DUPLICATE}
+
+
+def test_what_was_taken_out_again_is_not_said() -> None:
+    said = Said()
+    said.add("We fly to Lisbon on Friday, at nine.")
+    said.add("Ann is allergic to peanuts", [UUID(int=1)])
+    assert said.says("we fly to lisbon on friday")
+    said.remove("We fly to Lisbon on Friday, at nine.")
+    said.remove("Ann is allergic to peanuts", [UUID(int=1)])
+    assert not said.says("we fly to lisbon on friday")
+    assert not said.says("I'm allergic to peanuts.", UUID(int=1))
+
+
+def test_a_reason_is_true_of_what_is_in_at_last() -> None:
+    """A format may take more than was expected: then hits are taken out again after others were refused."""
+    twice = [hit(n, f"we spoke of the weather in town number {n // 2} and of {n // 2} trains") for n in range(10, 60)]
+    given = Material(question={"role": "user", "content": "?"}, hits=twice)
+    for budget in range(80, 300, 7):
+        made = compose(given, budget, WordCounter(), format=Wordy())
+        for one in made.receipt.left_out:
+            if one.reason == Reason.DUPLICATE:
+                assert one.says in str(made.messages)
+
+
+def test_what_a_share_refused_is_told_from_what_did_not_fit() -> None:
+    given = Material(question={"role": "user", "content": "?"}, standing=ALWAYS, hits=TALK)
+    left = {one.id: one for one in compose(given, 90, WordCounter()).receipt.left_out}
+    assert left[ALWAYS[2].id].note == OVER_SHARE
+    assert {one.note for one in left.values() if one.section == "hits"} == {""}
+
+
+class Wordy:
+    """OpenAI's format with more words than are expected."""
+
+    name = "wordy"
+
+    def render(self, chosen: Chosen) -> Rendered:
+        more = {"role": "system", "content": "please " * 3 * len(chosen.hits)}
+        return Rendered([*OPENAI.render(chosen).messages, *([more] if chosen.hits else [])])
+
+
 def hit(number: int, text: str) -> Hit:
     return Hit(Tier.MESSAGES, UUID(int=number), text, 1.0 / number, {}, (), START, UUID(int=2), number, speaker="Ann")
 
@@ -93,6 +163,27 @@ def test_what_stands_beside_a_hit_comes_before_what_is_merely_newer() -> None:
     lines = [one.id for one in compose(given, 300, WordCounter()).receipt.included if one.section == "hits"]
     assert lines[:3] == [said[9].id, said[10].id, said[8].id]
     assert lines[3:], "the newest after them"
+
+
+def fact(number: int, text: str) -> Hit:
+    return Hit(Tier.FACTS, UUID(int=number), text, 1.0, {}, (), START)
+
+
+ALWAYS = [fact(1, "Ann is allergic to shellfish."), fact(2, "Ann eats no meat."), fact(3, "Ann wants short answers.")]
+TALK = [hit(n, f"we spoke of the weather in town number {n} and of {n * n} trains") for n in range(10, 60)]
+
+
+def test_no_filler_is_worth_a_standing_fact() -> None:
+    """The fence of standing facts has as many tokens as three of them, and the parts of a small room are small."""
+    calendar = Section("calendar", text=["At eight: Bob, about the trains.", "At nine: the dentist, with the car."])
+    given = Material(question={"role": "user", "content": "?"}, standing=ALWAYS, hits=TALK, sections=[calendar])
+    inside: set[UUID | None] = set()
+    for budget in range(60, 240, 5):
+        receipt = compose(given, budget, WordCounter()).receipt
+        assert inside <= {one.id for one in receipt.included}, "and more room never drops one"
+        inside = {one.id for one in receipt.included if one.pinned}
+        assert inside or receipt.sections["hits"] == 0
+    assert inside == {one.id for one in ALWAYS}
 
 
 def test_a_beginning_ends_with_a_sentence_or_else_with_a_word() -> None:

@@ -68,6 +68,54 @@ def test_what_is_ahead_lies_after_it(language, said, anchored):
     assert begins is not None and begins > MONDAY
 
 
+SECOND_OF_SEPTEMBER = datetime(2026, 9, 2, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("said", "day"),
+    [
+        ("Your flight is confirmed for 9 October.", "9 October 2026"),
+        ("I booked a hotel from 10 to 19 October.", "19 October 2026"),
+        ("The train departs 11 November.", "11 November 2026"),
+        ("The pool is closing since October.", "October 2025"),
+        ("We got invited for 9 January.", "9 January 2027"),
+        ("Ich bin am 8. Oktober eingeladen.", "8. Oktober 2026"),
+        ("It was moved to 9 January.", "9 January 2027"),
+        ("I met her on 1 September, and the exam is on 3 May.", "3 May 2027"),
+        ("We split up in August.", "August 2026"),
+        ("I got married on 9 October.", "9 October 2025"),
+        ("I started on 3 September.", "3 September 2025"),
+        ("I lived there until 8 October.", "8 October 2025"),
+        ("Notes of 30 August", "30 August 2026"),
+        ("Sabine arbeitet bis zum 8. Oktober.", "8. Oktober 2026"),
+        ("Der Flug ist für den 9. Januar gebucht.", "9. Januar 2027"),
+        ("Ich habe am 8. Oktober geheiratet.", "8. Oktober 2025"),
+        ("Ich ziehe am 8. Oktober um.", "8. Oktober 2026"),
+        ("Your flight is confirmed, on Friday.", "4 September 2026"),
+    ],
+)
+@pytest.mark.parametrize("past", [True, False])
+def test_the_words_beside_a_date_say_its_year(said: str, day: str, past: bool) -> None:
+    assert f"({day})" in anchor(said, SECOND_OF_SEPTEMBER, past=past)[0]
+
+
+@pytest.mark.parametrize(
+    ("language", "said", "day"),
+    [
+        ("fr", "Le vol est confirmé pour le 3 juin.", "3 juin 2023"),
+        ("es", "El hotel está reservado para el 3 de junio.", "3 de junio de 2023"),
+        ("zh", "酒店已预订6月3日", "2023年6月3日"),
+    ],
+)
+def test_what_is_booked_lies_ahead_in_other_languages(language: str, said: str, day: str) -> None:
+    assert day in anchor(said, MONDAY, past=True, language=language)[0]
+
+
+def test_without_a_hint_the_nearest_is_meant() -> None:
+    for said, day in [("Hotel from 10 to 19 October.", "19 October 2026"), ("Notes of 30 August", "30 August 2026")]:
+        assert f"({day})" in anchor(said, SECOND_OF_SEPTEMBER, past=False)[0]
+
+
 @pytest.mark.parametrize(
     ("language", "said"),
     [

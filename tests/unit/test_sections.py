@@ -65,6 +65,9 @@ def test_sections_go_through_json_and_back() -> None:
     given = [Section("facts", maximum=0.1, priority=2), Section("calendar", text=("a", "b"), steady=True, minimum=30)]
     assert sections_of(as_json(given)) == (given[0], Section("calendar", text=["a", "b"], steady=True, minimum=30))
     assert merged(given, [Section("facts", maximum=9)])[0] == Section("facts", maximum=9)
+    for off in Section("hits", maximum=0), Section("hits", maximum=0.0), Section("hits", weight=0):
+        assert sections_of(as_json([off])) == (off,)
+    assert as_json([Section("hits")]) == [{"name": "hits"}]
 
 
 def test_shares_are_of_the_room_and_never_more_than_it() -> None:

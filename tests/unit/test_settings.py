@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -43,6 +44,33 @@ def test_an_unknown_option_and_an_impossible_value_are_named() -> None:
         load({"pool_sise": 3})
     with pytest.raises(ConfigurationError, match="summary_tokens='many'"):
         load({"summary_tokens": "many"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("context_budget", "viele", "give a whole number"),
+        ("context_budget", 1.5, "give a whole number"),
+        ("context_budget", 0, "give at least 1"),
+        ("unit_tokens", 3000, "give at most 2,000"),
+        ("stretch_gap_hours", "viele", "give a number"),
+        ("stretch_gap_hours", 0, "give more than 0"),
+        ("facts_from", "user,neighbour", "give some of 'user', 'assistant' or 'tool'"),
+        ("counter", 5, "give a text"),
+        ("ollama_url", "nowhere", "give a URL, such as http://127.0.0.1:11434"),
+    ],
+)
+def test_an_impossible_value_is_told_with_what_to_give(name: str, value: object, told: str) -> None:
+    for refused in (load, change):
+        with pytest.raises((ConfigurationError, InvalidInput)) as error:
+            refused({name: value})
+        assert str(error.value).removesuffix(".").endswith(f": {told}")
+
+
+def test_a_reserve_leaves_something_of_the_budget() -> None:
+    for reserve in (100, 200):
+        with pytest.raises(ConfigurationError, match=f"context_reserve={reserve} leaves nothing of context_budget=100"):
+            memstore.open("postgresql://127.0.0.1:1/none", settings={"context_budget": 100, "context_reserve": reserve})
 
 
 def test_every_option_is_documented_with_its_default() -> None:
@@ -93,6 +121,8 @@ def test_writing_keeps_comments_order_and_rights(file: Path) -> None:
         ("pool_size = 'many'", "pool_size='many'"),
         ("[memstore]\npool_size = 5", "has 'memstore', which is no option of memstore. There are database_url"),
         ("pool_size = ", "is no TOML"),
+        ("pool_size = true", "pool_size=True: give a number"),
+        ("pool_size = " + "[" * 3000, "nested too deeply"),
     ],
 )
 def test_what_is_wrong_in_the_file_is_named_with_it(file: Path, text: str, told: str) -> None:
@@ -102,6 +132,32 @@ def test_what_is_wrong_in_the_file_is_named_with_it(file: Path, text: str, told:
         load({})
     assert str(file) in str(error.value)
     assert told in str(error.value)
+
+
+def test_only_a_regular_file_is_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.parent.mkdir()
+    os.mkfifo(file)
+    for use in (lambda: load({}), lambda: change({"pool_size": 5})):
+        with pytest.raises(ConfigurationError, match="no regular file"):
+            use()
+    monkeypatch.setenv("MEMSTORE_CONFIG", "~nobody-of-this-name/x")
+    with pytest.raises(ConfigurationError, match="there is no such user"):
+        load({})
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_the_file(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_text("pool_size = 5\n", encoding="utf-8-sig")
+    assert load({}).pool_size == 5
+    change({"unit_tokens": 100})
+    assert (load({}).pool_size, load({}).unit_tokens) == (5, 100)
+
+
+def test_what_is_listed_twice_is_there_once_and_a_switch_is_no_number() -> None:
+    assert load({"facts_from": "user,,assistant,user"}).facts_from == ("user", "assistant")
+    for name in ("pool_size", "outbox_days", "context_budget"):
+        with pytest.raises(ConfigurationError, match=f"{name}=True: give a number"):
+            load({name: True})
 
 
 def test_what_cannot_be_is_not_written(file: Path) -> None:

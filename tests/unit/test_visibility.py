@@ -49,7 +49,19 @@ def message(role: str, text: str | None, name: str | None = None, **more: Any) -
         ("@bob and I look", ["bob"]),
         ("> @bob look\n\nI agree", []),
         ("```\n@bob\n```\n@carol look", ["carol"]),
-        ("~~~py\n@bob\n```\n@carol", []),
+        ("~~~py\n@bob\n```\n@carol\n~~~", []),
+        ("Look:\n```\n@carol the code is walnut", ["carol"]),
+        ("```@carol the code is walnut", ["carol"]),
+        ("```\n@property\n```\n~~~\n@carol look", ["carol"]),
+        ("> @carol look", ["carol"]),
+        ("> @carol look\n```\nx\n```", []),
+        ("(`@carol`) is a name", []),
+        ("a.b@example.org wrote", []),
+        ("1@example.org wrote", []),
+        ("Well – @carol knows", []),
+        ("Ok. @carol knows", []),
+        ("@👩\u200d💻 look", ["👩💻"]),
+        ("@[Anna\u200b Maria]: look", ["anna_maria"]),
         ("`@bob` is a name", []),
         ("bob@example.org wrote", []),
         ("@bob@example.org wrote", ["bob@example.org"]),
@@ -65,11 +77,53 @@ def message(role: str, text: str | None, name: str | None = None, **more: Any) -
         ("@STRASSE look", ["strasse"]),
         ('@"Anna Maria" look', ["anna_maria"]),
         ("@[Anna Maria] and @Anna_Maria look", ["anna_maria", "anna_maria"]),
+        ("@[ ] look", []),
         ("@all look", ["all"]),
     ],
 )
 def test_the_grammar_of_mentions(text: str, names: list[str]) -> None:
     assert [canonical(name) for name in mentioned(text)] == names
+
+
+INVISIBLE = "\u2066\u2067\u2068\u2069\u202a\u202e\u00ad\u034f\u180e\ufe0f\u200b\u200d\u3164\uffa0\x01\x08\x7f\U000e0041"
+OPENERS = [
+    "(",
+    '"',
+    "'",
+    "“",
+    "<",
+    "[",
+    "@",
+    "@@",
+    "¡",
+    "–",
+    "—",
+    "◦",
+    "•",
+    "|",
+    "*",
+    "_",
+    "->",
+    "»",
+    "🙂",
+    "👍🏽",
+    "…",
+]
+LISTS = ["a) ", "(b) ", "1. ", "1️⃣ ", "① ", "iv. ", "[x] ", "[10:30] ", "1）", "- [ ] ", "### "]
+
+
+@pytest.mark.parametrize("hidden", INVISIBLE)
+def test_what_is_not_shown_makes_no_mention_public(hidden: str) -> None:
+    for text in (f"{hidden}@carol look", f"{hidden} {hidden}@carol", f"@{hidden}carol look", f"@car{hidden}ol: look"):
+        assert [canonical(name) for name in mentioned(text)] == ["carol"]
+    assert canonical(f"Car{hidden}ol") == "carol"
+
+
+@pytest.mark.parametrize("opener", [*OPENERS, *LISTS])
+def test_signs_and_markers_before_a_mention_make_it_no_less_one(opener: str) -> None:
+    for text in (f"{opener}@carol look", f"{opener} @carol: look", f"Thanks.\n  {opener}@carol) look"):
+        assert [canonical(name) for name in mentioned(text)] == ["carol"]
+    assert "carol" not in mentioned(f"{opener} Hi @carol, look")
 
 
 @given(st.text(alphabet=st.sampled_from("@bob*_ \n>`~-.,:'\"[]and1)＠é"), max_size=60))

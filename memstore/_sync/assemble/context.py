@@ -43,12 +43,12 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
         layout = _laid_out(scope, made, gathered, counter)
         found = record.before(scope, request.conversation_id, request.as_of, made.request.viewer)
     if made.strategies:
-        material = in_place(compressed, layout.material, gathered.stored, made.strategies, made.room, counter)
+        material = in_place(compressed, layout.material, gathered.stored, made.strategies, layout.base, counter)
         layout = replace(layout, material=material)
     context = in_place(layout.compose)
     receipt = record.completed(
         context.receipt,
-        replace(found, hints=(*found.hints, *made.hints)),
+        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints())),
         arguments=_arguments(made),
         embedder=question.embedder,
         conversation=request.conversation_id,

@@ -85,11 +85,6 @@ class Assembly:
         rule = self.request.visibility
         return rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__)
 
-    @property
-    def room(self) -> int:
-        """The tokens that the context may have."""
-        return self.budget - self.reserve
-
 
 def settled(scope: Transaction, request: Request) -> Assembly:
     """Settle what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense."""
@@ -111,7 +106,9 @@ def settled(scope: Transaction, request: Request) -> Assembly:
         reserve,
         chosen if request.strategies is None else request.strategies,
         own.merged(own.sections_of(settings.get(SECTIONS) or []), request.sections),
-        Sight(request.viewer, request.visibility, settings[PARTICIPANTS]).remembering(conversation),
+        Sight(request.viewer, request.visibility, as_of=request.as_of).within(
+            request.conversation_id, settings[PARTICIPANTS], conversation
+        ),
         messages.cleared(kept),
         conversation.last_seq if conversation else 0,
         conversation is not None,

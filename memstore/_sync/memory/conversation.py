@@ -14,8 +14,7 @@ from memstore._sync.ingest.derive import Part, derive
 from memstore._sync.ingest.summaries.ondemand import summarize
 from memstore._sync.memory.plain import PlainCalls
 from memstore._sync.store import counter_drift, facts, messages, receipts, summaries
-from memstore._sync.store.database import Database
-from memstore.assemble.defaults import SECTIONS, STRATEGIES, check_settings
+from memstore.assemble.defaults import SECTIONS, STRATEGIES, check_settings, check_size
 from memstore.assemble.render import Format, format_of
 from memstore.assemble.sections import Sections, sections_of
 from memstore.assemble.strategies.registry import Strategies
@@ -25,6 +24,7 @@ from memstore.errors import InvalidInput, ModelUnavailable, ProviderError
 from memstore.ingest.check import check_json, check_name
 from memstore.memory.arguments import aware, check_level, check_limit, listed
 from memstore.models import Context, Conversation, Fact, Json, Message, Receipt, Role, Summary
+from memstore.providers.chat_values import check_tools
 
 if TYPE_CHECKING:
     from memstore._sync.memory.user import UserScope
@@ -38,12 +38,7 @@ class ConversationScope(PlainCalls):
         self.name = place.name
         self.id = place.id
         self._place = place
-        self._user_id = user.id
         self._opened = user._opened
-
-    @property
-    def _database(self) -> Database:
-        return self._opened.database
 
     def add(
         self,
@@ -59,7 +54,11 @@ class ConversationScope(PlainCalls):
         metadata: Json | None = None,
         on_conflict: OnConflict = "error",
     ) -> Message:
-        """Store one message; give it with its id, number and tokens. See `add_many` for `on_conflict`."""
+        """Store one message; give it with its id, number and tokens. See `add_many` for `on_conflict`.
+
+        The result of a tool whose call is not in the conversation is stored too: contexts have it as a hit only, for
+        chat formats refuse it among the turns.
+        """
         given: Json = {"role": role, "content": content, "tags": list(tags), "metadata": metadata or {}}
         more = {
             "name": name,
@@ -157,8 +156,8 @@ class ConversationScope(PlainCalls):
         what comes of it; nothing is kept before the conversation's first message.
         """
         check_name(model, "model")
-        if prompt_tokens < 1:
-            raise InvalidInput(f"A prompt has at least one token, not {prompt_tokens}.")
+        if type(prompt_tokens) is not int or prompt_tokens < 1:
+            raise InvalidInput(f"A prompt has a whole number of tokens, at least one, not {prompt_tokens!r:.60}.")
         with self._database.scope(self.user.id) as scope:
             if messages.conversation(scope, self.id) is not None:
                 counted = {"predicted": int(context.tokens), "observed": prompt_tokens}
@@ -167,7 +166,10 @@ class ConversationScope(PlainCalls):
     def info(self) -> Conversation | None:
         """Give title, channel, settings and size; None before the first message."""
         with self._database.scope(self.user.id) as scope:
-            return messages.conversation(scope, self.id)
+            found = messages.conversation(scope, self.id)
+        if found is not None:
+            found.settings = {name: value for name, value in found.settings.items() if name != messages.CLEARED}
+        return found
 
     def describe(
         self,
@@ -193,6 +195,7 @@ class ConversationScope(PlainCalls):
         settings = {} if settings is None else settings
         if not isinstance(settings, dict):
             raise InvalidInput(f"settings={settings!r:.60}: give a dict.")
+        check_size(settings)
         given = {STRATEGIES: strategies, SECTIONS: sections}
         settings = check_settings(settings | {name: value for name, value in given.items() if value is not None})
         with self._database.scope(self.user.id) as scope:
@@ -241,6 +244,9 @@ class ConversationScope(PlainCalls):
         """
         if viewer is not None:
             check_name(viewer, "viewer")
+        if model is not None:
+            check_name(model, "model")
+        check_tools(tools)
         request = Request(
             user_id=self.user.id,
             conversation_id=self.id,

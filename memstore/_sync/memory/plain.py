@@ -8,11 +8,12 @@ removed by them: `messages()` gives everything, and `recall` finds it.
 from __future__ import annotations
 
 from itertools import takewhile
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from memstore._sync.memory.opened import Opened
 from memstore._sync.store import messages
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Database, Transaction
 from memstore.assemble.defaults import BUDGET, STRATEGIES, effective
 from memstore.assemble.turns import Turn, turns
 from memstore.errors import InvalidInput
@@ -22,6 +23,9 @@ from memstore.models import Json, Message, Role, Statistics
 from memstore.providers import TokenCounter
 from memstore.waiting import in_place
 
+if TYPE_CHECKING:
+    from memstore._sync.memory.user import UserScope
+
 PAGE = 500  # messages read at once until there are enough
 INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
 
@@ -30,8 +34,12 @@ class PlainCalls:
     """What a conversation offers to programs that expect a list of messages."""
 
     id: UUID
-    _user_id: UUID
+    user: UserScope
     _opened: Opened
+
+    @property
+    def _database(self) -> Database:
+        return self._opened.database
 
     def get_all(self) -> list[Message]:
         """Give the messages since the conversation was last cleared, in order."""
@@ -41,7 +49,7 @@ class PlainCalls:
         """Give the newest `n` of them, in order; fewer where there are fewer."""
         if type(n) is not int or not 0 <= n <= MOST:
             raise InvalidInput(f"n={n!r}: give a number from 0 to {MOST:,}.")
-        with self._opened.database.scope(self._user_id) as scope:
+        with self._database.scope(self.user.id) as scope:
             after = self._after(scope)
             found = messages.newest(scope, self.id, limit=n) if n else []
         return [one for one in reversed(found) if one.seq > after]
@@ -53,7 +61,7 @@ class PlainCalls:
 
     def count(self) -> int:
         """Give how many there are."""
-        with self._opened.database.scope(self._user_id) as scope:
+        with self._database.scope(self.user.id) as scope:
             found = messages.conversation(scope, self.id)
             return found.last_seq - messages.cleared(found.settings) if found else 0
 
@@ -63,7 +71,7 @@ class PlainCalls:
         Nothing is deleted: it is recalled, its facts and summaries too, and `messages()` gives it. What is being added
         meanwhile is on one side or the other.
         """
-        with self._opened.database.scope(self._user_id) as scope:
+        with self._database.scope(self.user.id) as scope:
             messages.clear(scope, self.id)
 
     def prune(self, max_tokens: int) -> list[Json]:
@@ -75,7 +83,7 @@ class PlainCalls:
         """
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
             raise InvalidInput(f"max_tokens={max_tokens!r}: give a whole number of tokens, at least 1.")
-        with self._opened.database.scope(self._user_id) as scope:
+        with self._database.scope(self.user.id) as scope:
             after = self._after(scope)
             first = messages.messages(scope, self.id, from_seq=after + 1, limit=PAGE)
             found = self._newest(scope, after, max_tokens)
@@ -88,7 +96,7 @@ class PlainCalls:
 
         Tokens are those of the texts as they were counted when they were added.
         """
-        with self._opened.database.scope(self._user_id) as scope:
+        with self._database.scope(self.user.id) as scope:
             found = messages.conversation(scope, self.id)
             own = found.settings if found else {}
             roles = messages.roles(scope, self.id, messages.cleared(own))
@@ -104,12 +112,12 @@ class PlainCalls:
 
     def settings(self) -> Json:
         """Give the conversation's settings by name: its own, else the system's; `describe(settings=…)` sets them."""
-        with self._opened.database.scope(self._user_id) as scope:
+        with self._database.scope(self.user.id) as scope:
             own = messages.settings_of(scope, self.id)
         return effective(own, self._opened.settings)
 
     def _since_cleared(self, role: str | None = None) -> list[Message]:
-        with self._opened.database.scope(self._user_id) as scope:
+        with self._database.scope(self.user.id) as scope:
             after = self._after(scope)
             return messages.messages(scope, self.id, from_seq=after + 1, roles=None if role is None else [role])
 

@@ -105,7 +105,7 @@ class UserScope:
             until=aware(until, "until"),
             as_of=aware(as_of, "as_of"),
         )
-        sight = self._sight(viewer, visibility)
+        sight = self._sight(viewer, visibility, filters.as_of)
         embedder = self._opened.encoder()
         looked_at = max(VIEWED, 4 * limit) if sight.filters else limit
         found = recall(
@@ -116,12 +116,12 @@ class UserScope:
         with self._opened.database.scope(self.id) as scope:
             return (sight.hits(scope, found))[:limit]
 
-    def _sight(self, viewer: str | None, visibility: Rule | str | None) -> Sight:
+    def _sight(self, viewer: str | None, visibility: Rule | str | None, as_of: datetime | None) -> Sight:
         settings = self._opened.settings
         who = settings.context_viewer if viewer is None else viewer
         if who is not None:
             check_name(who, "viewer")
-        return Sight(who, visibility or settings.visibility)
+        return Sight(who, visibility or settings.visibility, as_of=as_of)
 
     def facts(
         self,
@@ -201,6 +201,7 @@ class UserScope:
                 f"{', '.join(sorted(unknown)) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}."
             )
         old = self._fact(fact)
+        curation.check_active(old)  # before an encoder is loaded
         new = edited(old, columns)
         check_fact(new)
         return curation.edit_fact(self._opened.database, self._opened.resources(), self.id, old, new)

@@ -28,7 +28,7 @@ from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachab
 from memstore.events import Dispatcher, Event, EventType
 from memstore.store.arrays import ArrayCache
 from memstore.store.statements import statements
-from memstore.waiting import in_place
+from memstore.waiting import at_exit, in_place
 
 T = TypeVar("T")
 M = TypeVar("M", bound=SQLModel)
@@ -220,6 +220,7 @@ class Database:
         self._revive = revive
         self._cache = ArrayCache()
         self._process = os.getpid()
+        self._forget_exit: Callable[[], None] = lambda: None
         self._pool = ConnectionPool(
             url,
             min_size=1,
@@ -243,9 +244,12 @@ class Database:
                 "users would not be kept apart. As an administrator: GRANT memstore_app TO that login."
             )
         self._pool.open()
+        # Else the pool, which goes on connecting, tells at exit that an embedded server is shutting down.
+        self._forget_exit = at_exit(self._pool.close)
 
     def close(self) -> None:
         """Give every connection back; what subscribers have not heard yet they hear now."""
+        self._forget_exit()
         self._pool.close()
         in_place(self.dispatcher.close)
 

@@ -21,10 +21,10 @@ from memstore.assemble.render.fenced import (
     summaries_text,
     summary_lines,
 )
-from memstore.assemble.render.format import Format, Rendered, counted, section_tokens, shared_tokens
+from memstore.assemble.render.format import Format, Rendered, counted, section_tokens, shared_tokens, template_source
 from memstore.assemble.render.marks import Heard, marked
 from memstore.assemble.render.openai import OpenAI, as_openai
-from memstore.assemble.render.registry import FORMATS, format_of, format_told, template_source, told
+from memstore.assemble.render.registry import FORMATS, format_of, format_told, told
 from memstore.assemble.strategies.view import Entry
 from memstore.models import Hit, Json, Summary
 

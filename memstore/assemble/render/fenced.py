@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from memstore.assemble.render.labels import label
 from memstore.assemble.strategies.view import Block
 from memstore.fences import (
     MEMORY_FOOT,
@@ -21,7 +22,7 @@ from memstore.fences import (
     SUMMARIES_FOOT,
     SUMMARIES_HEAD,
 )
-from memstore.models import Hit, Summary, Tier
+from memstore.models import Hit, Role, Summary, Tier
 from memstore.times import day
 
 FACTS_HEAD = "Facts (where two disagree, the later one holds):"
@@ -99,8 +100,16 @@ def _when(hit: Hit) -> tuple[datetime, UUID, int, str]:
 
 def hit_line(hit: Hit) -> str:
     """Give a hit with its speaker."""
-    who = "summary" if hit.tier == Tier.SUMMARIES else hit.speaker or "?"
-    return f"  {' '.join(who.split())}: {indented(hit.text)}"
+    return f"  {_who(hit)}: {indented(hit.text)}"
+
+
+def _who(hit: Hit) -> str:
+    """Give who said a hit: anybody by name, where that is not the name of a role."""
+    if hit.tier == Tier.SUMMARIES or not hit.speaker:
+        return "summary" if hit.tier == Tier.SUMMARIES else "?"
+    role = hit.role or Role.USER
+    named = label(Role.USER, hit.speaker)
+    return role if hit.speaker == role else label(role, hit.speaker) if '"' in named else named
 
 
 def summary_lines(summary: Summary) -> str:

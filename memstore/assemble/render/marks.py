@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from memstore.assemble.render.chosen import Part
 from memstore.assemble.render.content import prefixed
+from memstore.assemble.render.labels import label
 from memstore.models import Message, Role
 from memstore.times import day
 
@@ -30,7 +31,7 @@ def marked(parts: Iterable[Part], *, dates: bool, speakers: bool) -> Iterator[Pa
             last = today
         told = speakers or isinstance(part.stored, Heard)
         if told and part.role == Role.USER and part.message.get("name"):
-            prefix += f"{' '.join(part.message['name'].split())}: "
+            prefix += f"{label(Role.USER, part.message['name'])}: "
         yield replace(part, message=_marked(part, prefix)) if prefix else part
 
 

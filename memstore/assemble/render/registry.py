@@ -45,12 +45,6 @@ def told(format: Format) -> Json:
     return {"name": format.name} | {name: value for name, value in options.items() if value != usual[name]}
 
 
-def template_source(format: Format) -> str | None:
-    """Give the source of a format that is a template."""
-    source = getattr(format, "source", None) if format.name.startswith("template:") else None
-    return source if isinstance(source, str) else None
-
-
 def format_told(told: Mapping[str, Any], template: str | None) -> Format | None:
     """Give the format that a receipt tells, a template by its source; None for one that is not known here."""
     if template is not None:

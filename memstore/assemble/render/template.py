@@ -22,6 +22,7 @@ from memstore.assemble.render.chosen import Chosen, Kind, Part, spoken_parts
 from memstore.assemble.render.content import pieces, plain_text
 from memstore.assemble.render.fenced import in_order
 from memstore.assemble.render.format import Rendered
+from memstore.assemble.render.labels import shown
 from memstore.assemble.render.text import section_texts
 from memstore.assemble.strategies.view import Entry
 from memstore.fences import FENCES
@@ -31,6 +32,7 @@ from memstore.times import day
 _TAG = re.compile(r"<[\s/|!?]*([A-Za-z_][\w.:-]*)")
 _MARK = re.compile(r"\[/?[A-Z_]{2,32}\]")
 _HEADING = re.compile(r"\s*(?:#|---|===|```|~~~)")
+_FRAME = {line for head, foot in FENCES for line in (*head.splitlines(), foot)}
 _OURS = {found for fence in FENCES for found in _TAG.findall(fence[0])}
 
 
@@ -71,10 +73,19 @@ class Guard:
 
     def quoted(self, text: str) -> str:
         """Give a text whose further lines are indented, and in which nothing is a tag of the template's."""
-        lines = self.breaking.sub(lambda found: "&lt;" if found[0] == "<" else "&#91;", text).splitlines()
+        lines = self.spelled(text).splitlines()
         if lines and _HEADING.match(lines[0]):
             lines[0] = f"\\{lines[0].lstrip()}"
         return "\n    ".join(lines)
+
+    def spelled(self, text: str) -> str:
+        """Give a text in which nothing is a tag of the template's."""
+        return self.breaking.sub(lambda found: "&lt;" if found[0] == "<" else "&#91;", text)
+
+    def framed(self, section: str, text: str) -> str:
+        """Give a section's text, quoted but for its own fences: what was said never has a line from the margin."""
+        frame = {f"<{section}>", f"</{section}>", *_FRAME}
+        return "\n".join(line if line in frame else self.spelled(line) for line in text.split("\n"))
 
     def printed(self, value: Any) -> Any:
         """Give what a template prints for a value: what the template itself made of its own text is not quoted."""
@@ -102,7 +113,7 @@ def _compiled(source: str) -> tuple[Compiled, Guard]:
 
 
 def _data(chosen: Chosen, guard: Guard) -> Json:
-    sections = {name: Markup(text) for name, text in section_texts(chosen)}
+    sections = {name: Markup(guard.framed(name, text)) for name, text in section_texts(chosen)}
     asked = pieces((chosen.question or {}).get("content"))
     data: Json = {
         "standing": [_hit(fact) for fact in in_order(chosen.standing)],
@@ -119,7 +130,12 @@ def _data(chosen: Chosen, guard: Guard) -> Json:
 
 def _hit(hit: Hit) -> Json:
     told = {"text": hit.text.strip(), "day": day(hit.occurred_at), "time": hit.occurred_at.isoformat()}
-    return told | {"tier": str(hit.tier), "role": hit.role, "speaker": hit.speaker, "score": hit.score}
+    return told | {
+        "tier": str(hit.tier),
+        "role": hit.role,
+        "speaker": hit.speaker and shown(hit.speaker),
+        "score": hit.score,
+    }
 
 
 def _summary(summary: Summary) -> Json:
@@ -139,7 +155,7 @@ def _turn(part: Part) -> Json:
     ]
     return {
         "role": "record" if part.kind is Kind.RECORD else part.role,
-        "name": message.get("name"),
+        "name": shown(message["name"]) if message.get("name") else None,
         "text": plain_text(pieces(message.get("content"))),
         "day": day(stored.occurred_at) if stored else None,
         "time": stored.occurred_at.isoformat() if stored else None,

@@ -11,9 +11,9 @@ from memstore.assemble.render.chosen import Chosen, Kind, Part, spoken_parts
 from memstore.assemble.render.content import pieces, plain_text
 from memstore.assemble.render.fenced import added_text, indented, memory_text, standing_text, summaries_text
 from memstore.assemble.render.format import Rendered
+from memstore.assemble.render.labels import label, shown
 from memstore.assemble.strategies.view import Entry
 from memstore.fences import CONVERSATION_FOOT, CONVERSATION_HEAD
-from memstore.models import Json, Role
 from memstore.times import day
 
 HEADINGS = {
@@ -81,22 +81,10 @@ def _lines(found: Iterator[Part]) -> Iterator[str]:
 
 def spoken_lines(part: Part, tool: str | None = None) -> Iterator[str]:
     """Give a message behind its speaker, and the calls of tools that it makes, each from a line of its own."""
-    who = speaker(part.message, tool)
+    who = label(part.role, part.message.get("name") or tool)
     text = plain_text(pieces(part.message.get("content")))
     calls = part.message.get("tool_calls") or ()
     if text.strip() or not calls:
         yield f"  {who}: {indented(text)}"
     for call in calls:
-        yield f"  {who} calls {_one_line(name_of(call))}: {indented(arguments_text(call))}"
-
-
-def speaker(message: Json, tool: str | None = None) -> str:
-    """Give who speaks: a user by name, where that is not the name of a role; others by their role."""
-    role, name = str(message["role"]), _one_line(str(message.get("name") or tool or ""))
-    if role == Role.USER and name and name.casefold() not in set(Role):
-        return name
-    return f"{role} {name}" if name else role
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+        yield f"  {who} calls {shown(name_of(call))}: {indented(arguments_text(call))}"

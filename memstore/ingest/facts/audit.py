@@ -9,12 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import combinations
 from uuid import UUID
 
 import numpy as np
 
+from memstore.ingest.facts.filled import slot_in, slot_of_fact
+from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, other_value
 from memstore.ingest.facts.wording import content
-from memstore.models import HAND, Finding
+from memstore.ingest.rules.slots import TEMPORARY, Slot
+from memstore.models import HAND, FactColumns, Finding
 from memstore.store import fact_changes, facts
 from memstore.store.database import Database
 from memstore.store.fact_changes import Pair
@@ -59,17 +63,24 @@ async def audit(database: Database, user_id: UUID, *, now: datetime | None = Non
     async with database.scope(user_id) as scope:
         every = await facts.audited(scope)
         conflicts = await fact_changes.open_conflicts(scope)
+        settled = await fact_changes.settled_conflicts(scope)
         replaced = await fact_changes.replaced(scope)
-    return await in_thread(_findings, every, conflicts, replaced, now or datetime.now(UTC))
+    pairs = (conflicts, settled, replaced)
+    return await in_thread(_findings, every, pairs, now or datetime.now(UTC))
 
 
 def _findings(
-    every: Sequence[Audited], conflicts: Sequence[Pair], replaced: Sequence[Pair], now: datetime
+    every: Sequence[Audited], pairs: tuple[Sequence[Pair], Sequence[Pair], Sequence[Pair]], now: datetime
 ) -> list[Finding]:
+    conflicts, settled, replaced = pairs
     active = [one for one in every if one.fact.state == "active"]
     texts = {one.fact.id: one.fact.text for one in every}
+    same = list(duplicates(active))
     disagree = [Finding("conflict", pair, f"{texts[pair[0]]} / {texts[pair[1]]}") for pair in conflicts]
-    return [*duplicates(active), *disagree, *loops(replaced), *_stale(active, now), *_secrets(every), *_unsaid(active)]
+    told = {frozenset(one.facts) for one in (*same, *disagree)} | {frozenset(pair) for pair in settled}
+    by_slot = [one for one in in_one_slot(active, now) if frozenset(one.facts) not in told]
+    others = (*loops(replaced), *_stale(active, now), *_secrets(every), *_unsaid(active))
+    return [*same, *disagree, *by_slot, *others]
 
 
 def duplicates(active: Sequence[Audited]) -> Iterator[Finding]:
@@ -87,6 +98,35 @@ def duplicates(active: Sequence[Audited]) -> Iterator[Finding]:
                 if start + row < column and content(first.fact.text) == content(second.fact.text):
                     told = f"{first.fact.text} / {second.fact.text} (cosine {cosines[row, column]:.2f})"
                     yield Finding("duplicate", (first.fact.id, second.fact.id), told)
+
+
+def in_one_slot(active: Sequence[Audited], now: datetime) -> Iterator[Finding]:
+    """Give pairs of facts that fill one slot with one value, or a slot that has one value with two."""
+    slots: dict[tuple[str, str], list[Audited]] = {}
+    for one in active:
+        fact = one.fact
+        holds = fact.valid_to is None or fact.valid_to > now
+        if holds and fact.value and fact.attribute and not fact.attribute.startswith(TEMPORARY):
+            slots.setdefault((fact.subject.casefold(), fact.attribute), []).append(one)
+    for (_, attribute), filled in slots.items():
+        read = {one.fact.id: _surely(one.fact) for one in filled} if len(filled) > 1 else {}
+        for first, second in combinations(filled, 2):
+            if attribute.startswith(PLANS) and abs(first.last_said - second.last_said) > ONE_PLAN:
+                continue
+            pair, told = (first.fact.id, second.fact.id), f"{first.fact.text} / {second.fact.text}"
+            value, other = str(first.fact.value), str(second.fact.value)
+            mine, others = read[first.fact.id], read[second.fact.id]
+            if value.casefold() == other.casefold():
+                yield Finding("duplicate", pair, f"{told} (both: {attribute} is {value})")
+            elif (mine and other_value(mine, other)) or (others and other_value(others, value)):
+                yield Finding("conflict", pair, f"{told} (of {attribute})")
+
+
+def _surely(fact: FactColumns) -> Slot | None:
+    """Give the slot of a fact where it is known whether that has one value: chat models find attributes of any kind."""
+    slot = slot_of_fact(fact)
+    named = fact.recipe == HAND or slot_in(fact.text, fact.subject, fact.language, fact.type) is not None
+    return slot if named else None
 
 
 def loops(replaced: Sequence[Pair]) -> Iterator[Finding]:

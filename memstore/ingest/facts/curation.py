@@ -57,6 +57,12 @@ def _entered(user_id: UUID, resources: Resources, new: NewFact) -> ExtractedFact
     return ExtractedFact(fact, slot, spans, unit_of(fact), _vector(resources, fact.text), True, heard_at)
 
 
+def check_active(fact: Fact) -> None:
+    """Raise `Conflict` for a fact that is not active."""
+    if fact.state != "active":
+        raise Conflict(f"The fact {fact.text!r} is {fact.state}, not active. Nothing was done: undo that first.")
+
+
 async def edit_fact(database: Database, resources: Resources, user_id: UUID, was: Fact, new: NewFact) -> Fact:
     """Put another fact, with the same sources, in the place of an active one; only its columns where the words stay.
 
@@ -74,13 +80,15 @@ async def edit_fact(database: Database, resources: Resources, user_id: UUID, was
             await fact_changes.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)
             return await _stored(scope, old.id)
         edited.occurred_at = old.occurred_at
-        await fact_changes.change(scope, old, "edited", actor=HAND, other=edited.id, state="superseded")
+        done = await fact_changes.change(scope, old, "edited", actor=HAND, other=edited.id, state="superseded")
         known = await facts.fact(scope, edited.id)
         if known is None:
             await _store(scope, resources, edited, vector)
-        else:
-            await fact_changes.change(scope, known, "edited", actor=HAND, **columns, state="active", recipe=HAND)
-        await facts.add_sources(scope, [Source(edited.id, span) for span in await _spans(scope, old, edited)])
+        else:  # both halves are of one moment: by it an undo finds the other one, and the sources that came with it
+            columns |= {"state": "active", "recipe": HAND}
+            await fact_changes.change(scope, known, "edited", actor=HAND, at=done.at, **columns)
+        at = None if known is None else done.at
+        await facts.add_sources(scope, [Source(edited.id, span, at) for span in await _spans(scope, old, edited)])
         return await _stored(scope, edited.id)
 
 
@@ -108,24 +116,50 @@ async def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact
 async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
     """Set what a change did back to what was before, exactly; give the change that did so.
 
-    Raises `Conflict` where the fact was changed again since; nothing is done then.
+    An edit is undone as a whole: the fact that it had put in a place is what it was before, or retracted if it was not
+    there. Raises `Conflict` where one of them was changed again since; nothing is done then.
     """
     async with database.scope(user_id) as scope:
         await facts.lock(scope)
         done = await fact_changes.of_id(scope, change_id)
         if done is None:
-            raise InvalidInput(f"There is no change {change_id}; the history of a fact names those that can be undone.")
-        if done.undoes is not None and done.other_id is not None and await _was_edit(scope, done):
+            instead = await _undoable(scope, change_id)
+            raise InvalidInput(f"There is no change {change_id}; {instead}")
+        if done.undoes is not None and await _was_replacement(scope, done.undoes):
             raise Conflict(f"The change {change_id} undid an edit. Nothing was done: edit the fact again instead.")
-        fact = await _found(scope, done.fact_id)
-        made = await fact_changes.reverse(scope, done, fact, actor=HAND)
-        if done.action == "edited" and done.other_id is not None:
+        half = await fact_changes.other_half(scope, done)
+        if half is not None and half.other_id is not None:
+            done, half = half, done
+        made = await fact_changes.reverse(scope, done, await _found(scope, done.fact_id), actor=HAND)
+        if half is not None:
+            await _give_back(scope, half)
+        elif done.action == "edited" and done.other_id is not None:
             await _take_back_edit(scope, done)
         return made
 
 
+async def _give_back(scope: Transaction, half: FactChange) -> None:
+    """Make a fact that was known before an edit put it in a place what it was then, with the sources that it had."""
+    if half.changed:
+        await fact_changes.reverse(scope, half, await _found(scope, half.fact_id), actor=HAND)
+    await facts.remove_sources_of(scope, half.fact_id, half.at)
+
+
+async def _undoable(scope: Transaction, id: UUID) -> str:
+    """Say what can be undone, of the fact that has this id where one has: its latest change that is not undone."""
+    fact = await facts.fact(scope, id)
+    if fact is None:
+        return "the history of a fact names those that can be undone."
+    life = await fact_changes.life(scope, fact)
+    undone = {one.undoes for one in life}
+    done = [one for one in life if one.id is not None and one.undoes is None and one.id not in undone]
+    if not done:
+        return f"that is the fact {fact.text!r}, and nothing was done to it; retract it instead."
+    return f"that is the fact {fact.text!r}; to undo its last change, which was {done[-1].action}, give {done[-1].id}."
+
+
 async def _take_back_edit(scope: Transaction, done: FactChange) -> None:
-    """Take back the fact that an edit had put in a place."""
+    """Take back the fact that an edit had made."""
     assert done.other_id is not None
     edited = await _active(scope, done.other_id)
     await fact_changes.change(
@@ -133,10 +167,12 @@ async def _take_back_edit(scope: Transaction, done: FactChange) -> None:
     )
 
 
-async def _was_edit(scope: Transaction, done: FactChange) -> bool:
-    assert done.undoes is not None
-    undone = await fact_changes.of_id(scope, done.undoes)
-    return undone is not None and undone.action == "edited"
+async def _was_replacement(scope: Transaction, change_id: UUID) -> bool:
+    """Whether a change is an edit that put one fact in the place of another, or the other half of one."""
+    done = await fact_changes.of_id(scope, change_id)
+    if done is None or done.action != "edited":
+        return False
+    return done.other_id is not None or await fact_changes.other_half(scope, done) is not None
 
 
 async def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
@@ -190,8 +226,7 @@ async def _found(scope: Transaction, fact_id: UUID) -> Fact:
 
 async def _active(scope: Transaction, fact_id: UUID) -> Fact:
     fact = await _found(scope, fact_id)
-    if fact.state != "active":
-        raise Conflict(f"The fact {fact.text!r} is {fact.state}, not active. Nothing was done: undo that first.")
+    check_active(fact)
     return fact
 
 

@@ -12,6 +12,7 @@ from datetime import date, datetime, time, timedelta
 from typing import NamedTuple
 
 from memstore.ingest.rules.phrases import LANGUAGES, MONTH_NAMES, phrases
+from memstore.ingest.rules.tenses import is_past_at, lies_ahead
 
 _DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _MONTHS = ["january", "february", "march", "april", "may", "june"]
@@ -79,8 +80,9 @@ _WRITTEN = {
 def anchor(text: str, occurred_at: datetime, *, past: bool, language: str = "en") -> tuple[str, datetime | None]:
     """Give the text with each relative date followed by the absolute one, and when the earliest of them begins.
 
-    `past` says which Friday a bare "Friday" is: the one before the message, or the one after. `language` is "fr", "es",
-    "zh", or anything else for English and German. The time is the midnight that begins the day, month or year, in the
+    Which October a bare "9 October" is, the words beside it tell: what is booked, confirmed or until then lies ahead.
+    Where they do not, `past` says that it lies behind, and else it is the nearest. `language` is "fr", "es", "zh", or
+    anything else for English and German. The time is the midnight that begins the day, month or year, in the
     time zone of `occurred_at`; None where nothing was stated.
     """
     try:
@@ -108,11 +110,13 @@ def _anchored(text: str, today: date, past: bool) -> tuple[str, list[date]]:
         said = {name: value.lower() for name, value in found.groupdict().items() if value}
         due = bool(_DUE.search(found.string, max(0, found.start() - 20), found.start()))
         due |= found[0].lower().startswith("until ") and bool(_MOVED.search(found.string))
-        stretch = _resolve(said, today, past and not due)
+        german = bool(_GERMAN & said.keys()) or said.get("near") in _GERMAN_NEAR
+        told = is_past_at(text, found.start(), found.end(), german=german)
+        told = (past or None) if told is None and not german else told
+        stretch = _resolve(said, today, False if due else told)
         if stretch is None:
             return found[0]
         begins.append(stretch.first)
-        german = bool(_GERMAN & said.keys()) or said.get("near") in _GERMAN_NEAR
         return f"{found[0]} ({_write(stretch, german=german)})"
 
     return _RELATIVE.sub(replace, text), begins
@@ -120,6 +124,7 @@ def _anchored(text: str, today: date, past: bool) -> tuple[str, list[date]]:
 
 def _anchored_by_phrases(text: str, said_at: datetime, past: bool, language: str) -> tuple[str, list[date]]:
     pieces, position, begins = [], 0, []
+    past = past and not lies_ahead(text)
     for phrase in phrases(text, said_at, language, past=past):
         begins.append(phrase.first)
         month = _MONTHS_OF[language][phrase.first.month - 1] if language != "zh" else ""
@@ -129,53 +134,53 @@ def _anchored_by_phrases(text: str, said_at: datetime, past: bool, language: str
     return "".join(pieces) + text[position:], begins
 
 
-def _resolve(said: dict[str, str], today: date, past: bool) -> _Stretch | None:
+def _resolve(said: dict[str, str], today: date, past: bool | None) -> _Stretch | None:
     for name, resolver in _RESOLVERS.items():
         if name in said:
             return resolver(said, today, past)
     return None
 
 
-def _near(said: dict[str, str], today: date, past: bool) -> _Stretch:
+def _near(said: dict[str, str], today: date, past: bool | None) -> _Stretch:
     return _Stretch("day", today + timedelta(days=_NEAR.get(said["near"], 0)))
 
 
-def _which(said: dict[str, str], today: date, past: bool) -> _Stretch | None:
+def _which(said: dict[str, str], today: date, past: bool | None) -> _Stretch | None:
     step = _WHICH[said.get("which") or said["welch"]]
     unit = said.get("unit") or said["einheit"]
     if unit in _DAY_NUMBER:
         if step > 0:  # the one of next week: on a Monday, "next Friday" is not this week's
             return _Stretch("day", _monday(today) + timedelta(days=7 + _DAY_NUMBER[unit]))
-        return _Stretch("day", _weekday(today, _DAY_NUMBER[unit], past=step < 0 or past))
+        return _Stretch("day", _weekday(today, _DAY_NUMBER[unit], past=step < 0 or bool(past)))
     return _step(today, _UNITS.get(unit, unit), step)
 
 
-def _ago(said: dict[str, str], today: date, past: bool) -> _Stretch | None:
+def _ago(said: dict[str, str], today: date, past: bool | None) -> _Stretch | None:
     unit = said.get("ago_unit") or said["vor_unit"]
     return _step(today, _UNITS.get(unit, unit), -_number(said.get("ago") or said["vor"]))
 
 
-def _ahead(said: dict[str, str], today: date, past: bool) -> _Stretch | None:
+def _ahead(said: dict[str, str], today: date, past: bool | None) -> _Stretch | None:
     # "I wrote it in two days" is a length of time, not a date.
     return None if past else _step(today, said["ahead_unit"], _number(said["ahead"]))
 
 
-def _bare_weekday(said: dict[str, str], today: date, past: bool) -> _Stretch:
-    return _Stretch("day", _weekday(today, _DAY_NUMBER[said.get("weekday") or said["tag"]], past=past))
+def _bare_weekday(said: dict[str, str], today: date, past: bool | None) -> _Stretch:
+    return _Stretch("day", _weekday(today, _DAY_NUMBER[said.get("weekday") or said["tag"]], past=bool(past)))
 
 
-def _bare_month(said: dict[str, str], today: date, past: bool) -> _Stretch:
+def _bare_month(said: dict[str, str], today: date, past: bool | None) -> _Stretch:
     number = _MONTH_NUMBER[said.get("month") or said["monat"]]
-    return _Stretch("month", date(_year_of(today, number, past), number, 1))
+    return _Stretch("month", _of_nearest_year(today.replace(day=1), number, 1, past))
 
 
-def _bare_date(said: dict[str, str], today: date, past: bool) -> _Stretch:
+def _bare_date(said: dict[str, str], today: date, past: bool | None) -> _Stretch:
     number = _MONTH_NUMBER[said.get("day_month") or said.get("month_day") or said["tag_monat"]]
     day = int(said.get("day") or said.get("of_day") or said["nummer"])
-    return _Stretch("day", date(_year_of(today, number, past), number, day))
+    return _Stretch("day", _of_nearest_year(today, number, day, past))
 
 
-_Resolver = Callable[[dict[str, str], date, bool], _Stretch | None]
+_Resolver = Callable[[dict[str, str], date, bool | None], _Stretch | None]
 _RESOLVERS: dict[str, _Resolver] = {
     "near": _near,
     "which": _which,
@@ -207,10 +212,13 @@ def _weekday(today: date, weekday: int, *, past: bool) -> date:
     return today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
 
 
-def _year_of(today: date, month: int, past: bool) -> int:
-    if past:
-        return today.year - (month > today.month)
-    return today.year + (month < today.month)
+def _of_nearest_year(today: date, month: int, day: int, past: bool | None) -> date:
+    """Give the day in the nearest year, on the side that the tense allows; ValueError for 31 June."""
+    years = (today.year + step for step in ((0, -1) if past else (0, 1) if past is False else (0, -1, 1)))
+    last = 28 if (month, day) == (2, 29) else day  # a year without a 29 February orders as one with it
+    ordered = sorted(years, key=lambda year: abs(date(year, month, last) - today))
+    allowed = [year for year in ordered if past is None or (date(year, month, last) > today) is not past]
+    return date(next(iter(allowed), today.year), month, day)
 
 
 def _step(today: date, unit: str, steps: int) -> _Stretch | None:

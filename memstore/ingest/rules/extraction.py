@@ -153,7 +153,7 @@ def _made(
     if begins is not None and (begins > message.said.occurred_at or reading.type in ("plan", "goal")):
         begins = None
     told = message.said.text[place.start : place.stop]
-    lasts = not reading.past and reading.type not in ("plan", "goal", "event")
+    lasts = not reading.past and reading.type not in ("plan", "goal")
     until = ends(told, message.said.occurred_at, language, passing=False) if lasts else None
     kin = reading.about is not None and reading.about.startswith("'s ")
     subject = f"{message.talk.subject}{reading.about}" if kin else reading.about or message.talk.subject

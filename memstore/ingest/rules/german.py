@@ -15,12 +15,14 @@ _MOST_WORDS = 36
 
 _WORDS = re.compile(
     r"\b(?:ich|mein|meine|meinen|meiner|unser|unsere|unseren|unserer|ist (?:\w+ ){0,2}(?:allergisch|vegetarier\w*"
-    r"|veganer\w*))\b",
+    r"|veganer\w*)|verträgt (?:\w+ )?kein\w*|darf (?:\w+ )?kein\w*|im rollstuhl|kein\w* \w+ für|hat zöliakie|gestorben"
+    r"|(?:bitte|ab jetzt|künftig|in zukunft) (?:immer|nie|niemals|nur|bitte))\b",
     re.IGNORECASE,
 )
 _NEXT_CLAUSE = re.compile(
     r"\s*(?:;|—|–|\s-+\s)\s*|,? (?:und|aber|denn|also|doch) (?=(?:ich|wir|meine?|er|sie|es|das|du|kannst|am|im|bin"
-    r"|habe) )|, (?=(?:weil|dass|aber|kannst|hast|was|wie|ich|meine?|mir|das|es|er|sie|darum|deshalb|also|denn"
+    r"|habe) )|, (?=(?:weil|dass|aber|kannst|hast|was|wie|ich|wir|meine?|unsere?|mir|das|es|er|sie|darum|deshalb|also"
+    r"|denn"
     r"|und)\b)|: (?=(?:ich|meine?|wir)\b)",
     re.IGNORECASE,
 )

@@ -144,9 +144,10 @@ def language_of(text: str) -> str:
 
 
 def type_of(attribute: str, *, kin: bool = False) -> str:
-    """Give the type of the facts that fill an attribute."""
+    """Give the type of the facts that fill an attribute; whoever has a constraint, it is one."""
     root = attribute.removeprefix(FORMER).removeprefix(TEMPORARY).split("/")[0]
-    return "relationship" if kin else _TYPES.get(root, "identity")
+    type = _TYPES.get(root, "identity")
+    return "relationship" if kin and type != "constraint" else type
 
 
 def extract_foreign(said: Said, language: str, statements: Sequence[Statement]) -> list[FactDraft]:

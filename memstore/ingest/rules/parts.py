@@ -48,7 +48,9 @@ _NAME = r"(?!(?:It|That|This|He|She|They|There|The|Ich|Er|Sie|Es|Das|Wir|I|We|Yo
 _DENIES = re.compile(r"(?:not|n't)$", re.IGNORECASE)
 _LISTED = re.compile(r" (?:to|gegen|eat|keine?n?)$", re.IGNORECASE)
 _NO_PART = re.compile(
-    r"(?:not|but|so|which|who|where|please|thanks|no|yes|nicht|sondern|aber|wo|bitte|kein\w*)(?!\w)", re.IGNORECASE
+    r"(?:not|but|so|which|who|where|please|thanks|no|yes|nicht|sondern|aber|wo|bitte|kein\w*"
+    r"|I|we|he|she|they|you|ich|wir|er|sie|es|du|ihr|man|(?:mein|unser)e?)(?!\w)",  # it has a subject itself
+    re.IGNORECASE,
 )
 _OFTEN = r"(?: (?:also|now|still|currently|actually|just|auch|jetzt|nun|inzwischen|aktuell|noch))*"
 

@@ -11,8 +11,6 @@ import re
 from datetime import date, datetime
 from typing import NamedTuple
 
-import dateparser
-
 _DAYS = {
     "fr": "lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche",
     "es": "lunes|martes|miércoles|jueves|viernes|sábado|domingo",
@@ -144,6 +142,8 @@ def _resolved(said: str, form: str, said_at: datetime, language: str, *, past: b
     if form == "date" and language == "zh":
         month, day_of = re.findall(r"\d+", phrase)
         return _date(said_at, int(month), int(day_of), past)
+    import dateparser  # noqa: PLC0415  (a fifth of a second, for one phrase in many)
+
     settings = {
         "RELATIVE_BASE": said_at.replace(tzinfo=None),
         "PREFER_DATES_FROM": "past" if past else "future",

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memstore.ingest.rules.rulebook import FIRST, INSTRUCTIONS, MINE, NAMED, Rule
+from memstore.ingest.rules.rulebook import FIRST, FOODS, INSTRUCTIONS, MINE, NAMED, Rule
 from memstore.ingest.rules.statements import TIME_FIRST
 from memstore.ingest.rules.thirdperson import is_modal, is_past, is_present
 
@@ -97,8 +97,15 @@ _SPEAKER = re.compile(r"\b(?:I|me|my|we|us|our)\b")
 _WORD = re.compile(r"[A-Za-z']+")
 
 
+# An allergy, a diet, what somebody cannot do: it matters to all who cook for them or travel with them.
 ALLERGY = re.compile(
-    r"\ballergi(?:c|es)\b|\ballergy\b|\bintoleran(?:t|ce)\b|allergisch|allergie|intolerant", re.IGNORECASE
+    r"\ballergi(?:c|es)\b|\ballergy\b|\bintoleran(?:t|ce)\b|allergisch|allergie|intolerant|\bco?eliac\b|zöliakie"
+    r"|\bdiabetic\b|\b(?:can't|can ?not|mustn't|must not|isn't allowed to|is not allowed to)"
+    rf" (?:eat|drink|have (?:any )?(?:{FOODS}))\b"
+    r"|\bvertr(?:age|ägt|agen)\b|\b(?:am|is|are|bin|ist|sind) (?:\w+ )?(?:vegan|vegetarian|pescatarian|vegetarisch"
+    r"|(?:vegetarier|veganer)(?:in)?)\b(?! (?:restaurant|caf|chef|cook|food))|\bdarf (?:\w+ ){0,2}kein|\b(?:a|in a"
+    r"|the) wheelchair\b|\brollstuhl",
+    re.IGNORECASE,
 )
 
 
@@ -117,7 +124,6 @@ class Reading(NamedTuple):
 def precisely(clause: str) -> Reading | None:
     """Read a clause of first-person words in long forms by the first precise rule that fits, if one does."""
     found = _of_i(clause) or _of_we(clause) or _of_my(clause) or _of_name(clause)
-    # Whoever has it: an allergy matters to all who cook or travel with them.
     return found._replace(type="constraint") if found and ALLERGY.search(clause) else found
 
 

@@ -9,6 +9,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+FOODS = (
+    r"meat|fish|seafood|shellfish|pork|beef|dairy|milk|cheese|lactose|gluten|wheat|bread|eggs?|nuts?|peanuts?|almonds?"
+    r"|sugar|fruit|soy|sesame|alcohol|wine|beer|coffee|caffeine|chocolate|salt|spicy"
+)
+
 
 class Rule(NamedTuple):
     """A kind of fact, how far it is to be trusted, and what a clause that says it looks like.
@@ -41,8 +46,15 @@ def _spelled_out(pattern: str) -> str:
 # Words that many rules share, written <so> in their patterns. --------------------------------------------------------
 _WORD = re.compile(r"<(\w+)>")
 _WORDS = {
+    "food": FOODS,
     "name": r"(?-i:[A-Z])[\w'’.-]*",
     "first": r"(?-i:[A-ZÄÖÜ][a-zäöüß]+)",
+    "full": r"(?!(?:<region>) )(?-i:[A-ZÄÖÜ][a-zà-ÿ'-]\S*) (?!(?:<people>)(?!\w))(?-i:[A-ZÄÖÜ][a-zà-ÿ'-]\S*)",
+    "region": r"(?:south|north|east|west)(?:ern)?|new|roman|greek|russian|sri|puerto|half|latin|not|so|very|head"
+    r"|senior|team|product|project|data|type|full|part|pro|anti"
+    r"|chief|vice|the|an?|also|just|from|in|at",
+    "people": r"lead(?:er)?|owner|member|fan|size|time|catholic|orthodox|christian|jewish|muslim|\w+(?:ican|rean|lian"
+    r"|dian|pean)|asian|<job>",
     "a": r"(?:an?|the|my|our|some|another|one|two|three|four|five|six|\d+|several|many|lots of|no|any)(?: \w+){0,3}?",
     "trait": r"vegan|vegetarian|pescatarian|flexitarian|kosher|halal",
     "state": r"single|married|divorced|engaged|widowed|pregnant|retired|unemployed|self-employed|left-handed|adopted"
@@ -101,12 +113,13 @@ _WORDS = {
     r"|until|for) (?:(?:mon|tues|wednes|thurs|fri|satur|sun)day(?!s)|the \d+(?:st|nd|rd|th)?)|on \d+|at the end of"
     r"|(?:in|on|by) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)",
     "about": r"(?:is|are|was|were) (?:\w+ )?(?:(?-i:[A-Z])\w+|an?|my|from|in|at|\d\S*|called|named|allergic|<trait>"
-    r"|<state>|getting|moving|having|coming|turning|visiting|studying|working|living|expecting|training|learning"
+    r"|c(?:o)?eliac|diabetic|asthmatic|\w*[- ]?intolerant|<state>|getting|moving|having|coming|turning|visiting"
+    r"|studying|working|living|expecting|training|learning"
     r"|starting|flying|born|diagnosed|the (?:eldest|oldest|youngest))|(?:has|have) (?!been|my back|helped|taught"
     r"|given|shown|a lot)|works?|lives?|lived|loves?|likes?|hates?|enjoys?|prefers?|plays?|stud(?:y|ies)|teach(?:es)?"
     r"|owns?|runs?|moved|died|passed away|got (?!me\b)|turned|turns|comes?|came|visited|grew up|started|joined"
-    r"|graduated|speaks?|wants? (?:a|an|to)|bought|adopted|gave me an?|had|took|(?:can|does)(?:n't| ?not) (?:eat"
-    r"|drink|like|have)",
+    r"|graduated|speaks?|wants? (?:a|an|to)|bought|adopted|gave me an?|had|took|(?:can't|can ?not|doesn't|does not)"
+    r" (?:eat|drink|like|have)|uses? a wheelchair",
     "bald": r"morgen|übermorgen|am \w+tag|am wochenende|nächste[nmrs]? \w+|am \d+\.|bald|heute abend|im (?:januar"
     r"|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember|sommer|herbst|winter|frühling)"
     r"|in (?:einer|einem|zwei|drei|vier) (?:tagen|wochen?|monate?n?)",
@@ -119,7 +132,7 @@ _WORDS = {
 
 # "I …": what follows the speaker, adverbs taken out. -----------------------------------------------------------------
 FIRST = _table(
-    ("identity", 0.95, r"am (?:called|named) <name>|go by <name>|am <name>$"),
+    ("identity", 0.95, r"am (?:called|named) <name>|go by <name>|am <name>$|am <full>$"),
     ("identity", 0.95, r"am \d+ years old|am \d\d$|(?:just )?turned \d\d|am turning \d\d|was born (?:in|on)"),
     ("identity", 0.95, r"am from (?!the other)\w|come from <name>|grew up (?:in|on|with)|was raised"),
     ("constraint", 0.95, r"(?:am|was) (?:\w+ )?(?:allergic|intolerant|diabetic|asthmatic|c(?:o)?eliac|anaemic|anemic)"
@@ -133,6 +146,9 @@ FIRST = _table(
      r"|(?:can ?not|can't|don't|do not|never|stopped|quit|gave up|avoid) (?:eat|eating|drink|drinking|smoke|smoking"
      r"|have|having)? ?(?:meat|fish|seafood|shellfish|pork|beef|dairy|milk|gluten|eggs?|nuts?|peanuts?|sugar|alcohol"
      r"|wine|coffee|caffeine|soy|wheat|bread|spicy|smok(?:e|ing)|drinking)|eat (?:fish|meat|eggs|dairy)"),
+    ("constraint", 0.9, r"(?:use|need|am in|am on|depend on|rely on) (?:an?|my|the) (?:\w+ )?(?:wheelchair"
+     r"|walking frame"
+     r"|hearing aids?|rollator|crutches)|am a wheelchair user"),
     ("constraint", 0.85, r"(?:broke|sprained|tore|injured|fractured|twisted|hurt) my|had (?:\w+ )?(?:surgery"
          r"|a (?:stroke"
      r"|concussion))|(?:lost|gained) (?:\w+ ){0,2}(?:kilos?|kg|pounds|lbs|weight)"),
@@ -157,6 +173,10 @@ FIRST = _table(
      r"| the)|earn|am earning|run an? (?:\w+ ){0,3}(?:business|company|shop|store|studio|bakery|blog)|volunteer"
      r"|am volunteering|teach|am (?:an? )?(?:\w+ )?(?:major|intern)"),
     ("identity", 0.75, r"am working on (?:an?|my|the|some)(?! (?:\w+ )?(?:project|it|something)$)"),
+    ("preference", 0.85, r"(?:always|only ever|generally|usually) (?:want|choose|take|book|ask for|request) (?:an?"
+     r"|the|my)"
+     r"|only (?:ever )?(?:fly|travel|stay|eat|drink|buy|wear|book|use) (?:with |by |at |in |on )?(?!it|them|one"
+     r"|\d)\w+"),
     ("preference", 0.85, r"(?:love|like|enjoy|adore|prefer|hate|dislike|loathe|can't stand|can not stand"
      r"|don't (?:really )?(?:like|enjoy))|(?:have )?(?:always )(?:loved|liked|enjoyed|hated|preferred)|have (?:loved"
      r"|liked|hated)|am (?:an? )?(?:\w+ )?(?:fan of|into|fond of|obsessed with|passionate about|interested in|keen on"
@@ -200,7 +220,8 @@ MINE = _table(
     ("relationship", 0.9, r"(?:\w+ )?(?:<kin>)'s (?:birthday|wedding|name|anniversary|favou?rite \w+) (?:is|was|are)"),
     ("identity", 0.95, r"(?:full |first |last |middle |nick)?name (?:is|was)|(?:native|first) language is"
      r"|mother tongue is"),
-    ("identity", 0.95, r"(?:birthday|anniversary|hometown|address|e-?mail|phone number|age) (?:is|falls)"
+    ("identity", 0.95, r"(?:(?:new |current |old |home |work |private )*)(?:birthday|anniversary|hometown|address"
+     r"|e-?mail|phone number|age) (?:is|falls)"
      r"|pronouns are"),
     ("preference", 0.85, r"(?:\w+ )?favou?rites? (?:(?:\w+ ){0,5}(?:is|are|was|has always been)|(?:is|are)) (?!when"
      r"|how|what|that)"),
@@ -221,6 +242,11 @@ MINE = _table(
 # "<Name> …": people who are named, and said to be something that lasts. ----------------------------------------------
 NAMED = _table(
     ("relationship", 0.9, r"(?:is|was) my (?:\w+ ){0,2}?(?:<kin>|<pet>)"),
+    ("constraint", 0.9, r"(?:can't|can ?not|must not|mustn't) (?:have (?:any )?(?:<food>)|(?:eat"
+     r"|drink) (?!it|that|this|them|any more"
+     r"|enough)\w+)"
+     r"|is (?:\w+ )?(?:c(?:o)?eliac|diabetic)|(?:uses|needs|is in) a wheelchair"),
+    ("event", 0.85, r"(?:has )?(?:died|passed away)"),
     ("relationship", 0.85, r"has (?:an?|two|three) (?:\w+ )?(?:<kin>|<pet>)|got (?:married|engaged|divorced)"),
     ("constraint", 0.9, r"(?:is|was) (?:\w+ )?(?:allergic|intolerant)|has (?:an?|mild|severe"
          r"|bad) (?:\w+ ){0,2}?(?:allerg(?:y|ies)"
@@ -249,7 +275,18 @@ GERMAN = _table(
     ("identity", 0.95, r"ich hei(?:ß|ss)e <name>|mein name ist|ich bin \d+ jahre|ich komme (?:ursprünglich )?aus"),
     ("identity", 0.95, r"ich bin .{0,60}geboren|ich wurde .{0,60}geboren"),
     ("constraint", 0.95, r"ich bin (?:\w+ ){0,2}(?:allergisch|\w*intolerant|diabetiker)|ich leide (?:an|unter)"
-     r"|ich vertrage kein"),
+     r"|ich (?:vertrage|darf) (?:\w+ )?kein\w*"),
+    ("constraint", 0.9, r"ich (?:sitze|bin) (?:\w+ ){0,2}im rollstuhl|ich (?:brauche|nutze|benutze) (?:einen|den"
+     r"|meinen)"
+     r" rollstuhl|keine?n? (?!problem|ding|thema|stress|weg|grund|unterschied|frage|option|wunder|alternative"
+     r"|lösung)\w+ für"
+     r" (?:mich|<name>|meine?n? \w+)"),
+    ("constraint", 0.95, r"(?:<name>|(?:mein|unser)e? (?:\w+ )?(?:<familie>)(?: <name>)?) (?:verträgt|darf) (?:\w+"
+     r" )?kein\w*|(?:<name>|(?:mein|unser)e? (?:\w+ )?(?:<familie>)(?: <name>)?) (?:hat (?:\w+ )?zöliakie"
+     r"|sitzt (?:\w+ )?im rollstuhl)"),
+    ("procedure", 0.95, r"(?:bitte )?(?:immer|nie|niemals|ab jetzt|künftig|in zukunft|grundsätzlich)(?: (?:bitte|immer"
+     r"|nur))* (?:\S+ ){1,8}?(?-i:[a-zäöüß])\w+(?:en|ern|eln)$"),
+    ("event", 0.85, r"<name> ist (?:[\w.]+ ){0,5}(?:gestorben|verstorben)"),
     ("constraint", 0.95, r"ich habe? (?:\w+ ){0,2}(?:\w*allergie|asthma|diabetes|migräne|zöliakie)"),
     ("constraint", 0.9, r"ich bin (?:\w+ )?(?:vegetarier(?:in)?|veganer(?:in)?|vegetarisch|vegan)"),
     ("constraint", 0.9, r"ich (?:esse|trinke) (?:\w+ ){0,4}?(?:kein|keine|keinen|nie|nur|wieder|auch|seit)"),
@@ -268,6 +305,9 @@ GERMAN = _table(
     ("identity", 0.85, r"ich bin (?:die |der )?<first>$"),
     ("preference", 0.85, r"ich (?:mag|liebe|hasse|bevorzuge) (?!dich|euch|das\b|es\b|ihn\b|sie\b)"
      r"|(?:mein|unser)e? lieblings\w+"),
+    ("preference", 0.85, r"ich (?:fliege|fahre|reise|übernachte|kaufe|nehme|trage|lese|höre|zahle"
+     r"|bezahle) (?:immer )?nur"
+     r" (?:noch )?(?:(?:mit|bei|in|per|von) )?(?!\d|ein|kurz|mal|es\b)\w+"),
     ("preference", 0.85, r"ich \w+ (?:sehr |besonders )?(?:gern|gerne|lieber|am liebsten)"),
     ("strength", 0.75, r"ich (?:spreche|spiele|lerne) (?!das\b|es\b)\w+"),
     ("plan", 0.75, r"ich (?:fliege|fahre|reise|ziehe|besuche|treffe|heirate|beginne|fange|gehe|mache"

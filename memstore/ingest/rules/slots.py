@@ -14,20 +14,17 @@ that was missed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from functools import cache
+from importlib import import_module
+from typing import ClassVar, NamedTuple
 
 from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.parts import Part, completed, goes_on, lists_in, parts_of, subjects_of
 from memstore.ingest.rules.places import COUNTRY, is_country
 from memstore.ingest.rules.slotbook import Grammar, SlotRule, caught
-from memstore.ingest.rules.slots_chinese import CHINESE
-from memstore.ingest.rules.slots_english import ENGLISH
-from memstore.ingest.rules.slots_french import FRENCH
-from memstore.ingest.rules.slots_german import GERMAN
-from memstore.ingest.rules.slots_spanish import SPANISH
 from memstore.ingest.rules.until import says_until
 from memstore.ingest.sentences import sentences
 
@@ -76,7 +73,31 @@ class _Read(NamedTuple):
     who: str | None
 
 
-GRAMMARS = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH, "zh": CHINESE}
+class _Grammars(Mapping[str, Grammar]):
+    """The grammars by language, each compiled when it is first asked for: most commands read no sentence."""
+
+    _modules: ClassVar = {"en": "english", "de": "german", "fr": "french", "es": "spanish", "zh": "chinese"}
+
+    def __getitem__(self, language: str) -> Grammar:
+        return _grammar(self._modules[language])
+
+    def __contains__(self, language: object) -> bool:
+        return language in self._modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+@cache
+def _grammar(name: str) -> Grammar:
+    grammar: Grammar = getattr(import_module(f"memstore.ingest.rules.slots_{name}"), name.upper())
+    return grammar
+
+
+GRAMMARS = _Grammars()
 
 _QUOTES = re.compile(r"[\"“”„«»「」『』]")
 _SORT = re.compile(

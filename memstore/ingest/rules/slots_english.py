@@ -21,6 +21,11 @@ _WORDS = {
     r"|pharmacist|plumber|carpenter|farmer|librarian|translator|producer|director|actor|actress|firefighter|soldier"
     r"|paramedic|midwife|freelancer|secretary|receptionist|cashier|gardener|hairdresser|barber|bartender|student"
     r"|tutor|coordinator|assistant|gardener|mechanic|janitor|judge|surgeon|physiotherapist|recruiter)",
+    "region": r"(?:south|north|east|west)(?:ern)?|new|roman|greek|russian|sri|puerto|half|latin|head|senior|chief"
+    r"|vice|team"
+    r"|product|project|data|type|full|part|pro|anti",
+    "people": r"lead(?:er)?|owner|member|fan|size|time|catholic|orthodox|christian|jewish|muslim|\w+(?:ican|rean|lian"
+    r"|dian|pean)|asian|<job>",
     "pet": r"dog|puppy|cat|kitten|turtle|tortoise|hamster|rabbit|parrot|horse|pony|snake|guinea pig|goldfish|bird"
     r"|lizard|gecko|chicken|ferret|budgie|canary",
     "thing": r"bike|bicycle|motorbike|motorcycle|house|flat|apartment|guitar|piano|violin|keyboard|camera|boat|van"
@@ -163,6 +168,9 @@ _ROWS = (
     ("eats/{t}", "yes", r"(?:I|we) (?:can )?eat <T> again"),
     # Who they are.
     ("name", "", r"my (?:full |real |legal )?name is (?:now )?<V>"),
+    ("name", "", r"I am (?P<v>(?!(?:<region>) )(?-i:[A-Z][a-zà-ÿ'-]\S*) (?!(?:<people>)(?!\w))"
+     r"(?-i:[A-Z][a-zà-ÿ'-][\w'-]*))"
+     r"(?=[.!]*$)"),
     ("name!", "", r"<S:changed/changed>(?:my|his|her) (?:last |legal )?name to <V>"),
     ("name", "", r"<S:am/is>called <V>|(?:my|our) (?P<who><kin>)'s name is (?P<t>(?-i:[A-Z])\w+)"),
     ("nickname", "", r"(?<!not )(?:please |just |you can |everyone |people |my friends )?(?<!not )call(?:s)? me <V>"),
@@ -197,10 +205,13 @@ _ROWS = (
     # What they like, and cannot have.
     ("favourite/{t}", "", r"my (?:new |all-time |absolute |current )?favou?rite (?P<t>[a-z]+(?: [a-z]+)?) (?:is|are"
      r"|has become|used to be) (?:now )?<V>"),
-    ("allergy/{t}", "no", r"(?:I am|<S:am/is>)(?: (?:no longer|not))(?: actually)? allergic to <T>"),
+    ("allergy/{t}", "no", r"(?:I am |<S:am/is>)(?:no longer|not)(?: \w+)? allergic to <T>"),
     ("allergy/{t}", "no", r"I (?:have )?outgr(?:ew|own) my (?P<t>\w+)(?: allergy)"),
-    ("allergy/{t}", "no", r"I do not have an? (?P<t>\w+) allergy(?: any ?more)?"),
-    ("allergy/{t}", "yes", r"(?:I am (?:\w+ )?|<S:am|became|become|developed|have/is|became>(?:\w+ )?)allergic to <T>"),
+    ("allergy/{t}", "no", r"<S:do not have|have no/does not have"
+     r"|has no>(?:an? )?(?:\w+ )?(?P<t>\w+) allergy(?: any ?more)?"),
+    ("allergy/{t}", "yes", r"(?:I am |<S:am|became|become|have/is|became>)(?:(?!not|no|never|neither"
+     r"|hardly)\w+ )?allergic to"
+     r" <T>"),
     ("allergy/{t}", "yes", r"(?:I have|I developed|<S:developed/has|developed>)an? (?:\w+ )?(?P<t>\w+) allergy"),
     ("likes/{t}", "no", r"(?:I|we) (?:no longer (?:like|love|enjoy)|have gone off|went off|have lost interest"
      r" in|stopped liking"

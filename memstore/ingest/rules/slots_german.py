@@ -91,6 +91,10 @@ _ROWS = (
     ("eats/{t}", "no", r"<S:esse/isst>kein(?:e|en)? (?P<t>\w+)(?: mehr)?"),
     ("petname/{t}", "", r"(?:mein|meine|unser|unsere) (?P<t><pet>) heißt (?P<v>\w+)"),
     ("name", "", r"<S:heiße|heisse/heißt|heisst>(?:\w+ )?<V>|mein name ist <V>"),
+    ("name", "", r"(?<!hier )ich bin (?P<v>(?!(?:\w+sche[rnms]?|anfang|mitte|ende|team"
+     r"|projekt) )(?-i:[A-ZÄÖÜ][a-zäöüß-]\S*) (?!(?:<job>|fan|mitglied|leiter(?:in)?|anhänger(?:in)?|typ)(?!\w))"
+     r"(?-i:[A-ZÄÖÜ][a-zäöüß-][\w'-]*))"
+     r"(?=[.!]*$)"),
     ("nickname", "", r"(?:nenn|nennt) mich (?:bitte )?(?:einfach )?<V>"),
     ("age", "", r"<S:bin|wurde/ist|wurde>(?P<v>\d{1,3})(?: jahre alt| geworden)?(?= jahre| geworden|[,.!]|$)"),
     ("birthday", "", r"mein geburtstag ist (?:eigentlich )?(?:am )?(?P<v>\d{1,2}\. ?\w+)"),
@@ -106,6 +110,7 @@ _ROWS = (
      r" immer)? auf (?P<v><tongue>)"),
     ("favourite/{t}", "", r"meine? lieblings(?P<t>\w+) (?:ist|sind) (?:jetzt |inzwischen |nun |mittlerweile )?<V>"),
     ("allergy/{t}", "no", r"<S:bin/ist>nicht (?:mehr )?(?:\w+ )?allergisch gegen <T>"),
+    ("allergy/{t}", "no", r"<S:habe|hab/hat>keine (?P<t>\w+)allergie(?: mehr)?"),
     ("allergy/{t}", "yes", r"<S:bin/ist>(?:\w+ )?allergisch gegen <T>"),
     ("allergy/{t}", "yes", r"<S:habe|hab/hat>eine (?P<t>\w+)allergie"),
     ("likes/{t}", "no", r"<S:mag|liebe|mögen/mag|liebt>(?:kein(?:e|en)? |nicht mehr )<T>(?: mehr)?"),

@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from memstore.ingest.rules.languages import language_of
 from memstore.ingest.rules.statements import without_lead_in
 from memstore.ingest.rules.thirdperson import is_past, third_person
 
 _SHORT_FORMS = {
-    "i'm": "I am", "i've": "I have", "i'll": "I will", "i'd": "I would", "i": "I", "im": "I am", "ive": "I have",
+    "i'm": "I am", "i've": "I have", "i'll": "I will", "i'd": "I would", "i": "I", "ive": "I have",
     "you're": "you are", "you've": "you have", "you'll": "you will", "you'd": "you would",
     "we're": "we are", "we've": "we have", "we'll": "we will", "we'd": "we would", "y'all": "you", "ya": "you",
     "gonna": "going to", "wanna": "want to", "gotta": "have to", "'cause": "because", "cuz": "because",
@@ -26,6 +27,16 @@ _SHORT_FORMS = {
 _SHORT = re.compile(
     rf"(?<![\w'])(?:{'|'.join(re.escape(form) for form in sorted(_SHORT_FORMS, key=len, reverse=True))})(?![\w'])",
     re.IGNORECASE,
+)
+# "im vegan": a subject where a clause begins, and what it is. In German "im" is a preposition: "Im Mai", "im training".
+_IM = re.compile(
+    r"(?P<before>^|[,;:.!?] |(?i:\b(?:and|but|so|because|cause|since|that|think|yes|yeah|when|now|hi|hey)) )"
+    r"(?i:im) (?=(?P<next>[a-z'-]+|\d+)(?![\w-]))"
+)
+_WHAT_ONE_IS = re.compile(
+    r"\d+|an?|the|not|no|so|too|very|really|just|also|still|now|always|from|in|at|on|into|back|allergic|intolerant|vegan"
+    r"|vegetarian|single|married|divorced|pregnant|retired|glad|happy|sad|tired|sorry|sure|sick|ill|fine|ok|okay|good"
+    r"|afraid|left-handed|[a-z]{2,}ing|[a-z]{2,}ed"
 )
 _HAD = re.compile(r"\b(I|you|we) would (?=(?:been|had|never been|always|already|just|\w{3,}ed|better)\b)")
 _COMPANION = re.compile(
@@ -87,6 +98,9 @@ _IMPERATIVE = re.compile(
 
 
 _OF_SPEAKER = re.compile(r"\b(?:I|me|my|mine|myself)\b")
+# Of whom "us" are, "the user and others" says nothing here: "the five of us", "on our own", "She'll tell us".
+_OF_US = re.compile(r"\b(?:of|between|among|both|all) us\b|\bour own\b", re.IGNORECASE)
+_OF_OTHERS = re.compile(r"(?:he|she|they|it)\b(?!.*\bwe\b)", re.IGNORECASE)
 _OF_ANYBODY = re.compile(
     r"\b(?:when|if|once|whenever|where|until|wherever) you(?:r|'re)?\b|\byou (?:never know|can|can't|cannot|could"
     r"|have to|get to|need|must|should)\b"
@@ -144,8 +158,14 @@ def without_address(words: str, partner: str | None) -> str:
 
 def long_forms(words: str) -> str:
     """Write "I'm gonna" as "I am going to"."""
+    words = _IM.sub(lambda found: f"{found['before']}I am " if _is_english_im(found) else found[0], words)
     words = _SHORT.sub(lambda found: _SHORT_FORMS.get(found[0].lower(), found[0]), words)
     return _HAD.sub(r"\1 had ", words)
+
+
+def _is_english_im(found: re.Match[str]) -> bool:
+    language = language_of(f"{found.string[: found.start()]} {found.string[found.end() :]}")
+    return language == "en" or (language == "und" and bool(_WHAT_ONE_IS.fullmatch(found["next"])))
 
 
 def trimmed(words: str) -> str:
@@ -168,7 +188,9 @@ def stand_alone(statement: str, talk: Talk) -> Standing | None:
     completed = with_subject(plain)
     told = third_person(completed, talk.inside, None if _is_of_anybody(completed) else talk.partner)
     text = told.text
-    if not told.named:
+    if _OF_US.search(completed) or (told.of_us and _OF_OTHERS.match(completed)):
+        text = f"{talk.subject}: {completed[0].upper()}{completed[1:]}"
+    elif not told.named:
         text = f"{talk.subject}: {text[0].upper()}{text[1:]}"
     text = text[0].upper() + text[1:]
     return Standing(text, completed, told.named, completed is not plain, told.to_you, told.of_us)

@@ -84,7 +84,8 @@ _UNREAL = re.compile(
 _REQUEST = re.compile(
     r"(?:so |but |and |well )?(?:(?:I'm|I am|I've been|I have been|been) (?:\w+ )?(?:trying to|not sure|unsure"
     r"|looking for|asking|stuck|confused|curious|working with|having (?:trouble|issues?|problems?|difficult\w*)"
-    r"|getting (?:an?|this|the)|using the following)|here(?:'s| is| are)\b|I (?:\w+ )?(?:want to (?:make sure|know"
+    r"|getting (?:an?|this|the)|using the following)|here(?:'s| is| are)\b|I (?!(?:always|never|only"
+    r"|usually) )(?:\w+ )?(?:want to (?:make sure|know"
     r"|understand|see)\b|want (?:you|an?|the)\b|need (?:an?|the|you|help|some|to (?:know|understand|make sure|see))\b"
     r"|would (?:like|love) (?:you|an?|some|help|to (?:know|see|understand|hear|get your|further))\b|(?:don't|do not"
     r"|can't) (?:know|understand|get|see|seem)\b|have (?:an?|another|one|some|this"
@@ -107,7 +108,7 @@ _DICTATES = re.compile(
     re.IGNORECASE,
 )
 
-_WORD = re.compile(r"[^\W\d_]+(?:'\w+)?")
+_WORD = re.compile(r"[^\W\d_]+(?:['-]\w+)*")  # "e-mail" has no word "e"
 
 
 def _listed(words: str) -> frozenset[str]:
@@ -120,7 +121,8 @@ _ENGLISH = _listed(
 )
 _OTHER = _listed(
     "der die das und ist nicht ein eine einen ich war auf mit sehr le la les et est une des pas je tu il elle nous"
-    " dans mon ma c'est j'ai el los las que es una por para con yo mi de en un se muy mis o e di che sono non ho een"
+    " wir zum zur nach bei bis sind haben wird noch auch uns von dem den dans mon"
+    " ma c'est j'ai el los las que es una por para con yo mi de en un se muy mis o e di che sono non ho een"
 )
 
 

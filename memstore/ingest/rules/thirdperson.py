@@ -27,7 +27,7 @@ _PAST = _words(
     " sent paid hung bred freed agreed tore sat been done gone seen taken given written driven known grown shown forgot"
     " forgotten threw thrown hid bit dealt dug fed fled froze laid lay lit meant proved rang rose sank shook shot shut"
     " slid stole struck stuck swept swung withdrew wound wove beat blew burnt burst dreamt leapt lent overcame"
-    " overheard sewn sought sped spilt spread sprang swore undertook upset"
+    " overheard sewn sought sped spilt spread sprang swore undertook upset split"
 )
 _PRESENT = _words(
     "live work love like enjoy hate prefer own eat drink play speak teach study run read write paint want need know"

@@ -15,6 +15,13 @@ SELECT id, fact_id, action, other_id, before, after, actor, undoes, recorded_at 
 FROM fact_changes
 WHERE user_id = %(user_id)s AND id = %(id)s
 
+-- other_half --
+-- Of an edit that put a known fact in the place of another: what it did to the other one of the two.
+SELECT id, fact_id, action, other_id, before, after, actor, undoes, recorded_at AS at
+FROM fact_changes
+WHERE user_id = %(user_id)s AND action = 'edited' AND recorded_at = %(at)s
+  AND ((fact_id = %(other_id)s::uuid AND other_id IS NULL) OR (%(other_id)s::uuid IS NULL AND other_id = %(fact_id)s))
+
 -- undone --
 -- Whether a change was undone, and that was not undone itself.
 SELECT u.id
@@ -68,6 +75,13 @@ WHERE c.user_id = %(user_id)s AND f.user_id = %(user_id)s AND o.user_id = %(user
   AND f.state = 'active' AND o.state = 'active'
   AND NOT EXISTS (SELECT FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
 ORDER BY c.recorded_at, c.id
+
+-- settled_conflicts --
+-- Disagreements that somebody has settled: both facts may stay.
+SELECT c.fact_id, c.other_id
+FROM fact_changes c
+WHERE c.user_id = %(user_id)s AND c.action = 'conflicted' AND c.other_id IS NOT NULL
+  AND EXISTS (SELECT FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
 
 -- replaced --
 -- Which fact took the place of each fact that is not active, by the latest change that says so.

@@ -191,6 +191,11 @@ WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND m.id = s.message_i
                     AND again.start = s.start AND again.stop = s.stop)
 RETURNING s.fact_id, s.message_id, s.recorded_at
 
+-- remove_sources_of --
+-- Takes back what an edit brought to a fact that was known before.
+DELETE FROM fact_sources s
+WHERE s.user_id = %(user_id)s AND s.fact_id = %(fact_id)s AND s.recorded_at = %(at)s
+
 -- remove_unsaid --
 -- Of these facts those that no message says any more.
 DELETE FROM facts f

@@ -58,6 +58,12 @@ def _entered(user_id: UUID, resources: Resources, new: NewFact) -> ExtractedFact
     return ExtractedFact(fact, slot, spans, unit_of(fact), _vector(resources, fact.text), True, heard_at)
 
 
+def check_active(fact: Fact) -> None:
+    """Raise `Conflict` for a fact that is not active."""
+    if fact.state != "active":
+        raise Conflict(f"The fact {fact.text!r} is {fact.state}, not active. Nothing was done: undo that first.")
+
+
 def edit_fact(database: Database, resources: Resources, user_id: UUID, was: Fact, new: NewFact) -> Fact:
     """Put another fact, with the same sources, in the place of an active one; only its columns where the words stay.
 
@@ -75,13 +81,15 @@ def edit_fact(database: Database, resources: Resources, user_id: UUID, was: Fact
             fact_changes.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)
             return _stored(scope, old.id)
         edited.occurred_at = old.occurred_at
-        fact_changes.change(scope, old, "edited", actor=HAND, other=edited.id, state="superseded")
+        done = fact_changes.change(scope, old, "edited", actor=HAND, other=edited.id, state="superseded")
         known = facts.fact(scope, edited.id)
         if known is None:
             _store(scope, resources, edited, vector)
-        else:
-            fact_changes.change(scope, known, "edited", actor=HAND, **columns, state="active", recipe=HAND)
-        facts.add_sources(scope, [Source(edited.id, span) for span in _spans(scope, old, edited)])
+        else:  # both halves are of one moment: by it an undo finds the other one, and the sources that came with it
+            columns |= {"state": "active", "recipe": HAND}
+            fact_changes.change(scope, known, "edited", actor=HAND, at=done.at, **columns)
+        at = None if known is None else done.at
+        facts.add_sources(scope, [Source(edited.id, span, at) for span in _spans(scope, old, edited)])
         return _stored(scope, edited.id)
 
 
@@ -109,33 +117,61 @@ def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
 def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
     """Set what a change did back to what was before, exactly; give the change that did so.
 
-    Raises `Conflict` where the fact was changed again since; nothing is done then.
+    An edit is undone as a whole: the fact that it had put in a place is what it was before, or retracted if it was not
+    there. Raises `Conflict` where one of them was changed again since; nothing is done then.
     """
     with database.scope(user_id) as scope:
         facts.lock(scope)
         done = fact_changes.of_id(scope, change_id)
         if done is None:
-            raise InvalidInput(f"There is no change {change_id}; the history of a fact names those that can be undone.")
-        if done.undoes is not None and done.other_id is not None and _was_edit(scope, done):
+            instead = _undoable(scope, change_id)
+            raise InvalidInput(f"There is no change {change_id}; {instead}")
+        if done.undoes is not None and _was_replacement(scope, done.undoes):
             raise Conflict(f"The change {change_id} undid an edit. Nothing was done: edit the fact again instead.")
-        fact = _found(scope, done.fact_id)
-        made = fact_changes.reverse(scope, done, fact, actor=HAND)
-        if done.action == "edited" and done.other_id is not None:
+        half = fact_changes.other_half(scope, done)
+        if half is not None and half.other_id is not None:
+            done, half = half, done
+        made = fact_changes.reverse(scope, done, _found(scope, done.fact_id), actor=HAND)
+        if half is not None:
+            _give_back(scope, half)
+        elif done.action == "edited" and done.other_id is not None:
             _take_back_edit(scope, done)
         return made
 
 
+def _give_back(scope: Transaction, half: FactChange) -> None:
+    """Make a fact that was known before an edit put it in a place what it was then, with the sources that it had."""
+    if half.changed:
+        fact_changes.reverse(scope, half, _found(scope, half.fact_id), actor=HAND)
+    facts.remove_sources_of(scope, half.fact_id, half.at)
+
+
+def _undoable(scope: Transaction, id: UUID) -> str:
+    """Say what can be undone, of the fact that has this id where one has: its latest change that is not undone."""
+    fact = facts.fact(scope, id)
+    if fact is None:
+        return "the history of a fact names those that can be undone."
+    life = fact_changes.life(scope, fact)
+    undone = {one.undoes for one in life}
+    done = [one for one in life if one.id is not None and one.undoes is None and one.id not in undone]
+    if not done:
+        return f"that is the fact {fact.text!r}, and nothing was done to it; retract it instead."
+    return f"that is the fact {fact.text!r}; to undo its last change, which was {done[-1].action}, give {done[-1].id}."
+
+
 def _take_back_edit(scope: Transaction, done: FactChange) -> None:
-    """Take back the fact that an edit had put in a place."""
+    """Take back the fact that an edit had made."""
     assert done.other_id is not None
     edited = _active(scope, done.other_id)
     fact_changes.change(scope, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted")
 
 
-def _was_edit(scope: Transaction, done: FactChange) -> bool:
-    assert done.undoes is not None
-    undone = fact_changes.of_id(scope, done.undoes)
-    return undone is not None and undone.action == "edited"
+def _was_replacement(scope: Transaction, change_id: UUID) -> bool:
+    """Whether a change is an edit that put one fact in the place of another, or the other half of one."""
+    done = fact_changes.of_id(scope, change_id)
+    if done is None or done.action != "edited":
+        return False
+    return done.other_id is not None or fact_changes.other_half(scope, done) is not None
 
 
 def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
@@ -189,8 +225,7 @@ def _found(scope: Transaction, fact_id: UUID) -> Fact:
 
 def _active(scope: Transaction, fact_id: UUID) -> Fact:
     fact = _found(scope, fact_id)
-    if fact.state != "active":
-        raise Conflict(f"The fact {fact.text!r} is {fact.state}, not active. Nothing was done: undo that first.")
+    check_active(fact)
     return fact
 
 

@@ -21,9 +21,10 @@ from memstore._sync.store import fact_changes, facts, items
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import KnownFact, Source, Taken
 from memstore._sync.store.items import new_unit
+from memstore.ingest.facts.entry import still_said
 from memstore.ingest.facts.extracted import ExtractedFact
 from memstore.ingest.facts.filled import slot_of_fact
-from memstore.ingest.facts.reconcile import Incoming, Known, Verdict, other_value, reconcile
+from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, Incoming, Known, Verdict, other_value, reconcile
 from memstore.ingest.rules.places import COUNTRY
 from memstore.ingest.rules.slots import FORMER, PLACES, Manner, Slot
 from memstore.models import HAND, FactColumns
@@ -64,18 +65,44 @@ def settle(scope: Transaction, new: ExtractedFact, model: UUID | None, *, taken:
 def settle_entered(scope: Transaction, new: ExtractedFact, stored: FactColumns | None, model: UUID | None) -> None:
     """Store a fact that a person enters, or settle the one that is `stored` with the same words. The user is locked.
 
-    It is active whatever else is known: older values of its slot end, and what it disagrees with is logged.
+    It is active whatever else is known: older values of its slot end, and what it disagrees with is logged. What says
+    no more than it, of the same slot or as derived in nearly its words, gives it its place and sources, as by an edit.
     """
     fact, said = stored or new.fact, new.fact.occurred_at
     known = facts.known(scope, fact, related(new.slot), None, new.vector, model, nearest=NEAREST)
     others = [one for one in known if one.fact.id != fact.id]
+    alike = [one for one in others if _says_the_same(new, one, said)]
+    others = [one for one in others if one not in alike]
     verdict = _judge(new, said, others)
-    while verdict.kind == "same":  # people may enter one thing twice in other words: the audit shows it
+    while verdict.kind == "same":  # what says more than it, or is no longer active
         others = [one for one in others if one.fact.id not in verdict.others]
         verdict = _judge(new, said, others)
     if verdict.kind == "outdated":  # by what is said to be said in the future
         verdict = replace(verdict, kind="conflict")
     _place(scope, new, fact, others, verdict, said, model)
+    for one in alike:
+        _give_place(scope, one.fact, fact.id)
+
+
+def _says_the_same(new: ExtractedFact, one: KnownFact, said: datetime) -> bool:
+    """Whether a known fact is active and says what the new one does, and nothing beyond it."""
+    if one.fact.state != "active" or not still_said(new.fact.text, one.fact.text, new.fact.subject, ""):
+        return False
+    slot, value = new.slot, one.fact.value
+    if slot is None or value is None or slot.attribute != one.fact.attribute:
+        # People may enter one thing twice in other words: the audit shows it.
+        return one.fact.recipe != HAND and _judge(new, said, [one]).kind == "same"
+    if slot.manner is Manner.TEMPORARY or (slot.attribute.startswith(PLANS) and abs(said - one.last_said) > ONE_PLAN):
+        return False
+    return slot.value.casefold() == value.casefold()
+
+
+def _give_place(scope: Transaction, was: FactColumns, now: UUID) -> None:
+    """Let a fact give its place to another one that says the same; an undo of this brings it back in its place."""
+    stored = facts.fact(scope, was.id)
+    assert stored is not None
+    fact_changes.change(scope, stored, "edited", actor=HAND, other=now, state="superseded")
+    facts.add_sources(scope, [Source(now, span) for span in stored.spans])
 
 
 def _again(

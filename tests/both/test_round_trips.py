@@ -1,0 +1,70 @@
+"""What a context waits for: what can be read together is, and nothing is read twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from memstore.ids import user_id
+from memstore.memory.store import AsyncMemoryStore
+from memstore.store import messages
+from memstore.store.database import Transaction
+
+ALICE = user_id("alice")
+LINES = [
+    ("user", "I'm allergic to peanuts."),
+    ("assistant", "Noted: no peanuts for you."),
+    ("user", "My sister lives in Porto near the river."),
+    ("assistant", "Porto is lovely in May."),
+]
+
+
+async def talked(store: AsyncMemoryStore) -> None:
+    said = [{"role": role, "content": f"{text} That was {n}."} for n in range(40) for role, text in LINES]
+    await store.user("alice").conversation("c").add_many(said)
+    assert (await store.derive()).failed == ()
+
+
+@pytest.mark.parametrize("strategies", [[], ["sliding_window"]])
+async def test_a_context_reads_nothing_twice_and_most_of_it_at_once(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch, strategies: list[str]
+) -> None:
+    await talked(store)
+    conversation = store.user("alice").conversation("c")
+    await conversation.describe(strategies=strategies)
+    await conversation.context("Where does my sister live?", budget=500)
+    sent: list[tuple[str, str]] = []
+    alone = 0
+    real = Transaction._sent
+
+    async def counted(self: Transaction, read: Any) -> Any:
+        nonlocal alone
+        sent.append((read.statement, repr(sorted(read.values.items()))))
+        alone += self.connection._pipeline is None
+        return await real(self, read)
+
+    monkeypatch.setattr(Transaction, "_sent", counted)
+    context = await conversation.context("Where does my sister live?", budget=500)
+    assert "Porto" in str(context.messages)
+    assert [read for read, times in Counter(sent).items() if times > 1] == []
+    assert len(sent) >= 9
+    assert alone <= 2 + len(strategies)  # the conversation, the summaries that were chosen, those that strategies read
+
+
+async def test_what_was_read_ahead_is_given_once_and_later_read_anew(store: AsyncMemoryStore) -> None:
+    await talked(store)
+    place = store.user("alice").conversation("c")
+    async with store._database.scope(ALICE) as scope:
+        async with scope.ahead() as reads:
+            assert await messages.newest(reads, place.id, limit=2) == []
+            assert await messages.conversation(reads, place.id) is None
+        await place.add("user", "One more.")
+        found = [await messages.newest(scope, place.id, limit=2) for _ in range(2)]
+        assert [one.seq for one in found[0]] == [160, 159]
+        assert [one.seq for one in found[1]] == [161, 160]
+        assert len(await messages.newest(scope, place.id, limit=3)) == 3
+        conversation = await messages.conversation(scope, place.id)
+        assert conversation is not None
+        assert conversation.last_seq == 160
