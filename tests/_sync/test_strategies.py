@@ -97,7 +97,7 @@ def test_a_small_budget_keeps_more_of_the_conversation_with_strategies(store: Me
     plain = scope.context("And offer 3?", budget=4000)
     squeezed = scope.context("And offer 3?", budget=4000, strategy="tool_calls")
     said = [sum(one["role"] == "user" for one in found.messages) for found in (plain, squeezed)]
-    assert said[1] > 1.5 * said[0]
+    assert said[1] >= 1.5 * said[0]
 
 
 def test_results_that_the_model_waits_for_stay_whole(store: MemoryStore) -> None:

@@ -96,7 +96,7 @@ async def test_a_small_budget_keeps_more_of_the_conversation_with_strategies(sto
     plain = await scope.context("And offer 3?", budget=4000)
     squeezed = await scope.context("And offer 3?", budget=4000, strategy="tool_calls")
     said = [sum(one["role"] == "user" for one in found.messages) for found in (plain, squeezed)]
-    assert said[1] > 1.5 * said[0]
+    assert said[1] >= 1.5 * said[0]
 
 
 async def test_results_that_the_model_waits_for_stay_whole(store: AsyncMemoryStore) -> None:
