@@ -182,7 +182,6 @@ def without(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     [
         ({"counter": "tiktoken:gpt-9"}, "no encoding 'gpt-9'"),
         ({"counter": "tiktoken:o200k_base"}, "vocabulary .*is not installed, and memstore downloads nothing"),
-        ({"counter": "nobody:knows"}, "Nobody knows the provider 'nobody:knows'"),
     ],
 )
 def test_a_counter_that_is_not_there_is_told(
@@ -198,6 +197,15 @@ def test_a_counter_that_is_not_there_is_told(
     assert no_network == []
 
 
+@pytest.mark.parametrize("setting", ["counter", "embedder", "summary_model", "facts_model"])
+def test_a_provider_that_nobody_knows_is_refused_before_anything_is_opened(
+    url: str, no_network: list[object], setting: str
+) -> None:
+    with pytest.raises(memstore.ProviderMissing, match=f"{setting}='nobody:knows': nobody knows this provider"):
+        memstore.open(url, settings={"embedder": HASHING} | {setting: "nobody:knows"})
+    assert no_network == []
+
+
 @pytest.mark.parametrize(
     ("embedder", "missing", "words"),
     [
@@ -205,7 +213,6 @@ def test_a_counter_that_is_not_there_is_told(
         (DEFAULT, "sentence_transformers", r"sentence_transformers is not installed.*memstore\[local\]"),
         ("sentence-transformers:somebody/unknown-model", None, "not on this machine.*memstore downloads nothing"),
         ("sentence-transformers:/no/such/folder", None, "no folder"),
-        ("nobody:knows", None, "Nobody knows the provider 'nobody:knows'"),
     ],
 )
 @pytest.mark.encoder
