@@ -152,8 +152,8 @@ def test_a_replay_gives_the_bytes_that_were_sent(store: MemoryStore, budget: int
         store.user("alice").conversation("elsewhere").context("Peanuts?", budget=budget, strategy="goal_batch"),
     ]
     talk(store, "later", 5)
-    scope.add("user", "I live in Rome now.", occurred_at=START - timedelta(days=400))
-    scope.add("user", "I'm allergic to peanuts.", occurred_at=START - timedelta(days=900))
+    scope.add("user", "I live in Rome now.", name="Alice", occurred_at=START - timedelta(days=400))
+    scope.add("user", "I'm allergic to peanuts.", name="Alice", occurred_at=START - timedelta(days=900))
     store.derive()
     for fact in scope.user.facts():
         scope.user.retract_fact(fact)

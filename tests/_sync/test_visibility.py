@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -172,6 +173,24 @@ def test_what_is_remembered_of_a_conversation_is_not_held_for_another_of_its_nam
     again = told("@carol ")
     assert "walnut" not in shown(again)
     assert hides_summaries(again)
+
+
+def test_the_summaries_of_a_conversation_do_not_tell_what_is_hidden(store: MemoryStore) -> None:
+    room = store.user("world").conversation("room")
+    for day in range(1, 9):
+        at, secret = datetime(2026, 3, day, tzinfo=UTC), f"@carol The vault code of day {day} is walnut."
+        for text in (f"The gate opened at noon on day {day}. " * 8, secret):
+            room.add("user", text, occurred_at=at)
+    store.derive()
+    secrets = {2 * day for day in range(1, 9)}
+
+    def told(viewer: str | None) -> list[set[int]]:
+        receipt = (room.context("vault code", budget=600, viewer=viewer)).receipt
+        ranges = [one.seqs for one in receipt.included if one.section == "summaries" and one.seqs]
+        return [secrets & set(range(first, last + 1)) for first, last in ranges]
+
+    assert any(told(None))
+    assert not any(told("bob"))
 
 
 def test_strategies_work_on_what_is_seen(store: MemoryStore) -> None:

@@ -151,8 +151,8 @@ async def test_a_replay_gives_the_bytes_that_were_sent(store: AsyncMemoryStore, 
         await store.user("alice").conversation("elsewhere").context("Peanuts?", budget=budget, strategy="goal_batch"),
     ]
     await talk(store, "later", 5)
-    await scope.add("user", "I live in Rome now.", occurred_at=START - timedelta(days=400))
-    await scope.add("user", "I'm allergic to peanuts.", occurred_at=START - timedelta(days=900))
+    await scope.add("user", "I live in Rome now.", name="Alice", occurred_at=START - timedelta(days=400))
+    await scope.add("user", "I'm allergic to peanuts.", name="Alice", occurred_at=START - timedelta(days=900))
     await store.derive()
     for fact in await scope.user.facts():
         await scope.user.retract_fact(fact)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -173,6 +174,24 @@ async def test_what_is_remembered_of_a_conversation_is_not_held_for_another_of_i
     again = await told("@carol ")
     assert "walnut" not in shown(again)
     assert hides_summaries(again)
+
+
+async def test_the_summaries_of_a_conversation_do_not_tell_what_is_hidden(store: AsyncMemoryStore) -> None:
+    room = store.user("world").conversation("room")
+    for day in range(1, 9):
+        at, secret = datetime(2026, 3, day, tzinfo=UTC), f"@carol The vault code of day {day} is walnut."
+        for text in (f"The gate opened at noon on day {day}. " * 8, secret):
+            await room.add("user", text, occurred_at=at)
+    await store.derive()
+    secrets = {2 * day for day in range(1, 9)}
+
+    async def told(viewer: str | None) -> list[set[int]]:
+        receipt = (await room.context("vault code", budget=600, viewer=viewer)).receipt
+        ranges = [one.seqs for one in receipt.included if one.section == "summaries" and one.seqs]
+        return [secrets & set(range(first, last + 1)) for first, last in ranges]
+
+    assert any(await told(None))
+    assert not any(await told("bob"))
 
 
 async def test_strategies_work_on_what_is_seen(store: AsyncMemoryStore) -> None:
