@@ -244,10 +244,13 @@ def section_tokens(made: Composed, counts: Sequence[int], counter: TokenCounter)
         sections["question" if part.stored and part.stored.id in ending else name] += tokens
     facts = sum(map(counter.count_message, render.remembered(chosen.facts, ())))
     sections["facts"] += facts
-    sections["hits"] -= facts
-    # A model's own template may put less around some messages than around most: the largest section has that.
-    largest, left = max(sections, key=lambda name: sections[name]), made.tokens - tools - sum(sections.values())
-    sections[largest] += min(0, left)
+    sections["hits"] = max(0, sections["hits"] - facts)
+    left = made.tokens - tools - sum(sections.values())
+    # A model's own template may put less around some messages than around most: the largest sections have that.
+    beyond = max(0, -left)
+    for name in sorted(sections, key=lambda name: -sections[name]):
+        taken = min(beyond, sections[name])
+        sections[name], beyond = sections[name] - taken, beyond - taken
     return sections | beside | {OVERHEAD: max(0, left)}
 
 
