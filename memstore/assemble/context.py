@@ -10,9 +10,9 @@ from memstore.assemble.compose import Layout, Material
 from memstore.assemble.compression import compressed
 from memstore.assemble.cover import offered
 from memstore.assemble.gather import Gathered, gather, newest_question, read_ahead
-from memstore.assemble.render.calls import name_of
 from memstore.assemble.request import Assembly, Request, settled
 from memstore.assemble.turns import Turn
+from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Context, Json
 from memstore.providers import Embedder, TokenCounter

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from memstore.assemble.render.calls import arguments_text, name_of
 from memstore.assemble.render.content import pieces
 from memstore.assemble.render.marks import Heard
 from memstore.assemble.turns import Turn
 from memstore.assemble.visibility import same_name
+from memstore.function_calls import arguments_text, call_in_words, name_of, result_in_words
 from memstore.models import Json, Message, Role
 
 NOBODY = "another assistant"  # one without a name
@@ -40,9 +40,9 @@ def _heard(message: Message, name: str, tool: str | None) -> Message:
     own: Json = {"role": str(Role.USER), "name": name, "tool_calls": None, "tool_call_id": None}
     own |= {"tokens": message.tokens + PREFIX + len(name) // 4}
     if message.role == Role.TOOL:
-        opening, calls = f"[result of {tool or message.name or 'a tool'}]\n", []
+        opening, calls = f"{result_in_words(tool or message.name)}\n", []
     else:
-        opening, calls = "", [f"[calls {name_of(call)} {arguments_text(call)}]" for call in message.tool_calls or ()]
+        opening, calls = "", [call_in_words(name_of(call), arguments_text(call)) for call in message.tool_calls or ()]
     if opening or calls:
         own |= {"counter": ""}  # its text is another one than was counted
     if message.parts is None:

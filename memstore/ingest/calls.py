@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from memstore.function_calls import given_arguments, name_of
 from memstore.ingest.outcome import Sought, failed, outcome
 from memstore.ingest.sentences import sentences
 from memstore.models import Json, Message
@@ -43,8 +44,7 @@ def tell(
     `longest` are the characters of an input that is given whole.
     """
     for made, result in _pairs(call.tool_calls or [], results):
-        name, arguments = function_of(made)
-        said = f"{name}({inputs(arguments, longest)}){why}"
+        said = f"{name_of(made)}({inputs(given_arguments(made), longest)}){why}"
         yield f"{said} {came_of(result, sought, limit, count)}." if result else f"{said}."
         why = ""  # the calls of one turn have one reason
 
@@ -53,19 +53,6 @@ def came_of(result: Message, sought: Sought, limit: int, count: Count) -> str:
     """Tell a result, in about `limit` tokens."""
     text = result.text or ""
     return f"{'failed' if failed(text) else 'gave'}: {outcome(text, sought, limit, count)}"
-
-
-def function_of(made: Json) -> tuple[str, object]:
-    """Give the name and the arguments of a call, of whatever shape it is."""
-    function = made.get("function")
-    inner = function if isinstance(function, dict) else made
-    arguments: object = inner.get("arguments", inner.get("input"))
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except (ValueError, RecursionError):
-            return str(inner.get("name", "tool")), arguments
-    return str(inner.get("name", "tool")), arguments
 
 
 def inputs(arguments: object, longest: int = LONGEST_VALUE) -> str:
@@ -79,7 +66,7 @@ def inputs(arguments: object, longest: int = LONGEST_VALUE) -> str:
 
 def named_by(call: Message) -> str:
     """Give the inputs of all calls of a message, in which their reader looks for names."""
-    return " ".join(inputs(function_of(made)[1]) for made in call.tool_calls or ())
+    return " ".join(inputs(given_arguments(made)) for made in call.tool_calls or ())
 
 
 def _flat(arguments: dict[str, Any], path: str, longest: int) -> list[tuple[str, str]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from memstore.errors import InvalidInput
+from memstore.function_calls import call_in_words, given_arguments, name_of, result_in_words
 
 TEXT_PARTS = ("text", "input_text", "output_text")
 
@@ -101,22 +101,15 @@ def tools_in_words(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
     for message in messages:
         said = {key: value for key, value in message.items() if key not in ("tool_calls", "tool_call_id")}
         calls = [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
-        names |= {call.get("id"): _function(call)[0] for call in calls}
-        lines = ["[calls {} {}]".format(*_function(call)) for call in calls]
+        names |= {call.get("id"): name_of(call) for call in calls}
+        lines = [call_in_words(name_of(call), as_json(given_arguments(call) or {})) for call in calls]
         if said.get("role") == "tool":
-            name = names.get(message.get("tool_call_id")) or message.get("name") or "a tool"
-            said, lines = {"role": "user"}, [f"[result of {name}]", str(message.get("content"))]
+            name = names.get(message.get("tool_call_id")) or message.get("name")
+            said, lines = {"role": "user"}, [result_in_words(name), str(message.get("content"))]
         elif lines:
             lines = [text for text in (str(said.get("content") or ""), *lines) if text]
         told.append(said | ({"content": "\n".join(lines)} if lines else {}))
     return told
-
-
-def _function(call: Mapping[str, Any]) -> tuple[str, str]:
-    """Give the name and the arguments of a call."""
-    function = call.get("function")
-    told = function if isinstance(function, Mapping) else call
-    return str(told.get("name") or "?"), as_json(told.get("arguments") or {})
 
 
 def _with_object(call: Any) -> Any:
@@ -124,7 +117,5 @@ def _with_object(call: Any) -> Any:
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping):
         return call
-    arguments = function.get("arguments")
-    with suppress(ValueError, RecursionError):
-        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
-    return {**call, "function": {**function, "arguments": {} if arguments is None else arguments}}
+    given = given_arguments(call)
+    return {**call, "function": {**function, "arguments": {} if given is None else given}}

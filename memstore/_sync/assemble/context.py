@@ -16,8 +16,8 @@ from memstore.assemble import render
 from memstore.assemble.compose import Layout, Material
 from memstore.assemble.compression import compressed
 from memstore.assemble.cover import offered
-from memstore.assemble.render.calls import name_of
 from memstore.assemble.turns import Turn
+from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Context, Json
 from memstore.providers import Embedder, TokenCounter

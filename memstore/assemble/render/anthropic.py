@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memstore.assemble.render.calls import arguments_of, name_of, stored_call
 from memstore.assemble.render.chosen import Chosen, Kind, Part, parts
 from memstore.assemble.render.content import Piece, pieces, plain_text
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.marks import marked
+from memstore.function_calls import arguments_of, name_of, stored_call
 from memstore.models import Json, Role
 
 OPENING = "[Here the conversation opens.]"  # a user has the first word, whatever the window begins with

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import groupby
 
-from memstore.assemble.render.calls import identified
 from memstore.assemble.render.fenced import added_text, memory_text, record_text, standing_text, summaries_text
+from memstore.assemble.render.identified import identified
 from memstore.assemble.strategies.view import Block, Entry
 from memstore.models import Hit, Json, Message, Summary
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from memstore.assemble.render.calls import arguments_of, name_of, stored_call
 from memstore.assemble.render.chosen import Chosen, parts
 from memstore.assemble.render.content import pieces, plain_text
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.marks import marked
+from memstore.function_calls import arguments_of, name_of, stored_call
 from memstore.models import Json, Role
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memstore.assemble.render.calls import arguments_text
 from memstore.assemble.render.chosen import Chosen, Part, parts
 from memstore.assemble.render.content import Piece, pieces
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.marks import marked
+from memstore.function_calls import arguments_text
 from memstore.models import Json
 
 _NOT_IN_NAMES = re.compile(r"[\s<|\\/>]+")

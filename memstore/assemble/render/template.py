@@ -17,7 +17,6 @@ from jinja2 import Template as Compiled
 from markupsafe import Markup
 
 from memstore import templates
-from memstore.assemble.render.calls import arguments_text, name_of
 from memstore.assemble.render.chosen import Chosen, Kind, Part, spoken_parts
 from memstore.assemble.render.content import pieces, plain_text
 from memstore.assemble.render.fenced import in_order
@@ -26,6 +25,7 @@ from memstore.assemble.render.labels import shown
 from memstore.assemble.render.text import section_texts
 from memstore.assemble.strategies.view import Entry
 from memstore.fences import FENCES
+from memstore.function_calls import arguments_text, name_of
 from memstore.models import Hit, Json, Summary
 from memstore.times import day
 

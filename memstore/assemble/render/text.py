@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from memstore.assemble.render.calls import arguments_text, name_of
 from memstore.assemble.render.chosen import Chosen, Kind, Part, spoken_parts
 from memstore.assemble.render.content import pieces, plain_text
 from memstore.assemble.render.fenced import added_text, indented, memory_text, standing_text, summaries_text
@@ -14,6 +13,7 @@ from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.labels import label, shown
 from memstore.assemble.strategies.view import Entry
 from memstore.fences import CONVERSATION_FOOT, CONVERSATION_HEAD
+from memstore.function_calls import arguments_text, name_of
 from memstore.times import day
 
 HEADINGS = {
