@@ -9,12 +9,13 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memstore.ingest.facts.filled import slot_in
 from memstore.ingest.facts.reconcile import Incoming, Known, reconcile
 from memstore.ingest.facts.wording import content
-from memstore.ingest.rules.slots import Manner, Slot, slot_of
+from memstore.ingest.rules.slots import Manner, Slot
 from memstore.providers.sentence_transformers import load
 from tests.unit.test_changing_minds import fold
 
@@ -103,16 +104,18 @@ def _active(facts):
     return {(one.text, one.value) for one in fold(facts).values() if one.state == "active"}
 
 
+@settings(deadline=None)  # the first text reads the tables of its language
 @given(st.text(max_size=300), st.sampled_from(["en", "de", "fr", "es", "zh", ""]))
 def test_no_text_raises(text, language):
-    slot_of(text, language, type="identity")
+    slot_in(text, "Alice", language, "identity")
     content(text)
 
 
 @pytest.mark.parametrize("words", ["I live in ", "my exam ", "a, ", "moved to and "])
 def test_the_time_of_a_long_clause_is_bounded(words):
     for language in ("en", "de", "fr", "es"):
-        slot_of(words * 20_000, language, type="identity")
+        slot_in(words * 20_000, "Alice", language, "identity")
+        slot_in((words * 200)[:600].strip(), "Alice", language, "identity")  # the longest that is read
 
 
 @pytest.mark.parametrize(
@@ -124,7 +127,7 @@ def test_the_time_of_a_long_clause_is_bounded(words):
     ],
 )  # fmt: skip
 def test_what_is_no_statement_of_a_lasting_value_fills_nothing(clause):
-    assert slot_of(clause, "en", type="identity") is None or clause == "I don't live in Rome"
+    assert slot_in(clause, "Alice", "en", "identity") is None or clause == "I don't live in Rome"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ def test_what_is_no_statement_of_a_lasting_value_fills_nothing(clause):
     ],
 )
 def test_the_slot_of_a_clause(clause, language, attribute, value):
-    slot = slot_of(clause, language, type="identity")
+    slot = slot_in(clause, "Alice", language, "identity")
     assert slot is not None
     assert (slot.attribute, slot.value) == (attribute, value)
 
@@ -152,7 +155,7 @@ def test_the_slot_of_a_clause(clause, language, attribute, value):
     ],
 )  # fmt: skip
 def test_what_only_looks_like_a_slot_is_none(clause, language):
-    assert slot_of(clause, language, type="identity") is None
+    assert slot_in(clause, "Alice", language, "identity") is None
 
 
 @pytest.mark.encoder

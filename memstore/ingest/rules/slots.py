@@ -124,15 +124,6 @@ _BEFORE_KIN |= {"petit", "petite", "grand", "grande", "meilleur", "meilleure", "
 _APPOINTMENTS = re.compile(r"\s*\b(?:appointment|termin|rendez-vous|cita)\b\s*", re.IGNORECASE)
 
 
-def slot_of(clause: str, language: str, *, type: str) -> Slot | None:
-    """Give the slot that a clause fills, as it was said; None where it fills none, or the language is unread.
-
-    `language` is ISO 639-1; `type` is that of the fact: a goal fills nothing yet.
-    """
-    read = _read(clause, language)
-    return None if read is None or type == "goal" else read.slot
-
-
 def holds_many(attribute: str) -> bool:
     """Whether values of an attribute stand beside each other, where nothing but its name is known of a fact."""
     return attribute.startswith((FORMER, TEMPORARY)) or attribute.split("/")[0] in _FLIPS
