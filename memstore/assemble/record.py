@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -12,10 +12,8 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.assemble.receipt import stable_prefix
-from memstore.assemble.strategies.registry import KNOWN
-from memstore.assemble.strategies.view import Strategy
 from memstore.events import EventType
-from memstore.models import Json, Receipt
+from memstore.models import Receipt
 from memstore.store import receipts
 from memstore.store.database import Transaction
 from memstore.store.receipts import Previous
@@ -58,16 +56,6 @@ def completed(
         hints=(*receipt.hints, *found.hints),
         conversation_id=conversation,
     )
-
-
-def told(strategies: Sequence[Strategy]) -> list[Json]:
-    """Give strategies as a receipt has them: of one's own the name alone."""
-    return [{"strategy": one.name} | _options(one) for one in strategies]
-
-
-def _options(one: Strategy) -> Json:
-    known = type(one) is KNOWN.get(one.name)
-    return {option.name: getattr(one, option.name) for option in fields(KNOWN[one.name])} if known else {}
 
 
 async def keep(scope: Transaction, receipt: Receipt) -> Receipt:

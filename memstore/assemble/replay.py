@@ -22,7 +22,7 @@ from memstore.assemble.sections import WEIGHTS
 from memstore.assemble.strategies.view import Block, Entry
 from memstore.assemble.turns import Turn
 from memstore.models import Decision, Fact, Gone, Hit, Message, Missing, Reason, Receipt, Replay, Summary, Tier
-from memstore.store import facts, messages, receipts, summaries
+from memstore.store import facts, messages, summaries
 from memstore.store.database import Transaction
 
 T = TypeVar("T")
@@ -96,10 +96,10 @@ async def _read(scope: Transaction, receipt: Receipt) -> _Stored:
     known_summaries = await summaries.some(scope, _ids(included, Tier.SUMMARIES, "summary"))
     return _Stored(
         messages=await messages.known(scope, named),
-        numbered=await receipts.numbered(scope, conversation, receipt.asked),
+        numbered=await messages.numbered(scope, conversation, receipt.asked),
         summaries={one.id: one for one in known_summaries},
         facts={one.id: one for one in known_facts if one.state != "erased"},
-        whole={seqs: await receipts.whole(scope, conversation, *seqs) for seqs in ranges},
+        whole={seqs: await messages.whole(scope, conversation, *seqs) for seqs in ranges},
     )
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from memstore.assemble.verdicts import VERDICTS, Known
 from memstore.assemble.visibility import Rule, Rules, canonical, rule_of, same_name, seen, visible
 from memstore.models import Conversation, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
-from memstore.store import items, messages, receipts
+from memstore.store import items, messages
 from memstore.store.database import Transaction
 from memstore.store.summaries import Outline
 
@@ -187,7 +187,7 @@ class Sight:
     async def _number(self, scope: Transaction, conversation: UUID, seqs: Iterable[int]) -> None:
         """See which messages of these numbers are visible, those of which it is not known yet."""
         if unknown := sorted(set(seqs) - self._known.keys()):
-            found = await receipts.numbered(scope, conversation, unknown)
+            found = await messages.numbered(scope, conversation, unknown)
             said: dict[UUID, Message | None] = {one.id: one for one in found.values()}
             if results := [one.id for one in found.values() if one.role == Role.TOOL]:
                 said |= await messages.sayings(scope, results)

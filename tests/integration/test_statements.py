@@ -390,7 +390,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("messages", "settings_as_of", place | {"as_of": datetime(2024, 1, 3, tzinfo=UTC)}),
         ("receipts", "previous_receipt", place | {"viewer": None}),
         ("receipts", "says", {"ids": some, "starts": [0] * len(some), "most": 100}),
-        ("receipts", "numbered_messages", place | {"seqs": [1, 3]}),
+        ("messages", "numbered_messages", place | {"seqs": [1, 3]}),
         ("derivations", "advance", place | {"deriver": "embed", "from_seq": 1, "to_seq": 1, "recipe": "r"}),
     ]
 

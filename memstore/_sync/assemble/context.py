@@ -16,6 +16,7 @@ from memstore.assemble import render
 from memstore.assemble.compose import Layout, Material
 from memstore.assemble.compression import compressed
 from memstore.assemble.cover import offered
+from memstore.assemble.strategies.registry import strategies_told
 from memstore.assemble.turns import Turn
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
@@ -92,7 +93,7 @@ def _arguments(made: Assembly) -> Json:
     limits = [{name: value for name, value in one.as_dict().items() if name != "text"} for one in made.sections]
     return {
         "as_of": None if request.as_of is None else request.as_of.isoformat(),
-        "strategies": record.told(made.strategies),
+        "strategies": strategies_told(made.strategies),
         "sections": limits or None,
         "viewer": request.viewer,
         "visibility": made.rule if request.viewer else None,

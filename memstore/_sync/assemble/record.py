@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -16,10 +16,8 @@ from memstore._sync.store import receipts
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.receipts import Previous
 from memstore.assemble.receipt import stable_prefix
-from memstore.assemble.strategies.registry import KNOWN
-from memstore.assemble.strategies.view import Strategy
 from memstore.events import EventType
-from memstore.models import Json, Receipt
+from memstore.models import Receipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +57,6 @@ def completed(
         hints=(*receipt.hints, *found.hints),
         conversation_id=conversation,
     )
-
-
-def told(strategies: Sequence[Strategy]) -> list[Json]:
-    """Give strategies as a receipt has them: of one's own the name alone."""
-    return [{"strategy": one.name} | _options(one) for one in strategies]
-
-
-def _options(one: Strategy) -> Json:
-    known = type(one) is KNOWN.get(one.name)
-    return {option.name: getattr(one, option.name) for option in fields(KNOWN[one.name])} if known else {}
 
 
 def keep(scope: Transaction, receipt: Receipt) -> Receipt:

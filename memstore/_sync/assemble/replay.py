@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
 
-from memstore._sync.store import facts, messages, receipts, summaries
+from memstore._sync.store import facts, messages, summaries
 from memstore._sync.store.database import Transaction
 from memstore.assemble import render
 from memstore.assemble.cut import MARK, with_text
@@ -97,10 +97,10 @@ def _read(scope: Transaction, receipt: Receipt) -> _Stored:
     known_summaries = summaries.some(scope, _ids(included, Tier.SUMMARIES, "summary"))
     return _Stored(
         messages=messages.known(scope, named),
-        numbered=receipts.numbered(scope, conversation, receipt.asked),
+        numbered=messages.numbered(scope, conversation, receipt.asked),
         summaries={one.id: one for one in known_summaries},
         facts={one.id: one for one in known_facts if one.state != "erased"},
-        whole={seqs: receipts.whole(scope, conversation, *seqs) for seqs in ranges},
+        whole={seqs: messages.whole(scope, conversation, *seqs) for seqs in ranges},
     )
 
 

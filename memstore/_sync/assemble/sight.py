@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from memstore._sync.store import items, messages, receipts
+from memstore._sync.store import items, messages
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
 from memstore.assemble.verdicts import VERDICTS, Known
@@ -188,7 +188,7 @@ class Sight:
     def _number(self, scope: Transaction, conversation: UUID, seqs: Iterable[int]) -> None:
         """See which messages of these numbers are visible, those of which it is not known yet."""
         if unknown := sorted(set(seqs) - self._known.keys()):
-            found = receipts.numbered(scope, conversation, unknown)
+            found = messages.numbered(scope, conversation, unknown)
             said: dict[UUID, Message | None] = {one.id: one for one in found.values()}
             if results := [one.id for one in found.values() if one.role == Role.TOOL]:
                 said |= messages.sayings(scope, results)

@@ -146,6 +146,19 @@ def messages(
     )
 
 
+def numbered(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
+    """Give messages of a conversation by their numbers."""
+    found = scope.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
+    return {message.seq: message for message in found}
+
+
+def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
+    """Whether every message of a range is there: numbers have no gaps but by erasure."""
+    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
+    row = scope.one(SQL["how_many"], columns, **values)
+    return row is not None and row["messages"] == to_seq - from_seq + 1
+
+
 def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
     """Give the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}

@@ -10,12 +10,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from memstore._sync.store.database import Transaction, columns, stored
-from memstore.models import Decision, Json, Message, Reason, Receipt, Sent
+from memstore._sync.store.database import Transaction, columns
+from memstore.models import Decision, Json, Reason, Receipt, Sent
 from memstore.store.statements import statements
 
 SQL = statements("receipts")
-MESSAGE = stored(Message)
 SAYS = 160  # characters of an item, for people
 NOWHERE = {"texts", "id", "conversation_id"}  # not in the body: they have columns
 
@@ -70,19 +69,6 @@ def learnt_later(scope: Transaction, conversation: UUID, as_of: datetime) -> Lat
     found = scope.one(SQL["learnt_later"], Later, conversation_id=conversation, as_of=as_of)
     assert found is not None
     return found
-
-
-def numbered(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
-    """Give messages of a conversation by their numbers."""
-    found = scope.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
-    return {message.seq: message for message in found}
-
-
-def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
-    """Whether every message of a range is there: numbers have no gaps but by erasure."""
-    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    row = scope.one(SQL["how_many"], columns, **values)
-    return row is not None and row["messages"] == to_seq - from_seq + 1
 
 
 def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, str], recorded_at: datetime) -> Receipt:

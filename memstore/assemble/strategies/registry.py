@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any, TypeAlias, TypeGuard
 
@@ -47,7 +47,7 @@ def read_back(given: object) -> tuple[list[Strategy], list[Json], list[str]]:
         try:
             made = _made(one)
             found.append(made)
-            written.append({"strategy": made.name} | _options(made))
+            written += as_json(made)
         except InvalidInput as error:
             name = one.get("strategy") if isinstance(one, dict) else one
             written.append(one if isinstance(one, dict) else {"strategy": one})
@@ -59,13 +59,24 @@ def read_back(given: object) -> tuple[list[Strategy], list[Json], list[str]]:
 
 def as_json(given: Strategies) -> list[Json]:
     """Give a list of strategies as settings keep it. Raises `InvalidInput` for strategies that have no name there."""
-    return [{"strategy": one.name} | _options(one) for one in strategies(given)]
+    found = strategies(given)
+    for one in found:
+        if not _is_known(one):
+            raise InvalidInput(f"{one!r} cannot be kept with a conversation, only given to context(); {_known()}.")
+    return strategies_told(found)
+
+
+def strategies_told(given: Iterable[Strategy]) -> list[Json]:
+    """Give strategies as a receipt has them: of one's own the name alone."""
+    return [{"strategy": one.name} | _options(one) for one in given]
 
 
 def _options(one: Strategy) -> Json:
-    if type(one) is not KNOWN.get(one.name):
-        raise InvalidInput(f"{one!r} cannot be kept with a conversation, only given to context(); {_known()}.")
-    return {option.name: getattr(one, option.name) for option in fields(KNOWN[one.name])}
+    return {option.name: getattr(one, option.name) for option in fields(KNOWN[one.name])} if _is_known(one) else {}
+
+
+def _is_known(one: Strategy) -> bool:
+    return type(one) is KNOWN.get(one.name)
 
 
 def _made(one: object) -> Strategy:

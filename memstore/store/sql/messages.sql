@@ -96,6 +96,16 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BE
 ORDER BY seq
 LIMIT %(limit)s
 
+-- numbered_messages --
+-- Messages of a conversation by their numbers.
+SELECT * FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq = ANY(%(seqs)s::bigint[])
+
+-- how_many --
+-- How many of a range of a conversation's messages are there.
+SELECT count(*) AS messages FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BETWEEN %(from_seq)s AND %(to_seq)s
+
 -- within --
 -- The last message of a stretch that is to have about so many tokens, and at least one message.
 SELECT coalesce(max(seq), %(from_seq)s) AS to_seq

@@ -45,16 +45,6 @@ SELECT w.id, w.start, NULL, left(substr(f.text, w.start + 1), %(most)s)
 FROM wanted w JOIN facts f ON f.id = w.id
 WHERE f.user_id = %(user_id)s
 
--- numbered_messages --
--- Messages of a conversation by their numbers.
-SELECT * FROM messages
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq = ANY(%(seqs)s::bigint[])
-
--- how_many --
--- How many of a range of a conversation's messages are there.
-SELECT count(*) AS messages FROM messages
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BETWEEN %(from_seq)s AND %(to_seq)s
-
 -- learnt_later --
 -- What was said before a moment and recorded after it.
 SELECT count(*) AS messages, min(recorded_at) AS first FROM messages
