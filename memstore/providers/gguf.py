@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memstore.errors import ProviderMissing
+from memstore.providers.optional import brought_by
 from memstore.providers.prompt_counter import Vocabulary
 
-try:
+with brought_by("tokenizers", "tokenizers"):
     from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
-except ImportError as error:
-    raise ProviderMissing("tokenizers is not installed: `pip install 'memstore[tokenizers]'` brings it.") from error
 
 PREFIX = "tokenizer.ggml."
 UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4  # of tokenizer.ggml.token_type

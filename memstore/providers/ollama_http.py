@@ -24,13 +24,12 @@ from queue import Empty, SimpleQueue
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from memstore.errors import ModelUnavailable, PromptTooLong, ProviderError, ProviderMissing
+from memstore.errors import ModelUnavailable, PromptTooLong, ProviderError
+from memstore.providers.optional import brought_by
 
-try:
+with brought_by("ollama", "ollama", "httpx"):
     import httpx
     import ollama
-except ImportError as error:
-    raise ProviderMissing("ollama is not installed: `pip install 'memstore[ollama]'` brings it.") from error
 
 Json = dict[str, Any]
 R = TypeVar("R")

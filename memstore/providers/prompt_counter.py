@@ -7,14 +7,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from memstore.errors import ProviderMissing
 from memstore.providers.chat_values import texts
+from memstore.providers.optional import brought_by
 from memstore.providers.remembered import Remembered
 
-try:
+with brought_by("tokenizers", "tokenizers"):
     from tokenizers import Tokenizer
-except ImportError as error:
-    raise ProviderMissing("tokenizers is not installed: `pip install 'memstore[tokenizers]'` brings it.") from error
 
 
 _FIRST = '"prepend_scheme":"first"'

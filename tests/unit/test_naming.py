@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import sys
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from memstore.errors import ProviderMissing
 from memstore.providers import load_counter
 from memstore.providers.naming import counter_for
+from memstore.providers.optional import brought_by
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,10 @@ def test_what_an_extra_brings_is_named_where_it_is_absent(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ProviderMissing, match=r"memstore\[tokenizers\]"):
         load_counter(counter)
+
+
+def test_a_broken_install_shows_its_own_error() -> None:
+    with pytest.raises(ImportError, match="undefined symbol"), brought_by("tokenizers", "tokenizers"):
+        raise ImportError("undefined symbol: x", name="tokenizers")
+    with pytest.raises(ModuleNotFoundError, match="needed_by_it"), brought_by("tokenizers", "tokenizers"):
+        importlib.import_module("needed_by_it")
