@@ -21,7 +21,7 @@ from memstore.assemble.render.fenced import (
 from memstore.assemble.render.format import Format, Rendered, counted, section_tokens, shared_tokens, template_source
 from memstore.assemble.render.marks import marked
 from memstore.assemble.render.openai import OpenAI, as_openai
-from memstore.assemble.render.registry import FORMATS, format_of, format_told, told
+from memstore.assemble.render.registry import FORMATS, format_of, format_read_back, format_told
 from memstore.assemble.strategies.view import Entry
 from memstore.models import Hit, Json
 
@@ -41,6 +41,7 @@ __all__ = [
     "counted",
     "fact_line",
     "format_of",
+    "format_read_back",
     "format_told",
     "hit_line",
     "parts",
@@ -52,7 +53,6 @@ __all__ = [
     "spoken",
     "summary_lines",
     "template_source",
-    "told",
 ]
 
 

@@ -35,17 +35,16 @@ def format_of(given: str | Format) -> Format:
     )
 
 
-def told(format: Format) -> Json:
+def format_told(format: Format) -> Json:
     """Give a format as a receipt tells it: its name, and the options that differ; of one's own the name alone."""
     known = FORMATS.get(format.name)
     if known is None or type(format) is not type(known):
         return {"name": format.name}
-    usual = asdict(known)  # type: ignore[call-overload]  # a format is a dataclass, which no Protocol can say
-    options = asdict(format)  # type: ignore[call-overload]
+    usual, options = _options(known), _options(format)
     return {"name": format.name} | {name: value for name, value in options.items() if value != usual[name]}
 
 
-def format_told(told: Mapping[str, Any], template: str | None) -> Format | None:
+def format_read_back(told: Mapping[str, Any], template: str | None) -> Format | None:
     """Give the format that a receipt tells, a template by its source; None for one that is not known here."""
     if template is not None:
         return format_of_template(template)
@@ -55,6 +54,10 @@ def format_told(told: Mapping[str, Any], template: str | None) -> Format | None:
         return None if known is None else type(known)(**options)
     except TypeError:  # an option of another version
         return None
+
+
+def _options(format: Format) -> Json:
+    return asdict(format)  # type: ignore[call-overload]  # memstore's formats are dataclasses, which no Protocol can say
 
 
 def format_of_template(source: str) -> Format:
