@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from memstore.assemble.render.content import pieces
+from memstore.assemble.render.content import content_parts
 from memstore.assemble.render.marks import Heard
 from memstore.assemble.turns import Turn
 from memstore.assemble.visibility import same_name
@@ -54,6 +54,6 @@ def _heard(message: Message, name: str, tool: str | None) -> Message:
 
 def _kept(parts: list[Json]) -> Iterator[Json]:
     """Give the parts that a user may send, texts as a user's; what another model thought it did not say."""
-    for one in pieces(parts):
+    for one in content_parts(parts):
         if one.kind != "thought":
             yield {"type": "text", "text": one.text} if one.kind == "text" else one.raw

@@ -256,7 +256,7 @@ def section_tokens(made: Composed, counts: Sequence[int], counter: TokenCounter)
 
 def _another(question: Json) -> Json:
     """Give a question of the same shape in which every word is another one."""
-    text = contents.plain_text(contents.pieces(question.get("content")))
+    text = contents.plain_text(contents.content_parts(question.get("content")))
     return {"role": "user", "content": re.sub(r"(\S+)", r"?\1", text) or "?"}
 
 

@@ -1,8 +1,8 @@
 """What a tool's result says, in a few of its own words. Pure, by rules, no model.
 
-A result is cut into pieces: fields of JSON, rows, lines, sentences. Kept are those that one would look for: errors,
+A result is cut into excerpts: fields of JSON, rows, lines, sentences. Kept are those that one would look for: errors,
 totals, what comes first and last, what is unlike the rest, what shares words with the request, and what others name by
-an id or a number. Pieces are verbatim, so that what is kept can be found; what is dropped is counted.
+an id or a number. Excerpts are verbatim, so that what is kept can be found; what is dropped is counted.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 from memstore.ingest.sentences import sentences
 from memstore.store.terms import terms
 
-LONGEST = 240  # characters of a piece
-MOST_PIECES = 2000
-UNLIKE = 0.3  # what a piece gains that has the shape of no other one
-NUMBERED = 0.5  # what a piece with a number gains where no other has one
+LONGEST = 240  # characters of an excerpt
+MOST_EXCERPTS = 2000
+UNLIKE = 0.3  # what an excerpt gains that has the shape of no other one
+NUMBERED = 0.5  # what an excerpt with a number gains where no other has one
 ROW = 12  # fields of a row
 
 _FAILURE = re.compile(
@@ -53,7 +53,7 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Excerpt:
     """A part of a result, and from 0 up how much a reader would want it."""
 
     text: str
@@ -72,10 +72,10 @@ def outcome(text: str, sought: Sought, limit: int, count: Callable[[str], int]) 
         return "no output"
     if count(said) <= limit:
         return " ".join(said.split())
-    pieces = _unlike(list(_pieces(said, sought))[:MOST_PIECES])
-    kept = _kept(pieces, limit, count)
-    left = len(pieces) - len(kept)
-    told = "; ".join(pieces[place].text for place in kept)
+    excerpts = _unlike(list(_excerpts(said, sought))[:MOST_EXCERPTS])
+    kept = _kept(excerpts, limit, count)
+    left = len(excerpts) - len(kept)
+    told = "; ".join(excerpts[place].text for place in kept)
     return f"{told} (and {left} more)" if left else told
 
 
@@ -89,7 +89,7 @@ def failed(text: str) -> bool:
     return any(_FAILURE.search(line) for line in [*lines[:1], *lines[-2:]])
 
 
-def _pieces(text: str, sought: Sought) -> Iterator[Piece]:
+def _excerpts(text: str, sought: Sought) -> Iterator[Excerpt]:
     value = _json(text)
     if isinstance(value, dict | list):
         yield from _of_json(value, "", sought, 0)
@@ -101,21 +101,21 @@ def _pieces(text: str, sought: Sought) -> Iterator[Piece]:
         ends = (
             0.9 if place == 0 else 0.7 if place in (1, len(lines) - 1) else 0.3 if place in (2, len(lines) - 2) else 0.0
         )
-        yield Piece(_cut(line), ends + _worth(line, sought))
+        yield Excerpt(_cut(line), ends + _worth(line, sought))
 
 
-def _unlike(pieces: list[Piece]) -> list[Piece]:
-    """Give more to pieces unlike the others: the one definition among forty uses, the one number in a page."""
-    shapes = [_shape(piece.text) for piece in pieces]
+def _unlike(excerpts: list[Excerpt]) -> list[Excerpt]:
+    """Give more to excerpts unlike the others: the one definition among forty uses, the one number in a page."""
+    shapes = [_shape(excerpt.text) for excerpt in excerpts]
     often = Counter(shapes)
     most = max(often.values())
-    numbered = [bool(re.search(r"\d", piece.text)) for piece in pieces]
-    rare = NUMBERED * (1 - sum(numbered) / len(pieces))
+    numbered = [bool(re.search(r"\d", excerpt.text)) for excerpt in excerpts]
+    rare = NUMBERED * (1 - sum(numbered) / len(excerpts))
     gains = [
         UNLIKE * (1 - often[shape] / most) + (0.1 + rare) * number
         for shape, number in zip(shapes, numbered, strict=True)
     ]
-    return [replace(piece, worth=piece.worth + gain) for piece, gain in zip(pieces, gains, strict=True)]
+    return [replace(excerpt, worth=excerpt.worth + gain) for excerpt, gain in zip(excerpts, gains, strict=True)]
 
 
 def _shape(text: str) -> str:
@@ -132,22 +132,22 @@ def _json(text: str) -> Any:
         return None
 
 
-def _of_json(value: Any, path: str, sought: Sought, depth: int) -> Iterator[Piece]:
+def _of_json(value: Any, path: str, sought: Sought, depth: int) -> Iterator[Excerpt]:
     """Give scalars as "path: value", lists of rows by their number and a row each, nested objects in turn."""
     if depth > 6 or not isinstance(value, dict | list):
         text = _cut(f"{path}: {_scalar(value)}" if path else _scalar(value))
-        yield Piece(text, _field(path) + _worth(text, sought) - 0.05 * depth - 0.3 * (len(text) > 120))
+        yield Excerpt(text, _field(path) + _worth(text, sought) - 0.05 * depth - 0.3 * (len(text) > 120))
     elif isinstance(value, dict):
         for key, inner in value.items():
             yield from _of_json(inner, f"{path}.{key}" if path else str(key), sought, depth + 1)
     else:
         fields = _fields(value)
         of = f" of {', '.join(fields)}" if fields else ""
-        yield Piece(_cut(f"{path or 'list'}: {len(value)} entries{of}"), 3.0 if fields else 1.0)
+        yield Excerpt(_cut(f"{path or 'list'}: {len(value)} entries{of}"), 3.0 if fields else 1.0)
         for place, row in enumerate(value):
             text = _cut(", ".join(_scalar(row[field]) for field in fields) if fields else _row(row))
             first = 1.0 if place == 0 else 0.3 if place < 3 else 0.0
-            yield Piece(text, first + _worth(text, sought) - 0.15 * depth)
+            yield Excerpt(text, first + _worth(text, sought) - 0.15 * depth)
 
 
 def _fields(rows: Sequence[Any]) -> list[str]:
@@ -189,17 +189,17 @@ def _worth(text: str, sought: Sought) -> float:
     return worth
 
 
-def _kept(pieces: Sequence[Piece], limit: int, count: Callable[[str], int]) -> list[int]:
-    """Give the indices of the pieces that are worth most and fit, each text once, in the order of the result."""
+def _kept(excerpts: Sequence[Excerpt], limit: int, count: Callable[[str], int]) -> list[int]:
+    """Give the indices of the excerpts that are worth most and fit, each text once, in the order of the result."""
     kept: list[int] = []
     seen: set[str] = set()
-    for place in sorted(range(len(pieces)), key=lambda place: (-round(pieces[place].worth, 6), place)):
+    for place in sorted(range(len(excerpts)), key=lambda place: (-round(excerpts[place].worth, 6), place)):
         if limit <= 0:
             break
-        cost = count(f"{pieces[place].text}; ")
-        if pieces[place].text in seen or (cost > limit and kept):
+        cost = count(f"{excerpts[place].text}; ")
+        if excerpts[place].text in seen or (cost > limit and kept):
             continue
-        seen.add(pieces[place].text)
+        seen.add(excerpts[place].text)
         kept.append(place)
         limit -= cost
     return sorted(kept)

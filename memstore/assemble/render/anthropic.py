@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memstore.assemble.render.chosen import Chosen, Kind, Part, parts
-from memstore.assemble.render.content import Piece, pieces, plain_text
+from memstore.assemble.render.content import ContentPart, content_parts, plain_text
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.marks import marked
 from memstore.function_calls import arguments_of, name_of, stored_call
@@ -50,7 +50,7 @@ class Anthropic:
         """Give the context as a system prompt and messages."""
         found = list(marked(parts(chosen), dates=self.dates, speakers=self.speakers))
         above = sorted((part for part in found if _is_above(part)), key=lambda part: _ORDER.index(part.kind))
-        texts = [plain_text(pieces(part.message.get("content"))) for part in above]
+        texts = [plain_text(content_parts(part.message.get("content"))) for part in above]
         system = "\n\n".join(text for text in texts if text.strip())
         return Rendered(_alternating(part for part in found if not _is_above(part)), system or None)
 
@@ -112,7 +112,7 @@ class _Ids:
 
 def _blocks(part: Part, ids: _Ids) -> list[Json]:
     message = part.message
-    found = [block for piece in pieces(message.get("content")) if (block := _block(piece, part.role))]
+    found = [block for piece in content_parts(message.get("content")) if (block := _block(piece, part.role))]
     if part.role == Role.TOOL:
         result = {"type": "tool_result", "tool_use_id": ids.of_result(message.get("tool_call_id"))}
         return [result | ({"content": found} if found else {})]
@@ -127,7 +127,7 @@ def _use(call: Json, ids: _Ids) -> Json:
     return {"type": "tool_use", "id": id, "name": name_of(call), "input": arguments_of(call)}
 
 
-def _block(piece: Piece, role: str) -> Json | None:
+def _block(piece: ContentPart, role: str) -> Json | None:
     """Give a part as a block; None for a blank text, and for thoughts that are not Anthropic's, which it refuses."""
     if piece.kind == "text":
         return _text(piece.text) if piece.text.strip() else None

@@ -17,7 +17,7 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ContentPart:
     """A part of a content. `data` is in base64, of the kind `media`; `raw` is the part as it was stored."""
 
     kind: Literal["text", "image", "file", "thought", "other"]
@@ -35,29 +35,29 @@ class Piece:
         return f"[{label}]" if name == label else f"[{label}: {' '.join(str(name).split())}]"
 
 
-def pieces(content: object) -> list[Piece]:
+def content_parts(content: object) -> list[ContentPart]:
     """Give the parts of a content, which may be a text, a list, or nothing."""
     if isinstance(content, str):
-        return [Piece("text", {"type": "text", "text": content}, content)]
-    return [_piece(part) for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+        return [ContentPart("text", {"type": "text", "text": content}, content)]
+    return [_content_part(part) for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
-def _piece(part: Json) -> Piece:
+def _content_part(part: Json) -> ContentPart:
     kind = part.get("type")
     if kind in _TEXTS:
-        return Piece("text", part, str(part.get("text") or part.get("refusal") or ""))
+        return ContentPart("text", part, str(part.get("text") or part.get("refusal") or ""))
     if kind in _THOUGHTS:
-        return Piece("thought", part, str(part.get("thinking") or ""))
+        return ContentPart("thought", part, str(part.get("thinking") or ""))
     if kind in _IMAGES:
         given = part.get("image_url")
         url = given.get("url") if isinstance(given, dict) else given
-        return Piece("image", part, **_held(part.get("source"), url))
+        return ContentPart("image", part, **_held(part.get("source"), url))
     if kind in _FILES:
         file = part.get("file") if isinstance(part.get("file"), dict) else part
         assert isinstance(file, dict)
         name = str(file.get("filename") or file.get("title") or "")
-        return Piece("file", part, name, **_held(part.get("source"), file.get("file_data")))
-    return Piece("other", part)
+        return ContentPart("file", part, name, **_held(part.get("source"), file.get("file_data")))
+    return ContentPart("other", part)
 
 
 def _held(source: object, url: object) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _held(source: object, url: object) -> dict[str, Any]:
     return {"url": url if isinstance(url, str) else ""}
 
 
-def plain_text(found: Iterable[Piece]) -> str:
+def plain_text(found: Iterable[ContentPart]) -> str:
     """Give the texts of parts, and what stands for the others, thoughts aside, each from a line of its own."""
     return "\n".join(one.text if one.kind == "text" else one.placeholder for one in found if one.kind != "thought")
 

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from memstore.assemble.render.chosen import Chosen, parts
-from memstore.assemble.render.content import pieces, plain_text
+from memstore.assemble.render.content import content_parts, plain_text
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.marks import marked
 from memstore.function_calls import arguments_of, name_of, stored_call
@@ -67,7 +67,7 @@ def _named(messages: Iterable[Json]) -> Iterator[Json]:
 
 
 def _message(message: Json) -> Json:
-    found = pieces(message.get("content"))
+    found = content_parts(message.get("content"))
     images = [one.data for one in found if one.kind == "image" and one.data]
     thoughts = "\n".join(one.text for one in found if one.kind == "thought" and one.text)
     role = Role.SYSTEM if message["role"] == Role.DEVELOPER else message["role"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memstore.assemble.render.chosen import Chosen, Part, parts
-from memstore.assemble.render.content import Piece, pieces
+from memstore.assemble.render.content import ContentPart, content_parts
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.marks import marked
 from memstore.function_calls import arguments_text
@@ -54,7 +54,7 @@ def as_openai(part: Part) -> Json:
     if calls := message.get("tool_calls"):
         changed["tool_calls"] = [_call(call) for call in calls]
     if isinstance(message.get("content"), list):
-        found = [_part(piece) for piece in pieces(message["content"]) if piece.kind != "thought"]
+        found = [_part(piece) for piece in content_parts(message["content"]) if piece.kind != "thought"]
         changed["content"] = found or (None if calls else "")
     return message | changed if changed else message
 
@@ -66,7 +66,7 @@ def _call(call: Json) -> Json:
     return call | {"type": "function", "function": function | {"arguments": arguments_text(call)}}
 
 
-def _part(piece: Piece) -> Json:
+def _part(piece: ContentPart) -> Json:
     if piece.kind == "image" and piece.raw.get("type") == "image":
         url = f"data:{piece.media};base64,{piece.data}" if piece.data else piece.url
         return {"type": "image_url", "image_url": {"url": url}}

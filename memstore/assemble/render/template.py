@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from memstore import templates
 from memstore.assemble.render.chosen import Chosen, Kind, Part, spoken_parts
-from memstore.assemble.render.content import pieces, plain_text
+from memstore.assemble.render.content import content_parts, plain_text
 from memstore.assemble.render.fenced import in_order
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.labels import shown
@@ -114,7 +114,7 @@ def _compiled(source: str) -> tuple[Compiled, Guard]:
 
 def _data(chosen: Chosen, guard: Guard) -> Json:
     sections = {name: Markup(guard.framed(name, text)) for name, text in section_texts(chosen)}
-    asked = pieces((chosen.question or {}).get("content"))
+    asked = content_parts((chosen.question or {}).get("content"))
     data: Json = {
         "standing": [_hit(fact) for fact in in_order(chosen.standing)],
         "facts": [_hit(fact) for fact in chosen.facts],
@@ -156,7 +156,7 @@ def _turn(part: Part) -> Json:
     return {
         "role": "record" if part.kind is Kind.RECORD else part.role,
         "name": shown(message["name"]) if message.get("name") else None,
-        "text": plain_text(pieces(message.get("content"))),
+        "text": plain_text(content_parts(message.get("content"))),
         "day": day(stored.occurred_at) if stored else None,
         "time": stored.occurred_at.isoformat() if stored else None,
         "tool_calls": calls,

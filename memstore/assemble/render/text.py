@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from memstore.assemble.render.chosen import Chosen, Kind, Part, spoken_parts
-from memstore.assemble.render.content import pieces, plain_text
+from memstore.assemble.render.content import content_parts, plain_text
 from memstore.assemble.render.fenced import added_text, indented, memory_text, standing_text, summaries_text
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.labels import label, shown
@@ -82,7 +82,7 @@ def _lines(found: Iterator[Part]) -> Iterator[str]:
 def spoken_lines(part: Part, tool: str | None = None) -> Iterator[str]:
     """Give a message behind its speaker, and the calls of tools that it makes, each from a line of its own."""
     who = label(part.role, part.message.get("name") or tool)
-    text = plain_text(pieces(part.message.get("content")))
+    text = plain_text(content_parts(part.message.get("content")))
     calls = part.message.get("tool_calls") or ()
     if text.strip() or not calls:
         yield f"  {who}: {indented(text)}"
