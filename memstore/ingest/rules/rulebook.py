@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memstore.ingest.rules.name_words import NO_FIRST_NAME, NO_SURNAME
+
 FOODS = (
     r"meat|fish|seafood|shellfish|pork|beef|dairy|milk|cheese|lactose|gluten|wheat|bread|eggs?|nuts?|peanuts?|almonds?"
     r"|sugar|fruit|soy|sesame|alcohol|wine|beer|coffee|caffeine|chocolate|salt|spicy"
@@ -50,11 +52,8 @@ _WORDS = {
     "name": r"(?-i:[A-Z])[\w'’.-]*",
     "first": r"(?-i:[A-ZÄÖÜ][a-zäöüß]+)",
     "full": r"(?!(?:<region>) )(?-i:[A-ZÄÖÜ][a-zà-ÿ'-]\S*) (?!(?:<people>)(?!\w))(?-i:[A-ZÄÖÜ][a-zà-ÿ'-]\S*)",
-    "region": r"(?:south|north|east|west)(?:ern)?|new|roman|greek|russian|sri|puerto|half|latin|not|so|very|head"
-    r"|senior|team|product|project|data|type|full|part|pro|anti"
-    r"|chief|vice|the|an?|also|just|from|in|at",
-    "people": r"lead(?:er)?|owner|member|fan|size|time|catholic|orthodox|christian|jewish|muslim|\w+(?:ican|rean|lian"
-    r"|dian|pean)|asian|<job>",
+    "region": rf"{NO_FIRST_NAME}|not|so|very|the|an?|also|just|from|in|at",
+    "people": NO_SURNAME,
     "a": r"(?:an?|the|my|our|some|another|one|two|three|four|five|six|\d+|several|many|lots of|no|any)(?: \w+){0,3}?",
     "trait": r"vegan|vegetarian|pescatarian|flexitarian|kosher|halal",
     "state": r"single|married|divorced|engaged|widowed|pregnant|retired|unemployed|self-employed|left-handed|adopted"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memstore.ingest.rules.name_words import NO_FIRST_NAME, NO_SURNAME
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 from memstore.ingest.rules.thirdperson import agreeing_verb
 
@@ -21,11 +22,8 @@ _WORDS = {
     r"|pharmacist|plumber|carpenter|farmer|librarian|translator|producer|director|actor|actress|firefighter|soldier"
     r"|paramedic|midwife|freelancer|secretary|receptionist|cashier|gardener|hairdresser|barber|bartender|student"
     r"|tutor|coordinator|assistant|gardener|mechanic|janitor|judge|surgeon|physiotherapist|recruiter)",
-    "region": r"(?:south|north|east|west)(?:ern)?|new|roman|greek|russian|sri|puerto|half|latin|head|senior|chief"
-    r"|vice|team"
-    r"|product|project|data|type|full|part|pro|anti",
-    "people": r"lead(?:er)?|owner|member|fan|size|time|catholic|orthodox|christian|jewish|muslim|\w+(?:ican|rean|lian"
-    r"|dian|pean)|asian|<job>",
+    "region": NO_FIRST_NAME,
+    "people": NO_SURNAME,
     "pet": r"dog|puppy|cat|kitten|turtle|tortoise|hamster|rabbit|parrot|horse|pony|snake|guinea pig|goldfish|bird"
     r"|lizard|gecko|chicken|ferret|budgie|canary",
     "thing": r"bike|bicycle|motorbike|motorcycle|house|flat|apartment|guitar|piano|violin|keyboard|camera|boat|van"
