@@ -17,7 +17,7 @@ MOST_INPUTS = 8
 Count = Callable[[str], int]
 
 
-def told(
+def turn_told(
     call: Message, results: Sequence[Message], asked: Message | None, sought: Sought, limit: int, count: Count
 ) -> str:
     """Tell a call and its results, after the words beside it; `limit` are tokens for each outcome.

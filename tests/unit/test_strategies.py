@@ -18,9 +18,9 @@ from memstore.assemble.compression import Stored, compressed
 from memstore.assemble.render import spoken
 from memstore.assemble.strategies.boundary import cuts
 from memstore.assemble.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
-from memstore.assemble.strategies.calls import is_call
 from memstore.assemble.strategies.goals import GoalBatch
 from memstore.assemble.strategies.registry import KNOWN, as_json, strategies
+from memstore.assemble.strategies.telling import is_call
 from memstore.assemble.strategies.tool_calls import ToolCalls
 from memstore.assemble.strategies.view import FLOOR, Block, Strategy, View, compress, turns_of, view_of
 from memstore.assemble.strategies.windows import Semantic, SlidingWindow

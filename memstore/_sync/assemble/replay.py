@@ -66,7 +66,7 @@ def replay(scope: Transaction, receipt: Receipt, format: Format | None = None) -
         question_seq=receipt.asked[0] if receipt.asked else None,
     )
     told = receipt.arguments.get("format") or {}
-    format = format or render.format_told(told, receipt.texts.get("template")) or render.OPENAI
+    format = format or render.format_read_back(told, receipt.texts.get("template")) or render.OPENAI
     made = format.render(chosen)
     exact = content_hash(made.sent) == receipt.content_hash
     if not exact and not stored.missing:

@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import ClassVar
 
 from memstore.assemble.strategies.boundary import cuts
-from memstore.assemble.strategies.calls import Telling
 from memstore.assemble.strategies.digest import UNTOLD, digest
 from memstore.assemble.strategies.options import check_falling, check_options
+from memstore.assemble.strategies.telling import Telling
 from memstore.assemble.strategies.view import Block, Strategy, View, turns_of
 from memstore.assemble.turns import Turn
 from memstore.errors import InvalidInput

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from memstore.assemble.cover import cover
-from memstore.assemble.strategies.calls import Telling, is_call
+from memstore.assemble.strategies.telling import Telling, is_call
 from memstore.assemble.strategies.view import View
 from memstore.assemble.turns import Turn
 from memstore.ingest.sentences import sentences

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from memstore.assemble.strategies.calls import Telling, is_call
 from memstore.assemble.strategies.digest import best, lines_of
 from memstore.assemble.strategies.options import check_options
+from memstore.assemble.strategies.telling import Telling, is_call
 from memstore.assemble.strategies.view import Entry, View, turns_of
 from memstore.assemble.turns import Turn
 from memstore.models import Role

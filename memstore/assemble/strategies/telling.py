@@ -8,7 +8,7 @@ from functools import cached_property
 
 from memstore.assemble.strategies.view import View
 from memstore.assemble.turns import Turn
-from memstore.ingest.calls import named_by, told
+from memstore.ingest.calls import named_by, turn_told
 from memstore.ingest.outcome import Sought, names
 from memstore.models import Message, Role
 from memstore.store.terms import terms
@@ -62,7 +62,7 @@ class Telling:
         around = self.names[max(0, place - BEFORE) : upto + 1]
         request = f"{asked.text if asked else ''} {_spoken(turn)}"
         sought = Sought(frozenset(terms(request)), frozenset().union(*around))
-        return told(turn.messages[0], turn.messages[1:], asked, sought, limit, self.view.counter.count)
+        return turn_told(turn.messages[0], turn.messages[1:], asked, sought, limit, self.view.counter.count)
 
 
 def _spoken(turn: Turn) -> str:

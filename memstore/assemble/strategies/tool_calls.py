@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from memstore.assemble.strategies.calls import Telling, is_call
 from memstore.assemble.strategies.options import check_options
+from memstore.assemble.strategies.telling import Telling, is_call
 from memstore.assemble.strategies.view import View, turns_of
 from memstore.assemble.turns import Turn
 
