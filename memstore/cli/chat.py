@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, UserOption, name
+from memstore.cli.options import (
+    AnswerOption,
+    ConversationOption,
+    DatabaseOption,
+    JsonFlag,
+    UserOption,
+    WindowOption,
+    name,
+)
 from memstore.cli.questions import show_facts, show_hits
 from memstore.cli.show import complain, hint, print_json, safe
 from memstore.cli.stores import opened
@@ -45,26 +53,12 @@ def chat(
     model: Annotated[
         str, typer.Option("--model", "-m", parser=name, metavar="NAME", help="The model, as ollama list shows it.")
     ],
-    conversation: Annotated[
-        str, typer.Option("--conversation", "-c", parser=name, metavar="NAME", help="The conversation that goes on.")
-    ] = CONVERSATION,
+    conversation: ConversationOption = CONVERSATION,
     system: Annotated[
         str | None, typer.Option(parser=_instructions, metavar="TEXT|@FILE", help="A system prompt.")
     ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            "--budget",
-            "-b",
-            min=1,
-            metavar="N",
-            help="The most tokens of prompt and answer; else the settings' ollama_num_ctx.",
-        ),
-    ] = None,
-    reserve: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="The most tokens of an answer; else a quarter of the window."),
-    ] = None,
+    budget: WindowOption = None,
+    reserve: AnswerOption = None,
     message: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Say only this; else lines are read from stdin.")
     ] = None,

@@ -127,25 +127,31 @@ ToolsOption = Annotated[
     Any, typer.Option(parser=tools, metavar="FILE", help="Definitions of tools sent beside, a list of JSON: counted.")
 ]
 
-# Of `context`
+# Of `context` and of `chat`, whose budget is that of a prompt and its answer.
 
 ConversationOption = Annotated[
     str, typer.Option("--conversation", "-c", parser=name, metavar="NAME", help="The conversation that goes on.")
 ]
-BudgetOption = Annotated[
-    int | None,
-    typer.Option(
-        "--budget",
-        "-b",
-        min=1,
-        metavar="N",
-        help="The most tokens that it may have; else the settings' context_budget.",
-    ),
-]
+
+
+def _budget(of: str, otherwise: str) -> Any:
+    said = f"The most tokens {of}; else the settings' {otherwise}."
+    return typer.Option("--budget", "-b", min=1, metavar="N", help=said)
+
+
+BudgetOption = Annotated[int | None, _budget("that it may have", "context_budget")]
+WindowOption = Annotated[int | None, _budget("of prompt and answer", "ollama_num_ctx")]
 ReserveOption = Annotated[
     int | None,
     typer.Option(min=0, metavar="N", help="Tokens of the budget to keep free; else the settings' context_reserve."),
 ]
+AnswerOption = Annotated[
+    int | None,
+    typer.Option("--reserve", min=1, metavar="N", help="The most tokens of an answer; else a quarter of the window."),
+]
+
+# Of `context`
+
 StrategyOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.store import MemoryStore
-from memstore.assemble.visibility import Rules
 from memstore.errors import InvalidInput
 from memstore.ids import user_id
 from memstore.models import Context, Message, Reason
+from memstore.visibility import Rules
 
 ASKED = "What is to be done now?"
 Said = dict[str, Any]

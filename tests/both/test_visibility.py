@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstore.assemble.visibility import Rules
 from memstore.errors import InvalidInput
 from memstore.ids import user_id
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.store import AsyncMemoryStore
 from memstore.models import Context, Message, Reason
+from memstore.visibility import Rules
 
 ASKED = "What is to be done now?"
 Said = dict[str, Any]

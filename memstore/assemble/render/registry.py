@@ -57,7 +57,8 @@ def format_read_back(told: Mapping[str, Any], template: str | None) -> Format | 
 
 
 def _options(format: Format) -> Json:
-    return asdict(format)  # type: ignore[call-overload]  # memstore's formats are dataclasses, which no Protocol can say
+    options: Json = asdict(format)  # type: ignore[call-overload]  # ours are dataclasses, which no Protocol can say
+    return options
 
 
 def format_of_template(source: str) -> Format:
