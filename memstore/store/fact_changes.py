@@ -102,9 +102,13 @@ async def reverse(scope: Transaction, done: FactChange, fact: FactColumns, *, ac
             f"The fact {fact.text!r} was changed again since: {', '.join(moved) or 'this is undone'}. "
             "Nothing was done: undo the later change first."
         )
-    back = {name: _value(name, value) for name, value in changed.items()}
-    action = STEPS.get(str(back.get("state")), "restored") if changed else "resolved"
-    return await change(scope, fact, action, actor=actor, other=done.other_id, undoes=done.id, **back)
+    action = step_back(done) if changed else "resolved"
+    return await change(scope, fact, action, actor=actor, other=done.other_id, undoes=done.id, **before(done))
+
+
+def step_back(done: FactChange) -> str:
+    """Give what it is called to set back what a change has changed."""
+    return STEPS.get(str(done.changed.get("state")), "restored")
 
 
 def _value(name: str, value: Any) -> Any:
@@ -125,6 +129,27 @@ async def other_half(scope: Transaction, done: FactChange) -> FactChange | None:
     if done.action != "edited":
         return None
     return await scope.one(SQL["other_half"], FactChange, fact_id=done.fact_id, other_id=done.other_id, at=done.at)
+
+
+async def superseded_by(scope: Transaction, other: UUID, since: datetime | None = None) -> list[FactChange]:
+    """Give the changes by which a fact took the place of others since a moment, the latest first, those undone not."""
+    return await scope.all(SQL["superseded_by"], FactChange, other_id=other, since=since)
+
+
+async def given_up(scope: Transaction, other: UUID, at: datetime) -> list[FactChange]:
+    """Give what was done at this moment to facts whose place `other` had taken."""
+    return await scope.all(SQL["given_up"], FactChange, other_id=other, at=at)
+
+
+def is_as_left(done: FactChange, fact: FactColumns) -> bool:
+    """Whether a fact is still what a change made of it."""
+    now = recorded(fact)
+    return all(now[name] == done.after[name] for name in done.changed)
+
+
+def before(done: FactChange) -> dict[str, Any]:
+    """Give the columns that a change changed, with the values that they had before."""
+    return {name: _value(name, value) for name, value in done.changed.items()}
 
 
 async def life(scope: Transaction, fact: Fact) -> list[FactChange]:
@@ -170,7 +195,7 @@ async def restore_orphaned(scope: Transaction, *, actor: str) -> list[Fact]:
     restored = []
     for done in await scope.all(SQL["orphaned"], FactChange):
         fact = await facts.fact(scope, done.fact_id)
-        if fact is not None and all(recorded(fact)[name] == done.after[name] for name in done.changed):
+        if fact is not None and is_as_left(done, fact):
             await reverse(scope, done, fact, actor=actor)
             restored.append(fact)
     return [fact for fact in restored if fact.state == "active"]

@@ -282,7 +282,7 @@ async def test_an_audit_finds_rings_and_facts_that_nobody_said(store: AsyncMemor
     alice = await told(store, "I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.")
     [leeds] = await alice.facts(state="superseded")
     porto, peanuts = sorted(await alice.facts(), key=lambda fact: fact.value == "yes")
-    await alice.retract_fact(porto)
+    await alice.edit_fact(porto, confidence=0.5)
     assert [one.problem for one in await alice.audit_facts()] == []
     written(
         url,
@@ -292,3 +292,63 @@ async def test_an_audit_finds_rings_and_facts_that_nobody_said(store: AsyncMemor
     )
     found = {one.problem: set(one.facts) for one in await alice.audit_facts()}
     assert found == {"loop": {leeds.id, porto.id}, "unsourced": {peanuts.id}}
+
+
+# -- taken back, and given back
+
+
+async def test_what_a_fact_had_ended_holds_again_when_it_is_taken_back(store: AsyncMemoryStore) -> None:
+    alice = await told(store, "I live in Leeds.", "I live in Porto.")
+    before = {fact.id: fact for fact in await alice.facts(state=None)}
+    [porto] = await alice.facts()
+    await alice.retract_fact(porto)
+    [leeds] = await alice.facts()
+    assert (leeds.value, leeds.valid_to) == ("leeds", None)
+    for _ in range(2):
+        await alice.undo((await alice.fact_history(porto))[-1])
+        assert {fact.id: fact for fact in await alice.facts(state=None)} == before
+        await alice.undo((await alice.fact_history(porto))[-1])
+        assert [fact.value for fact in await alice.facts()] == ["leeds"]
+
+
+async def test_what_has_ended_since_does_not_hold_again_but_ended_by_what_came_next(store: AsyncMemoryStore) -> None:
+    alice = await told(store, "I live in Leeds.", "I live in Porto.", "I live in Rome.")
+    before = {fact.id: fact for fact in await alice.facts(state=None)}
+    porto = next(fact for fact in before.values() if fact.value == "porto")
+    await alice.retract_fact(porto)
+    now = {str(fact.value): (fact.state, fact.valid_to) for fact in await alice.facts(state=None)}
+    assert now["leeds"] == ("superseded", START + timedelta(days=2))
+    assert now["rome"] == ("active", None)
+    await alice.undo((await alice.fact_history(porto))[-1])
+    assert {fact.id: fact for fact in await alice.facts(state=None)} == before
+
+
+async def test_what_was_taken_back_and_is_entered_again_takes_its_place_again(store: AsyncMemoryStore) -> None:
+    alice = await told(store, "I live in Leeds.")
+    porto = await alice.add_fact("The user lives in Porto.", type="identity")
+    await alice.retract_fact(porto)
+    await alice.add_fact("The user lives in Porto.", type="identity")
+    assert [fact.value for fact in await alice.facts()] == ["porto"]
+
+
+@pytest.mark.parametrize("new", [{"text": "The user lives in Porto."}, {"attribute": "residence", "value": "porto"}])
+async def test_an_edit_ends_other_values_of_the_slot_that_it_gives(
+    store: AsyncMemoryStore, new: dict[str, str]
+) -> None:
+    alice = await told(store, "I live in Leeds.", "I like tea.")
+    before = {fact.id: fact for fact in await alice.facts(state=None)}
+    [tea] = [fact for fact in before.values() if fact.type != "identity"]
+    porto = await alice.edit_fact(tea, **new)
+    assert [fact.id for fact in await alice.facts()] == [porto.id]
+    await alice.undo((await alice.fact_history(tea))[-1])
+    now = {fact.id: fact for fact in await alice.facts(state=None)}
+    assert {id: now[id] for id in before} == before
+
+
+async def test_an_edit_to_another_slot_lets_the_old_one_hold_what_it_held(store: AsyncMemoryStore) -> None:
+    alice = await told(store, "I live in Leeds.", "I live in Porto.")
+    [porto] = await alice.facts()
+    await alice.edit_fact(porto, text="The user works at Acme.")
+    assert sorted(str(fact.value) for fact in await alice.facts()) == ["acme", "leeds"]
+    await alice.undo((await alice.fact_history(porto))[-1])
+    assert [fact.id for fact in await alice.facts()] == [porto.id]

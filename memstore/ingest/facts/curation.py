@@ -12,7 +12,8 @@ from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.facts.entry import EDITED, NewFact, still_said, with_slot
 from memstore.ingest.facts.extracted import ExtractedFact, unit_of
 from memstore.ingest.facts.filled import slot_of_fact
-from memstore.ingest.facts.settle import settle_entered
+from memstore.ingest.facts.settle import settle_edited, settle_entered
+from memstore.ingest.facts.succession import reclaim, release
 from memstore.ingest.resources import Resources
 from memstore.models import HAND, Fact, FactChange, FactColumns, Span, kind_of
 from memstore.providers import Vectors
@@ -31,7 +32,7 @@ async def add_fact(database: Database, resources: Resources, user_name: str, new
     One with the same words is edited to be this one, and active again.
     """
     user_id = ids.user_id(user_name)
-    entered = await in_thread(_entered, user_id, resources, new)
+    entered = await in_thread(_entered, resources, _columns(user_id, with_slot(new)), new.sources)
     fact = entered.fact
     async with database.scope(user_id) as scope:
         await messages.make_user(scope, user_name)
@@ -47,12 +48,11 @@ async def add_fact(database: Database, resources: Resources, user_name: str, new
         return await _stored(scope, fact.id)
 
 
-def _entered(user_id: UUID, resources: Resources, new: NewFact) -> ExtractedFact:
+def _entered(resources: Resources, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
     """Give a fact by hand as one that is extracted; nothing that is known was done to others after it."""
-    fact = _columns(user_id, with_slot(new))
     ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
     slot = None if ended else slot_of_fact(fact)
-    spans = tuple(Span(id, None, None, TRUST) for id in new.sources)
+    spans = tuple(Span(id, None, None, TRUST) for id in sources)
     heard_at = datetime.max.replace(tzinfo=UTC)
     return ExtractedFact(fact, slot, spans, unit_of(fact), _vector(resources, fact.text), True, heard_at)
 
@@ -69,27 +69,40 @@ async def edit_fact(database: Database, resources: Resources, user_id: UUID, was
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since.
     """
     edited = _columns(user_id, new)
-    vector = await in_thread(_vector, resources, edited.text)
+    entered = await in_thread(_entered, resources, edited.model_copy())
     async with database.scope(user_id) as scope:
         await facts.lock(scope)
         old = await _active(scope, was.id)
         if any(getattr(old, name) != getattr(was, name) for name in EDITED):
             raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
-        columns = {name: getattr(edited, name) for name in EDITED}
         if edited.id == old.id:
-            await fact_changes.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)
-            return await _stored(scope, old.id)
-        edited.occurred_at = old.occurred_at
-        done = await fact_changes.change(scope, old, "edited", actor=HAND, other=edited.id, state="superseded")
-        known = await facts.fact(scope, edited.id)
-        if known is None:
-            await _store(scope, resources, edited, vector)
-        else:  # both halves are of one moment: by it an undo finds the other one, and the sources that came with it
-            columns |= {"state": "active", "recipe": HAND}
-            await fact_changes.change(scope, known, "edited", actor=HAND, at=done.at, **columns)
-        at = None if known is None else done.at
-        await facts.add_sources(scope, [Source(edited.id, span, at) for span in await _spans(scope, old, edited)])
-        return await _stored(scope, edited.id)
+            columns = {name: getattr(edited, name) for name in EDITED}
+            done = await fact_changes.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)
+        else:
+            done = await _put_in_place(scope, resources, old, edited, entered.vector)
+        if (was.subject, was.attribute) != (edited.subject, edited.attribute):
+            await release(scope, old.id, done.at)
+        stored = await _stored(scope, edited.id)
+        if (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
+            await settle_edited(scope, entered, stored)
+        return stored
+
+
+async def _put_in_place(
+    scope: Transaction, resources: Resources, old: Fact, edited: FactColumns, vector: Vectors | None
+) -> FactChange:
+    """Put a fact, which may be known, in the place of another one, with its time and its sources; give that change."""
+    edited.occurred_at = old.occurred_at
+    done = await fact_changes.change(scope, old, "edited", actor=HAND, other=edited.id, state="superseded")
+    known = await facts.fact(scope, edited.id)
+    if known is None:
+        await _store(scope, resources, edited, vector)
+    else:  # both halves are of one moment: by it an undo finds the other one, and the sources that came with it
+        columns = {name: getattr(edited, name) for name in EDITED} | {"state": "active", "recipe": HAND}
+        await fact_changes.change(scope, known, "edited", actor=HAND, at=done.at, **columns)
+    at = None if known is None else done.at
+    await facts.add_sources(scope, [Source(edited.id, span, at) for span in await _spans(scope, old, edited)])
+    return done
 
 
 async def _spans(scope: Transaction, old: Fact, edited: FactColumns) -> list[Span]:
@@ -104,12 +117,16 @@ async def _spans(scope: Transaction, old: Fact, edited: FactColumns) -> list[Spa
 
 
 async def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
-    """Take a fact back: it is no longer recalled, and saying it again does not bring it back."""
+    """Take a fact back: it is no longer recalled, and saying it again does not bring it back.
+
+    The facts whose place it had taken hold again.
+    """
     async with database.scope(user_id) as scope:
         await facts.lock(scope)
         fact = await _found(scope, fact_id)
         if fact.state != "retracted":
-            await fact_changes.change(scope, fact, "retracted", actor=HAND, state="retracted")
+            done = await fact_changes.change(scope, fact, "retracted", actor=HAND, state="retracted")
+            await release(scope, fact.id, done.at)
         return fact
 
 
@@ -135,7 +152,17 @@ async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange
             await _give_back(scope, half)
         elif done.action == "edited" and done.other_id is not None:
             await _take_back_edit(scope, done)
+        await _follow(scope, done, made)
         return made
+
+
+async def _follow(scope: Transaction, done: FactChange, made: FactChange) -> None:
+    """Let the facts whose place was taken by what a change had `done` follow when that is undone by the one `made`."""
+    if done.action == "edited":
+        await release(scope, done.other_id or done.fact_id, made.at, since=done.at)
+    elif made.action == "retracted":
+        await release(scope, done.fact_id, made.at)
+    await reclaim(scope, done.fact_id, done.at, made.at)
 
 
 async def _give_back(scope: Transaction, half: FactChange) -> None:

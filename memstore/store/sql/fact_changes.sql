@@ -47,6 +47,24 @@ FROM fact_sources s
 WHERE s.user_id = %(user_id)s AND s.fact_id = %(fact_id)s
 ORDER BY s.recorded_at, s.message_id
 
+-- superseded_by --
+-- Whose place a fact took since a moment, the latest first, where that is not undone.
+SELECT c.id, c.fact_id, c.action, c.other_id, c.before, c.after, c.actor, c.undoes, c.recorded_at AS at
+FROM fact_changes c
+WHERE c.user_id = %(user_id)s AND c.other_id = %(other_id)s AND c.action = 'superseded'
+  AND (%(since)s::timestamptz IS NULL OR c.recorded_at >= %(since)s)
+  AND NOT EXISTS (SELECT FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
+ORDER BY c.recorded_at DESC, c.id
+
+-- given_up --
+-- What was done at a moment to facts whose place another one had taken.
+SELECT c.id, c.fact_id, c.action, c.other_id, c.before, c.after, c.actor, c.undoes, c.recorded_at AS at
+FROM fact_changes c
+WHERE c.user_id = %(user_id)s AND c.recorded_at = %(at)s
+  AND c.fact_id IN (SELECT s.fact_id FROM fact_changes s
+                    WHERE s.user_id = %(user_id)s AND s.other_id = %(other_id)s AND s.action = 'superseded')
+ORDER BY c.id
+
 -- settled_by_hand --
 -- Facts of which somebody decided that this one does not take their place.
 SELECT c.fact_id

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from memstore import ids
-from memstore._sync.ingest.facts.settle import settle_entered
+from memstore._sync.ingest.facts.settle import settle_edited, settle_entered
+from memstore._sync.ingest.facts.succession import reclaim, release
 from memstore._sync.store import fact_changes, facts, items, messages
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
@@ -32,7 +33,7 @@ def add_fact(database: Database, resources: Resources, user_name: str, new: NewF
     One with the same words is edited to be this one, and active again.
     """
     user_id = ids.user_id(user_name)
-    entered = in_place(_entered, user_id, resources, new)
+    entered = in_place(_entered, resources, _columns(user_id, with_slot(new)), new.sources)
     fact = entered.fact
     with database.scope(user_id) as scope:
         messages.make_user(scope, user_name)
@@ -48,12 +49,11 @@ def add_fact(database: Database, resources: Resources, user_name: str, new: NewF
         return _stored(scope, fact.id)
 
 
-def _entered(user_id: UUID, resources: Resources, new: NewFact) -> ExtractedFact:
+def _entered(resources: Resources, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
     """Give a fact by hand as one that is extracted; nothing that is known was done to others after it."""
-    fact = _columns(user_id, with_slot(new))
     ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
     slot = None if ended else slot_of_fact(fact)
-    spans = tuple(Span(id, None, None, TRUST) for id in new.sources)
+    spans = tuple(Span(id, None, None, TRUST) for id in sources)
     heard_at = datetime.max.replace(tzinfo=UTC)
     return ExtractedFact(fact, slot, spans, unit_of(fact), _vector(resources, fact.text), True, heard_at)
 
@@ -70,27 +70,40 @@ def edit_fact(database: Database, resources: Resources, user_id: UUID, was: Fact
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since.
     """
     edited = _columns(user_id, new)
-    vector = in_place(_vector, resources, edited.text)
+    entered = in_place(_entered, resources, edited.model_copy())
     with database.scope(user_id) as scope:
         facts.lock(scope)
         old = _active(scope, was.id)
         if any(getattr(old, name) != getattr(was, name) for name in EDITED):
             raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
-        columns = {name: getattr(edited, name) for name in EDITED}
         if edited.id == old.id:
-            fact_changes.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)
-            return _stored(scope, old.id)
-        edited.occurred_at = old.occurred_at
-        done = fact_changes.change(scope, old, "edited", actor=HAND, other=edited.id, state="superseded")
-        known = facts.fact(scope, edited.id)
-        if known is None:
-            _store(scope, resources, edited, vector)
-        else:  # both halves are of one moment: by it an undo finds the other one, and the sources that came with it
-            columns |= {"state": "active", "recipe": HAND}
-            fact_changes.change(scope, known, "edited", actor=HAND, at=done.at, **columns)
-        at = None if known is None else done.at
-        facts.add_sources(scope, [Source(edited.id, span, at) for span in _spans(scope, old, edited)])
-        return _stored(scope, edited.id)
+            columns = {name: getattr(edited, name) for name in EDITED}
+            done = fact_changes.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)
+        else:
+            done = _put_in_place(scope, resources, old, edited, entered.vector)
+        if (was.subject, was.attribute) != (edited.subject, edited.attribute):
+            release(scope, old.id, done.at)
+        stored = _stored(scope, edited.id)
+        if (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
+            settle_edited(scope, entered, stored)
+        return stored
+
+
+def _put_in_place(
+    scope: Transaction, resources: Resources, old: Fact, edited: FactColumns, vector: Vectors | None
+) -> FactChange:
+    """Put a fact, which may be known, in the place of another one, with its time and its sources; give that change."""
+    edited.occurred_at = old.occurred_at
+    done = fact_changes.change(scope, old, "edited", actor=HAND, other=edited.id, state="superseded")
+    known = facts.fact(scope, edited.id)
+    if known is None:
+        _store(scope, resources, edited, vector)
+    else:  # both halves are of one moment: by it an undo finds the other one, and the sources that came with it
+        columns = {name: getattr(edited, name) for name in EDITED} | {"state": "active", "recipe": HAND}
+        fact_changes.change(scope, known, "edited", actor=HAND, at=done.at, **columns)
+    at = None if known is None else done.at
+    facts.add_sources(scope, [Source(edited.id, span, at) for span in _spans(scope, old, edited)])
+    return done
 
 
 def _spans(scope: Transaction, old: Fact, edited: FactColumns) -> list[Span]:
@@ -105,12 +118,16 @@ def _spans(scope: Transaction, old: Fact, edited: FactColumns) -> list[Span]:
 
 
 def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
-    """Take a fact back: it is no longer recalled, and saying it again does not bring it back."""
+    """Take a fact back: it is no longer recalled, and saying it again does not bring it back.
+
+    The facts whose place it had taken hold again.
+    """
     with database.scope(user_id) as scope:
         facts.lock(scope)
         fact = _found(scope, fact_id)
         if fact.state != "retracted":
-            fact_changes.change(scope, fact, "retracted", actor=HAND, state="retracted")
+            done = fact_changes.change(scope, fact, "retracted", actor=HAND, state="retracted")
+            release(scope, fact.id, done.at)
         return fact
 
 
@@ -136,7 +153,17 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
             _give_back(scope, half)
         elif done.action == "edited" and done.other_id is not None:
             _take_back_edit(scope, done)
+        _follow(scope, done, made)
         return made
+
+
+def _follow(scope: Transaction, done: FactChange, made: FactChange) -> None:
+    """Let the facts whose place was taken by what a change had `done` follow when that is undone by the one `made`."""
+    if done.action == "edited":
+        release(scope, done.other_id or done.fact_id, made.at, since=done.at)
+    elif made.action == "retracted":
+        release(scope, done.fact_id, made.at)
+    reclaim(scope, done.fact_id, done.at, made.at)
 
 
 def _give_back(scope: Transaction, half: FactChange) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from memstore._sync.store import fact_changes, facts, items
@@ -123,23 +123,38 @@ def _again(
         _place(scope, new, twin.fact, others, verdict, said, model)
 
 
-def resettle(scope: Transaction, fact: FactColumns, *, actor: str) -> None:
-    """Let a fact that was restored end again where a later value of its slot is active."""
+def settle_edited(scope: Transaction, new: ExtractedFact, fact: FactColumns) -> None:
+    """End the other values of the slot that an edit has given to a fact, which is `new` as if it were entered now."""
+    known = facts.known(scope, fact, related(new.slot), None, None, None, nearest=0)
+    others = [one for one in known if one.fact.id != fact.id]
+    verdict = _judge(new, new.fact.occurred_at, others)
+    if verdict.kind in ("supersedes", "conflict"):
+        _place(scope, new, fact, others, verdict, new.fact.occurred_at, None)
+
+
+class Later(NamedTuple):
+    """The next value of a slot, and when it began."""
+
+    ends: datetime
+    other: UUID
+
+
+def later_value(scope: Transaction, fact: FactColumns) -> Later | None:
+    """Give the active value of a fact's slot that was said next after it; None where there is none."""
     slot = slot_of_fact(fact)
     if slot is None:
-        return
+        return None
     known = facts.known(scope, fact, related(slot), None, None, None, nearest=0)
-    own = next((one for one in known if one.fact.id == fact.id), None)
-    if own is None or own.fact.state != "active":
-        return
-    later = [
-        one
-        for one in known
-        if _rivals(slot, own.fact, one) and one.fact.state == "active" and one.last_said > own.last_said
-    ]
-    if later:
-        ends, other = min((_since(one, own.last_said), one.fact.id) for one in later)
-        _supersede(scope, own.fact, other, ends, actor)
+    said = next((one.last_said for one in known if one.fact.id == fact.id), fact.occurred_at)
+    later = [one for one in known if _rivals(slot, fact, one) and one.fact.state == "active" and one.last_said > said]
+    return min((Later(_since(one, said), one.fact.id) for one in later), default=None)
+
+
+def resettle(scope: Transaction, fact: FactColumns, *, actor: str) -> None:
+    """Let a fact that was restored end again where a later value of its slot is active."""
+    stored, later = facts.fact(scope, fact.id), later_value(scope, fact)
+    if stored is not None and stored.state == "active" and later is not None:
+        _supersede(scope, stored, later.other, later.ends, actor)
 
 
 def related(slot: Slot | None) -> list[str]:
