@@ -23,8 +23,11 @@ TO = "to"  # the key in a message's metadata
 AT = "@＠﹫"
 NOTICES = {Role.SYSTEM, Role.DEVELOPER}
 
-# What numbers the items of a list: "1.", "a)", "[x]", "iv:".
-MARKER = re.compile(r"(?:\d{1,9}|[^\W\d_]|[ivxlcIVXLC]{2,6})[.)\]}:、．）：\u20e3]")
+# What numbers the items of a list ("1.", "a)", "[x]", "iv:"), an emoji by its name (":wave:"), and a tag of HTML.
+MARKER = re.compile(
+    r"(?:\d{1,9}|[^\W\d_]|[ivxlcIVXLC]{2,6})[.)\]}:、．）：\u20e3]|:[\w+-]{1,40}:"
+    r"|</?[a-zA-Z][\w-]{0,20}(?:\s[^<>]{0,200})?/?>"
+)
 WORDS = frozenset({"Lu", "Ll", "Lt", "Lo", "Nd"})  # categories of what a sentence may begin with
 # Shown as nothing, though Unicode has them as letters, marks or unassigned (Default_Ignorable_Code_Point).
 IGNORED = re.compile(
@@ -233,7 +236,7 @@ def _addressed(line: str) -> Iterator[str]:
 
 
 def _first_mention(line: str) -> int:
-    """Give where the mention is that a line begins with, after signs, emoji and markers of lists; else the line's end.
+    """Give where the mention is that a line begins with, after signs, emoji, tags and markers of lists; else the line's end.
 
     Code between backticks is no mention.
     """

@@ -79,6 +79,13 @@ def message(role: str, text: str | None, name: str | None = None, **more: Any) -
         ("@[Anna Maria] and @Anna_Maria look", ["anna_maria", "anna_maria"]),
         ("@[ ] look", []),
         ("@all look", ["all"]),
+        (":wave: @carol look", ["carol"]),
+        (":+1::skin-tone-2: @carol look", ["carol"]),
+        ("<b>@carol</b> look", ["carol"]),
+        ('<p class="x"><br/>@carol look', ["carol"]),
+        ("<bob@example.org> @carol look", []),
+        (": well, @carol knows", []),
+        ("<b>I asked</b> @carol", []),
     ],
 )
 def test_the_grammar_of_mentions(text: str, names: list[str]) -> None:
