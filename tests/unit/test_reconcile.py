@@ -139,6 +139,10 @@ def test_what_is_no_statement_of_a_lasting_value_fills_nothing(clause):
         ("Seit drei Jahren wohne ich in Ulm", "de", "residence", "ulm"),
         ("Mon chien s'appelle Rex", "fr", "petname/chien", "rex"),
         ("Ya no me gusta el café", "es", "likes/café", "no"),
+        ("Unser Hund Bruno ist im Oktober gestorben", "de", "former/pet/hund", ""),
+        ("Im Oktober ist unser Hund Bruno gestorben", "de", "former/pet/hund", ""),
+        ("Unsere Katze ist letzte Woche verstorben", "de", "former/pet/katze", ""),
+        ("Meine Katze Mia starb im Mai", "de", "former/pet/katze", ""),
     ],
 )
 def test_the_slot_of_a_clause(clause, language, attribute, value):
@@ -152,6 +156,7 @@ def test_the_slot_of_a_clause(clause, language, attribute, value):
     [
         ("I'm a vegetarian restaurant owner", "en"), ("Ich lebe in ständiger Angst", "de"), ("Trabajo en casa", "es"),
         ("J'ai 30 minutes de retard", "fr"), ("No me llamo Pedro", "es"), ("Je vis dans un petit appartement", "fr"),
+        ("Unser Hund ist nicht gestorben", "de"), ("Unser Hund ist fast gestorben", "de"),
     ],
 )  # fmt: skip
 def test_what_only_looks_like_a_slot_is_none(clause, language):

@@ -64,8 +64,9 @@ _ROWS = (
      r" verlassen|mit mir schluss gemacht)|(?P<v>(?-i:[A-Z])\w+) hat (?:sich von mir getrennt|mich verlassen|mit mir"
      r" schluss gemacht)"),
     ("former/partner!", "*", r"wir haben uns getrennt"),
-    ("former/pet/{t}!", "*", r"(?:mein|meine|unser|unsere) (?P<t><pet>)(?: (?-i:[A-Z])\w+)? ist (?:[\w"
-     r" ]{0,30}?)?(?:gestorben|weggelaufen|tot)"),
+    ("former/pet/{t}!", "*", r"(?P<before>ist )?(?:mein|meine|unser|unsere) (?P<t><pet>)(?: (?-i:[A-Z])\w+)?"
+     r" (?(before)|ist )(?:(?!nicht |fast |beinahe )\w+ ){0,5}?(?:gestorben|verstorben|weggelaufen|tot)"),
+    ("former/pet/{t}!", "*", r"(?:mein|meine|unser|unsere) (?P<t><pet>)(?: (?-i:[A-Z])\w+)? (?:ver)?starb"),
     ("former/car!", "*", r"<S:habe|hab|haben/hat>(?:mein|unser|das) auto (?:verkauft|abgegeben|abgeschafft)"),
     ("former/{plan}!", "*", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?) (?:ist|wurde|fällt) (?:abgesagt|aus"
      r"|gestrichen)"),
