@@ -236,7 +236,7 @@ def _addressed(line: str) -> Iterator[str]:
 
 
 def _first_mention(line: str) -> int:
-    """Give where the mention is that a line begins with, after signs, emoji, tags and markers of lists; else the line's end.
+    """Give where the mention is that a line begins with, after signs, emoji, tags, numbers of a list; or its end.
 
     Code between backticks is no mention.
     """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 TIERS = ("messages", "summaries", "facts")
 ROLES = ("user", "assistant", "tool", "system", "developer")
-STATES = ("active", "superseded", "retracted", "erased", "all")
+STATES = ("active", "ended", "superseded", "retracted", "erased", "all")
 BESIDE = ("score", "tier", "said", "speaker")
 
 

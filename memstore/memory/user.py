@@ -135,9 +135,10 @@ class AsyncUserScope:
     ) -> list[Fact]:
         """Give facts with their sources, the latest first; of a `subject` of whom nobody has said anything, none.
 
-        `state` is active, superseded, retracted or erased; "all", or None, is any of them. `as_of` a past moment, they
-        are as they were known then: those active then, with the validity of then. Raises `InvalidInput` for a type, a
-        state or a kind that there is not, and names those that there are.
+        `state` is active, ended (it was said to hold until a moment that has passed), superseded, retracted or erased;
+        "all", or None, is any of them. `as_of` a past moment, they are as they were known then: those active then, with
+        the validity of then. Raises `InvalidInput` for a type, a state or a kind that there is not, and names those
+        that there are.
         """
         if subject is not None:
             check_text(subject, "the subject")

@@ -73,7 +73,7 @@ FactType = Literal[
 FactKind = Literal["semantic", "episodic", "procedural"]
 FACT_TYPES: tuple[str, ...] = get_args(FactType)
 FACT_KINDS: tuple[str, ...] = get_args(FactKind)
-FACT_STATES = ("active", "superseded", "retracted", "erased")
+FACT_STATES = ("active", "ended", "superseded", "retracted", "erased")  # to ask for: "ended" is in no column
 _KINDS = {"event": "episodic", "plan": "episodic", "decision": "episodic", "procedure": "procedural"}
 HAND = "hand"  # the recipe and the actor of what people enter themselves
 

@@ -522,5 +522,18 @@ def test_what_is_surest_stands_in_every_context(store: MemoryStore) -> None:
     assert allergy.id in {one.id for one in context.receipt.included}
 
 
+def test_what_has_ended_stands_nowhere_but_among_what_has_ended(store: MemoryStore) -> None:
+    alice = store.user("alice")
+    over = datetime.now(UTC) - timedelta(days=1)
+    bread = alice.add_fact("Bea eats no bread.", type="constraint", subject="Bea", attribute="a", value="b")
+    ended = alice.edit_fact(bread, valid_to=over)
+    assert alice.facts() == alice.facts(subject="Bea", state="active") == []
+    assert (alice.entity("Bea")).edges == ()
+    context = alice.conversation("new").context("Hello?", budget=300)
+    assert "<standing>" not in str(context.messages)
+    assert alice.facts(state="ended") == [ended]
+    assert [fact.id for fact in alice.facts(as_of=(alice.fact_history(bread))[0].at)] == [bread.id]
+
+
 def _given(fact: Fact) -> Fact:
     return fact

@@ -32,8 +32,10 @@ def test_moving_house_leaves_the_husband_and_the_job(store: MemoryStore) -> None
 def test_a_stay_ends_by_itself_and_takes_nothing(store: MemoryStore) -> None:
     say(store, "I live in Oslo.")
     say(store, "I moved to Riga until June.", 5)
-    lasting, stay = sorted(store.user("alice").facts(), key=lambda fact: fact.occurred_at)
+    alice = store.user("alice")
+    [lasting], [stay] = alice.facts(), alice.facts(state="ended")
     assert (lasting.valid_to, stay.valid_to) == (None, datetime(2024, 6, 1, tzinfo=UTC))
+    assert "Riga" in stay.text
 
 
 @pytest.mark.parametrize("days", [(0, 5), (5, 0)])

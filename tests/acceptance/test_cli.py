@@ -398,7 +398,7 @@ def test_usage_is_2_with_what_is_wrong(cli: Run) -> None:
         ("recall", "x", "-u", "a", "--tier", "facts", "--tier", "files"): "messages, summaries, facts",
         ("recall", "x", "-u", "a", "--since", "yesterday"): "2024-05-01",
         ("recall", "x", "-u", "a", "--until", "9999-12-31T23:59:59-14:00x"): "is no time",
-        ("facts", "-u", "a", "--state", "dead"): "active, superseded, retracted, erased, all",
+        ("facts", "-u", "a", "--state", "dead"): "active, ended, superseded, retracted, erased, all",
         ("import",): "files",
         ("import", "x", "--format", "word"): "auto, jsonl, chatgpt",
         ("stats", "-d", "mysql://x"): "is no database",

@@ -533,5 +533,18 @@ async def test_what_is_surest_stands_in_every_context(store: AsyncMemoryStore) -
     assert allergy.id in {one.id for one in context.receipt.included}
 
 
+async def test_what_has_ended_stands_nowhere_but_among_what_has_ended(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    over = datetime.now(UTC) - timedelta(days=1)
+    bread = await alice.add_fact("Bea eats no bread.", type="constraint", subject="Bea", attribute="a", value="b")
+    ended = await alice.edit_fact(bread, valid_to=over)
+    assert await alice.facts() == await alice.facts(subject="Bea", state="active") == []
+    assert (await alice.entity("Bea")).edges == ()
+    context = await alice.conversation("new").context("Hello?", budget=300)
+    assert "<standing>" not in str(context.messages)
+    assert await alice.facts(state="ended") == [ended]
+    assert [fact.id for fact in await alice.facts(as_of=(await alice.fact_history(bread))[0].at)] == [bread.id]
+
+
 async def _given(fact: Fact) -> Fact:
     return fact

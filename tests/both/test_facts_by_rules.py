@@ -31,8 +31,10 @@ async def test_moving_house_leaves_the_husband_and_the_job(store: AsyncMemorySto
 async def test_a_stay_ends_by_itself_and_takes_nothing(store: AsyncMemoryStore) -> None:
     await say(store, "I live in Oslo.")
     await say(store, "I moved to Riga until June.", 5)
-    lasting, stay = sorted(await store.user("alice").facts(), key=lambda fact: fact.occurred_at)
+    alice = store.user("alice")
+    [lasting], [stay] = await alice.facts(), await alice.facts(state="ended")
     assert (lasting.valid_to, stay.valid_to) == (None, datetime(2024, 6, 1, tzinfo=UTC))
+    assert "Riga" in stay.text
 
 
 @pytest.mark.parametrize("days", [(0, 5), (5, 0)])

@@ -30,7 +30,7 @@ WHERE user_id = %(user_id)s AND id = %(id)s AND occurred_at > %(occurred_at)s
 
 -- facts --
 -- A user's facts with their sources, the latest first.
--- At a past moment they were as the first change after it found them.
+-- At a past moment they were as the first change after it found them. Those that were said to hold until then have ended.
 SELECT was.*,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(s.message_id, s.start, s.stop, s.trust) ORDER BY s.message_id), '[]')
         FROM fact_sources s
@@ -46,7 +46,9 @@ CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said
                     FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
                     WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND s.recorded_at <= %(as_of)s) AS first
 WHERE f.user_id = %(user_id)s
-  AND (%(state)s::text IS NULL OR was.state = %(state)s)
+  AND (%(state)s::text IS NULL
+       OR %(state)s = CASE WHEN was.state = 'active' AND was.valid_to <= coalesce(%(as_of)s, now())
+                           THEN 'ended' ELSE was.state END)
   AND (%(type)s::text IS NULL OR was.type = %(type)s)
   AND (%(kind)s::text IS NULL OR was.kind = %(kind)s)
   AND (%(subject)s::text IS NULL OR lower(f.subject) = lower(%(subject)s))
@@ -72,6 +74,8 @@ CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said
                     WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND s.recorded_at <= %(as_of)s) AS first
 WHERE f.user_id = %(user_id)s
   AND coalesce(later.before->>'state', f.state) = 'active'
+  AND coalesce(CASE WHEN later.before IS NULL THEN f.valid_to ELSE (later.before->>'valid_to')::timestamptz END,
+               'infinity') > coalesce(%(as_of)s, now())
   AND coalesce(later.before->>'type', f.type) = ANY(%(types)s::text[])
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
 ORDER BY array_position(%(types)s::text[], coalesce(later.before->>'type', f.type)),
@@ -141,10 +145,11 @@ WITH RECURSIVE walk (node, steps) AS (
     CROSS JOIN LATERAL (
         SELECT lower(f.value) AS node FROM facts f
         WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.attribute IS NOT NULL AND f.value IS NOT NULL
-          AND lower(f.subject) = walk.node
+          AND lower(f.subject) = walk.node AND coalesce(f.valid_to, 'infinity') > now()
         UNION
         SELECT lower(f.subject) FROM facts f
         WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.attribute IS NOT NULL AND lower(f.value) = walk.node
+          AND coalesce(f.valid_to, 'infinity') > now()
           AND (walk.steps = 0 OR EXISTS (SELECT FROM facts own WHERE own.user_id = %(user_id)s AND own.state = 'active'
                                                                  AND lower(own.subject) = walk.node))
     ) AS step
@@ -159,6 +164,7 @@ JOIN facts f ON lower(f.subject) = nodes.node
                     SELECT FROM facts own WHERE own.user_id = %(user_id)s AND own.state = 'active'
                                             AND lower(own.subject) = nodes.node))
 WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.attribute IS NOT NULL AND f.value IS NOT NULL
+  AND coalesce(f.valid_to, 'infinity') > now()
 GROUP BY f.id, f.subject, f.attribute, f.value
 ORDER BY steps, f.subject, f.attribute, f.value, f.id
 
