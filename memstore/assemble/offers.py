@@ -83,7 +83,9 @@ class Offering:
             if allowance.cut and tokens > most and (shorter := cut_text(text, most - 8, self.counter)):
                 whole, tokens, text = tokens, self._line(render.added_lines(shorter)), shorter
                 note = f"cut at a sentence: {tokens} of {whole} tokens"
-            pieces.append(Piece(section.name, "text", None, tokens, text, note=note, wording=Wording(text), under=under))
+            pieces.append(
+                Piece(section.name, "text", None, tokens, text, note=note, wording=Wording(text), under=under)
+            )
         return pieces
 
     def beginning(self, piece: Piece, tokens: int) -> Piece | None:

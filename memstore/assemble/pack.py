@@ -44,8 +44,8 @@ class Piece:
     """Something that may go into a section; `tokens` is what it is expected to add, below its headings.
 
     A turn `shows` messages; a summary begins at `first_seq`, as a turn does. `pinned` is in whatever is asked, as far
-    as it fits; `wording` is what it says, and `sources` the messages it was made from. `note` is for the receipt; `whole`
-    is the piece that this is the beginning of.
+    as it fits; `wording` is what it says, and `sources` are the messages that it was made from. `note` is for the
+    receipt; `whole` is the piece that this is the beginning of.
     """
 
     section: str
@@ -198,6 +198,12 @@ class Packing:
         if self.is_redundant(piece):
             return Reason.DUPLICATE, ""
         return Reason.OVER_BUDGET, OVER_SHARE if piece in self._over_share else ""
+
+    def why_passed(self, piece: Piece) -> Reason:
+        """Give the reason without a look at what it says, unless that was asked before."""
+        if self.is_shown(piece):
+            return Reason.SHOWN
+        return Reason.DUPLICATE if piece in self._duplicates else Reason.OVER_BUDGET
 
     def take(self, pieces: Iterable[Piece], section: str, most: int, room: int, *, gaps: bool = True) -> None:
         """Take pieces of a section in their order while it has at most `most` tokens; without gaps, up to the first

@@ -14,6 +14,7 @@ import string
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import TypeAlias
 from uuid import UUID
 
@@ -59,11 +60,14 @@ class Wording:
     @cached_property
     def parts(self) -> list[tuple[int, list[Row]]]:
         """The words, how many, and the rows of each of its lines, or of each sentence of its one line."""
-        lines = [
-            _FRAME.sub("", line) if ":" in line or "(" in line else line
-            for line in self.text.splitlines()
-            if not line.endswith(":")
-        ]
+        lines = self.text.splitlines()
+        if len(lines) == 1 and ":" not in self.text and "(" not in self.text:
+            counts = [len(words(part)) for part in _SENTENCE.split(self.text)]
+            ends = accumulate(counts)
+            return [
+                (count, self.rows[end - count : max(0, end - ROW + 1)]) for count, end in zip(counts, ends, strict=True)
+            ]
+        lines = [_FRAME.sub("", line) for line in lines if not line.endswith(":")]
         parts = map(words, lines if len(lines) > 1 else _SENTENCE.split("".join(lines)))
         return [(len(part), _rows(part)) for part in parts]
 
@@ -124,4 +128,4 @@ class Said:
 
 
 def _rows(found: Sequence[str]) -> list[Row]:
-    return list(zip(*(found[start:] for start in range(ROW)), strict=False))
+    return list(zip(found, found[1:], found[2:], found[3:], strict=False))

@@ -7,10 +7,11 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.assemble.compose import Material, compose
+from memstore.assemble.compose import compose
 from memstore.assemble.cut import cut_closely
 from memstore.assemble.fill import fullest
 from memstore.assemble.leftover import uncovered_first
+from memstore.assemble.material import Material
 from memstore.assemble.offers import Offering
 from memstore.assemble.pack import OVER_SHARE, Packing
 from memstore.assemble.render import OPENAI, Chosen, Rendered
@@ -82,7 +83,9 @@ def test_what_a_summary_tells_line_by_line_is_said_by_the_messages_and_the_other
     said.add(Wording(messages[1]))
     assert said.says(Wording(told))
     summary = Said()
-    summary.add(Wording(told.replace(" (9 May 2023)", "").replace("\n  The", "\nBob: Lovely that we go there.\nAnn: The")))
+    summary.add(
+        Wording(told.replace(" (9 May 2023)", "").replace("\n  The", "\nBob: Lovely that we go there.\nAnn: The"))
+    )
     assert all(summary.says(Wording(one)) for one in messages)
     assert not summary.says(Wording("We fly to Lisbon on Friday, at nine. No, not by ship."))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from memstore.assemble.render.chosen import Added, Chosen, Kind, Part, added_parts, parts, parts_before, spoken_parts
+from memstore.assemble.render.chosen import Added, Chosen, Kind, Part, added_parts, spoken_parts
 from memstore.assemble.render.fenced import (
     FACTS_HEAD,
     HITS_HEAD,
@@ -52,8 +52,6 @@ __all__ = [
     "hit_line",
     "hit_lines",
     "named",
-    "parts",
-    "parts_before",
     "record_lines",
     "remembered",
     "render",
@@ -69,12 +67,12 @@ __all__ = [
 
 def render(chosen: Chosen) -> list[Json]:
     """Give the context as messages in OpenAI's format."""
-    return _messages(parts(chosen))
+    return _messages(chosen.parts)
 
 
 def before_question(chosen: Chosen) -> list[Json]:
     """Give the messages that follow from what is stored, in OpenAI's format."""
-    return _messages(parts_before(chosen))
+    return _messages(chosen.parts_before)
 
 
 def named(sections: Iterable[Added]) -> list[Json]:
