@@ -104,6 +104,11 @@ class Chosen:
         return sorted(self.turns, key=lambda turn: turn.first_seq)
 
 
+def parts(chosen: Chosen) -> list[Part]:
+    """Give the parts of a context in their order, for formats of users' own."""
+    return list(chosen.parts)
+
+
 def added_parts(kind: Kind, sections: Iterable[Added]) -> list[Part]:
     """Give the user's own sections, a part each."""
     return [part for one in sections for part in _told(kind, added_text(one.name, one.texts))]
