@@ -28,8 +28,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from toolsession import Asked, Chat, Session, drawn
 
-from memstore.assemble.compose import Material, compose
+from memstore.assemble.compose import compose
 from memstore.assemble.compression import Stored, compressed
+from memstore.assemble.material import Material
 from memstore.assemble.strategies.registry import strategies
 from memstore.assemble.strategies.view import Strategy
 from memstore.assemble.turns import Turn, turns

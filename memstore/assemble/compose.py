@@ -7,52 +7,23 @@ at or under the budget. Estimates only decide what to try first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from memstore.assemble import render
 from memstore.assemble.leftover import beside, lengthen, rest, shorten, uncovered_first
+from memstore.assemble.material import Material, Target
 from memstore.assemble.offers import Offering
 from memstore.assemble.pack import Packing, Piece, minimums, pack, steady_part, together
-from memstore.assemble.receipt import Composed, receipt_of, section_tokens
+from memstore.assemble.receipt import Composed, receipt_of
 from memstore.assemble.render import OPENAI, Added, Chosen, Format, Rendered
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, Allowance, allowances
-from memstore.assemble.strategies.view import Entry
-from memstore.assemble.turns import Turn
 from memstore.errors import BudgetTooSmall
-from memstore.models import Compression, Context, Decision, Hit, Json, Reason, Section, Summary
+from memstore.models import Context, Json, Summary
 from memstore.providers import Count, TokenCounter
 
 LONG = 0.25  # of the most that the recent turns may have: a message that is longer is cut, where that is asked for
 ATTEMPTS = 3  # rounds of using what the estimates were too high by
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """What a context may be made of, each in the order of preference; recent turns the newest first.
-
-    `standing` are facts that are in whatever is asked; they are no part of `facts`. `sections` are the user's limits
-    and texts. Turns may be blocks that strategies made of them, and `compressed` is what those did; turns are `steady`
-    where another question would have made the same of them. `question` is the message to be answered, with its number
-    where it is one of the conversation's; `ending` are the turns after it that must be there too: results of tools that
-    the model waits for. `left_out` are decisions taken, `unlisted` how many candidates were looked at and are not
-    offered, by reason.
-    """
-
-    system: str | None = None
-    question: Json | None = None
-    question_seq: int | None = None
-    ending: Sequence[Turn] = ()
-    turns: Sequence[Entry] = ()
-    summaries: Sequence[Summary] = ()
-    standing: Sequence[Hit] = ()
-    facts: Sequence[Hit] = ()
-    hits: Sequence[Hit] = ()
-    sections: Sequence[Section] = ()
-    left_out: Sequence[Decision] = ()
-    compressed: Sequence[Compression] = ()
-    steady: bool = True
-    unlisted: Mapping[Reason, int] = field(default_factory=dict)
 
 
 def compose(
@@ -64,7 +35,7 @@ def compose(
     tools: Sequence[Json] = (),
 ) -> Context:
     """Give the best context of this material within `budget` tokens less `reserve`, or raise `BudgetTooSmall`."""
-    return Layout(material, budget, counter, reserve, format, tools).compose()
+    return Layout(material, Target(budget, counter, reserve, format, tools)).compose()
 
 
 @dataclass(frozen=True)
@@ -72,11 +43,7 @@ class Layout:
     """A material laid out for one budget: what must be in, what each section may take, and what is offered to it."""
 
     material: Material
-    budget: int
-    counter: TokenCounter
-    reserve: int = 0
-    format: Format = OPENAI
-    tools: Sequence[Json] = ()
+    target: Target
 
     @cached_property
     def base(self) -> int:
@@ -84,16 +51,16 @@ class Layout:
 
         In a template the system prompt has no tokens of its own: templates are rendered with the question only.
         """
-        if render.template_source(self.format) is not None:
-            return self.budget - self.reserve
+        if render.template_source(self.target.format) is not None:
+            return self.target.most
         _, system = self._written(Chosen(system=self.material.system))
-        return self.budget - self.reserve - system
+        return self.target.most - system
 
     @cached_property
     def asked(self) -> int:
         """The tokens of the question and of what comes after it."""
         _, bare = self._written(self._chosen({}))
-        return bare - (self.budget - self.reserve - self.base)
+        return bare - (self.target.most - self.base)
 
     @cached_property
     def plan(self) -> dict[str, Allowance]:
@@ -108,7 +75,7 @@ class Layout:
     @cached_property
     def offering(self) -> Offering:
         """What makes pieces."""
-        return Offering(self.counter)
+        return Offering(self.target.counter)
 
     @cached_property
     def offers(self) -> dict[str, list[Piece]]:
@@ -148,15 +115,13 @@ class Layout:
         """Give the context, or raise `BudgetTooSmall`."""
         self._check(minimums(self.offers, self.plan))
         packing, offers = self._packed()
-        rendered, tokens = self._filled(packing, offers)
-        while tokens > self.budget - self.reserve and packing.drop():
-            rendered, tokens = self._written(self._chosen(packing.chosen))
-        made = self._composed(packing, rendered, tokens)
+        made = self._filled(packing, offers)
+        while made.tokens > self.target.most and packing.drop():
+            made = self._composed(packing)
         while (over := self._over_maximum(made)) and any(packing.drop(section) for section in over):
-            rendered, tokens = self._written(self._chosen(packing.chosen))
-            made = self._composed(packing, rendered, tokens)
-        receipt = receipt_of(made, self.counter)
-        return Context(rendered.messages, int(tokens), receipt, rendered.system, rendered.text)
+            made = self._composed(packing)
+        rendered = made.rendered
+        return Context(rendered.messages, int(made.tokens), receipt_of(made), rendered.system, rendered.text)
 
     def _packed(self) -> tuple[Packing, dict[str, list[Piece]]]:
         """Pack what is expected to fit; give it with what was offered in the end."""
@@ -172,29 +137,25 @@ class Layout:
             lengthen(packing, offers, self.plan, self.steady, room)
         return packing, offers
 
-    def _filled(self, packing: Packing, offers: Mapping[str, Sequence[Piece]]) -> tuple[Rendered, Count]:
+    def _filled(self, packing: Packing, offers: Mapping[str, Sequence[Piece]]) -> Composed:
         """Write it down; where the estimates were too high, use what they were too high by."""
-        budget, room = self.budget - self.reserve, self.base - self.asked
-        rendered, tokens = self._written(self._chosen(packing.chosen))
+        most, room = self.target.most, self.base - self.asked
+        made = self._composed(packing)
         for _ in range(ATTEMPTS):
-            error = tokens - (budget - room) - packing.tokens
-            if tokens > budget or not error:
+            error = made.tokens - (most - room) - packing.tokens
+            if made.tokens > most or not error:
                 break
             before = packing.tokens
             rest(packing, offers, self.plan, self.steady, room - error)
             if packing.tokens == before:
                 break
-            rendered, tokens = self._written(self._chosen(packing.chosen))
-        return rendered, tokens
+            made = self._composed(packing)
+        return made
 
     def _over_maximum(self, made: Composed) -> list[str]:
         """Give the sections that take more than the most that they may have, as counted."""
         given = [one.name for one in self.material.sections if one.maximum is not None]
-        if not given:
-            return []
-        counts = [self.counter.count_message(message) for message in made.rendered.sent]
-        tokens = section_tokens(made, counts, self.counter)
-        return [name for name in given if tokens.get(name, 0) > self.plan[name].maximum]
+        return [name for name in given if made.sections.get(name, 0) > self.plan[name].maximum]
 
     @cached_property
     def _question(self) -> str:
@@ -204,23 +165,23 @@ class Layout:
 
     def _written(self, chosen: Chosen) -> tuple[Rendered, Count]:
         """The one place where what was chosen is rendered, and where what was rendered is counted."""
-        rendered = self.format.render(chosen)
-        return rendered, render.counted(rendered, self.counter, self.tools)
+        rendered = self.target.format.render(chosen)
+        return rendered, render.counted(rendered, self.target.counter, self.target.tools)
 
     def _check(self, musts: Mapping[str, Sequence[Piece]]) -> None:
         """Raise `BudgetTooSmall` where what must be in does not fit."""
         _, least = self._written(self._chosen(musts))
-        if least > self.budget - self.reserve:
-            raise BudgetTooSmall(least + self.reserve, self.budget, self._largest(musts))
+        if least > self.target.most:
+            raise BudgetTooSmall(least + self.target.reserve, self.target.budget, self._largest(musts))
 
     def _largest(self, musts: Mapping[str, Sequence[Piece]]) -> str:
         """Name the largest part of what must be in or kept free."""
-        count = self.counter.count_message
+        count = self.target.counter.count_message
         sizes = {
-            "the system prompt": self.counter.count(self.material.system or ""),
+            "the system prompt": self.target.counter.count(self.material.system or ""),
             "the question": count(self.material.question) if self.material.question else 0,
             "the definitions of tools": self._tools,
-            "the reserve": self.reserve,
+            "the reserve": self.target.reserve,
             "the tool calls that wait for an answer": sum(map(count, render.spoken(self.material.ending))),
         }
         sizes |= {f"the minimum of {name}": together(pieces) for name, pieces in musts.items()}
@@ -228,7 +189,11 @@ class Layout:
 
     @property
     def _tools(self) -> int:
-        return self.counter.count_messages([], self.tools) - self.counter.count_messages([]) if self.tools else 0
+        return (
+            self.target.counter.count_messages([], self.target.tools) - self.target.counter.count_messages([])
+            if self.target.tools
+            else 0
+        )
 
     def _chosen(self, chosen: Mapping[str, Sequence[Piece]]) -> Chosen:
         given = self.material
@@ -248,21 +213,8 @@ class Layout:
             added=[one for one in own if one.name not in self.steady],
         )
 
-    def _composed(self, packing: Packing, rendered: Rendered, tokens: Count) -> Composed:
-        begun = {piece.whole for pieces in packing.chosen.values() for piece in pieces}
-        return Composed(
-            chosen=self._chosen(packing.chosen),
-            format=self.format,
-            rendered=rendered,
-            tokens=tokens,
-            offers={name: [piece for piece in pieces if piece not in begun] for name, pieces in self.offers.items()},
-            packing=packing,
-            budget=self.budget,
-            reserve=self.reserve,
-            tools=self.tools,
-            ending=self.material.ending,
-            left_out=self.material.left_out,
-            compressed=self.material.compressed,
-            steady=self.material.steady,
-            unlisted=self.material.unlisted,
-        )
+    def _composed(self, packing: Packing) -> Composed:
+        """Write down what is chosen now."""
+        chosen = self._chosen(packing.chosen)
+        rendered, tokens = self._written(chosen)
+        return Composed(self.material, self.target, self.offers, packing, chosen, rendered, tokens)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from memstore.assemble.compose import Material
+from memstore.assemble.material import Material
 from memstore.assemble.sections import merged
 from memstore.assemble.strategies.view import LeftOut, Strategy, View, compress, view_of
 from memstore.assemble.turns import Turn

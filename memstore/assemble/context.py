@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memstore.assemble import record, render
-from memstore.assemble.compose import Layout, Material
+from memstore.assemble.compose import Layout
 from memstore.assemble.compression import compressed
 from memstore.assemble.cover import offered
 from memstore.assemble.gather import Gathered, gather, newest_question, read_ahead
+from memstore.assemble.material import Material, Target
 from memstore.assemble.request import Assembly, Request, settled
 from memstore.assemble.strategies.registry import strategies_told
 from memstore.assemble.turns import Turn
@@ -75,7 +76,8 @@ async def _read_ahead(scope: Transaction, question: recall.Question, made: Assem
 async def _laid_out(scope: Transaction, made: Assembly, gathered: Gathered, counter: TokenCounter) -> Layout:
     """Lay the material out, with the summaries of what is older than its recent turns."""
     request = made.request
-    layout = Layout(gathered.material, made.budget, counter, made.reserve, request.format, request.tools)
+    target = Target(made.budget, counter, made.reserve, request.format, request.tools)
+    layout = Layout(gathered.material, target)
     if not gathered.nest:
         return layout
     finest = sum(one.tokens for one in gathered.nest if one.level == 1)

@@ -55,8 +55,7 @@ def shorten(packing: Packing, offers: Offers, plan: Plan, room: int, cut: Cut) -
     left = room - packing.tokens
     if left <= UNUSED * room:
         return
-    inside = set(packing.chosen[HITS])
-    outside = (one for one in offers.get(HITS, ()) if one not in inside and not packing.is_redundant(one))
+    outside = (one for one in offers.get(HITS, ()) if one not in packing and not packing.is_redundant(one))
     for piece in islice(outside, OTHERS):
         over = packing.would_take(piece) - piece.tokens
         most = min(left - packing.cost(piece) + piece.tokens, plan[HITS].maximum - over)
@@ -69,11 +68,12 @@ def uncovered_first(packing: Packing, pieces: Sequence[Piece], question: str) ->
     """Put those first that say what the question asks and nothing chosen for it says, most of it first."""
     wanted = set(terms(question))
     for piece in chain(packing.chosen[FACTS], packing.chosen[HITS]):
-        wanted -= terms(piece.text).keys()
+        wanted -= terms(piece.wording.text).keys()
+        if not wanted:
+            break
     if not wanted:
         return list(pieces)
-    inside = set(packing.chosen[HITS])
-    said = {one: wanted & terms(one.text).keys() for one in pieces[:LOOKED_AT] if one not in inside}
+    said = {one: wanted & terms(one.wording.text).keys() for one in pieces[:LOOKED_AT] if one not in packing}
     first: list[Piece] = []
     while wanted and said:
         best = max(said, key=lambda one: len(said[one] & wanted))
@@ -102,12 +102,11 @@ def _near(packing: Packing, turns: Sequence[Piece]) -> Iterator[int]:
 
 def _fill(packing: Packing, offered: Sequence[Piece], room: int) -> None:
     """Exchange the last hits for others that fill the room better."""
-    inside = set(packing.chosen[HITS])
     last = [one for one in packing.chosen[HITS][1:][-EXCHANGED:] if one not in packing.musts]
     before, gap = packing.tokens, room - packing.tokens
     most = gap + sum(piece.tokens for piece in last)
     small = (
-        one for one in offered if one not in inside and packing.cost(one) <= most and not packing.is_redundant(one)
+        one for one in offered if one not in packing and packing.cost(one) <= most and not packing.is_redundant(one)
     )
     others = list(islice(small, OTHERS))
     if not others:

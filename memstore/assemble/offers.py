@@ -13,6 +13,7 @@ from memstore import fences
 from memstore.assemble import render
 from memstore.assemble.cut import cut_closely, cut_text, cut_turn
 from memstore.assemble.pack import Heading, Piece
+from memstore.assemble.said import Wording
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, Allowance
 from memstore.assemble.strategies.view import FENCE, Block, Entry
 from memstore.assemble.turns import Turn
@@ -23,7 +24,6 @@ from memstore.times import day
 SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 OLDER = "older than the recent turns"
 LEAST = 8  # tokens of a hit: fewer say nothing
-SHORTEST = 4  # characters to a token, at the very most of ordinary text
 
 
 class Offering:
@@ -48,7 +48,7 @@ class Offering:
                 self._line(render.summary_lines(one)),
                 one,
                 first_seq=one.from_seq,
-                text=one.text,
+                wording=Wording(one.text),
                 under=under,
             )
             for one in summaries
@@ -83,7 +83,9 @@ class Offering:
             if allowance.cut and tokens > most and (shorter := cut_text(text, most - 8, self.counter)):
                 whole, tokens, text = tokens, self._line(render.added_lines(shorter)), shorter
                 note = f"cut at a sentence: {tokens} of {whole} tokens"
-            pieces.append(Piece(section.name, "text", None, tokens, text, note=note, text=text, under=under))
+            pieces.append(
+                Piece(section.name, "text", None, tokens, text, note=note, wording=Wording(text), under=under)
+            )
         return pieces
 
     def beginning(self, piece: Piece, tokens: int) -> Piece | None:
@@ -100,7 +102,7 @@ class Offering:
         note = "; ".join([*filter(None, [piece.note]), f"cut: {counted} of {piece.tokens} tokens"])
         if counted > tokens:
             return None
-        return replace(piece, tokens=counted, content=shorter, text=text, note=note, whole=piece)
+        return replace(piece, tokens=counted, content=shorter, wording=Wording(text), note=note, whole=piece)
 
     def older(self, turns: Sequence[Piece], room: int) -> Iterator[Piece]:
         """Give messages of turns that are not in the window as hits, the newest first, as many as could fill a room."""
@@ -123,7 +125,7 @@ class Offering:
             fact,
             fact.score,
             pinned=pinned,
-            text=fact.text,
+            wording=Wording(fact.text),
             sources=fact.sources,
             under=under,
         )
@@ -132,7 +134,7 @@ class Offering:
         tokens = self._line(render.hit_line(hit))
         under = (*self._hits, self._day(hit))
         score = None if note else hit.score
-        return Piece(HITS, hit.tier, hit.id, tokens, hit, score, text=hit.text, under=under, note=note)
+        return Piece(HITS, hit.tier, hit.id, tokens, hit, score, wording=Wording(hit.text), under=under, note=note)
 
     def _day(self, hit: Hit) -> Heading:
         line = f"[{day(hit.occurred_at)}]"
@@ -156,7 +158,7 @@ class Offering:
                 turn,
                 shows=frozenset((first.id,)),
                 first_seq=first.seq,
-                text=first.text or "",
+                wording=Wording(first.text or ""),
             )
         return Piece(
             RECENT,
@@ -166,7 +168,7 @@ class Offering:
             turn,
             shows=frozenset(message.id for message in turn.messages),
             first_seq=first.seq,
-            text="\n".join(message.text or "" for message in turn.messages),
+            wording=Wording("\n".join(message.text or "" for message in turn.messages)),
         )
 
     def _message(self, message: Message) -> int:
@@ -186,7 +188,7 @@ class Offering:
         text = shorter.messages[0].text or ""
         counted = self.counter.count_message(shorter.messages[0].as_chat())
         note = f"cut at a sentence: {counted} of {piece.tokens} tokens"
-        return replace(piece, tokens=counted, content=shorter, note=note, text=text)
+        return replace(piece, tokens=counted, content=shorter, note=note, wording=Wording(text))
 
     def _fence(self, name: str, head: str, foot: str) -> Heading:
         return Heading(name, self.counter.count_message({"role": "system", "content": f"{head}\n{foot}"}))

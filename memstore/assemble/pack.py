@@ -19,7 +19,7 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
-from memstore.assemble.said import Said
+from memstore.assemble.said import Said, Wording
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS, Allowance
 from memstore.assemble.window import window
 from memstore.models import Reason
@@ -28,9 +28,10 @@ from memstore.models import Reason
 # are allergies and the like, and no filler is worth one. Parts of the room alone, so that more room never drops one.
 PINNED, FIRST = 1 / 3, 0.6
 OVER_SHARE = "over what its section may have"
+NOTHING = Wording("")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Heading:
     """Something that stands over pieces, such as a fence or a day: paid once, by the first of them."""
 
@@ -43,8 +44,8 @@ class Piece:
     """Something that may go into a section; `tokens` is what it is expected to add, below its headings.
 
     A turn `shows` messages; a summary begins at `first_seq`, as a turn does. `pinned` is in whatever is asked, as far
-    as it fits; `text` is what it says, and `sources` the messages it was made from. `note` is for the receipt; `whole`
-    is the piece that this is the beginning of.
+    as it fits; `wording` is what it says, and `sources` are the messages that it was made from. `note` is for the
+    receipt; `whole` is the piece that this is the beginning of.
     """
 
     section: str
@@ -57,10 +58,34 @@ class Piece:
     first_seq: float = -math.inf
     note: str = ""
     pinned: bool = False
-    text: str = ""
+    wording: Wording = NOTHING
     sources: tuple[UUID, ...] = ()
     under: tuple[Heading, ...] = ()
     whole: Piece | None = None
+
+
+class Headings(dict[Heading, int]):
+    """The headings that pieces stand under, and how many pieces each: none that none stands under."""
+
+    def stand_over(self, piece: Piece) -> None:
+        """Note what stands over a piece."""
+        for one in piece.under:
+            self[one] = self.get(one, 0) + 1
+
+    def leave(self, piece: Piece) -> None:
+        """Forget what stands over a piece."""
+        for one in piece.under:
+            self[one] -= 1
+            if not self[one]:
+                del self[one]
+
+    def missing(self, under: Sequence[Heading]) -> int:
+        """Give the tokens of those headings that are not there."""
+        tokens = 0
+        for one in under:
+            if one not in self:
+                tokens += one.tokens
+        return tokens
 
 
 Offers = Mapping[str, Sequence[Piece]]
@@ -81,43 +106,51 @@ class Packing:
     oldest: float = math.inf
     musts: Sequence[Piece] = ()
     usual: dict[str, list[Piece]] | None = None
+    _inside: set[Piece] = field(default_factory=set)
     _taken: Counter[str] = field(default_factory=Counter)
-    _open: dict[str, Counter[Heading]] = field(default_factory=lambda: defaultdict(Counter))
+    _open: defaultdict[str, Headings] = field(default_factory=lambda: defaultdict(Headings))
+    _everywhere: Headings = field(default_factory=lambda: Headings())
     _said: Said = field(default_factory=Said)
     _duplicates: set[Piece] = field(default_factory=set)
     _over_share: set[Piece] = field(default_factory=set)
+
+    def __contains__(self, piece: Piece) -> bool:
+        """Whether a piece is chosen."""
+        return piece in self._inside
 
     def add(self, piece: Piece) -> None:
         """Take a piece in."""
         self.tokens += self.cost(piece)
         self._taken[piece.section] += self._alone(piece)
         self.chosen.setdefault(piece.section, []).append(piece)
-        self._open[piece.section].update(piece.under)
+        self._inside.add(piece)
+        self._open[piece.section].stand_over(piece)
+        self._everywhere.stand_over(piece)
         self._over_share.discard(piece)
         self.shown |= piece.shows
         if piece.section == RECENT:
             self.oldest = min(self.oldest, piece.first_seq)
-        if piece.text:
-            self._said.add(piece.text, piece.sources)
+        if piece.wording.text:
+            self._said.add(piece.wording, piece.sources)
 
     def remove(self, piece: Piece) -> None:
         """Take a chosen piece out again, and what it says with it."""
         self.chosen[piece.section].remove(piece)
-        self._open[piece.section].subtract(piece.under)
+        self._inside.discard(piece)
+        self._open[piece.section].leave(piece)
+        self._everywhere.leave(piece)
         self.tokens -= self.cost(piece)
         self._taken[piece.section] -= self._alone(piece)
         self.shown -= piece.shows
         if piece.section == RECENT:
             self.oldest = min((one.first_seq for one in self.chosen[RECENT]), default=math.inf)
-        if piece.text:
-            self._said.remove(piece.text, piece.sources)
+        if piece.wording.text:
+            self._said.remove(piece.wording, piece.sources)
             self._duplicates.clear()
 
     def cost(self, piece: Piece) -> int:
         """Give what the piece would add now: itself, and the headings that are not there yet."""
-        return piece.tokens + sum(
-            one.tokens for one in piece.under if all(found[one] <= 0 for found in self._open.values())
-        )
+        return piece.tokens + self._everywhere.missing(piece.under)
 
     def taken(self, section: str) -> int:
         """Give what a section's pieces take, with their headings; the fence around facts and hits is the facts'."""
@@ -129,15 +162,13 @@ class Packing:
 
     def _alone(self, piece: Piece) -> int:
         """Give what the piece adds to its section, if there were no other."""
-        return piece.tokens + sum(one.tokens for one in piece.under if self._open[piece.section][one] <= 0)
+        return piece.tokens + self._open[piece.section].missing(piece.under)
 
     def _shared(self, section: str, under: Sequence[Heading] = ()) -> int:
         if section != HITS:
             return 0
         over = self._open[HITS]
-        return sum(
-            one.tokens for one, count in self._open[FACTS].items() if count > 0 and (over[one] > 0 or one in under)
-        )
+        return sum(one.tokens for one in self._open[FACTS] if one in over or one in under)
 
     def is_settled(self) -> bool:
         """Whether what stands before the question is what any question would have found."""
@@ -155,7 +186,7 @@ class Packing:
         """Whether the piece would say nothing new."""
         if self.is_shown(piece) or piece in self._duplicates:
             return True
-        if piece.section == HITS and self._said.says(piece.text, piece.id):
+        if piece.section == HITS and self._said.says(piece.wording, piece.id):
             self._duplicates.add(piece)
             return True
         return False
@@ -168,18 +199,24 @@ class Packing:
             return Reason.DUPLICATE, ""
         return Reason.OVER_BUDGET, OVER_SHARE if piece in self._over_share else ""
 
+    def why_passed(self, piece: Piece) -> Reason:
+        """Give the reason without a look at what it says, unless that was asked before."""
+        if self.is_shown(piece):
+            return Reason.SHOWN
+        return Reason.DUPLICATE if piece in self._duplicates else Reason.OVER_BUDGET
+
     def take(self, pieces: Iterable[Piece], section: str, most: int, room: int, *, gaps: bool = True) -> None:
         """Take pieces of a section in their order while it has at most `most` tokens; without gaps, up to the first
         that does not fit."""
-        known = set(self.chosen.get(section, ()))
         ended, fits, over_share = False, True, False
         for piece in pieces:
-            if piece in known:
+            if piece in self._inside:
                 continue
             if not ended:
-                fits, over_share = self.tokens + self.cost(piece) <= room, self.would_take(piece) > most
+                fits = self.tokens + piece.tokens <= room and self.tokens + self.cost(piece) <= room
+                over_share = fits and self.would_take(piece) > most
             if ended or over_share or not fits:
-                (self._over_share.add if over_share and fits else self._over_share.discard)(piece)
+                (self._over_share.add if over_share else self._over_share.discard)(piece)
                 ended = not gaps
             elif not self.is_redundant(piece):
                 self.add(piece)
@@ -187,7 +224,7 @@ class Packing:
     def keep_musts(self) -> None:
         """Take in what must be there, where the recent turns do not show it."""
         for piece in self.musts:
-            if piece not in self.chosen.get(piece.section, ()) and not self.is_shown(piece):
+            if piece not in self and not self.is_shown(piece):
                 self.add(piece)
 
     def drop(self, section: str | None = None) -> bool:

@@ -6,21 +6,24 @@ import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
-from itertools import accumulate, takewhile
+from itertools import accumulate, chain, takewhile
 from typing import Any
 
 from memstore.assemble import render
 from memstore.assemble.cut import MARK
+from memstore.assemble.material import Material, Target
 from memstore.assemble.pack import Packing, Piece
 from memstore.assemble.render import OPENAI, Chosen, Format, Kind, Rendered
 from memstore.assemble.render import content as contents
+from memstore.assemble.sections import RECENT
 from memstore.assemble.strategies.view import Block, Entry
 from memstore.assemble.turns import Turn
-from memstore.models import Compression, Decision, Hit, Json, Reason, Receipt, Sent, Summary, Tier
-from memstore.providers import Count, TokenCounter
+from memstore.models import Decision, Hit, Json, Reason, Receipt, Sent, Summary, Tier
+from memstore.providers import Count
 
 OVERHEAD, TOOLS = "overhead", "tools"
 SECTIONS = {  # of parts; the others are the user's own
@@ -36,61 +39,67 @@ RENDERER = 2  # another number gives other bytes of the same items
 LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
 DIGITS = 16  # of a digest
 GIST = 160  # characters of what an item says
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Composed:
-    """What a receipt is made of. `chosen` was `rendered`, to so many `tokens`; `ending` are the last of its turns.
+    """A finished context, and how it came about: of the `offers` made of the material, `packing` took what is `chosen`,
+    which was `rendered`, to so many `tokens`."""
 
-    `steady` says that another question would have found the same turns. `unlisted` counts candidates that were
-    looked at and not offered.
-    """
-
-    chosen: Chosen
-    format: Format
-    rendered: Rendered
-    tokens: Count
+    material: Material
+    target: Target
     offers: Mapping[str, Sequence[Piece]]
     packing: Packing
-    budget: int
-    reserve: int
-    tools: Sequence[Json] = ()
-    ending: Sequence[Turn] = ()
-    left_out: Sequence[Decision] = ()
-    compressed: Sequence[Compression] = ()
-    steady: bool = True
-    unlisted: Mapping[Reason, int] = field(default_factory=dict)
+    chosen: Chosen
+    rendered: Rendered
+    tokens: Count
+
+    @cached_property
+    def counts(self) -> list[int]:
+        """The tokens of each message that is sent."""
+        return [self.target.counter.count_message(message) for message in self.rendered.sent]
+
+    @cached_property
+    def sections(self) -> dict[str, int]:
+        """The tokens of each section; they add up to the whole, with what belongs to none as `overhead`."""
+        return _section_tokens(self)
 
 
-def receipt_of(made: Composed, counter: TokenCounter) -> Receipt:
+def receipt_of(made: Composed) -> Receipt:
     """Give the receipt of a context."""
-    counts = [counter.count_message(message) for message in made.rendered.sent]
-    included = [decision_of(piece) for pieces in made.packing.chosen.values() for piece in pieces]
-    listed, unlisted = _bounded([*made.left_out, *_outside(made)])
-    texts = {} if made.chosen.system is None else {"system": made.chosen.system}
-    if (source := render.template_source(made.format)) is not None:
-        texts["template"] = source
-    if made.chosen.question is not None and made.chosen.question_seq is None:
-        texts["query"] = str(made.chosen.question["content"])
+    material, target = made.material, made.target
+    written = [canonical(message) for message in made.rendered.sent]
+    listed, unlisted = _left_out(made)
     return Receipt(
-        budget=made.budget,
-        reserve=made.reserve,
+        budget=target.budget,
+        reserve=target.reserve,
         tokens=int(made.tokens),
-        counter=counter.name,
+        counter=target.counter.name,
         count=made.tokens.kind,
-        sections=section_tokens(made, counts, counter),
-        included=tuple(included),
+        sections=made.sections,
+        included=tuple(decision_of(piece) for pieces in made.packing.chosen.values() for piece in pieces),
         left_out=tuple(listed),
-        unlisted={str(reason): count for reason, count in sorted((unlisted + Counter(made.unlisted)).items())},
+        unlisted={str(reason): count for reason, count in sorted((unlisted + Counter(material.unlisted)).items())},
         stable_prefix=0,
-        cacheable=_cacheable(made, counts, counter),
-        compressed=tuple(made.compressed),
-        content_hash=content_hash(made.rendered.sent),
-        renderer=f"{made.format.name}/{RENDERER}",
-        sent=tuple(sent(made.rendered.sent, counts)),
+        cacheable=_cacheable(made),
+        compressed=tuple(material.compressed),
+        content_hash=_hash(written),
+        renderer=f"{target.format.name}/{RENDERER}",
+        sent=tuple(_sent(written, made.counts)),
         asked=_asked(made),
-        texts=texts | _written(made.packing),
+        texts=_given(made.chosen, target.format) | _written(made.packing),
     )
+
+
+def _given(chosen: Chosen, format: Format) -> dict[str, str]:
+    """Give what was given for this context alone."""
+    texts = {} if chosen.system is None else {"system": chosen.system}
+    if (source := render.template_source(format)) is not None:
+        texts["template"] = source
+    if chosen.question is not None and chosen.question_seq is None:
+        texts["query"] = str(chosen.question["content"])
+    return texts
 
 
 def stable_prefix(now: Sequence[Sent], before: Sequence[Sent]) -> int:
@@ -101,21 +110,25 @@ def stable_prefix(now: Sequence[Sent], before: Sequence[Sent]) -> int:
 
 def content_hash(messages: Sequence[Json]) -> str:
     """Give the SHA-256 of the canonical JSON of what is sent."""
-    return sha256(canonical(messages)).hexdigest()
+    return _hash([canonical(message) for message in messages])
 
 
 def canonical(value: object) -> bytes:
     """Give the JSON that is the same for equal values: keys sorted, no blanks, UTF-8."""
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return text.encode("utf-8", "surrogatepass")
+    return _CANONICAL.encode(value).encode("utf-8", "surrogatepass")
 
 
-def sent(messages: Sequence[Json], counts: Sequence[int]) -> Iterable[Sent]:
-    """Give for each message its tokens, and the digest of all up to it."""
+def _hash(written: Sequence[bytes]) -> str:
+    """Give the SHA-256 of a list's canonical JSON, of that of its members."""
+    return sha256(b"[" + b",".join(written) + b"]").hexdigest()
+
+
+def _sent(written: Sequence[bytes], counts: Sequence[int]) -> Iterable[Sent]:
+    """Give for each message, written as canonical JSON, its tokens and the digest of all up to it."""
     so_far = sha256()
-    for message, tokens in zip(messages, counts, strict=True):
-        so_far.update(canonical(message) + b"\n")
-        yield Sent(so_far.copy().hexdigest()[:DIGITS], tokens)
+    for message, tokens in zip(written, counts, strict=True):
+        so_far.update(message + b"\n")
+        yield Sent(so_far.hexdigest()[:DIGITS], tokens)
 
 
 def decision_of(piece: Piece, reason: Reason | None = None) -> Decision:
@@ -175,21 +188,47 @@ def block_key(first_seq: int, last_seq: int) -> str:
 def _asked(made: Composed) -> tuple[int, ...]:
     if made.chosen.question_seq is None:
         return ()
-    return (made.chosen.question_seq, *(message.seq for turn in made.ending for message in turn.messages))
+    return (made.chosen.question_seq, *(message.seq for turn in made.material.ending for message in turn.messages))
 
 
-def _outside(made: Composed) -> Iterable[Decision]:
-    """Give what was offered and not chosen; older turns, of which there may be thousands, together."""
-    inside = {id(piece) for pieces in made.packing.chosen.values() for piece in pieces}
+def _left_out(made: Composed) -> tuple[list[Decision], Counter[Reason]]:
+    """Give the first of each section that are left out, and how many others there are by reason.
+
+    Of those that are only counted nobody asks whether something else says the same: that they did not fit is enough.
+    """
+    listed, unlisted, seen = [], Counter[Reason](), Counter[str]()
+    for one in chain(made.material.left_out, _older(made)):
+        seen[one.section] += 1
+        if seen[one.section] <= LISTED:
+            listed.append(one)
+        elif one.reason is not None:
+            unlisted[one.reason] += 1
+    for piece in _outside(made):
+        seen[piece.section] += 1
+        if seen[piece.section] <= LISTED:
+            listed.append(_refused(piece, *made.packing.why_not(piece)))
+        else:
+            unlisted[made.packing.why_passed(piece)] += 1
+    return listed, unlisted
+
+
+def _outside(made: Composed) -> Iterator[Piece]:
+    """Give what was offered and not chosen, nor is the beginning of it, but for turns."""
+    begun = {piece.whole for pieces in made.packing.chosen.values() for piece in pieces}
+    for section, pieces in made.offers.items():
+        if section != RECENT:
+            yield from (piece for piece in pieces if piece not in made.packing and piece not in begun)
+
+
+def _older(made: Composed) -> Iterable[Decision]:
+    """Give the turns that are not in, of which there may be thousands, together by reason."""
     told = _tells(made.chosen.summaries)
     by_reason: dict[Reason, list[Piece]] = {}
-    for piece in made.offers["recent"]:
-        if id(piece) not in inside:
+    for piece in made.offers[RECENT]:
+        if piece not in made.packing:
             by_reason.setdefault(Reason.COVERED if told(piece.first_seq) else Reason.OVER_BUDGET, []).append(piece)
     for why, pieces in sorted(by_reason.items()):
         yield _together(sorted(pieces, key=lambda piece: -piece.first_seq), why)
-    others = (piece for section, pieces in made.offers.items() if section != "recent" for piece in pieces)
-    yield from (_refused(piece, *made.packing.why_not(piece)) for piece in others if id(piece) not in inside)
 
 
 def _refused(piece: Piece, why: Reason, note: str) -> Decision:
@@ -216,32 +255,21 @@ def _last(entry: Entry) -> int:
     return entry.last_seq if isinstance(entry, Block) else entry.messages[-1].seq
 
 
-def _bounded(decisions: Sequence[Decision]) -> tuple[list[Decision], Counter[Reason]]:
-    """Give the first of each section, and how many others there are by reason."""
-    listed, unlisted, seen = [], Counter[Reason](), Counter[str]()
-    for one in decisions:
-        seen[one.section] += 1
-        if seen[one.section] <= LISTED:
-            listed.append(one)
-        elif one.reason is not None:
-            unlisted[one.reason] += 1
-    return listed, unlisted
-
-
-def section_tokens(made: Composed, counts: Sequence[int], counter: TokenCounter) -> dict[str, int]:
-    """Give the tokens of each section; they add up to the whole, with what belongs to none as `overhead`."""
-    chosen = made.chosen
-    tools = made.tokens - render.counted(made.rendered, counter) if made.tools else 0
-    beside = {TOOLS: int(tools)} if made.tools else {}
-    if made.format != OPENAI:
-        return render.section_tokens(chosen, made.ending, made.format, counter) | beside
-    added = [one.name for one in (*chosen.steady, *chosen.added)]
-    sections = dict.fromkeys([*added, "system", "summaries", "recent", "facts", "hits", "question"], 0)
-    shown = iter([one.name for one in (*chosen.steady, *chosen.added) if one.texts])
-    ending = {message.id for turn in made.ending for message in turn.messages}
-    for part, tokens in zip(render.parts(chosen), counts, strict=True):
+def _section_tokens(made: Composed) -> dict[str, int]:
+    chosen, counter, ending = made.chosen, made.target.counter, made.material.ending
+    tools = int(made.tokens - render.counted(made.rendered, counter)) if made.target.tools else 0
+    beside = {TOOLS: tools} if made.target.tools else {}
+    if made.target.format != OPENAI:
+        return render.section_tokens(chosen, ending, made.target.format, counter) | beside
+    own = (*chosen.steady, *chosen.added)
+    sections = dict.fromkeys(
+        [*(one.name for one in own), "system", "summaries", "recent", "facts", "hits", "question"], 0
+    )
+    shown = iter([one.name for one in own if one.texts])
+    ends = {message.id for turn in ending for message in turn.messages}
+    for part, tokens in zip(chosen.parts, made.counts, strict=True):
         name = SECTIONS.get(part.kind) or next(shown)
-        sections["question" if part.stored and part.stored.id in ending else name] += tokens
+        sections["question" if part.stored and part.stored.id in ends else name] += tokens
     facts = sum(map(counter.count_message, render.remembered(chosen.facts, ())))
     sections["facts"] += facts
     sections["hits"] = max(0, sections["hits"] - facts)
@@ -260,13 +288,14 @@ def _another(question: Json) -> Json:
     return {"role": "user", "content": re.sub(r"(\S+)", r"?\1", text) or "?"}
 
 
-def _cacheable(made: Composed, counts: Sequence[int], counter: TokenCounter) -> int:
+def _cacheable(made: Composed) -> int:
     """Give the tokens before the first message that another question about the same conversation might change."""
-    stable = Chosen(system=made.chosen.system)
-    if made.steady and made.packing.is_settled():
-        stable = replace(made.chosen, facts=(), hits=(), question=None)
-    if made.chosen.question is not None and render.template_source(made.format) is not None:
-        stable = replace(stable, question=_another(made.chosen.question))
-    if made.format != OPENAI:
-        return render.shared_tokens(made.rendered, made.format.render(stable), counter)
-    return min(int(made.tokens), sum(counts[: len(render.parts_before(stable))]))
+    chosen, target = made.chosen, made.target
+    is_settled = made.material.steady and made.packing.is_settled()
+    if target.format == OPENAI:
+        before = chosen if is_settled else Chosen(system=chosen.system)
+        return min(int(made.tokens), sum(made.counts[: len(before.parts_before)]))
+    stable = replace(chosen, facts=(), hits=(), question=None) if is_settled else Chosen(system=chosen.system)
+    if chosen.question is not None and render.template_source(target.format) is not None:
+        stable = replace(stable, question=_another(chosen.question))
+    return render.shared_tokens(made.rendered, target.format.render(stable), target.counter)

@@ -12,7 +12,6 @@ from memstore.errors import InvalidInput
 from memstore.ingest.check import check_text
 from memstore.models import Amount, Json, Section
 
-SETTING = "sections"  # the key in a conversation's settings
 FACTS, SUMMARIES, HITS, RECENT = "facts", "summaries", "hits", "recent"
 ALWAYS = ("system", "question")  # in whole, or there is no context
 # The parts of the room that sections may count on. Those that answer to the question lose weight as the room grows,

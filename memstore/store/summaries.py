@@ -46,12 +46,13 @@ async def summary(scope: Transaction, id: UUID) -> Summary | None:
 
 async def outlines(scope: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> list[Outline]:
     """Give the summaries of the nest, level 1 and above, without their texts."""
-    return [Outline(*row) for row in await scope.tuples(SQL["outlines"], conversation_id=conversation, as_of=as_of)]
+    rows = await scope.tuples(SQL["outlines"], conversation_id=conversation, as_of=as_of)
+    return list(map(Outline._make, rows))
 
 
 async def some(scope: Transaction, ids: Sequence[UUID]) -> list[Summary]:
     """Give these summaries of one conversation, the newest first."""
-    return await scope.all(SQL["some"], Summary.model_construct, ids=list(ids)) if ids else []
+    return await scope.all(SQL["some"], SUMMARY, ids=list(ids)) if ids else []
 
 
 async def after(scope: Transaction, conversation: UUID, level: int, seq: int) -> list[Summary]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from memstore.assemble.compose import Material
+from memstore.assemble.material import Material
 from memstore.assemble.turns import Turn, turns
 from memstore.models import Hit, Message, Section, Summary, Tier
 

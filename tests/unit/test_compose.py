@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from memstore import BudgetTooSmall
-from memstore.assemble.compose import Layout, Material, compose
+from memstore.assemble.compose import Layout, compose
+from memstore.assemble.material import Material, Target
 from memstore.assemble.offers import OLDER
 from memstore.assemble.pack import Piece, minimums
 from memstore.assemble.render import OPENAI, Chosen
@@ -102,7 +103,7 @@ def check_budget(material: Material, budget: int, counter: TokenCounter) -> None
 
 def check_maximums(material: Material, budget: int, context: Context, counter: TokenCounter) -> None:
     """No section takes more than its maximum, fences and headings included; what is promised stays."""
-    layout = Layout(material, budget, counter)
+    layout = Layout(material, Target(budget, counter))
     musts = minimums(layout.offers, layout.plan)
     for section in material.sections:
         if section.maximum is not None and not musts.get(section.name):
@@ -144,7 +145,7 @@ def check_pinned(material: Material, budget: int, larger: int, counter: TokenCou
     assert not isinstance(large, BudgetTooSmall)
     pinned = pinned_in(small)
     assert pinned <= pinned_in(large)
-    musts = minimums(Layout(material, budget, counter).offers, Layout(material, budget, counter).plan)
+    musts = minimums(Layout(material, Target(budget, counter)).offers, Layout(material, Target(budget, counter)).plan)
     wanted = [piece for pieces in musts.values() for piece in pieces]
     for context in (small, large):
         inside = Counter((one.section, one.id) for one in context.receipt.included)

@@ -20,7 +20,8 @@ from openai.types.chat import ChatCompletionMessageParam
 from pydantic import TypeAdapter
 
 from memstore import BudgetTooSmall, InvalidInput
-from memstore.assemble.compose import Material, compose
+from memstore.assemble.compose import compose
+from memstore.assemble.material import Material
 from memstore.assemble.render import FORMATS, Added, Rendered, counted, format_of, section_tokens
 from memstore.assemble.strategies.view import Block
 from memstore.assemble.turns import Turn, turns

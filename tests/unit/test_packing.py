@@ -7,14 +7,15 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.assemble.compose import Material, compose
+from memstore.assemble.compose import compose
 from memstore.assemble.cut import cut_closely
 from memstore.assemble.fill import fullest
 from memstore.assemble.leftover import uncovered_first
+from memstore.assemble.material import Material
 from memstore.assemble.offers import Offering
 from memstore.assemble.pack import OVER_SHARE, Packing
 from memstore.assemble.render import OPENAI, Chosen, Rendered
-from memstore.assemble.said import Said
+from memstore.assemble.said import Said, Wording
 from memstore.assemble.turns import turns
 from memstore.assemble.window import MOST, window
 from memstore.models import Hit, Reason, Section, Tier
@@ -56,15 +57,15 @@ def test_a_window_begins_at_the_same_message_for_many_turns() -> None:
 
 def test_what_is_repeated_quoted_or_taken_over_is_said_already() -> None:
     said = Said()
-    said.add("We fly to Lisbon on Friday, at nine. The hotel is booked for three nights.")
-    assert said.says("we fly to lisbon on friday at nine")
-    assert said.says("The hotel is booked, for three nights!")
-    assert not said.says("We fly to Porto on Friday, at nine in the evening")
-    assert not said.says("We fly to")  # too short to tell
-    said.add("Ann is allergic to peanuts", [UUID(int=1)])
-    assert said.says("I'm allergic to peanuts.", UUID(int=1))
-    assert not said.says("I'm allergic to peanuts.", UUID(int=2))
-    assert not said.says("I'm allergic to peanuts, and my flight leaves on Friday.", UUID(int=1))
+    said.add(Wording("We fly to Lisbon on Friday, at nine. The hotel is booked for three nights."))
+    assert said.says(Wording("we fly to lisbon on friday at nine"))
+    assert said.says(Wording("The hotel is booked, for three nights!"))
+    assert not said.says(Wording("We fly to Porto on Friday, at nine in the evening"))
+    assert not said.says(Wording("We fly to"))  # too short to tell
+    said.add(Wording("Ann is allergic to peanuts"), [UUID(int=1)])
+    assert said.says(Wording("I'm allergic to peanuts."), UUID(int=1))
+    assert not said.says(Wording("I'm allergic to peanuts."), UUID(int=2))
+    assert not said.says(Wording("I'm allergic to peanuts, and my flight leaves on Friday."), UUID(int=1))
 
 
 def test_what_a_summary_tells_line_by_line_is_said_by_the_messages_and_the_other_way_round() -> None:
@@ -77,14 +78,16 @@ def test_what_a_summary_tells_line_by_line_is_said_by_the_messages_and_the_other
         "I shall bring the maps along.",
     ]
     said = Said()
-    said.add(messages[0])
-    assert not said.says(told), "what Bob says is nowhere else"
-    said.add(messages[1])
-    assert said.says(told)
+    said.add(Wording(messages[0]))
+    assert not said.says(Wording(told)), "what Bob says is nowhere else"
+    said.add(Wording(messages[1]))
+    assert said.says(Wording(told))
     summary = Said()
-    summary.add(told.replace(" (9 May 2023)", "").replace("\n  The", "\nBob: Lovely that we go there.\nAnn: The"))
-    assert all(map(summary.says, messages))
-    assert not summary.says("We fly to Lisbon on Friday, at nine. No, not by ship.")
+    summary.add(
+        Wording(told.replace(" (9 May 2023)", "").replace("\n  The", "\nBob: Lovely that we go there.\nAnn: The"))
+    )
+    assert all(summary.says(Wording(one)) for one in messages)
+    assert not summary.says(Wording("We fly to Lisbon on Friday, at nine. No, not by ship."))
 
 
 def test_a_summary_and_the_messages_under_it_are_not_both_among_the_hits() -> None:
@@ -99,13 +102,13 @@ def test_a_summary_and_the_messages_under_it_are_not_both_among_the_hits() -> No
 
 def test_what_was_taken_out_again_is_not_said() -> None:
     said = Said()
-    said.add("We fly to Lisbon on Friday, at nine.")
-    said.add("Ann is allergic to peanuts", [UUID(int=1)])
-    assert said.says("we fly to lisbon on friday")
-    said.remove("We fly to Lisbon on Friday, at nine.")
-    said.remove("Ann is allergic to peanuts", [UUID(int=1)])
-    assert not said.says("we fly to lisbon on friday")
-    assert not said.says("I'm allergic to peanuts.", UUID(int=1))
+    said.add(Wording("We fly to Lisbon on Friday, at nine."))
+    said.add(Wording("Ann is allergic to peanuts"), [UUID(int=1)])
+    assert said.says(Wording("we fly to lisbon on friday"))
+    said.remove(Wording("We fly to Lisbon on Friday, at nine."))
+    said.remove(Wording("Ann is allergic to peanuts"), [UUID(int=1)])
+    assert not said.says(Wording("we fly to lisbon on friday"))
+    assert not said.says(Wording("I'm allergic to peanuts."), UUID(int=1))
 
 
 def test_a_reason_is_true_of_what_is_in_at_last() -> None:
@@ -146,7 +149,7 @@ def test_what_the_question_asks_and_nobody_said_yet_comes_first() -> None:
     packing = Packing()
     packing.add(pieces[0])
     ordered = uncovered_first(packing, pieces, "Which boats and which ferry took us to Corfu?")
-    assert [piece.text for piece in ordered] == [told[place] for place in (3, 0, 1, 2, 4)]
+    assert [piece.wording.text for piece in ordered] == [told[place] for place in (3, 0, 1, 2, 4)]
     assert uncovered_first(packing, pieces, "And Corfu?") == pieces
 
 

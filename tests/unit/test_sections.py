@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, Section
-from memstore.assemble.compose import Material, compose
+from memstore.assemble.compose import compose
+from memstore.assemble.material import Material
 from memstore.assemble.sections import allowances, as_json, merged, sections_of
 from memstore.assemble.turns import turns
 from memstore.models import Hit, Tier

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstore import InvalidInput
-from memstore.assemble.compose import Material, compose
+from memstore.assemble.compose import compose
 from memstore.assemble.compression import Stored, compressed
+from memstore.assemble.material import Material
 from memstore.assemble.render import spoken
 from memstore.assemble.strategies.boundary import cuts
 from memstore.assemble.strategies.buffers import Hierarchical, SummaryBuffer, Threshold

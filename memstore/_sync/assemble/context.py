@@ -13,9 +13,10 @@ from memstore._sync.retrieve import recall
 from memstore._sync.store import summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore.assemble import render
-from memstore.assemble.compose import Layout, Material
+from memstore.assemble.compose import Layout
 from memstore.assemble.compression import compressed
 from memstore.assemble.cover import offered
+from memstore.assemble.material import Material, Target
 from memstore.assemble.strategies.registry import strategies_told
 from memstore.assemble.turns import Turn
 from memstore.function_calls import name_of
@@ -77,7 +78,8 @@ def _read_ahead(scope: Transaction, question: recall.Question, made: Assembly) -
 def _laid_out(scope: Transaction, made: Assembly, gathered: Gathered, counter: TokenCounter) -> Layout:
     """Lay the material out, with the summaries of what is older than its recent turns."""
     request = made.request
-    layout = Layout(gathered.material, made.budget, counter, made.reserve, request.format, request.tools)
+    target = Target(made.budget, counter, made.reserve, request.format, request.tools)
+    layout = Layout(gathered.material, target)
     if not gathered.nest:
         return layout
     finest = sum(one.tokens for one in gathered.nest if one.level == 1)

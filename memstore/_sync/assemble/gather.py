@@ -14,9 +14,9 @@ from memstore._sync.store import facts, items, messages, summaries
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.items import Filters
 from memstore._sync.store.summaries import Outline
-from memstore.assemble.compose import Material
 from memstore.assemble.compression import Stored
 from memstore.assemble.heard import heard_turns
+from memstore.assemble.material import Material
 from memstore.assemble.receipt import GIST
 from memstore.assemble.turns import Turn, turns
 from memstore.models import Decision, Hit, Message, Reason, Role, Summary, Tier, Unit
@@ -27,7 +27,7 @@ A_HIT = 100
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.
 STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
-SHORTEST_TURN = 12  # tokens, to guess how many recent messages to read: few are shorter
+A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
 LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
 MOST_READ = 2000  # messages at once
 MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
@@ -129,7 +129,7 @@ def _recent(scope: Transaction, made: Assembly) -> list[Message]:
         page = messages.newest(
             scope,
             request.conversation_id,
-            limit=max(16, min(MOST_READ, (made.budget - tokens) // SHORTEST_TURN)),
+            limit=_page(made.budget - tokens, len(found), tokens),
             before=found[-1].seq if found else messages.LAST,
             as_of=request.as_of,
         )
@@ -138,6 +138,11 @@ def _recent(scope: Transaction, made: Assembly) -> list[Message]:
         if not page or page[-1].seq <= made.after + 1 or (made.sight.filters and len(found) >= MOST_LOOKED_AT):
             break
     return [one for one in reversed(found) if one.seq > made.after]
+
+
+def _page(wanted: int, found: int, tokens: int) -> int:
+    """Give how many messages may have the tokens that are wanted, going by those that were found."""
+    return max(16, min(MOST_READ, wanted * found // tokens if tokens else wanted // A_MESSAGE))
 
 
 def _whole(scope: Transaction, made: Assembly) -> list[Message]:
@@ -186,23 +191,19 @@ def _recalled(
         )
     ]
     every = [one for part in wanted for one in part]
-    found = {(hit.tier, hit.id): hit for hit in recall.hits(scope, every, as_of)}
-    hits = [[found[_key(one)] for one in part if _key(one) in found] for part in wanted]
+    found = {hit.id: hit for hit in recall.hits(scope, every, as_of)}
+    hits = [[found[one.unit.item_id] for one in part if one.unit.item_id in found] for part in wanted]
     hidden = sight.hidden("facts", "hits")
     twice = max(0, passed.through - len(wanted[2]) - hidden)
     unlisted = {Reason.FILTERED: passed.filtered, Reason.DUPLICATE: twice}
     unlisted[Reason.BELOW_SCORE] = max(0, len(ranking.tiers) - len(every) - hidden - sum(unlisted.values()))
-    gone = [_superseded(one) for one in every if _key(one) not in found]
+    gone = [_superseded(one) for one in every if one.unit.item_id not in found]
     return Recalled(hits[0], hits[1], hits[2], gone, unlisted)
 
 
 def _standing(scope: Transaction, made: Assembly) -> list[UUID]:
     limit = MOST_VIEWED if made.sight.filters else MOST_STANDING
     return facts.standing(scope, STANDING, limit=limit, as_of=made.request.as_of)
-
-
-def _key(one: Candidate) -> tuple[Tier, UUID]:
-    return Tier(one.unit.tier), one.unit.item_id
 
 
 def _seen(scope: Transaction, candidates: Iterator[Candidate], count: int, made: Assembly) -> list[Candidate]:

@@ -12,11 +12,13 @@ from uuid import UUID
 
 from memstore._sync.store.database import Transaction, columns
 from memstore.models import Decision, Json, Reason, Receipt, Sent
+from memstore.models.decisions import as_json
 from memstore.store.statements import statements
 
 SQL = statements("receipts")
 SAYS = 160  # characters of an item, for people
-NOWHERE = {"texts", "id", "conversation_id"}  # not in the body: they have columns
+# Not in the body as they are: some have columns, a step's names differ, and jsonb does not keep the order of an object.
+NOWHERE = {"texts", "id", "conversation_id", "recorded_at", "compressed", "sections"}
 
 
 class Previous(NamedTuple):
@@ -35,8 +37,9 @@ class Later(NamedTuple):
 
 def add(scope: Transaction, receipt: Receipt) -> None:
     """Keep a receipt with its conversation, and the events so far; it has an id."""
-    body = {name: value for name, value in receipt.as_dict().items() if name not in NOWHERE}
-    body["sections"] = list(receipt.sections.items())  # jsonb does not keep the order of an object
+    body = as_json(receipt, exclude=NOWHERE) | {"sections": list(receipt.sections.items())}
+    if receipt.compressed:
+        body["compressed"] = [one.as_dict() for one in receipt.compressed]
     row = {name: getattr(receipt, name) for name in ("id", "conversation_id", "budget", "tokens")}
     scope.run_together([(SQL["add_receipt"], [row | {"body": body, "texts": dict(receipt.texts)}])])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from memstore.assemble.render.chosen import Added, Chosen, Kind, parts, parts_before, spoken_parts
+from memstore.assemble.render.chosen import Added, Chosen, Kind, spoken_parts
 from memstore.assemble.render.fenced import (
     FACTS_HEAD,
     HITS_HEAD,
@@ -44,8 +44,6 @@ __all__ = [
     "format_read_back",
     "format_told",
     "hit_line",
-    "parts",
-    "parts_before",
     "record_lines",
     "remembered",
     "section_tokens",

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memstore.assemble.render.chosen import Chosen, Kind, Part, parts
+from memstore.assemble.render.chosen import Chosen, Kind, Part
 from memstore.assemble.render.content import ContentPart, content_parts, plain_text
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.marks import marked
@@ -48,7 +48,7 @@ class Anthropic:
 
     def render(self, chosen: Chosen) -> Rendered:
         """Give the context as a system prompt and messages."""
-        found = list(marked(parts(chosen), dates=self.dates, speakers=self.speakers))
+        found = list(marked(chosen.parts, dates=self.dates, speakers=self.speakers))
         above = sorted((part for part in found if _is_above(part)), key=lambda part: _ORDER.index(part.kind))
         texts = [plain_text(content_parts(part.message.get("content"))) for part in above]
         system = "\n\n".join(text for text in texts if text.strip())

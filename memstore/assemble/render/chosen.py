@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 from itertools import groupby
 
 from memstore.assemble.render.fenced import added_text, memory_text, record_text, standing_text, summaries_text
@@ -25,39 +26,6 @@ class Added:
 
     name: str
     texts: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """What goes into a context, in the order in which it was chosen.
-
-    `steady` and `standing` are at the start of every context of this conversation, `added` just before the question.
-    """
-
-    system: str | None = None
-    summaries: Sequence[Summary] = ()
-    turns: Sequence[Entry] = ()
-    facts: Sequence[Hit] = ()
-    hits: Sequence[Hit] = ()
-    question: Json | None = None
-    question_seq: int | None = None
-    steady: Sequence[Added] = ()
-    standing: Sequence[Hit] = ()
-    added: Sequence[Added] = ()
-
-    @property
-    def before(self) -> list[Entry]:
-        """The turns before the question, in the order of the conversation."""
-        return [turn for turn in self._ordered if self.question_seq is None or turn.first_seq < self.question_seq]
-
-    @property
-    def after(self) -> list[Entry]:
-        """The turns after the question, such as the results of tools that the model waits for."""
-        return [turn for turn in self._ordered if self.question_seq is not None and turn.first_seq >= self.question_seq]
-
-    @property
-    def _ordered(self) -> list[Entry]:
-        return sorted(self.turns, key=lambda turn: turn.first_seq)
 
 
 class Kind(Enum):
@@ -88,24 +56,57 @@ class Part:
         return str(self.message["role"])
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """What goes into a context, in the order in which it was chosen.
+
+    `steady` and `standing` are at the start of every context of this conversation, `added` just before the question.
+    """
+
+    system: str | None = None
+    summaries: Sequence[Summary] = ()
+    turns: Sequence[Entry] = ()
+    facts: Sequence[Hit] = ()
+    hits: Sequence[Hit] = ()
+    question: Json | None = None
+    question_seq: int | None = None
+    steady: Sequence[Added] = ()
+    standing: Sequence[Hit] = ()
+    added: Sequence[Added] = ()
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The parts of the context in their order."""
+        question = [Part(Kind.QUESTION, self.question)] if self.question else []
+        memory = _told(Kind.MEMORY, memory_text(self.facts, self.hits))
+        added = added_parts(Kind.ADDED, self.added)
+        return [*self.parts_before, *added, *memory, *question, *spoken_parts(self.after)]
+
+    @cached_property
+    def parts_before(self) -> list[Part]:
+        """The parts that follow from what is stored."""
+        system = [Part(Kind.SYSTEM, _system(self.system))] if self.system is not None else []
+        steady = [*added_parts(Kind.STEADY, self.steady), *_told(Kind.STANDING, standing_text(self.standing))]
+        return [*system, *steady, *_told(Kind.SUMMARIES, summaries_text(self.summaries)), *spoken_parts(self.before)]
+
+    @property
+    def before(self) -> list[Entry]:
+        """The turns before the question, in the order of the conversation."""
+        return [turn for turn in self._ordered if self.question_seq is None or turn.first_seq < self.question_seq]
+
+    @property
+    def after(self) -> list[Entry]:
+        """The turns after the question, such as the results of tools that the model waits for."""
+        return [turn for turn in self._ordered if self.question_seq is not None and turn.first_seq >= self.question_seq]
+
+    @property
+    def _ordered(self) -> list[Entry]:
+        return sorted(self.turns, key=lambda turn: turn.first_seq)
+
+
 def parts(chosen: Chosen) -> list[Part]:
-    """Give the parts of a context in their order."""
-    question = [Part(Kind.QUESTION, chosen.question)] if chosen.question else []
-    memory = _told(Kind.MEMORY, memory_text(chosen.facts, chosen.hits))
-    return [
-        *parts_before(chosen),
-        *added_parts(Kind.ADDED, chosen.added),
-        *memory,
-        *question,
-        *spoken_parts(chosen.after),
-    ]
-
-
-def parts_before(chosen: Chosen) -> list[Part]:
-    """Give the parts that follow from what is stored."""
-    system = [Part(Kind.SYSTEM, _system(chosen.system))] if chosen.system is not None else []
-    steady = [*added_parts(Kind.STEADY, chosen.steady), *_told(Kind.STANDING, standing_text(chosen.standing))]
-    return [*system, *steady, *_told(Kind.SUMMARIES, summaries_text(chosen.summaries)), *spoken_parts(chosen.before)]
+    """Give the parts of a context in their order, for formats of users' own."""
+    return list(chosen.parts)
 
 
 def added_parts(kind: Kind, sections: Iterable[Added]) -> list[Part]:

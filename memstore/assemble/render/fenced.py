@@ -108,8 +108,10 @@ def _who(hit: Hit) -> str:
     if hit.tier == Tier.SUMMARIES or not hit.speaker:
         return "summary" if hit.tier == Tier.SUMMARIES else "?"
     role = hit.role or Role.USER
+    if hit.speaker == role:
+        return role
     named = label(Role.USER, hit.speaker)
-    return role if hit.speaker == role else label(role, hit.speaker) if '"' in named else named
+    return label(role, hit.speaker) if '"' in named else named
 
 
 def summary_lines(summary: Summary) -> str:

@@ -21,6 +21,8 @@ _QUOTES = re.compile('["\u201c-\u201f\u00ab\u00bb\uff02]')
 
 def shown(name: object) -> str:
     """Give a name as it is shown; nothing for one of which nothing is seen."""
+    if isinstance(name, str) and name.isascii() and name.isprintable() and ":" not in name:
+        return " ".join(name.split())
     seen = "".join(" " if one.isspace() or unicodedata.category(one) in _UNSEEN - {"Cf"} else one for one in str(name))
     seen = "".join(one for one in seen if unicodedata.category(one) != "Cf")
     return " ".join(_COLONS.sub(" ", seen).split())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from memstore.assemble.render.chosen import Chosen, parts
+from memstore.assemble.render.chosen import Chosen
 from memstore.assemble.render.content import content_parts, plain_text
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.marks import marked
@@ -37,7 +37,7 @@ class Ollama:
 
     def render(self, chosen: Chosen) -> Rendered:
         """Give the context as messages."""
-        found = [part.message for part in marked(parts(chosen), dates=self.dates, speakers=self.speakers)]
+        found = [part.message for part in marked(chosen.parts, dates=self.dates, speakers=self.speakers)]
         return Rendered(list(_named(found)))
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memstore.assemble.render.chosen import Chosen, Part, parts
+from memstore.assemble.render.chosen import Chosen, Part
 from memstore.assemble.render.content import ContentPart, content_parts
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.marks import marked
@@ -34,7 +34,7 @@ class OpenAI:
 
     def render(self, chosen: Chosen) -> Rendered:
         """Give the context as messages."""
-        return Rendered([as_openai(part) for part in marked(parts(chosen), dates=self.dates, speakers=False)])
+        return Rendered([as_openai(part) for part in marked(chosen.parts, dates=self.dates, speakers=False)])
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:
         """Give a message of this format, such as a model's answer, as `add_many` takes it."""
