@@ -105,14 +105,18 @@ async def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) 
     """Store units, their terms and vectors; give how many. Raises `LostRace` where another worker has stored some."""
     if not units:
         return 0
-    if await scope.run_many(SQL["add_text"], [_row(new) for new in units]) != len(units):
+    length = sum(sum(new.frequencies) for new in units)
+    # First: the lock on the user's row makes the order of numbers that in which units are seen by others.
+    (counted,) = await scope.all(SQL["count_units"], columns, units=len(units), length=length)
+    first = counted["last_unit"] - len(units) + 1
+    rows = [_row(new) | {"number": first + place} for place, new in enumerate(units)]
+    if await scope.run_many(SQL["add_text"], rows) != len(units):
         raise LostRace
     vectors = [
         new.unit.key._asdict() | {"model_id": model, "embedding": new.vector} for new in units if new.vector is not None
     ]
     if vectors:
         await scope.run_many(SQL["add_vector"], vectors)
-    await scope.run(SQL["count_units"], units=len(units), length=sum(sum(new.frequencies) for new in units))
     return len(units)
 
 

@@ -58,6 +58,7 @@ TABLES = {
     "facts",
     "fact_sources",
     "item_text",
+    "term_postings",
     "embedding_models",
     "item_vectors",
     "derivations",
@@ -223,8 +224,8 @@ create temp table unit as
           union all
           select u, n from generate_series(1, {SMALL_USERS}) u, generate_series(0, {SMALL_UNITS} - 1) n) as all_units
     order by random();
-insert into users (user_id, name, units, unit_length)
-    select user_id, 'user ' || u, count(*), count(*) * 8 from unit group by user_id, u;
+insert into users (user_id, name, units, unit_length, last_unit)
+    select user_id, 'user ' || u, count(*), count(*) * 8, count(*) from unit group by user_id, u;
 insert into conversations (user_id, id, name, last_seq)
     select user_id, conversation_id, 'c' || c, count(*) from unit group by user_id, conversation_id, c;
 insert into derivations (user_id, conversation_id, deriver, done_seq, last_seq)
@@ -249,12 +250,12 @@ insert into summaries (user_id, id, conversation_id, level, from_seq, to_seq, te
                        occurred_at, occurred_until)
     select user_id, id, conversation_id, 1, seq, seq, 'told ' || n, 2, 'words', 'r', at, at from unit where n % 3 = 2;
 insert into item_text (user_id, item_id, chunk, tier, conversation_id, seq, role, tags, start, stop, length, terms,
-                       frequencies, occurred_at)
+                       frequencies, occurred_at, number)
     select user_id, id, 0, (array['messages', 'facts', 'summaries'])[n % 3 + 1], conversation_id, seq,
            (array['user', 'assistant'])[n % 2 + 1], case when n % 5 = 0 then '{{trip}}' else '{{}}' end::text[],
            0, 9, 8,
            array(select u * 1000 + (n * 7 + k * 13) % 300 from generate_series(1, 8) k order by 1),
-           array_fill(1::smallint, array[8]), at
+           array_fill(1::smallint, array[8]), at, n + 1
     from unit;
 insert into embedding_models (user_id, id, name, dimensions) select user_id, '{MODEL}', 'e', {DIMENSIONS} from users;
 insert into item_vectors (user_id, item_id, chunk, model_id, embedding)
@@ -507,7 +508,7 @@ async def test_ties_come_in_one_order(clone: str) -> None:
         for item in reversed(texts):
             connection.execute(
                 "insert into item_text (user_id, item_id, chunk, tier, start, stop, length, terms,"
-                " frequencies, occurred_at) values (%s, %s, 0, 'messages', 0, 1, 1, '{1}', '{1}', now())",
+                " frequencies, occurred_at, number) values (%s, %s, 0, 'messages', 0, 1, 1, '{1}', '{1}', now(), 1)",
                 [user, item],
             )
             connection.execute("insert into item_vectors values (%s, %s, 0, %s, '[1,1]')", [user, item, MODEL])

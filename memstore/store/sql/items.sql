@@ -1,9 +1,10 @@
 -- add_text --
 -- A unit of recall.
 INSERT INTO item_text (user_id, item_id, chunk, tier, conversation_id, seq, role, speaker, tags, start, stop, length, terms,
-                       frequencies, occurred_at)
+                       frequencies, occurred_at, number)
 VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(tier)s, %(conversation_id)s, %(seq)s, %(role)s, %(speaker)s, %(tags)s,
-        %(start)s, %(stop)s, %(length)s, %(terms)s, %(frequencies)s, %(occurred_at)s)
+        %(start)s, %(stop)s, %(length)s, %(terms)s, %(frequencies)s, %(occurred_at)s,
+        %(number)s)
 ON CONFLICT (user_id, item_id, chunk) DO NOTHING
 
 -- add_vector --
@@ -41,8 +42,11 @@ LIMIT %(limit)s
 SELECT id, name FROM embedding_models WHERE user_id = %(user_id)s
 
 -- count_units --
--- The counters that BM25 needs; the row is locked until the transaction ends.
-UPDATE users SET units = units + %(units)s, unit_length = unit_length + %(length)s WHERE user_id = %(user_id)s
+-- The counters that BM25 needs, and the numbers of new units; the row is locked until the transaction ends.
+UPDATE users
+SET units = units + %(units)s, unit_length = unit_length + %(length)s, last_unit = last_unit + greatest(%(units)s, 0)
+WHERE user_id = %(user_id)s
+RETURNING last_unit
 
 -- lock_user --
 -- One writer of facts at a time: near-duplicates are looked for and added in one breath.
