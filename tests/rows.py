@@ -9,7 +9,7 @@ import psycopg
 
 from memstore import ids
 
-# But for the times at which it was recorded, the order in which it came, and for the outbox and receipts, whose ids are made by chance.
+# But for when and in which order it was recorded, and for the outbox and receipts, whose ids are made by chance.
 TABLES = {
     "users": "user_id",
     "conversations": "id",

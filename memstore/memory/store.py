@@ -59,7 +59,13 @@ class AsyncMemoryStore:
         server = await in_thread(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
         address = server.url if server else checked_url(target)
         revive = server.ensure if server else None
-        database = Database(address, settings.pool_size, revive=revive, outbox=settings.outbox_days > 0)
+        database = Database(
+            address,
+            settings.pool_size,
+            revive=revive,
+            outbox=settings.outbox_days > 0,
+            most_units=settings.units_in_memory,
+        )
         store = cls(database, settings, server)
         try:
             await in_thread(migrations.prepare, address, upgrade_old=server is not None)

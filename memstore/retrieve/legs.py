@@ -23,19 +23,30 @@ MICROSECONDS_A_DAY = 86_400e6
 COARSE = 1e-4  # more than the cosine of two unit vectors can be wrong in 32 bits
 
 
-def lexical(arrays: Arrays, terms: Sequence[int], units: int, mean_length: float) -> Floats:
-    """Give BM25 of each unit as `rank.bm25` does: 0 without any of the terms, 1 for the best."""
+def lexical(
+    arrays: Arrays,
+    terms: Sequence[int],
+    units: int,
+    mean_length: float,
+    holding: Sequence[int] | None = None,
+    shown: Rows | None = None,
+) -> Floats:
+    """Give BM25 of each unit as `rank.bm25` does: 0 without any of the terms, 1 for the best of those shown.
+
+    `holding` says how many units have each term, where the arrays have not all.
+    """
     entries = [np.flatnonzero(arrays.terms == term) for term in terms]
     matching = np.zeros(len(arrays), dtype=np.bool_)
     for found in entries:
         matching[arrays.holders[found]] = True
     units = max(units, int(np.count_nonzero(matching)))
     scores = np.zeros(len(arrays))
-    for found in entries:
+    for place, found in enumerate(entries):
         holders = arrays.holders[found]
+        having = len(found) if holding is None else min(holding[place], units)
         counts = arrays.frequencies[found].astype(np.float64)
-        scores[holders] += saturated(idf(len(found), units), counts, arrays.lengths[holders], max(mean_length, 1e-9))
-    best = scores.max(initial=0.0)
+        scores[holders] += saturated(idf(having, units), counts, arrays.lengths[holders], max(mean_length, 1e-9))
+    best = scores[slice(None) if shown is None else shown].max(initial=0.0)
     return scores / best if best > 0 else scores
 
 

@@ -304,9 +304,13 @@ def _vectors(sent: bytes, count: int) -> Vectors:
 
 
 class ArrayCache:
-    """The arrays of the users who asked last, as many as there is room for. Safe to share by threads."""
+    """The arrays of the users who asked last, as many as there is room for. Safe to share by threads.
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    Users with more than `most_units` units have none.
+    """
+
+    def __init__(self, most_units: int = MOST_UNITS, most_bytes: int = MOST_BYTES) -> None:
+        self.most_units = most_units
         self._most = most_bytes
         self._kept: OrderedDict[tuple[UUID, UUID], Arrays] = OrderedDict()
         self._turn = threading.Lock()

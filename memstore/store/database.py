@@ -25,7 +25,7 @@ from sqlmodel import SQLModel
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.arrays import ArrayCache
+from memstore.store.arrays import MOST_UNITS, ArrayCache
 from memstore.store.statements import statements
 from memstore.waiting import at_end_of_loop, in_thread
 
@@ -119,6 +119,23 @@ class Transaction:
             await cursor.execute(statement, self._bound(values))
             return await cursor.fetchone()
 
+    async def binary(self, statement: LiteralString, **values: Any) -> list[Any]:
+        """Give every row as a tuple, sent in Postgres' binary format: for many numbers."""
+        async with self.connection.cursor(binary=True) as cursor:
+            await cursor.execute(statement, self._bound(values))
+            return await cursor.fetchall()
+
+    async def literally(self, statement: LiteralString, **values: Any) -> list[Any]:
+        """Give the rows of the one query among statements that are sent as text, with literals for values.
+
+        For what a parameter cannot say: SET, the modifier of a type.
+        """
+        async with AsyncClientCursor(self.connection) as cursor:
+            await cursor.execute(statement, {**values, "user_id": str(self.user_id)})
+            while cursor.description is None and cursor.nextset():
+                pass
+            return await cursor.fetchall()
+
     async def run(self, statement: LiteralString, **values: Any) -> int:
         """Give the number of rows that the statement changed."""
         async with self.connection.cursor() as cursor:
@@ -201,7 +218,8 @@ class Database:
     """An open database.
 
     `revive` starts an embedded server again that has died; it is called from a thread. The dispatcher tells
-    the events of each transaction that was committed; with `outbox` they are kept too.
+    the events of each transaction that was committed; with `outbox` they are kept too. Of users with at most
+    `most_units` units these are held in this process; of others, recall asks the database.
     """
 
     def __init__(
@@ -211,13 +229,15 @@ class Database:
         *,
         revive: Callable[[], None] | None = None,
         outbox: bool = True,
+        most_units: int = MOST_UNITS,
     ) -> None:
         self.url = url
+        self.most_units = most_units
         self.dispatcher = Dispatcher()
         self._outbox = outbox
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
-        self._cache = ArrayCache()
+        self._cache = ArrayCache(most_units)
         self._process = os.getpid()
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool = AsyncConnectionPool(
@@ -269,6 +289,14 @@ class Database:
         statement = SQL["operator" if self.capabilities.may_be_app else "operator_without_role"]
         async with self._transaction(statement, UUID(int=0)) as transaction:
             yield transaction
+
+    @asynccontextmanager
+    async def maintenance(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """Open a connection as the login itself, in no transaction: for what cannot be done in one. Reads no rows."""
+        with explained(self.url):
+            async with await AsyncConnection.connect(self.url, autocommit=True, connect_timeout=10) as connection:
+                await connection.execute(SQL["reach_pgvector"])
+                yield connection
 
     @asynccontextmanager
     async def _transaction(self, statement: LiteralString, user_id: UUID) -> AsyncIterator[Transaction]:

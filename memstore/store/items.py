@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+
 from memstore import ids
 from memstore.errors import EmbedderMismatch
-from memstore.models import Key, Matches, Tier, Unit
+from memstore.models import Key, Tier, Unit
 from memstore.providers import Embedder, Vectors
-from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, unpacked
+from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, Rows, unpacked
 from memstore.store.database import Transaction, columns
 from memstore.store.statements import statements
 from memstore.store.terms import term_hashes
@@ -59,6 +61,14 @@ class Filters:
     def on_columns(self) -> dict[str, Any]:
         """The filters by columns that hold one value, by name."""
         return {name: getattr(self, name) for name in ("tiers", "conversation_id", "roles", "since", "until", "as_of")}
+
+    def values(self) -> dict[str, object]:
+        """The filters as statements take them."""
+        lists = {name: getattr(self, name) for name in ("tiers", "roles", "tags")}
+        values = {name: getattr(self, name) for name in ("conversation_id", "since", "until", "as_of")}
+        return values | {
+            name: None if value is None else [str(entry) for entry in value] for name, value in lists.items()
+        }
 
     def _optional(self) -> tuple[object, ...]:
         return self.conversation_id, self.roles, self.tags, self.since, self.until, self.as_of
@@ -154,11 +164,15 @@ def _row(new: NewUnit) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which units a user has now, how many and how long in all, and whether other embedders made vectors of them."""
+    """Which units a user has now, how many and how long in all, and whether other embedders made vectors of them.
+
+    Units up to number `posted` are in postings, for users who have those.
+    """
 
     version: str
     units: int
     unit_length: int
+    posted: int
     others: list[str]
 
 
@@ -199,48 +213,42 @@ async def _read(scope: Transaction, model: UUID, kept: Arrays | None) -> Arrays 
     return found if len(found) == units and found.digest == digest else None
 
 
+async def around(
+    scope: Transaction, model: UUID, keys: Sequence[Key], numbers: Sequence[int], as_of: datetime | None = None
+) -> tuple[Arrays, Rows] | None:
+    """Give some units, by name or by number, with their neighbours, as arrays; and the rows of the units themselves.
+
+    What else stands in the arrays has not all of its own neighbours beside it. None where nothing is found.
+    """
+    names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk for key in keys]}
+    lists = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES]}
+    row = await scope.packed(SQL["around"], model_id=model, as_of=as_of, **names, **lists)
+    if row is None or not row[0]:
+        return None
+    _, newest, *sent, found = row
+    arrays = await in_thread(unpacked, "", newest, *sent)
+    return arrays, np.flatnonzero(np.frombuffer(found, ">i2"))
+
+
 async def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int) -> dict[Key, float]:
     """Give the cosines of the units nearest to a vector of length 1: exact, over every unit that the filter shows."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
         rows = await scope.tuples(SQL["nearest"], **values)
     else:
-        rows = await scope.tuples(SQL["nearest_filtered"], **values, **_values(filters))
-    return _scores(rows)
+        rows = await scope.tuples(SQL["nearest_filtered"], **values, **filters.values())
+    return {Key(item_id, chunk): score for item_id, chunk, score in rows}
 
 
-async def similarity(scope: Transaction, query: Vectors, model: UUID, items: Iterable[UUID]) -> dict[Key, float]:
-    """Give the cosines of the units of given items."""
-    return _scores(await scope.tuples(SQL["similarity"], query=query, model_id=model, item_ids=list(items)))
-
-
-async def matching(scope: Transaction, terms: Sequence[int], filters: Filters) -> Matches:
-    """Give every unit with one of these terms (hashes keyed with the user's id), ready to be scored."""
-    if not terms:
-        return Matches(0, 0.0)
-    corpus = await _corpus(scope, filters)
-    found = await scope.tuples(SQL["matching"], terms=list(terms), **_values(filters))
-    rows = [(Key(item_id, chunk), length, frequencies) for item_id, chunk, length, frequencies in found]
-    return Matches(corpus["units"], corpus["unit_length"] / max(1, corpus["units"]), rows)
-
-
-async def _corpus(scope: Transaction, filters: Filters) -> dict[str, int]:
-    if filters.as_of is None:
-        corpus = await scope.one(SQL["corpus"], columns)
-    else:
-        corpus = await scope.one(SQL["corpus_as_of"], columns, as_of=filters.as_of)
-    return corpus or {"units": 0, "unit_length": 0}
+async def corpus_as_of(scope: Transaction, as_of: datetime) -> tuple[int, int]:
+    """Give how many units there were at a moment, and how long they were in all."""
+    (row,) = await scope.tuples(SQL["corpus_as_of"], as_of=as_of)
+    return row[0], row[1]
 
 
 async def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:
     """Give the units that were said last."""
-    return await scope.all(SQL["latest"], Key, limit=limit, **_values(filters))
-
-
-async def units(scope: Transaction, items: Iterable[UUID]) -> dict[Key, Unit]:
-    """Give the units of items, by name."""
-    found = [Unit(*row) for row in await scope.tuples(SQL["units"], item_ids=list(items))]
-    return {unit.key: unit for unit in found}
+    return await scope.all(SQL["latest"], Key, limit=limit, **filters.values())
 
 
 async def remove(scope: Transaction, items: Iterable[UUID]) -> None:
@@ -266,13 +274,3 @@ async def sources(
     if facts:
         rows += await scope.all(SQL["fact_sources"], columns, item_ids=list(facts), as_of=as_of)
     return {row["id"]: tuple(row["sources"]) for row in rows}
-
-
-def _scores(rows: Iterable[tuple[UUID, int, float]]) -> dict[Key, float]:
-    return {Key(item_id, chunk): score for item_id, chunk, score in rows}
-
-
-def _values(filters: Filters) -> dict[str, object]:
-    values = {name: getattr(filters, name) for name in ("conversation_id", "since", "until", "as_of")}
-    lists = {name: getattr(filters, name) for name in ("tiers", "roles", "tags")}
-    return values | {name: None if value is None else [str(entry) for entry in value] for name, value in lists.items()}

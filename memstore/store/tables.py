@@ -139,7 +139,7 @@ class ItemText(SQLModel, table=True):
         _owned(by="users", key=("user_id",)),
         Index("item_text_recent", "user_id", "occurred_at"),
         Index("item_text_by_number", "user_id", "number"),
-        Index("item_text_in_conversation", "user_id", "conversation_id", "role", "seq"),
+        Index("item_text_in_conversation", "user_id", "conversation_id", "role", "seq", "chunk"),
     )
 
     user_id: UUID = Field(primary_key=True)
@@ -162,7 +162,7 @@ class ItemText(SQLModel, table=True):
 
 
 class TermPostings(SQLModel, table=True):
-    """Which units have a term, of users with very many: a row for each run of units. `units` as `postings` packs them."""
+    """Which units have a term, of users with very many: a row for each run of units, packed by `postings`."""
 
     __tablename__ = "term_postings"
     __table_args__ = (_owned(by="users", key=("user_id",)),)

@@ -25,7 +25,7 @@ alter table item_text force row level security;
 
 alter table item_text alter column number set not null;
 create index item_text_by_number on item_text (user_id, number);
-create index item_text_in_conversation on item_text (user_id, conversation_id, role, seq);
+create index item_text_in_conversation on item_text (user_id, conversation_id, role, seq, chunk);
 
 -- The lexical leg of users with very many units: which ones have a term, and how often. A row for each term and each run
 -- of numbers; `units` is packed, for each unit 4 bytes of number, 2 of frequency, 2 of the unit's length.

@@ -6,26 +6,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from heapq import nlargest
 from itertools import islice, takewhile
 from uuid import UUID
 
 import numpy as np
 
 from memstore import ids
+from memstore._sync.retrieve.scan import LATEST, Scanned, scanned
 from memstore._sync.store import items
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.items import Filters, Version
-from memstore.models import Hit, Key, Tier, Unit
+from memstore.models import Hit, Tier
 from memstore.providers import Embedder, Vectors
 from memstore.retrieve import legs
-from memstore.retrieve.rank import Candidate, Ranking, best_of_each, bm25, named_speaker, ranked, recency, role_prior
-from memstore.store.arrays import MOST_UNITS, Arrays
+from memstore.retrieve.rank import Candidate, Ranking, best_of_each, ranked
+from memstore.store.arrays import Arrays
 from memstore.store.terms import hashed, terms
 from memstore.waiting import in_place
 
 DEPTH = 200  # candidates of each leg: ranking sees no others
-LATEST = 20
 NOTHING = ranked(())
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
@@ -62,29 +61,21 @@ def candidates(
         return NOTHING
     if question.vector is not None:
         items.check_others(question.embedder, version.others)
-    if filters.tags is None and version.units <= MOST_UNITS:
+    if filters.tags is None and version.units <= scope.cache.most_units:
         arrays = items.arrays(scope, question.model, version.version)
         if arrays is None:
             return NOTHING
         return in_place(_of_arrays, arrays, version, question, filters, depth, also)
-    return _of_statements(scope, question, filters, depth, also)
+    found = scanned(scope, question.model, question.vector, question.terms, filters, version, depth, also)
+    return NOTHING if found is None else in_place(_of_scanned, found, question)
 
 
-def _of_statements(
-    scope: Transaction, question: Question, filters: Filters, depth: int, also: Sequence[UUID]
-) -> Ranking:
-    lexical = bm25(items.matching(scope, question.terms, filters))
-    keys = set(nlargest(depth, lexical, key=lambda key: (lexical[key], key)))
-    keys.update(items.latest(scope, filters, LATEST))
-    keys.update(Key(item_id, 0) for item_id in also)
-    semantic: dict[Key, float] = {}
-    if question.vector is not None:
-        semantic = items.nearest(scope, question.vector, question.model, filters, depth)
-        missing = {key.item_id for key in keys - semantic.keys()}
-        semantic |= items.similarity(scope, question.vector, question.model, missing)
-        keys.update(semantic)
-    units = items.units(scope, {key.item_id for key in keys})
-    return _signalled(question, [units[key] for key in sorted(keys & units.keys())], semantic, lexical)
+def _of_scanned(found: Scanned, question: Question) -> Ranking:
+    arrays, rows = found.arrays, found.rows
+    mean = found.length / max(1, found.units)
+    lexical = legs.lexical(arrays, question.terms, found.units, mean, found.holding, rows)
+    semantic = np.zeros(len(arrays)) if question.vector is None else legs.cosines(arrays, question.vector, rows)
+    return legs.ranked(arrays, rows, question.text, semantic, lexical)
 
 
 def _of_arrays(
@@ -104,26 +95,6 @@ def _of_arrays(
         rows = np.union1d(near, arrays.whole_items(np.setdiff1d(rows, near)))
         semantic = legs.cosines(arrays, question.vector, rows)
     return legs.ranked(arrays, rows, question.text, semantic, lexical)
-
-
-def _signalled(
-    question: Question, units: Sequence[Unit], semantic: dict[Key, float], lexical: dict[Key, float]
-) -> Ranking:
-    newest = max((unit.occurred_at for unit in units), default=None)
-    if newest is None:
-        return NOTHING
-    named = named_speaker(question.text, {unit.speaker for unit in units if unit.speaker})
-    found = []
-    for unit in units:
-        signals = {
-            "semantic": max(0.0, semantic.get(unit.key, 0.0)),
-            "lexical": lexical.get(unit.key, 0.0),
-            "speaker": float(named is not None and unit.speaker == named),
-            "role": role_prior(unit),
-            "recency": recency(unit, newest),
-        }
-        found.append(Candidate(unit, signals))
-    return ranked(found)
 
 
 def hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:

@@ -26,7 +26,7 @@ from sqlmodel import SQLModel
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.arrays import ArrayCache
+from memstore.store.arrays import MOST_UNITS, ArrayCache
 from memstore.store.statements import statements
 from memstore.waiting import at_exit, in_place
 
@@ -120,6 +120,23 @@ class Transaction:
             cursor.execute(statement, self._bound(values))
             return cursor.fetchone()
 
+    def binary(self, statement: LiteralString, **values: Any) -> list[Any]:
+        """Give every row as a tuple, sent in Postgres' binary format: for many numbers."""
+        with self.connection.cursor(binary=True) as cursor:
+            cursor.execute(statement, self._bound(values))
+            return cursor.fetchall()
+
+    def literally(self, statement: LiteralString, **values: Any) -> list[Any]:
+        """Give the rows of the one query among statements that are sent as text, with literals for values.
+
+        For what a parameter cannot say: SET, the modifier of a type.
+        """
+        with ClientCursor(self.connection) as cursor:
+            cursor.execute(statement, {**values, "user_id": str(self.user_id)})
+            while cursor.description is None and cursor.nextset():
+                pass
+            return cursor.fetchall()
+
     def run(self, statement: LiteralString, **values: Any) -> int:
         """Give the number of rows that the statement changed."""
         with self.connection.cursor() as cursor:
@@ -202,7 +219,8 @@ class Database:
     """An open database.
 
     `revive` starts an embedded server again that has died; it is called from a thread. The dispatcher tells
-    the events of each transaction that was committed; with `outbox` they are kept too.
+    the events of each transaction that was committed; with `outbox` they are kept too. Of users with at most
+    `most_units` units these are held in this process; of others, recall asks the database.
     """
 
     def __init__(
@@ -212,13 +230,15 @@ class Database:
         *,
         revive: Callable[[], None] | None = None,
         outbox: bool = True,
+        most_units: int = MOST_UNITS,
     ) -> None:
         self.url = url
+        self.most_units = most_units
         self.dispatcher = Dispatcher()
         self._outbox = outbox
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
-        self._cache = ArrayCache()
+        self._cache = ArrayCache(most_units)
         self._process = os.getpid()
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool = ConnectionPool(
@@ -270,6 +290,14 @@ class Database:
         statement = SQL["operator" if self.capabilities.may_be_app else "operator_without_role"]
         with self._transaction(statement, UUID(int=0)) as transaction:
             yield transaction
+
+    @contextmanager
+    def maintenance(self) -> Iterator[Connection[Any]]:
+        """Open a connection as the login itself, in no transaction: for what cannot be done in one. Reads no rows."""
+        with explained(self.url):
+            with Connection.connect(self.url, autocommit=True, connect_timeout=10) as connection:
+                connection.execute(SQL["reach_pgvector"])
+                yield connection
 
     @contextmanager
     def _transaction(self, statement: LiteralString, user_id: UUID) -> Iterator[Transaction]:
