@@ -96,7 +96,7 @@ def measured(url: str, user: Made, real: Embedder | None, questions: int, rounds
         database.open()
         register_vector(connection)
         connection.prepare_threshold = None
-        built = timed(partial(tend, database, user.id, embedder)) / 1000
+        built = timed(partial(tend, database, user.id)) / 1000
         filters = items.Filters()
 
         def ours(question: str) -> object:

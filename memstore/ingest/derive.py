@@ -150,7 +150,7 @@ async def derive(
         await _fill(database, resources, part, run)
     await _forget(database, run.users, resources.settings)
     for user in run.users:
-        await indexes.tend(database, user, resources.embedder)
+        await indexes.tend(database, user)
     kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS)
     counts = {kind: run.made[kind] for kind in kinds}
     return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))

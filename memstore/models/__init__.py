@@ -28,7 +28,7 @@ from memstore.models.replays import Gone, Missing, Replay
 from memstore.models.reports import DeadLetter, DeriveReport, Drift, Usage
 from memstore.models.rows import Conversation, Json, Message, Role, Summary, Tier, Time, column
 from memstore.models.sections import Amount, Section
-from memstore.models.statistics import Statistics
+from memstore.models.statistics import LargeUser, Statistics
 
 __all__ = [
     "FACT_KINDS",
@@ -55,6 +55,7 @@ __all__ = [
     "Hit",
     "Json",
     "Key",
+    "LargeUser",
     "Matches",
     "Message",
     "Missing",

@@ -152,7 +152,7 @@ def derive(
         _fill(database, resources, part, run)
     _forget(database, run.users, resources.settings)
     for user in run.users:
-        indexes.tend(database, user, resources.embedder)
+        indexes.tend(database, user)
     kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS)
     counts = {kind: run.made[kind] for kind in kinds}
     return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))

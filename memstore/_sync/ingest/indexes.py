@@ -6,29 +6,50 @@ Recall is right without them, and slower. A user with fewer units needs none: al
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
-from memstore import ids
-from memstore._sync.store import postings, vector_indexes
+from memstore._sync.store import items, postings, vector_indexes
 from memstore._sync.store.database import Database
 from memstore._sync.store.postings import Reach
-from memstore.providers import Embedder
+from memstore.models import LargeUser
 from memstore.store.watermarks import LostRace
 
 
-def tend(database: Database, user: UUID, embedder: Embedder | None) -> bool:
-    """Make or drop what a user's number of units calls for; False where this login may not make the index of vectors.
+def large(database: Database) -> list[LargeUser]:
+    """Give the users with more units than are held in a process."""
+    with database.operator() as scope:
+        users = postings.large(scope, database.most_units)
+    found = []
+    for user in users:
+        with database.scope(user.id) as scope:
+            models = [model for model in items.models(scope) if vector_indexes.is_possible(model.dimensions)]
+            ready = [vector_indexes.is_ready(scope, model.id) for model in models]
+        posted = user.unposted < postings.FEWEST
+        found.append(LargeUser(user.id, user.name, user.units, posted and all(ready)))
+    return found
 
-    Postings follow in runs, of 100,000 units in ten seconds; the index takes a minute for 100,000, once.
+
+def tend_all(database: Database, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
+    """Make what is missing for every user with very many units; give those for whom this login may not."""
+    for user in large(database):
+        progress(user)
+        tend(database, user.id)
+    return [user for user in large(database) if not user.indexed]
+
+
+def tend(database: Database, user: UUID) -> None:
+    """Make or drop what a user's number of units calls for. Where this login may not make an index, there is none.
+
+    Postings follow in runs, those of 100,000 units in ten seconds; the index takes a minute for 100,000, once.
     """
     with database.scope(user) as scope:
         reach = postings.reach(scope)
-    if reach.units <= database.most_units // 2:
-        return not reach.posted or _drop(database, user, embedder)
-    if reach.units <= database.most_units:  # so that who stands at the border does not fall to and fro
-        return True
-    _post(database, user, reach)
-    return embedder is None or _index(database, user, embedder, reach.units)
+    if reach.units > database.most_units:
+        _post(database, user, reach)
+        _index(database, user, reach.units)
+    elif reach.posted and reach.units <= database.most_units // 2:  # who stands at the border does not fall to and fro
+        _drop(database, user)
 
 
 def _post(database: Database, user: UUID, reach: Reach) -> None:
@@ -43,21 +64,20 @@ def _post(database: Database, user: UUID, reach: Reach) -> None:
                 postings.post(scope, run)
         except LostRace:  # another process does it
             return
-        after = run.units[-1][0]
+        after = run.units[-1].number
 
 
-def _index(database: Database, user: UUID, embedder: Embedder, units: int) -> bool:
-    model = ids.model_id(embedder.name, embedder.dimensions)
-    if not vector_indexes.is_possible(embedder.dimensions):
-        return True
+def _index(database: Database, user: UUID, units: int) -> None:
     with database.scope(user) as scope:
-        ready = vector_indexes.is_ready(scope, model)
-    return ready or vector_indexes.build(database, user, model, embedder.dimensions, units)
+        models = [model for model in items.models(scope) if vector_indexes.is_possible(model.dimensions)]
+        missing = [model for model in models if not vector_indexes.is_ready(scope, model.id)]
+    for model in missing:
+        vector_indexes.build(database, user, model.id, model.dimensions, units)
 
 
-def _drop(database: Database, user: UUID, embedder: Embedder | None) -> bool:
+def _drop(database: Database, user: UUID) -> None:
     with database.scope(user) as scope:
         postings.forget(scope)
-    if embedder is None:
-        return True
-    return vector_indexes.drop(database, user, ids.model_id(embedder.name, embedder.dimensions))
+        models = items.models(scope)
+    for model in models:
+        vector_indexes.drop(database, user, model.id)

@@ -82,10 +82,10 @@ def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID | None:
     is new would be found by words alone, unlike all the rest.
     """
     if embedder is None:
-        if made := scope.all(SQL["models"], columns):
+        if made := models(scope):
             raise EmbedderMismatch(
-                f"This user's vectors were made by {made[0]['name']!r} and the store is set to none: what is new would "
-                f"have no vector. Set embedder to {made[0]['name']!r} (settings, or MEMSTORE_EMBEDDER)."
+                f"This user's vectors were made by {made[0].name!r} and the store is set to none: what is new would "
+                f"have no vector. Set embedder to {made[0].name!r} (settings, or MEMSTORE_EMBEDDER)."
             )
         return None
     model = ids.model_id(embedder.name, embedder.dimensions)
@@ -96,9 +96,23 @@ def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID | None:
     return model
 
 
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An embedder that made vectors of a user."""
+
+    id: UUID
+    name: str
+    dimensions: int
+
+
+def models(scope: Transaction) -> list[Model]:
+    """Give the embedders that made vectors of the user: one, but for what was stored by hand."""
+    return scope.all(SQL["models"], Model)
+
+
 def check_embedder(scope: Transaction, name: str, model: UUID) -> bool:
     """Whether this embedder made the user's vectors; False before there are any. Raises `EmbedderMismatch`."""
-    known = {row["id"]: row["name"] for row in scope.all(SQL["models"], columns)}
+    known = {one.id: one.name for one in models(scope)}
     check_others(name, [other for id, other in known.items() if id != model])
     return model in known
 

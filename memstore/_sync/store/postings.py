@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,26 +119,51 @@ def reach(scope: Transaction) -> Reach:
 
 
 @dataclass(frozen=True, slots=True)
+class Unposted:
+    """A user with very many units, and how many of them no postings tell of."""
+
+    id: UUID
+    name: str
+    units: int
+    unposted: int
+
+
+def large(scope: Transaction, most: int) -> list[Unposted]:
+    """Give the users with more than `most` units; needs the operator's scope."""
+    return scope.all(SQL["large"], Unposted, most=most)
+
+
+class Indexed(NamedTuple):
+    """What postings tell of a unit: its number, its length, its terms and how often it has each."""
+
+    number: int
+    length: int
+    terms: list[int]
+    frequencies: list[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
-    """A run of units: number, length, terms and frequencies of each."""
+    """A run of units, those that come after a number."""
 
     after: int
-    units: Sequence[tuple[int, int, list[int], list[int]]]
+    units: Sequence[Indexed]
 
 
 def unposted(scope: Transaction, after: int) -> Run:
     """Give the next units that no postings tell of: at most `RUN`."""
-    return Run(after, scope.binary(SQL["unposted"], after=after, limit=RUN))
+    rows = scope.binary(SQL["unposted"], after=after, limit=RUN)
+    return Run(after, [Indexed(*row) for row in rows])
 
 
 def packed(run: Run) -> list[dict[str, object]]:
     """Give the postings of a run, ready to be stored. Half a second for `RUN` units of 14 words."""
-    counts = np.fromiter((len(terms) for _, _, terms, _ in run.units), np.int64, len(run.units))
-    terms = _flat((terms for _, _, terms, _ in run.units), np.int64)
+    counts = [len(unit.terms) for unit in run.units]
+    terms = _flat(unit.terms for unit in run.units)
     postings = np.empty(len(terms), POSTING)
-    postings["number"] = np.repeat([number for number, _, _, _ in run.units], counts)
-    postings["length"] = np.repeat(np.minimum([length for _, length, _, _ in run.units], LONGEST), counts)
-    postings["count"] = _flat((frequencies for _, _, _, frequencies in run.units), np.int64)
+    postings["number"] = np.repeat([unit.number for unit in run.units], counts)
+    postings["length"] = np.repeat([min(unit.length, LONGEST) for unit in run.units], counts)
+    postings["count"] = _flat(unit.frequencies for unit in run.units)
     order = np.argsort(terms, kind="stable")
     terms, postings = terms[order], postings[order]
     starts = np.flatnonzero(np.append(True, terms[1:] != terms[:-1])[: len(terms)])
@@ -147,8 +174,8 @@ def packed(run: Run) -> list[dict[str, object]]:
     ]
 
 
-def _flat(lists: Iterable[list[int]], kind: type[np.int64]) -> NDArray[np.int64]:
-    return np.fromiter((entry for one in lists for entry in one), kind)
+def _flat(lists: Iterable[list[int]]) -> NDArray[np.int64]:
+    return np.fromiter(chain.from_iterable(lists), np.int64)
 
 
 def post(scope: Transaction, run: Run) -> None:
@@ -156,7 +183,7 @@ def post(scope: Transaction, run: Run) -> None:
     rows = in_place(packed, run)
     if rows and scope.run_many(SQL["add_posting"], rows) != len(rows):
         raise LostRace
-    if not scope.run(SQL["posted"], after=run.after, last=run.units[-1][0]):
+    if not scope.run(SQL["posted"], after=run.after, last=run.units[-1].number):
         raise LostRace
 
 

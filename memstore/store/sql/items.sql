@@ -39,7 +39,7 @@ LIMIT %(limit)s
 
 -- models --
 -- The embedders that made vectors of this user.
-SELECT id, name FROM embedding_models WHERE user_id = %(user_id)s
+SELECT id, name, dimensions FROM embedding_models WHERE user_id = %(user_id)s
 
 -- count_units --
 -- The counters that BM25 needs, and the numbers of new units; the row is locked until the transaction ends.

@@ -26,6 +26,13 @@ WHERE t.user_id = %(user_id)s AND t.number > %(after)s AND t.terms && %(terms)s:
   AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
   AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
 
+-- large --
+-- Users with more than so many units, for the operator.
+SELECT user_id AS id, name, units, last_unit - posted AS unposted
+FROM users
+WHERE units > %(most)s
+ORDER BY user_id
+
 -- unposted --
 -- The next units that no postings tell of.
 SELECT t.number, t.length, t.terms, t.frequencies
