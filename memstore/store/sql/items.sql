@@ -97,8 +97,8 @@ FROM users u,
 WHERE u.user_id = %(user_id)s
 
 -- around --
--- Units by name or by number, packed as by `arrays`, with what was said around each: two units on either side, of the
--- same role. Each is looked up by itself, so that nothing is left to how many of them the planner expects.
+-- Units by name or by number, packed as by `arrays`, and two of the same role on either side of each.
+-- Each is looked up by itself, so that nothing is left to how many of them the planner expects.
 WITH found AS MATERIALIZED (
     SELECT c.number, c.conversation_id, c.tier, c.role, c.seq, c.chunk
     FROM unnest(%(item_ids)s::uuid[], %(chunks)s::integer[]) AS k (item_id, chunk)

@@ -5,8 +5,8 @@ FROM pg_index i
 WHERE i.indexrelid = to_regclass(%(name)s) AND i.indrelid = to_regclass('item_vectors')
 
 -- nearest --
--- Approximate kNN by the user's own index. Half precision, as that fits into memory; ranking computes exact cosines of
--- what is found. Without sorts the planner has no other plan, whatever it believes about the table.
+-- Approximate kNN by the user's own index, of half precision: ranking computes exact cosines of what is found.
+-- Without sorts the planner has no other plan, whatever it believes about the table.
 SET LOCAL hnsw.ef_search = %(effort)s;
 SET LOCAL enable_sort = off;
 SELECT v.item_id, v.chunk
@@ -25,7 +25,7 @@ SELECT pg_has_role(current_user, c.relowner, 'USAGE') AS may FROM pg_class c WHE
 SELECT pg_try_advisory_lock(hashtextextended('memstore:' || %(name)s, 0)) AS taken
 
 -- building_memory --
--- A graph that outgrows this memory is built on disk, several times slower. For the builder's connection only.
+-- For the builder's connection only: a graph that outgrows this memory is built on disk, several times slower.
 SELECT set_config('maintenance_work_mem', %(kilobytes)s || 'kB', false)
 
 -- build --
