@@ -22,7 +22,7 @@ from memstore.models.facts import (
     Span,
     kind_of,
 )
-from memstore.models.recall import Hit, Key, Matches, Unit
+from memstore.models.recall import Hit, Key, Unit
 from memstore.models.receipts import Receipt
 from memstore.models.replays import Gone, Missing, Replay
 from memstore.models.reports import DeadLetter, DeriveReport, Drift, Usage
@@ -56,7 +56,6 @@ __all__ = [
     "Json",
     "Key",
     "LargeUser",
-    "Matches",
     "Message",
     "Missing",
     "Reason",

@@ -3,13 +3,14 @@
 Postings are rows of `term_postings`, one for a term in a run of up to `RUN` units, made by the derivers behind what
 they add. Units that came since are read as they are: recall never waits for postings, and misses nothing without them.
 An ordinary table with an ordinary key, because row-level security keeps a GIN index over `terms` from ever being used:
-`&&` is not leakproof. 500,000 units of 14 words have 70 MB of postings, and ingest pays nothing for them.
+`&&` is not leakproof. 500,000 units of 16 words have 95 MB of postings, and ingest pays nothing for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -51,11 +52,11 @@ class Matches:
 
 
 async def matches(
-    scope: Transaction, terms: Sequence[int], posted: int, filters: dict[str, object], *, most: int = MOST
+    scope: Transaction, terms: Sequence[int], posted: int, as_of: datetime | None = None, *, most: int = MOST
 ) -> Matches:
-    """Give who has these terms, of the units that the filters show.
+    """Give who has these terms, of all units or of those that there were at a moment.
 
-    Units up to number `posted` are looked up in postings, which know nothing of filters: with any, give 0 for it. The
+    Units up to number `posted` are looked up in postings, which know no moments: with one, all units are read. The
     rarest terms are read first; those with which more than `most` postings would be read are left out, but never all.
     """
     once = list(dict.fromkeys(terms))
@@ -63,12 +64,13 @@ async def matches(
     holding = dict.fromkeys(once, 0)
     if not once:
         return Matches({}, {})
-    if posted:
+    after = posted if as_of is None else 0
+    if after:
         holding |= dict(await scope.tuples(SQL["holding"], terms=once))
         once = _selective(holding, most)
         for term, units in await scope.binary(SQL["postings"], terms=once):
             found[term].append(_unpacked(np.frombuffer(units, POSTING)))
-    late = await scope.tuples(SQL["matching"], terms=list(holding), after=posted, **filters)
+    late = await scope.tuples(SQL["matching"], terms=list(holding), after=after, as_of=as_of)
     for term, some in _by_term(list(holding), late).items():
         holding[term] += len(some)
         found[term].append(some)

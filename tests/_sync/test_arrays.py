@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import psycopg
 import pytest
 
 from memstore._sync.memory.store import MemoryStore
 from memstore._sync.store import items
-from memstore.models import Hit
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 LONG = " ".join(f"On day {n} the train to Porto was late, and nobody at the station knew why." for n in range(60))
@@ -41,40 +39,6 @@ def talked(store: MemoryStore, name: str = "c", times: int = 12) -> None:
                 said = f"{text} ({n}.)" if n % 3 else text
                 scope.add(role, said, name=speaker, occurred_at=START + timedelta(hours=6 * n + k // 2))
     store.derive()
-
-
-def told(hits: list[Hit]) -> list[tuple[Any, ...]]:
-    return [
-        (hit.id, hit.text, hit.sources, hit.occurred_at, hit.conversation_id, hit.seq, hit.role, hit.speaker)
-        for hit in hits
-    ]
-
-
-def test_arrays_and_statements_find_the_same(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    talked(store)
-    between = datetime.now(UTC)
-    talked(store, "other", 3)
-    alice = store.user("alice")
-    for filters in (
-        {},
-        {"tiers": ["messages"]},
-        {"tiers": ["facts", "summaries"]},
-        {"roles": ["assistant", "system"]},
-        {"conversation": "other"},
-        {"since": START + timedelta(hours=9), "until": START + timedelta(hours=40)},
-        {"as_of": between},
-        {"as_of": START},
-    ):
-        assert bool(alice.recall("Porto", **filters)) == (filters != {"as_of": START})
-        for question in QUESTIONS:
-            warm = alice.recall(question, limit=40, **filters)
-            with monkeypatch.context() as patched:
-                for world in ("memstore", "memstore._sync"):
-                    patched.setattr(f"{world}.retrieve.recall.MOST_UNITS", -1)
-                scanned = alice.recall(question, limit=40, **filters)
-            assert told(warm) == told(scanned), (question, filters)
-            for one, other in zip(warm, scanned, strict=True):
-                assert one.parts == pytest.approx(other.parts, abs=2e-6)
 
 
 def test_what_others_add_and_remove_is_seen_at_once(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import psycopg
 import pytest
 
 from memstore.memory.store import AsyncMemoryStore
-from memstore.models import Hit
 from memstore.store import items
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -40,40 +38,6 @@ async def talked(store: AsyncMemoryStore, name: str = "c", times: int = 12) -> N
                 said = f"{text} ({n}.)" if n % 3 else text
                 await scope.add(role, said, name=speaker, occurred_at=START + timedelta(hours=6 * n + k // 2))
     await store.derive()
-
-
-def told(hits: list[Hit]) -> list[tuple[Any, ...]]:
-    return [
-        (hit.id, hit.text, hit.sources, hit.occurred_at, hit.conversation_id, hit.seq, hit.role, hit.speaker)
-        for hit in hits
-    ]
-
-
-async def test_arrays_and_statements_find_the_same(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    await talked(store)
-    between = datetime.now(UTC)
-    await talked(store, "other", 3)
-    alice = store.user("alice")
-    for filters in (
-        {},
-        {"tiers": ["messages"]},
-        {"tiers": ["facts", "summaries"]},
-        {"roles": ["assistant", "system"]},
-        {"conversation": "other"},
-        {"since": START + timedelta(hours=9), "until": START + timedelta(hours=40)},
-        {"as_of": between},
-        {"as_of": START},
-    ):
-        assert bool(await alice.recall("Porto", **filters)) == (filters != {"as_of": START})
-        for question in QUESTIONS:
-            warm = await alice.recall(question, limit=40, **filters)
-            with monkeypatch.context() as patched:
-                for world in ("memstore", "memstore._sync"):
-                    patched.setattr(f"{world}.retrieve.recall.MOST_UNITS", -1)
-                scanned = await alice.recall(question, limit=40, **filters)
-            assert told(warm) == told(scanned), (question, filters)
-            for one, other in zip(warm, scanned, strict=True):
-                assert one.parts == pytest.approx(other.parts, abs=2e-6)
 
 
 async def test_what_others_add_and_remove_is_seen_at_once(

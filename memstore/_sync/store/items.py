@@ -17,6 +17,7 @@ from memstore.errors import EmbedderMismatch
 from memstore.models import Key, Tier, Unit
 from memstore.providers import Embedder, Vectors
 from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, Rows, unpacked
+from memstore.store.neighbours import REACH
 from memstore.store.statements import statements
 from memstore.store.terms import term_hashes
 from memstore.store.watermarks import LostRace
@@ -24,6 +25,7 @@ from memstore.waiting import in_place
 
 SQL = statements("items")
 EVERY_TIER = tuple(Tier)
+BESIDE = REACH  # units on either side of one that may be found with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Filters:
 
     def on_columns(self) -> dict[str, Any]:
         """The filters by columns that hold one value, by name."""
-        return {name: getattr(self, name) for name in ("tiers", "conversation_id", "roles", "since", "until", "as_of")}
+        return {name: getattr(self, name) for name in ("tiers", "conversation_id", "roles", "since", "until")}
 
     def values(self) -> dict[str, object]:
         """The filters as statements take them."""
@@ -231,18 +233,27 @@ def _read(scope: Transaction, model: UUID, kept: Arrays | None) -> Arrays | None
 def around(
     scope: Transaction, model: UUID, keys: Sequence[Key], numbers: Sequence[int], as_of: datetime | None = None
 ) -> tuple[Arrays, Rows] | None:
-    """Give some units, by name or by number, with their neighbours, as arrays; and the rows of the units themselves.
+    """Give some units, by name or by number, with what stands beside them, as arrays; None where nothing is found.
 
-    What else stands in the arrays has not all of its own neighbours beside it. None where nothing is found.
+    With it come how many steps each row is from the nearest of the units asked for. Rows up to `BESIDE` steps away have
+    all of their own neighbours in the arrays, the others not.
     """
     names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk for key in keys]}
-    lists = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES]}
-    row = scope.packed(SQL["around"], model_id=model, as_of=as_of, **names, **lists)
+    values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * BESIDE}
+    row = scope.packed(SQL["around"], model_id=model, as_of=as_of, **names, **values)
     if row is None or not row[0]:
         return None
-    _, newest, *sent, found = row
-    arrays = in_place(unpacked, "", newest, *sent)
-    return arrays, np.flatnonzero(np.frombuffer(found, ">i2"))
+    _, newest, *sent, steps = row
+    return in_place(unpacked, "", newest, *sent), np.frombuffer(steps, ">i2").astype(np.intp)
+
+
+def shown(
+    scope: Transaction, filters: Filters, *, keys: Sequence[Key] = (), numbers: Sequence[int] = ()
+) -> list[tuple[int, Key]]:
+    """Give number and name of those of some units, named or numbered, that a filter lets through; in any order."""
+    names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk for key in keys]}
+    rows = scope.tuples(SQL["shown"], **names, numbers=list(numbers), **filters.values())
+    return [(number, Key(item_id, chunk)) for number, item_id, chunk in rows]
 
 
 def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int) -> dict[Key, float]:
@@ -259,6 +270,11 @@ def corpus_as_of(scope: Transaction, as_of: datetime) -> tuple[int, int]:
     """Give how many units there were at a moment, and how long they were in all."""
     (row,) = scope.tuples(SQL["corpus_as_of"], as_of=as_of)
     return row[0], row[1]
+
+
+def tagged(scope: Transaction, tags: Sequence[str]) -> list[UUID]:
+    """Give the items that have all of these tags."""
+    return [item for (item,) in scope.tuples(SQL["tagged"], tags=list(tags))]
 
 
 def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:

@@ -97,7 +97,7 @@ FROM users u,
 WHERE u.user_id = %(user_id)s
 
 -- around --
--- Units by name or by number, packed as by `arrays`, and two of the same role on either side of each.
+-- Units by name or by number, packed as by `arrays`, and some of the same role on either side of each.
 -- Each is looked up by itself, so that nothing is left to how many of them the planner expects.
 WITH found AS MATERIALIZED (
     SELECT c.number, c.conversation_id, c.tier, c.role, c.seq, c.chunk
@@ -115,28 +115,28 @@ WITH found AS MATERIALIZED (
                         OFFSET 0) AS c
 ),
 beside AS MATERIALIZED (
-    SELECT b.number
+    SELECT b.number, b.step
     FROM found f
-    CROSS JOIN LATERAL ((SELECT t.number
+    CROSS JOIN LATERAL ((SELECT t.number, row_number() OVER (ORDER BY t.seq DESC, t.chunk DESC) AS step
                          FROM item_text t
                          WHERE t.user_id = %(user_id)s AND t.conversation_id = f.conversation_id AND t.role = f.role
                            AND (t.seq, t.chunk) < (f.seq, f.chunk)
                            AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
                          ORDER BY t.seq DESC, t.chunk DESC
-                         LIMIT 2)
+                         LIMIT %(far)s)
                         UNION ALL
-                        (SELECT t.number
+                        (SELECT t.number, row_number() OVER (ORDER BY t.seq, t.chunk) AS step
                          FROM item_text t
                          WHERE t.user_id = %(user_id)s AND t.conversation_id = f.conversation_id AND t.role = f.role
                            AND (t.seq, t.chunk) > (f.seq, f.chunk)
                            AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
                          ORDER BY t.seq, t.chunk
-                         LIMIT 2)) AS b
+                         LIMIT %(far)s)) AS b
     WHERE f.tier = 'messages'
 ),
 wanted AS MATERIALIZED (
-    SELECT w.number, bool_or(w.found) AS found
-    FROM (SELECT number, true AS found FROM found UNION ALL SELECT number, false FROM beside) AS w
+    SELECT w.number, min(w.step)::smallint AS step
+    FROM (SELECT number, 0 AS step FROM found UNION ALL SELECT number, step FROM beside) AS w
     GROUP BY w.number
     ORDER BY w.number
 )
@@ -154,7 +154,7 @@ SELECT count(*) AS units, max(t.recorded_at) AS newest,
        string_agg(array_send(t.terms), '') AS terms,
        string_agg(array_send(t.frequencies), '') AS frequencies,
        string_agg(vector_send(v.embedding), '') AS vectors,
-       string_agg(int2send(w.found::int::smallint), '') AS found
+       string_agg(int2send(w.step), '') AS steps
 FROM wanted w
 CROSS JOIN LATERAL (SELECT t.* FROM item_text t WHERE t.user_id = %(user_id)s AND t.number = w.number OFFSET 0) AS t
 LEFT JOIN LATERAL (SELECT v.embedding
@@ -186,6 +186,29 @@ WHERE t.user_id = %(user_id)s AND v.user_id = %(user_id)s AND v.model_id = %(mod
   AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
 ORDER BY (v.embedding <=> %(query)s) + 0, v.item_id, v.chunk
 LIMIT %(limit)s
+
+-- shown --
+-- Those of some units that a filter lets through; each is looked up by itself.
+SELECT t.number, t.item_id, t.chunk
+FROM unnest(%(item_ids)s::uuid[], %(chunks)s::integer[], %(numbers)s::bigint[]) AS k (item_id, chunk, number)
+CROSS JOIN LATERAL (SELECT t.*
+                    FROM item_text t
+                    WHERE t.user_id = %(user_id)s AND t.item_id = k.item_id AND t.chunk = k.chunk
+                    UNION ALL
+                    SELECT t.*
+                    FROM item_text t
+                    WHERE t.user_id = %(user_id)s AND t.number = k.number) AS t
+WHERE t.tier = ANY(%(tiers)s::text[])
+  AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
+  AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
+  AND (%(tags)s::text[] IS NULL OR t.tags @> %(tags)s::text[])
+  AND (%(since)s::timestamptz IS NULL OR t.occurred_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
+  AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+
+-- tagged --
+-- Items that have all of some tags.
+SELECT t.item_id FROM item_text t WHERE t.user_id = %(user_id)s AND t.chunk = 0 AND t.tags @> %(tags)s::text[]
 
 -- latest --
 -- The units said last, for questions that match nothing.

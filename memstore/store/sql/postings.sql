@@ -18,12 +18,6 @@ SELECT t.number, t.length,
              FROM unnest(%(terms)s::bigint[]) WITH ORDINALITY AS q(term, n) ORDER BY q.n) AS frequencies
 FROM item_text t
 WHERE t.user_id = %(user_id)s AND t.number > %(after)s AND t.terms && %(terms)s::bigint[]
-  AND t.tier = ANY(%(tiers)s::text[])
-  AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
-  AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
-  AND (%(tags)s::text[] IS NULL OR t.tags @> %(tags)s::text[])
-  AND (%(since)s::timestamptz IS NULL OR t.occurred_at >= %(since)s)
-  AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
   AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
 
 -- large --
