@@ -2,7 +2,7 @@
 
 Each leg is asked for its best. What stands beside these may be found too ("Yes, in Porto!" by the question before it),
 so they come back as arrays with their neighbours and those of the neighbours, and the same code ranks them. Of speakers
-it knows those of the candidates alone.
+it knows those of the candidates alone, and of a silence what lies between two units of one role.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ async def candidates(
 
 async def _shown(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
     """Give the first `count` of the units that a filter lets through."""
-    found: list[int] = []
+    ordered: list[int] = numbers.tolist()
     if filters.everything:
-        found = numbers[:count].tolist()
-        return found
-    for start, stop in pairwise((0, *ROUNDS, len(numbers))):
-        some = numbers[start:stop].tolist()
+        return ordered[:count]
+    found: list[int] = []
+    for start, stop in pairwise((0, *ROUNDS, len(ordered))):
+        some = ordered[start:stop]
         if some and len(found) < count:
             passing = {number for number, _ in await items.shown(scope, filters, numbers=some)}
             found += [number for number in some if number in passing]

@@ -54,7 +54,8 @@ async def talked(store: AsyncMemoryStore, name: str = "c", times: int = 6) -> No
     for n in range(times):
         for k, (role, speaker, text) in enumerate(LINES):
             said = f"{text} ({n}.)" if n % 3 else text
-            await scope.add(role, said, name=speaker, tags=[f"line{k}"], occurred_at=START + timedelta(hours=6 * n + k))
+            at = START + timedelta(hours=n // 2 * 12 + n % 2, minutes=10 * k)
+            await scope.add(role, said, name=speaker, tags=[f"line{k}"], occurred_at=at)
     await store.derive()
 
 
@@ -88,7 +89,7 @@ async def test_the_database_finds_what_the_process_does(small: AsyncMemoryStore,
         {"roles": ["assistant"]},
         {"tags": ["line2"]},
         {"conversation": "other"},
-        {"since": START + timedelta(hours=9), "until": START + timedelta(hours=30)},
+        {"since": START + timedelta(hours=9), "until": START + timedelta(hours=20)},
         {"as_of": between},
         {"as_of": START},
     ):
