@@ -168,8 +168,10 @@ def packed(run: Run) -> list[dict[str, object]]:
     postings["count"] = _flat(unit.frequencies for unit in run.units)
     order = np.argsort(terms, kind="stable")
     terms, postings = terms[order], postings[order]
-    starts = np.flatnonzero(np.append(True, terms[1:] != terms[:-1])[: len(terms)])
-    ends = np.append(starts[1:], len(terms))
+    begins = np.ones(len(terms), dtype=np.bool_)
+    begins[1:] = terms[1:] != terms[:-1]
+    starts = np.flatnonzero(begins)
+    ends = np.append(starts, len(terms))[1:]
     return [
         {"term": term, "first": run.after + 1, "holding": end - start, "units": postings[start:end].tobytes()}
         for term, start, end in zip(terms[starts].tolist(), starts.tolist(), ends.tolist(), strict=True)
