@@ -79,13 +79,25 @@ async def candidates(
     if question.vector is not None:
         items.check_others(question.embedded_by, version.others)
     if version.units > scope.cache.most_units:
-        return await scanned.candidates(scope, question, question.model, filters, version, depth, also)
+        return await _scanned(scope, question, filters, version, depth, also)
     arrays = await items.arrays(scope, question.model, version.version)
     if arrays is None:
         return NOTHING
     question = await question.of(arrays.tellers)
     tagged = None if filters.tags is None else await items.tagged(scope, filters.tags)
     return await in_thread(_ranked, arrays, version, question, filters, tagged, depth, also)
+
+
+async def _scanned(
+    scope: Transaction, question: Question, filters: Filters, version: Version, depth: int, also: Sequence[UUID]
+) -> Ranking:
+    found = await scanned.scanned(scope, question, question.model, filters, version, depth, also)
+    if found is None:
+        return NOTHING
+    again = await question.of(found.arrays.tellers)
+    if again is not question:  # it names one of those who speak in what was found
+        found = await scanned.scanned(scope, again, question.model, filters, version, depth, also) or found
+    return await in_thread(scanned.ranked, found, again, filters, depth, also)
 
 
 def _ranked(

@@ -80,13 +80,25 @@ def candidates(
     if question.vector is not None:
         items.check_others(question.embedded_by, version.others)
     if version.units > scope.cache.most_units:
-        return scanned.candidates(scope, question, question.model, filters, version, depth, also)
+        return _scanned(scope, question, filters, version, depth, also)
     arrays = items.arrays(scope, question.model, version.version)
     if arrays is None:
         return NOTHING
     question = question.of(arrays.tellers)
     tagged = None if filters.tags is None else items.tagged(scope, filters.tags)
     return in_place(_ranked, arrays, version, question, filters, tagged, depth, also)
+
+
+def _scanned(
+    scope: Transaction, question: Question, filters: Filters, version: Version, depth: int, also: Sequence[UUID]
+) -> Ranking:
+    found = scanned.scanned(scope, question, question.model, filters, version, depth, also)
+    if found is None:
+        return NOTHING
+    again = question.of(found.arrays.tellers)
+    if again is not question:  # it names one of those who speak in what was found
+        found = scanned.scanned(scope, again, question.model, filters, version, depth, also) or found
+    return in_place(scanned.ranked, found, again, filters, depth, also)
 
 
 def _ranked(

@@ -9,6 +9,7 @@ it knows those of the candidates alone, and of a silence what lies between two u
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from memstore._sync.store.items import Filters, Version
 from memstore._sync.store.postings import Matches
 from memstore.models import Key
 from memstore.providers import Vectors
-from memstore.retrieve.rank import LATEST, NOTHING, Asked, Ranking, rank
+from memstore.retrieve.rank import LATEST, Asked, Ranking, rank
 from memstore.retrieve.signals import B, Corpus, idf, saturated
 from memstore.store.arrays import Arrays, Rows
 from memstore.waiting import in_place
@@ -30,7 +31,16 @@ FILTERED = 1000  # units that the index gives, to be filtered: enough for filter
 ROUNDS = (1000, 10_000, 100_000)  # units that are filtered, the best ones first, until enough are let through
 
 
-def candidates(
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What the legs found, with neighbours: arrays, how many steps each row is from what was found, and the corpus."""
+
+    arrays: Arrays
+    steps: Rows
+    corpus: Corpus
+
+
+def scanned(
     scope: Transaction,
     question: Asked,
     model: UUID,
@@ -38,8 +48,8 @@ def candidates(
     version: Version,
     depth: int,
     also: Sequence[UUID],
-) -> Ranking:
-    """Rank what a leg found, its neighbours, and the first unit of each item in `also`."""
+) -> Scanned | None:
+    """Give what the legs found, and the first unit of each item in `also`; None where there is nothing."""
     units, length = version.units, version.unit_length
     if filters.as_of is not None:
         units, length = items.corpus_as_of(scope, filters.as_of)
@@ -53,7 +63,16 @@ def candidates(
     else:
         keys += _nearest(scope, question.vector, model, filters, version, most)
     found = items.around(scope, model, keys, numbers, filters.as_of)
-    return NOTHING if found is None else in_place(_ranked, *found, question, corpus, filters, depth, also)
+    return None if found is None else Scanned(*found, corpus)
+
+
+def ranked(found: Scanned, question: Asked, filters: Filters, depth: int, also: Sequence[UUID]) -> Ranking:
+    """Rank what the legs found and, of what stands beside it, what the filters show. Pure."""
+    far = 0 if filters.tags is not None else items.BESIDE  # neighbours' tags are not known
+    shown = np.flatnonzero(found.steps <= far)
+    if not filters.everything:
+        shown = np.intersect1d(shown, found.arrays.seen_through(**filters.on_columns()))
+    return rank(found.arrays, question, found.corpus, depth, shown, found.arrays.first_rows(also))
 
 
 def _shown(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
@@ -96,19 +115,3 @@ def best(matches: Matches, corpus: Corpus) -> Rows:
     scores = np.bincount(np.concatenate([found.numbers for _, found in some]), np.concatenate(added))
     numbers = np.flatnonzero(scores)
     return numbers[np.lexsort((-numbers, -scores[numbers]))]
-
-
-def _ranked(
-    arrays: Arrays,
-    steps: Rows,
-    question: Asked,
-    corpus: Corpus,
-    filters: Filters,
-    depth: int,
-    also: Sequence[UUID],
-) -> Ranking:
-    far = 0 if filters.tags is not None else items.BESIDE  # neighbours' tags are not known
-    shown = np.flatnonzero(steps <= far)
-    if not filters.everything:
-        shown = np.intersect1d(shown, arrays.seen_through(**filters.on_columns()))
-    return rank(arrays, question, corpus, depth, shown, arrays.first_rows(also))
