@@ -125,17 +125,6 @@ class Transaction:
             await cursor.execute(statement, self._bound(values))
             return await cursor.fetchall()
 
-    async def literally(self, statement: LiteralString, **values: Any) -> list[Any]:
-        """Give the rows of the one query among statements that are sent as text, with literals for values.
-
-        For what a parameter cannot say: SET, the modifier of a type.
-        """
-        async with AsyncClientCursor(self.connection) as cursor:
-            await cursor.execute(statement, {**values, "user_id": str(self.user_id)})
-            while cursor.description is None and cursor.nextset():
-                pass
-            return await cursor.fetchall()
-
     async def run(self, statement: LiteralString, **values: Any) -> int:
         """Give the number of rows that the statement changed."""
         async with self.connection.cursor() as cursor:
@@ -289,14 +278,6 @@ class Database:
         statement = SQL["operator" if self.capabilities.may_be_app else "operator_without_role"]
         async with self._transaction(statement, UUID(int=0)) as transaction:
             yield transaction
-
-    @asynccontextmanager
-    async def maintenance(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """Open a connection as the login itself, in no transaction: for what cannot be done in one. Reads no rows."""
-        with explained(self.url):
-            async with await AsyncConnection.connect(self.url, autocommit=True, connect_timeout=10) as connection:
-                await connection.execute(SQL["reach_pgvector"])
-                yield connection
 
     @asynccontextmanager
     async def _transaction(self, statement: LiteralString, user_id: UUID) -> AsyncIterator[Transaction]:

@@ -6,15 +6,19 @@ embedder, statements name them as literals. While it is missing, invalid or bein
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, LiteralString
 from uuid import UUID
 
+from psycopg import AsyncClientCursor, AsyncConnection
 from psycopg.sql import SQL as Composable
 from psycopg.sql import Identifier, Literal
 
 from memstore.models import Key
 from memstore.providers import Vectors
-from memstore.store.database import Database, Transaction, columns
+from memstore.store.database import SQL as DATABASE
+from memstore.store.database import Database, Transaction, columns, explained
 from memstore.store.statements import statements
 
 SQL = statements("vector_indexes")
@@ -46,8 +50,19 @@ async def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -
     """Give the units nearest to a vector, about: of the 20 nearest ones 0.98 and more are found."""
     effort = min(max(EFFORT, limit), MOST_EFFORT)
     values = {"model_id": str(model), "dimensions": len(query), "effort": effort, "limit": limit}
-    rows = await scope.literally(SQL["nearest"], query=query, **values)
-    return [Key(item_id, chunk) for item_id, chunk in rows]
+    return [Key(*row) for row in await literally(scope, SQL["nearest"], query=query, **values)]
+
+
+async def literally(scope: Transaction, statement: LiteralString, **values: Any) -> list[Any]:
+    """Give the rows of the one query among statements that are sent as text, with literals for values.
+
+    For what a parameter cannot say: SET, and the dimensions of a type.
+    """
+    async with AsyncClientCursor(scope.connection) as cursor:
+        await cursor.execute(statement, {**values, "user_id": str(scope.user_id)})
+        while cursor.description is None and cursor.nextset():
+            pass
+        return await cursor.fetchall()
 
 
 async def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units: int) -> bool:
@@ -56,7 +71,7 @@ async def build(database: Database, user_id: UUID, model: UUID, dimensions: int,
     A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced.
     """
     name = name_of(user_id, model)
-    async with database.maintenance() as connection:
+    async with _as_owner(database) as connection:
         row = await (await connection.execute(SQL["owner"])).fetchone()
         taken = await (await connection.execute(SQL["building_lock"], {"name": name})).fetchone()
         if not (row and row[0] and taken and taken[0]):
@@ -71,12 +86,21 @@ async def build(database: Database, user_id: UUID, model: UUID, dimensions: int,
 
 async def drop(database: Database, user_id: UUID, model: UUID) -> bool:
     """Drop the index of a user's vectors; False where this login may not."""
-    async with database.maintenance() as connection:
+    async with _as_owner(database) as connection:
         row = await (await connection.execute(SQL["owner"])).fetchone()
         if not (row and row[0]):
             return False
         await connection.execute(_named(SQL["drop"], name_of(user_id, model)))
     return True
+
+
+@asynccontextmanager
+async def _as_owner(database: Database) -> AsyncIterator[AsyncConnection[Any]]:
+    """Open a connection as the login itself, in no transaction: an index cannot be made in one. It reads no rows."""
+    with explained(database.url):
+        async with await AsyncConnection.connect(database.url, autocommit=True, connect_timeout=10) as connection:
+            await connection.execute(DATABASE["reach_pgvector"])
+            yield connection
 
 
 def _named(statement: LiteralString, name: str, **literals: Any) -> Any:

@@ -517,7 +517,7 @@ async def nearest_plan(database: Database, user: UUID) -> list[Plan]:
     statement: Any = EVERY["vector_indexes", "nearest"].replace("SELECT", "EXPLAIN (ANALYZE, FORMAT JSON) SELECT", 1)
     values = {"model_id": str(MODEL), "dimensions": DIMENSIONS, "effort": 200, "limit": 100, "query": vector()}
     async with database.scope(user) as scope:
-        ((plan,),) = await scope.literally(statement, **values)
+        ((plan,),) = await vector_indexes.literally(scope, statement, **values)
     return scans(plan[0]["Plan"])
 
 

@@ -126,17 +126,6 @@ class Transaction:
             cursor.execute(statement, self._bound(values))
             return cursor.fetchall()
 
-    def literally(self, statement: LiteralString, **values: Any) -> list[Any]:
-        """Give the rows of the one query among statements that are sent as text, with literals for values.
-
-        For what a parameter cannot say: SET, the modifier of a type.
-        """
-        with ClientCursor(self.connection) as cursor:
-            cursor.execute(statement, {**values, "user_id": str(self.user_id)})
-            while cursor.description is None and cursor.nextset():
-                pass
-            return cursor.fetchall()
-
     def run(self, statement: LiteralString, **values: Any) -> int:
         """Give the number of rows that the statement changed."""
         with self.connection.cursor() as cursor:
@@ -290,14 +279,6 @@ class Database:
         statement = SQL["operator" if self.capabilities.may_be_app else "operator_without_role"]
         with self._transaction(statement, UUID(int=0)) as transaction:
             yield transaction
-
-    @contextmanager
-    def maintenance(self) -> Iterator[Connection[Any]]:
-        """Open a connection as the login itself, in no transaction: for what cannot be done in one. Reads no rows."""
-        with explained(self.url):
-            with Connection.connect(self.url, autocommit=True, connect_timeout=10) as connection:
-                connection.execute(SQL["reach_pgvector"])
-                yield connection
 
     @contextmanager
     def _transaction(self, statement: LiteralString, user_id: UUID) -> Iterator[Transaction]:

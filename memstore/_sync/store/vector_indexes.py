@@ -7,13 +7,17 @@ embedder, statements name them as literals. While it is missing, invalid or bein
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, LiteralString
 from uuid import UUID
 
+from psycopg import ClientCursor, Connection
 from psycopg.sql import SQL as Composable
 from psycopg.sql import Identifier, Literal
 
-from memstore._sync.store.database import Database, Transaction, columns
+from memstore._sync.store.database import SQL as DATABASE
+from memstore._sync.store.database import Database, Transaction, columns, explained
 from memstore.models import Key
 from memstore.providers import Vectors
 from memstore.store.statements import statements
@@ -47,8 +51,19 @@ def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list
     """Give the units nearest to a vector, about: of the 20 nearest ones 0.98 and more are found."""
     effort = min(max(EFFORT, limit), MOST_EFFORT)
     values = {"model_id": str(model), "dimensions": len(query), "effort": effort, "limit": limit}
-    rows = scope.literally(SQL["nearest"], query=query, **values)
-    return [Key(item_id, chunk) for item_id, chunk in rows]
+    return [Key(*row) for row in literally(scope, SQL["nearest"], query=query, **values)]
+
+
+def literally(scope: Transaction, statement: LiteralString, **values: Any) -> list[Any]:
+    """Give the rows of the one query among statements that are sent as text, with literals for values.
+
+    For what a parameter cannot say: SET, and the dimensions of a type.
+    """
+    with ClientCursor(scope.connection) as cursor:
+        cursor.execute(statement, {**values, "user_id": str(scope.user_id)})
+        while cursor.description is None and cursor.nextset():
+            pass
+        return cursor.fetchall()
 
 
 def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units: int) -> bool:
@@ -57,7 +72,7 @@ def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units
     A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced.
     """
     name = name_of(user_id, model)
-    with database.maintenance() as connection:
+    with _as_owner(database) as connection:
         row = (connection.execute(SQL["owner"])).fetchone()
         taken = (connection.execute(SQL["building_lock"], {"name": name})).fetchone()
         if not (row and row[0] and taken and taken[0]):
@@ -72,12 +87,21 @@ def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units
 
 def drop(database: Database, user_id: UUID, model: UUID) -> bool:
     """Drop the index of a user's vectors; False where this login may not."""
-    with database.maintenance() as connection:
+    with _as_owner(database) as connection:
         row = (connection.execute(SQL["owner"])).fetchone()
         if not (row and row[0]):
             return False
         connection.execute(_named(SQL["drop"], name_of(user_id, model)))
     return True
+
+
+@contextmanager
+def _as_owner(database: Database) -> Iterator[Connection[Any]]:
+    """Open a connection as the login itself, in no transaction: an index cannot be made in one. It reads no rows."""
+    with explained(database.url):
+        with Connection.connect(database.url, autocommit=True, connect_timeout=10) as connection:
+            connection.execute(DATABASE["reach_pgvector"])
+            yield connection
 
 
 def _named(statement: LiteralString, name: str, **literals: Any) -> Any:
