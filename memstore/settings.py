@@ -81,6 +81,11 @@ class Settings(BaseSettings):
     unit_tokens: Whole = Field(
         default=200, ge=16, le=2000, description="the longest unit of recall, in the embedder's tokens"
     )
+    units_in_memory: Whole = Field(
+        default=150_000,
+        ge=0,
+        description="a user with more units of recall is searched in the database, all others in this process",
+    )
     stretch_tokens: Whole = Field(
         default=1200, ge=50, description="a stretch to be summarized has at most about this many tokens"
     )

@@ -199,6 +199,7 @@ def _store(store: MemoryStore) -> Iterator[Finding]:
         yield Finding("isolation", "row-level security holds")
     else:
         yield Finding("isolation", "this login ignores row-level security; give one that is no superuser", 1)
+    yield from _large_users(store)
     counts = store.stats()
     yield _derivations(counts)
     lacking = _vectors(counts, store.settings.embedder)
@@ -207,6 +208,14 @@ def _store(store: MemoryStore) -> Iterator[Finding]:
     yield from _drift(store)
     if counts["dead_letters"]:
         yield _dead_letters(store, counts["dead_letters"])
+
+
+def _large_users(store: MemoryStore) -> Iterator[Finding]:
+    """Tell of users over whom recall is slow: no failure, as it finds the same."""
+    if found := store.large_users():
+        lacking = ", ".join(repr(user.name) for user in found if not user.indexed)
+        told = f"recall is slow for {lacking}: memstore db index" if lacking else "all are indexed"
+        yield Finding("large users", f"{len(found)} with more than {store.settings.units_in_memory:,} units; {told}")
 
 
 def _vectors(counts: dict[str, int], embedder: str) -> str | None:

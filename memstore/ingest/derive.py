@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID
 
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
-from memstore.ingest import reports
+from memstore.ingest import indexes, reports
 from memstore.ingest.asked import Asked
 from memstore.ingest.embed import Embed
 from memstore.ingest.facts.deriver import Facts
@@ -149,6 +149,8 @@ async def derive(
     if redo == VECTORS:
         await _fill(database, resources, part, run)
     await _forget(database, run.users, resources.settings)
+    for user in run.users:
+        await indexes.tend(database, user)
     kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS)
     counts = {kind: run.made[kind] for kind in kinds}
     return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))

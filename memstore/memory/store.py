@@ -14,6 +14,7 @@ from typing import Any
 from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
+from memstore.ingest import indexes
 from memstore.ingest.check import check_name, one_of
 from memstore.ingest.derive import REDOABLE, Part, Progress, derive
 from memstore.ingest.history import import_file
@@ -22,7 +23,7 @@ from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
 from memstore.memory.opened import Opened, check_usable
 from memstore.memory.user import AsyncUserScope
-from memstore.models import DeriveReport
+from memstore.models import DeriveReport, LargeUser
 from memstore.providers import Embedder, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import messages, migrations
@@ -59,7 +60,13 @@ class AsyncMemoryStore:
         server = await in_thread(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
         address = server.url if server else checked_url(target)
         revive = server.ensure if server else None
-        database = Database(address, settings.pool_size, revive=revive, outbox=settings.outbox_days > 0)
+        database = Database(
+            address,
+            settings.pool_size,
+            revive=revive,
+            outbox=settings.outbox_days > 0,
+            most_units=settings.units_in_memory,
+        )
         store = cls(database, settings, server)
         try:
             await in_thread(migrations.prepare, address, upgrade_old=server is not None)
@@ -134,6 +141,18 @@ class AsyncMemoryStore:
         return await derive(
             self._database, await self._opened.resources(), part, redo=again, progress=progress or _quiet
         )
+
+    async def large_users(self) -> list[LargeUser]:
+        """Give the users with more units than `units_in_memory`, and whether recall over them has its indexes."""
+        return await indexes.large(self._database)
+
+    async def build_indexes(self, *, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
+        """Build what makes recall over large users fast, where it is missing; `derive` does it too.
+
+        A minute and more for 100,000 units. Gives the users for whom this login may not: it needs that of the tables'
+        owner. `progress(user)` is called before each.
+        """
+        return await indexes.tend_all(self._database, progress)
 
     async def import_file(
         self,

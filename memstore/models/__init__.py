@@ -22,13 +22,13 @@ from memstore.models.facts import (
     Span,
     kind_of,
 )
-from memstore.models.recall import Hit, Key, Matches, Unit
+from memstore.models.recall import Hit, Key, Unit
 from memstore.models.receipts import Receipt
 from memstore.models.replays import Gone, Missing, Replay
 from memstore.models.reports import DeadLetter, DeriveReport, Drift, Usage
 from memstore.models.rows import Conversation, Json, Message, Role, Summary, Tier, Time, column
 from memstore.models.sections import Amount, Section
-from memstore.models.statistics import Statistics
+from memstore.models.statistics import LargeUser, Statistics
 
 __all__ = [
     "FACT_KINDS",
@@ -55,7 +55,7 @@ __all__ = [
     "Hit",
     "Json",
     "Key",
-    "Matches",
+    "LargeUser",
     "Message",
     "Missing",
     "Reason",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -37,15 +37,6 @@ class Unit:
     def key(self) -> Key:
         """The unit's name."""
         return Key(self.item_id, self.chunk)
-
-
-@dataclass(frozen=True, slots=True)
-class Matches:
-    """The lexical leg's raw material: for each unit its length and the frequency of each term of the question."""
-
-    units: int
-    mean_length: float
-    rows: list[tuple[Key, int, list[int]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

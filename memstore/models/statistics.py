@@ -1,9 +1,20 @@
-"""How full a context or a conversation is, in a few numbers."""
+"""How full a context or a conversation is, and how large a user, in a few numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class LargeUser:
+    """A user with more units of recall than are held in a process, and whether all is there that makes recall fast."""
+
+    id: UUID
+    name: str
+    units: int
+    indexed: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,69 +1,116 @@
 """Ranking for users of whom too much is stored to keep it in the process: the database finds candidates.
 
-Nobody's neighbours are read here, so every unit stands for itself.
+Each leg is asked for its best. What stands beside these may be found too ("Yes, in Porto!" by the question before it),
+so they come back as arrays with their neighbours and those of the neighbours, and the same code ranks them. Of speakers
+it knows those of the candidates alone, and of a silence what lies between two units of one role.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import nlargest
+from dataclasses import dataclass
+from itertools import pairwise
 from uuid import UUID
 
-from memstore.models import Key, Matches, Role, Tier, Unit
-from memstore.retrieve.rank import LATEST, WEIGHTS, Asked, Candidate, Ranking
-from memstore.retrieve.signals import K1, B, idf, named_speaker
-from memstore.store import items
+import numpy as np
+
+from memstore.models import Key
+from memstore.providers import Vectors
+from memstore.retrieve.rank import LATEST, Asked, Ranking, rank
+from memstore.retrieve.signals import B, Corpus, idf, saturated
+from memstore.store import items, postings, vector_indexes
+from memstore.store.arrays import Arrays, Rows
 from memstore.store.database import Transaction
-from memstore.store.items import Filters
+from memstore.store.items import Filters, Version
+from memstore.store.postings import Matches
+from memstore.waiting import in_thread
+
+LEG = 100  # units that each leg finds, before their neighbours are added: what is beyond, ranking puts beyond 200
+FILTERED = 1000  # units that the index gives, to be filtered: enough for filters that let a tenth through
+ROUNDS = (1000, 10_000, 100_000)  # units that are filtered, the best ones first, until enough are let through
 
 
-async def candidates(
-    scope: Transaction, question: Asked, model: UUID, filters: Filters, depth: int, also: Sequence[UUID]
-) -> Ranking:
-    """Rank every unit that a leg found, and the first one of each item in `also`."""
-    lexical = bm25(await items.matching(scope, list(question.terms.values()), filters))
-    keys = set(nlargest(depth, lexical, key=lambda key: (lexical[key], key)))
-    keys.update(await items.latest(scope, filters, LATEST))
-    keys.update(Key(item_id, 0) for item_id in also)
-    semantic: dict[Key, float] = {}
-    if question.vector is not None:
-        semantic = await items.nearest(scope, question.vector, model, filters, depth)
-        missing = {key.item_id for key in keys - semantic.keys()}
-        semantic |= await items.similarity(scope, question.vector, model, missing)
-        keys.update(semantic)
-    units = await items.units(scope, {key.item_id for key in keys})
-    return _signalled(question.text, [units[key] for key in sorted(keys & units.keys())], semantic, lexical)
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What the legs found, with neighbours: arrays, how many steps each row is from what was found, and the corpus."""
+
+    arrays: Arrays
+    steps: Rows
+    corpus: Corpus
 
 
-def bm25(matches: Matches) -> dict[Key, float]:
-    """Give BM25 of each unit, divided by the best, so that the best has 1."""
-    terms = len(matches.rows[0][2]) if matches.rows else 0
-    holding = [sum(1 for _, _, frequencies in matches.rows if frequencies[term]) for term in range(terms)]
-    weights = [idf(count, max(matches.units, len(matches.rows))) for count in holding]
-    mean = max(matches.mean_length, 1e-9)
-    scores = {
-        key: sum(
-            weight * count * (K1 + 1) / (count + K1 * (1 - B + B * length / mean))
-            for weight, count in zip(weights, frequencies, strict=True)
-            if count
-        )
-        for key, length, frequencies in matches.rows
-    }
-    best = max(scores.values(), default=0.0)
-    return {key: score / best for key, score in scores.items()} if best > 0 else {}
+async def scanned(
+    scope: Transaction,
+    question: Asked,
+    model: UUID,
+    filters: Filters,
+    version: Version,
+    depth: int,
+    also: Sequence[UUID],
+) -> Scanned | None:
+    """Give what the legs found, and the first unit of each item in `also`; None where there is nothing."""
+    units, length = version.units, version.unit_length
+    if filters.as_of is not None:
+        units, length = await items.corpus_as_of(scope, filters.as_of)
+    matches = await postings.matches(scope, list(question.terms.values()), version.posted, filters.as_of)
+    corpus = Corpus(units, length, matches.holding)
+    most = max(LEG, depth // 2)
+    numbers = await _shown(scope, filters, await in_thread(best, matches, corpus), most)
+    keys = [Key(item_id, 0) for item_id in also]
+    if question.vector is None:
+        keys += await items.latest(scope, filters, LATEST)
+    else:
+        keys += await _nearest(scope, question.vector, model, filters, version, most)
+    found = await items.around(scope, model, keys, numbers, filters.as_of)
+    return None if found is None else Scanned(*found, corpus)
 
 
-def _signalled(text: str, units: Sequence[Unit], semantic: dict[Key, float], lexical: dict[Key, float]) -> Ranking:
-    named = named_speaker(text, {unit.speaker for unit in units if unit.speaker} - {*Role})
-    found = []
-    for unit in units:
-        signals = {
-            "semantic": max(0.0, semantic.get(unit.key, 0.0)),
-            "lexical": lexical.get(unit.key, 0.0),
-            "speaker": float(named is not None and unit.speaker == named),
-            "role": 1.0 if unit.tier != Tier.MESSAGES or unit.role == Role.USER else 0.0,
-        }
-        parts = {name: round(weight * signals.get(name, 0.0), 6) for name, weight in WEIGHTS.items()}
-        found.append(Candidate(unit, parts))
-    found.sort(key=lambda one: (-round(one.score, 9), -one.unit.occurred_at.timestamp(), one.unit.key))
-    return Ranking([one.unit.tier for one in found], lambda places: [found[place] for place in places])
+def ranked(found: Scanned, question: Asked, filters: Filters, depth: int, also: Sequence[UUID]) -> Ranking:
+    """Rank what the legs found and, of what stands beside it, what the filters show. Pure."""
+    far = 0 if filters.tags is not None else items.BESIDE  # neighbours' tags are not known
+    shown = np.flatnonzero(found.steps <= far)
+    if not filters.everything:
+        shown = np.intersect1d(shown, found.arrays.seen_through(**filters.on_columns()))
+    return rank(found.arrays, question, found.corpus, depth, shown, found.arrays.first_rows(also))
+
+
+async def _shown(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
+    """Give the first `count` of the units that a filter lets through."""
+    ordered: list[int] = numbers.tolist()
+    if filters.everything:
+        return ordered[:count]
+    found: list[int] = []
+    for start, stop in pairwise((0, *ROUNDS, len(ordered))):
+        some = ordered[start:stop]
+        if some and len(found) < count:
+            passing = {number for number, _ in await items.shown(scope, filters, numbers=some)}
+            found += [number for number in some if number in passing]
+    return found[:count]
+
+
+async def _nearest(
+    scope: Transaction, query: Vectors, model: UUID, filters: Filters, version: Version, count: int
+) -> list[Key]:
+    """Give the units nearest to a vector: by the index where there is one, and enough of what it finds is shown."""
+    if version.units > scope.cache.most_units and await vector_indexes.is_ready(scope, model):
+        if filters.everything:
+            return await vector_indexes.nearest(scope, query, model, count)
+        near = await vector_indexes.nearest(scope, query, model, FILTERED)
+        passing = {key for _, key in await items.shown(scope, filters, keys=near)}
+        if len(passing) >= count:
+            return [key for key in near if key in passing][:count]
+    return list(await items.nearest(scope, query, model, filters, count))
+
+
+def best(matches: Matches, corpus: Corpus) -> Rows:
+    """Give the numbers of units by BM25, the highest first, by the terms whose holders are known. Pure."""
+    some = [(matches.holding[term], found) for term, found in matches.postings.items() if len(found)]
+    if not some:
+        return np.empty(0, dtype=np.intp)
+    added = [
+        idf(holding, corpus.units) * saturated(found.counts, found.lengths, corpus.mean_length, B)
+        for holding, found in some
+    ]
+    scores = np.bincount(np.concatenate([found.numbers for _, found in some]), np.concatenate(added))
+    numbers = np.flatnonzero(scores)
+    return numbers[np.lexsort((-numbers, -scores[numbers]))]

@@ -25,7 +25,7 @@ from sqlmodel import SQLModel
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.arrays import ArrayCache
+from memstore.store.arrays import MOST_UNITS, ArrayCache
 from memstore.store.statements import statements
 from memstore.waiting import at_end_of_loop, in_thread
 
@@ -119,6 +119,12 @@ class Transaction:
             await cursor.execute(statement, self._bound(values))
             return await cursor.fetchone()
 
+    async def binary(self, statement: LiteralString, **values: Any) -> list[Any]:
+        """Give every row as a tuple, sent in Postgres' binary format: for many numbers."""
+        async with self.connection.cursor(binary=True) as cursor:
+            await cursor.execute(statement, self._bound(values))
+            return await cursor.fetchall()
+
     async def run(self, statement: LiteralString, **values: Any) -> int:
         """Give the number of rows that the statement changed."""
         async with self.connection.cursor() as cursor:
@@ -201,7 +207,8 @@ class Database:
     """An open database.
 
     `revive` starts an embedded server again that has died; it is called from a thread. The dispatcher tells
-    the events of each transaction that was committed; with `outbox` they are kept too.
+    the events of each transaction that was committed; with `outbox` they are kept too. Of users with at most
+    `most_units` units these are held in this process; of others, recall asks the database.
     """
 
     def __init__(
@@ -211,13 +218,15 @@ class Database:
         *,
         revive: Callable[[], None] | None = None,
         outbox: bool = True,
+        most_units: int = MOST_UNITS,
     ) -> None:
         self.url = url
+        self.most_units = most_units
         self.dispatcher = Dispatcher()
         self._outbox = outbox
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
-        self._cache = ArrayCache()
+        self.cache = ArrayCache(most_units)
         self._process = os.getpid()
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool = AsyncConnectionPool(
@@ -275,7 +284,7 @@ class Database:
         with explained(self.url):
             connection = await self._begun(SQL["begin"] + ";\n" + statement, user_id)
             try:
-                transaction = Transaction(connection, user_id, self._cache, outbox=self._outbox)
+                transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
                 yield transaction
                 await transaction.write_events()
                 await connection.commit()

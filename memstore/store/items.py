@@ -8,12 +8,15 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+
 from memstore import ids
 from memstore.errors import EmbedderMismatch
-from memstore.models import Key, Matches, Tier, Unit
+from memstore.models import Key, Tier, Unit
 from memstore.providers import Embedder, Vectors
-from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, unpacked
+from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, Rows, unpacked
 from memstore.store.database import Transaction, columns
+from memstore.store.neighbours import REACH
 from memstore.store.statements import statements
 from memstore.store.terms import term_hashes
 from memstore.store.watermarks import LostRace
@@ -21,6 +24,7 @@ from memstore.waiting import in_thread
 
 SQL = statements("items")
 EVERY_TIER = tuple(Tier)
+BESIDE = REACH  # units on either side of one that may be found with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,14 @@ class Filters:
         """The filters by columns that hold one value, by name."""
         return {name: getattr(self, name) for name in ("tiers", "conversation_id", "roles", "since", "until")}
 
+    def values(self) -> dict[str, object]:
+        """The filters as statements take them."""
+        lists = {name: getattr(self, name) for name in ("tiers", "roles", "tags")}
+        values = {name: getattr(self, name) for name in ("conversation_id", "since", "until", "as_of")}
+        return values | {
+            name: None if value is None else [str(entry) for entry in value] for name, value in lists.items()
+        }
+
     def _optional(self) -> tuple[object, ...]:
         return self.conversation_id, self.roles, self.tags, self.since, self.until, self.as_of
 
@@ -71,10 +83,10 @@ async def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID |
     is new would be found by words alone, unlike all the rest.
     """
     if embedder is None:
-        if made := await scope.all(SQL["models"], columns):
+        if made := await models(scope):
             raise EmbedderMismatch(
-                f"This user's vectors were made by {made[0]['name']!r} and the store is set to none: what is new would "
-                f"have no vector. Set embedder to {made[0]['name']!r} (settings, or MEMSTORE_EMBEDDER)."
+                f"This user's vectors were made by {made[0].name!r} and the store is set to none: what is new would "
+                f"have no vector. Set embedder to {made[0].name!r} (settings, or MEMSTORE_EMBEDDER)."
             )
         return None
     model = ids.model_id(embedder.name, embedder.dimensions)
@@ -85,9 +97,23 @@ async def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID |
     return model
 
 
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An embedder that made vectors of a user."""
+
+    id: UUID
+    name: str
+    dimensions: int
+
+
+async def models(scope: Transaction) -> list[Model]:
+    """Give the embedders that made vectors of the user: one, but for what was stored by hand."""
+    return await scope.all(SQL["models"], Model)
+
+
 async def check_embedder(scope: Transaction, name: str, model: UUID) -> bool:
     """Whether this embedder made the user's vectors; False before there are any. Raises `EmbedderMismatch`."""
-    known = {row["id"]: row["name"] for row in await scope.all(SQL["models"], columns)}
+    known = {one.id: one.name for one in await models(scope)}
     check_others(name, [other for id, other in known.items() if id != model])
     return model in known
 
@@ -105,14 +131,18 @@ async def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) 
     """Store units, their terms and vectors; give how many. Raises `LostRace` where another worker has stored some."""
     if not units:
         return 0
-    if await scope.run_many(SQL["add_text"], [_row(new) for new in units]) != len(units):
+    length = sum(sum(new.frequencies) for new in units)
+    # First: the lock on the user's row makes the order of numbers that in which units are seen by others.
+    (counted,) = await scope.all(SQL["count_units"], columns, units=len(units), length=length)
+    first = counted["last_unit"] - len(units) + 1
+    rows = [_row(new) | {"number": first + place} for place, new in enumerate(units)]
+    if await scope.run_many(SQL["add_text"], rows) != len(units):
         raise LostRace
     vectors = [
         new.unit.key._asdict() | {"model_id": model, "embedding": new.vector} for new in units if new.vector is not None
     ]
     if vectors:
         await scope.run_many(SQL["add_vector"], vectors)
-    await scope.run(SQL["count_units"], units=len(units), length=sum(sum(new.frequencies) for new in units))
     return len(units)
 
 
@@ -150,11 +180,15 @@ def _row(new: NewUnit) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which units a user has now, how many and how long in all, and whether other embedders made vectors of them."""
+    """Which units a user has now, how many and how long in all, and whether other embedders made vectors of them.
+
+    Units up to number `posted` are in postings, for users who have those.
+    """
 
     version: str
     units: int
     unit_length: int
+    posted: int
     others: list[str]
 
 
@@ -195,37 +229,46 @@ async def _read(scope: Transaction, model: UUID, kept: Arrays | None) -> Arrays 
     return found if len(found) == units and found.digest == digest else None
 
 
+async def around(
+    scope: Transaction, model: UUID, keys: Sequence[Key], numbers: Sequence[int], as_of: datetime | None = None
+) -> tuple[Arrays, Rows] | None:
+    """Give some units, by name or by number, with what stands beside them, as arrays; None where nothing is found.
+
+    With it come how many steps each row is from the nearest of the units asked for. Rows up to `BESIDE` steps away have
+    all of their own neighbours in the arrays, the others not.
+    """
+    names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk for key in keys]}
+    values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * BESIDE}
+    row = await scope.packed(SQL["around"], model_id=model, as_of=as_of, **names, **values)
+    if row is None or not row[0]:
+        return None
+    _, newest, *sent, steps = row
+    return await in_thread(unpacked, "", newest, *sent), np.frombuffer(steps, ">i2").astype(np.intp)
+
+
+async def shown(
+    scope: Transaction, filters: Filters, *, keys: Sequence[Key] = (), numbers: Sequence[int] = ()
+) -> list[tuple[int, Key]]:
+    """Give number and name of those of some units, named or numbered, that a filter lets through; in any order."""
+    names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk for key in keys]}
+    rows = await scope.tuples(SQL["shown"], **names, numbers=list(numbers), **filters.values())
+    return [(number, Key(item_id, chunk)) for number, item_id, chunk in rows]
+
+
 async def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int) -> dict[Key, float]:
     """Give the cosines of the units nearest to a vector of length 1: exact, over every unit that the filter shows."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
         rows = await scope.tuples(SQL["nearest"], **values)
     else:
-        rows = await scope.tuples(SQL["nearest_filtered"], **values, **_values(filters))
-    return _scores(rows)
+        rows = await scope.tuples(SQL["nearest_filtered"], **values, **filters.values())
+    return {Key(item_id, chunk): score for item_id, chunk, score in rows}
 
 
-async def similarity(scope: Transaction, query: Vectors, model: UUID, items: Iterable[UUID]) -> dict[Key, float]:
-    """Give the cosines of the units of given items."""
-    return _scores(await scope.tuples(SQL["similarity"], query=query, model_id=model, item_ids=list(items)))
-
-
-async def matching(scope: Transaction, terms: Sequence[int], filters: Filters) -> Matches:
-    """Give every unit with one of these terms (hashes keyed with the user's id), ready to be scored."""
-    if not terms:
-        return Matches(0, 0.0)
-    corpus = await _corpus(scope, filters)
-    found = await scope.tuples(SQL["matching"], terms=list(terms), **_values(filters))
-    rows = [(Key(item_id, chunk), length, frequencies) for item_id, chunk, length, frequencies in found]
-    return Matches(corpus["units"], corpus["unit_length"] / max(1, corpus["units"]), rows)
-
-
-async def _corpus(scope: Transaction, filters: Filters) -> dict[str, int]:
-    if filters.as_of is None:
-        corpus = await scope.one(SQL["corpus"], columns)
-    else:
-        corpus = await scope.one(SQL["corpus_as_of"], columns, as_of=filters.as_of)
-    return corpus or {"units": 0, "unit_length": 0}
+async def corpus_as_of(scope: Transaction, as_of: datetime) -> tuple[int, int]:
+    """Give how many units there were at a moment, and how long they were in all."""
+    (row,) = await scope.tuples(SQL["corpus_as_of"], as_of=as_of)
+    return row[0], row[1]
 
 
 async def tagged(scope: Transaction, tags: Sequence[str]) -> list[UUID]:
@@ -235,13 +278,7 @@ async def tagged(scope: Transaction, tags: Sequence[str]) -> list[UUID]:
 
 async def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:
     """Give the units that were said last."""
-    return await scope.all(SQL["latest"], Key, limit=limit, **_values(filters))
-
-
-async def units(scope: Transaction, items: Iterable[UUID]) -> dict[Key, Unit]:
-    """Give the units of items, by name."""
-    found = [Unit(*row) for row in await scope.tuples(SQL["units"], item_ids=list(items))]
-    return {unit.key: unit for unit in found}
+    return await scope.all(SQL["latest"], Key, limit=limit, **filters.values())
 
 
 async def remove(scope: Transaction, items: Iterable[UUID]) -> None:
@@ -267,13 +304,3 @@ async def sources(
     if facts:
         rows += await scope.all(SQL["fact_sources"], columns, item_ids=list(facts), as_of=as_of)
     return {row["id"]: tuple(row["sources"]) for row in rows}
-
-
-def _scores(rows: Iterable[tuple[UUID, int, float]]) -> dict[Key, float]:
-    return {Key(item_id, chunk): score for item_id, chunk, score in rows}
-
-
-def _values(filters: Filters) -> dict[str, object]:
-    values = {name: getattr(filters, name) for name in ("conversation_id", "since", "until", "as_of")}
-    lists = {name: getattr(filters, name) for name in ("tiers", "roles", "tags")}
-    return values | {name: None if value is None else [str(entry) for entry in value] for name, value in lists.items()}

@@ -20,6 +20,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    LargeBinary,
     SmallInteger,
     Text,
     UniqueConstraint,
@@ -44,6 +45,8 @@ class User(SQLModel, table=True):
     name: str = column(Text)
     units: int = column(BigInteger, default="0")
     unit_length: int = column(BigInteger, default="0")
+    last_unit: int = column(BigInteger, default="0", description="the highest number that a unit was given")
+    posted: int = column(BigInteger, default="0", description="units up to this number are in term_postings")
     settings: Json = column(JSONB, default="'{}'")
     created_at: datetime = column(Time, default="now()")
 
@@ -135,6 +138,8 @@ class ItemText(SQLModel, table=True):
     __table_args__ = (
         _owned(by="users", key=("user_id",)),
         Index("item_text_recent", "user_id", "occurred_at"),
+        Index("item_text_by_number", "user_id", "number"),
+        Index("item_text_in_conversation", "user_id", "conversation_id", "role", "seq", "chunk"),
     )
 
     user_id: UUID = Field(primary_key=True)
@@ -153,6 +158,20 @@ class ItemText(SQLModel, table=True):
     frequencies: list[int] = column(ARRAY(SmallInteger))
     occurred_at: datetime = column(Time)
     recorded_at: datetime = column(Time, default="now()")
+    number: int = column(BigInteger, description="counts a user's units as they come")
+
+
+class TermPostings(SQLModel, table=True):
+    """Which units have a term, of users with very many: a row for each run of units, packed by `postings`."""
+
+    __tablename__ = "term_postings"
+    __table_args__ = (_owned(by="users", key=("user_id",)),)
+
+    user_id: UUID = Field(primary_key=True)
+    term: int = Field(sa_type=BigInteger, primary_key=True, sa_column_kwargs={"autoincrement": False})
+    first: int = Field(sa_type=BigInteger, primary_key=True, sa_column_kwargs={"autoincrement": False})
+    holding: int = column(Integer)
+    units: bytes = column(LargeBinary)
 
 
 class EmbeddingModel(SQLModel, table=True):

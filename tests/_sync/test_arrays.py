@@ -41,31 +41,6 @@ def talked(store: MemoryStore, name: str = "c", times: int = 12) -> None:
     store.derive()
 
 
-def test_arrays_and_statements_find_the_same(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    talked(store)
-    between = datetime.now(UTC)
-    talked(store, "other", 3)
-    alice = store.user("alice")
-    for filters in (
-        {},
-        {"tiers": ["messages"]},
-        {"tiers": ["facts", "summaries"]},
-        {"roles": ["assistant", "system"]},
-        {"conversation": "other"},
-        {"since": START + timedelta(hours=9), "until": START + timedelta(hours=40)},
-        {"as_of": between},
-        {"as_of": START},
-    ):
-        assert bool(alice.recall("Porto", **filters)) == (filters != {"as_of": START})
-        for question in QUESTIONS:
-            warm = alice.recall(question, limit=400, **filters)
-            with monkeypatch.context() as patched:
-                for world in ("memstore", "memstore._sync"):
-                    patched.setattr(f"{world}.retrieve.recall.MOST_UNITS", -1)
-                scanned = alice.recall(question, limit=400, **filters)
-            assert {hit.id for hit in warm} == {hit.id for hit in scanned}, (question, filters)
-
-
 def test_what_others_add_and_remove_is_seen_at_once(
     store: MemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -624,6 +624,22 @@ def test_units_without_vectors_are_told_of_and_get_them(
     assert cli("fact", "add", "Bo is Al's twin.", "--type", "relationship", "-u", "alice").code == 1
 
 
+def test_large_users_are_told_of_and_get_their_indexes(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)
+    monkeypatch.setenv("MEMSTORE_EMBEDDER", EMBEDDER)
+    assert cli("fact", "add", "Bo is Al's brother.", "--type", "relationship", "-u", "alice").code == 0
+    assert "large users" not in cli("doctor").out
+    monkeypatch.setenv("MEMSTORE_UNITS_IN_MEMORY", "0")
+    told = cli("doctor")
+    assert told.code == 0
+    assert "recall is slow for 'alice': memstore db index" in told.out
+    assert cli("recall", "brother", "-u", "alice", "--json").json[0]["text"] == "Bo is Al's brother."
+    (alice,) = cli("db", "index", "--json").json
+    assert (alice["name"], alice["units"], alice["indexed"]) == ("alice", 1, True)
+    assert "all are indexed" in cli("doctor").out
+    assert cli("recall", "brother", "-u", "alice", "--json").json[0]["text"] == "Bo is Al's brother."
+
+
 def test_doctor_tells_how_far_counts_were_from_what_servers_told(cli: Run, url: str) -> None:
     with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
         for user, misses in (("alice", (0, -2)), ("bob", (1,))):

@@ -40,31 +40,6 @@ async def talked(store: AsyncMemoryStore, name: str = "c", times: int = 12) -> N
     await store.derive()
 
 
-async def test_arrays_and_statements_find_the_same(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    await talked(store)
-    between = datetime.now(UTC)
-    await talked(store, "other", 3)
-    alice = store.user("alice")
-    for filters in (
-        {},
-        {"tiers": ["messages"]},
-        {"tiers": ["facts", "summaries"]},
-        {"roles": ["assistant", "system"]},
-        {"conversation": "other"},
-        {"since": START + timedelta(hours=9), "until": START + timedelta(hours=40)},
-        {"as_of": between},
-        {"as_of": START},
-    ):
-        assert bool(await alice.recall("Porto", **filters)) == (filters != {"as_of": START})
-        for question in QUESTIONS:
-            warm = await alice.recall(question, limit=400, **filters)
-            with monkeypatch.context() as patched:
-                for world in ("memstore", "memstore._sync"):
-                    patched.setattr(f"{world}.retrieve.recall.MOST_UNITS", -1)
-                scanned = await alice.recall(question, limit=400, **filters)
-            assert {hit.id for hit in warm} == {hit.id for hit in scanned}, (question, filters)
-
-
 async def test_what_others_add_and_remove_is_seen_at_once(
     store: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ TABLES = {
     "facts",
     "fact_sources",
     "item_text",
+    "term_postings",
     "item_vectors",
     "embedding_models",
     "derivations",
@@ -67,7 +68,8 @@ def filled(database: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
             " values (%(a)s, %(p)s, 'trait', 'user', 'says', 1, 'r', now())",
             "insert into fact_sources (user_id, fact_id, message_id) values (%(a)s, %(p)s, %(p)s)",
             "insert into item_text (user_id, item_id, chunk, tier, start, stop, length, terms, frequencies,"
-            " occurred_at) values (%(a)s, %(p)s, 0, 'messages', 0, 4, 1, '{1}', '{1}', now())",
+            " occurred_at, number) values (%(a)s, %(p)s, 0, 'messages', 0, 4, 1, '{1}', '{1}', now(), 1)",
+            "insert into term_postings (user_id, term, first, holding, units) values (%(a)s, 1, 1, 1, '\\x0000')",
             "insert into embedding_models (user_id, id, name, dimensions) values (%(a)s, %(p)s, 'e', 2)",
             "insert into item_vectors (user_id, item_id, chunk, model_id, embedding)"
             " values (%(a)s, %(p)s, 0, %(p)s, '[0,1]')",

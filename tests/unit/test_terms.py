@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from uuid import UUID
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.store import terms as module
-from memstore.store.terms import hashed, term_hashes, terms
+from memstore.store.terms import QUESTION, hashed, term_hashes, terms
 
 ADA = UUID("11111111-1111-1111-1111-111111111111")
 BOB = UUID("22222222-2222-2222-2222-222222222222")
@@ -64,7 +65,7 @@ def test_any_text_has_terms_without_white_space(text: str) -> None:
 @given(st.text(), st.uuids())
 def test_hashes_are_those_of_the_terms_in_order(text: str, user: UUID) -> None:
     hashes, frequencies = term_hashes(text, user)
-    found = terms(text)
+    found = terms(text) + Counter([QUESTION] * text.rstrip().endswith(("?", "？", "؟")))
     assert hashes == sorted({hashed(term, user) for term in found})
     assert frequencies == [next(n for term, n in found.items() if hashed(term, user) == each) for each in hashes]
     assert all(-(2**63) <= each < 2**63 for each in hashes)
@@ -120,3 +121,10 @@ def test_threads_get_the_same_terms() -> None:
     for thread in threads:
         thread.join()
     assert results == [expected] * 800
+
+
+def test_that_a_text_ends_with_a_question_is_a_term() -> None:
+    asks = hashed(QUESTION, ADA)
+    for text, is_question in (("Why the river? ", True), ("为什么？", True), ("Why? The river.", False), ("", False)):
+        assert (asks in term_hashes(text, ADA)[0]) == is_question
+    assert QUESTION not in terms("? ?! Why?")

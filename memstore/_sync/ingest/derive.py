@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID
 
+from memstore._sync.ingest import indexes
 from memstore._sync.ingest.embed import Embed
 from memstore._sync.ingest.facts.deriver import Facts
 from memstore._sync.ingest.summaries.deriver import Summarize
@@ -150,6 +151,8 @@ def derive(
     if redo == VECTORS:
         _fill(database, resources, part, run)
     _forget(database, run.users, resources.settings)
+    for user in run.users:
+        indexes.tend(database, user)
     kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS)
     counts = {kind: run.made[kind] for kind in kinds}
     return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from memstore import ids
+from memstore._sync.ingest import indexes
 from memstore._sync.ingest.derive import REDOABLE, Part, Progress, derive
 from memstore._sync.ingest.history import import_file
 from memstore._sync.memory.opened import Opened, check_usable
@@ -25,7 +26,7 @@ from memstore.ingest.check import check_name, one_of
 from memstore.ingest.importers import Imported
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
-from memstore.models import DeriveReport
+from memstore.models import DeriveReport, LargeUser
 from memstore.providers import Embedder, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import migrations
@@ -59,7 +60,13 @@ class MemoryStore:
         server = in_place(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
         address = server.url if server else checked_url(target)
         revive = server.ensure if server else None
-        database = Database(address, settings.pool_size, revive=revive, outbox=settings.outbox_days > 0)
+        database = Database(
+            address,
+            settings.pool_size,
+            revive=revive,
+            outbox=settings.outbox_days > 0,
+            most_units=settings.units_in_memory,
+        )
         store = cls(database, settings, server)
         try:
             in_place(migrations.prepare, address, upgrade_old=server is not None)
@@ -132,6 +139,18 @@ class MemoryStore:
         part = Part(ids.user_id(user) if user is not None else None)
         again = None if redo is None else REDOABLE[redo]
         return derive(self._database, self._opened.resources(), part, redo=again, progress=progress or _quiet)
+
+    def large_users(self) -> list[LargeUser]:
+        """Give the users with more units than `units_in_memory`, and whether recall over them has its indexes."""
+        return indexes.large(self._database)
+
+    def build_indexes(self, *, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
+        """Build what makes recall over large users fast, where it is missing; `derive` does it too.
+
+        A minute and more for 100,000 units. Gives the users for whom this login may not: it needs that of the tables'
+        owner. `progress(user)` is called before each.
+        """
+        return indexes.tend_all(self._database, progress)
 
     def import_file(
         self,

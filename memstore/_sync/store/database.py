@@ -26,7 +26,7 @@ from sqlmodel import SQLModel
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.arrays import ArrayCache
+from memstore.store.arrays import MOST_UNITS, ArrayCache
 from memstore.store.statements import statements
 from memstore.waiting import at_exit, in_place
 
@@ -120,6 +120,12 @@ class Transaction:
             cursor.execute(statement, self._bound(values))
             return cursor.fetchone()
 
+    def binary(self, statement: LiteralString, **values: Any) -> list[Any]:
+        """Give every row as a tuple, sent in Postgres' binary format: for many numbers."""
+        with self.connection.cursor(binary=True) as cursor:
+            cursor.execute(statement, self._bound(values))
+            return cursor.fetchall()
+
     def run(self, statement: LiteralString, **values: Any) -> int:
         """Give the number of rows that the statement changed."""
         with self.connection.cursor() as cursor:
@@ -202,7 +208,8 @@ class Database:
     """An open database.
 
     `revive` starts an embedded server again that has died; it is called from a thread. The dispatcher tells
-    the events of each transaction that was committed; with `outbox` they are kept too.
+    the events of each transaction that was committed; with `outbox` they are kept too. Of users with at most
+    `most_units` units these are held in this process; of others, recall asks the database.
     """
 
     def __init__(
@@ -212,13 +219,15 @@ class Database:
         *,
         revive: Callable[[], None] | None = None,
         outbox: bool = True,
+        most_units: int = MOST_UNITS,
     ) -> None:
         self.url = url
+        self.most_units = most_units
         self.dispatcher = Dispatcher()
         self._outbox = outbox
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
-        self._cache = ArrayCache()
+        self.cache = ArrayCache(most_units)
         self._process = os.getpid()
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool = ConnectionPool(
@@ -276,7 +285,7 @@ class Database:
         with explained(self.url):
             connection = self._begun(SQL["begin"] + ";\n" + statement, user_id)
             try:
-                transaction = Transaction(connection, user_id, self._cache, outbox=self._outbox)
+                transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
                 yield transaction
                 transaction.write_events()
                 connection.commit()

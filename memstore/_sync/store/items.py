@@ -9,12 +9,15 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+
 from memstore import ids
 from memstore._sync.store.database import Transaction, columns
 from memstore.errors import EmbedderMismatch
-from memstore.models import Key, Matches, Tier, Unit
+from memstore.models import Key, Tier, Unit
 from memstore.providers import Embedder, Vectors
-from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, unpacked
+from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, Rows, unpacked
+from memstore.store.neighbours import REACH
 from memstore.store.statements import statements
 from memstore.store.terms import term_hashes
 from memstore.store.watermarks import LostRace
@@ -22,6 +25,7 @@ from memstore.waiting import in_place
 
 SQL = statements("items")
 EVERY_TIER = tuple(Tier)
+BESIDE = REACH  # units on either side of one that may be found with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,14 @@ class Filters:
         """The filters by columns that hold one value, by name."""
         return {name: getattr(self, name) for name in ("tiers", "conversation_id", "roles", "since", "until")}
 
+    def values(self) -> dict[str, object]:
+        """The filters as statements take them."""
+        lists = {name: getattr(self, name) for name in ("tiers", "roles", "tags")}
+        values = {name: getattr(self, name) for name in ("conversation_id", "since", "until", "as_of")}
+        return values | {
+            name: None if value is None else [str(entry) for entry in value] for name, value in lists.items()
+        }
+
     def _optional(self) -> tuple[object, ...]:
         return self.conversation_id, self.roles, self.tags, self.since, self.until, self.as_of
 
@@ -72,10 +84,10 @@ def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID | None:
     is new would be found by words alone, unlike all the rest.
     """
     if embedder is None:
-        if made := scope.all(SQL["models"], columns):
+        if made := models(scope):
             raise EmbedderMismatch(
-                f"This user's vectors were made by {made[0]['name']!r} and the store is set to none: what is new would "
-                f"have no vector. Set embedder to {made[0]['name']!r} (settings, or MEMSTORE_EMBEDDER)."
+                f"This user's vectors were made by {made[0].name!r} and the store is set to none: what is new would "
+                f"have no vector. Set embedder to {made[0].name!r} (settings, or MEMSTORE_EMBEDDER)."
             )
         return None
     model = ids.model_id(embedder.name, embedder.dimensions)
@@ -86,9 +98,23 @@ def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID | None:
     return model
 
 
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An embedder that made vectors of a user."""
+
+    id: UUID
+    name: str
+    dimensions: int
+
+
+def models(scope: Transaction) -> list[Model]:
+    """Give the embedders that made vectors of the user: one, but for what was stored by hand."""
+    return scope.all(SQL["models"], Model)
+
+
 def check_embedder(scope: Transaction, name: str, model: UUID) -> bool:
     """Whether this embedder made the user's vectors; False before there are any. Raises `EmbedderMismatch`."""
-    known = {row["id"]: row["name"] for row in scope.all(SQL["models"], columns)}
+    known = {one.id: one.name for one in models(scope)}
     check_others(name, [other for id, other in known.items() if id != model])
     return model in known
 
@@ -106,14 +132,18 @@ def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) -> int
     """Store units, their terms and vectors; give how many. Raises `LostRace` where another worker has stored some."""
     if not units:
         return 0
-    if scope.run_many(SQL["add_text"], [_row(new) for new in units]) != len(units):
+    length = sum(sum(new.frequencies) for new in units)
+    # First: the lock on the user's row makes the order of numbers that in which units are seen by others.
+    (counted,) = scope.all(SQL["count_units"], columns, units=len(units), length=length)
+    first = counted["last_unit"] - len(units) + 1
+    rows = [_row(new) | {"number": first + place} for place, new in enumerate(units)]
+    if scope.run_many(SQL["add_text"], rows) != len(units):
         raise LostRace
     vectors = [
         new.unit.key._asdict() | {"model_id": model, "embedding": new.vector} for new in units if new.vector is not None
     ]
     if vectors:
         scope.run_many(SQL["add_vector"], vectors)
-    scope.run(SQL["count_units"], units=len(units), length=sum(sum(new.frequencies) for new in units))
     return len(units)
 
 
@@ -151,11 +181,15 @@ def _row(new: NewUnit) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which units a user has now, how many and how long in all, and whether other embedders made vectors of them."""
+    """Which units a user has now, how many and how long in all, and whether other embedders made vectors of them.
+
+    Units up to number `posted` are in postings, for users who have those.
+    """
 
     version: str
     units: int
     unit_length: int
+    posted: int
     others: list[str]
 
 
@@ -196,37 +230,46 @@ def _read(scope: Transaction, model: UUID, kept: Arrays | None) -> Arrays | None
     return found if len(found) == units and found.digest == digest else None
 
 
+def around(
+    scope: Transaction, model: UUID, keys: Sequence[Key], numbers: Sequence[int], as_of: datetime | None = None
+) -> tuple[Arrays, Rows] | None:
+    """Give some units, by name or by number, with what stands beside them, as arrays; None where nothing is found.
+
+    With it come how many steps each row is from the nearest of the units asked for. Rows up to `BESIDE` steps away have
+    all of their own neighbours in the arrays, the others not.
+    """
+    names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk for key in keys]}
+    values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * BESIDE}
+    row = scope.packed(SQL["around"], model_id=model, as_of=as_of, **names, **values)
+    if row is None or not row[0]:
+        return None
+    _, newest, *sent, steps = row
+    return in_place(unpacked, "", newest, *sent), np.frombuffer(steps, ">i2").astype(np.intp)
+
+
+def shown(
+    scope: Transaction, filters: Filters, *, keys: Sequence[Key] = (), numbers: Sequence[int] = ()
+) -> list[tuple[int, Key]]:
+    """Give number and name of those of some units, named or numbered, that a filter lets through; in any order."""
+    names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk for key in keys]}
+    rows = scope.tuples(SQL["shown"], **names, numbers=list(numbers), **filters.values())
+    return [(number, Key(item_id, chunk)) for number, item_id, chunk in rows]
+
+
 def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int) -> dict[Key, float]:
     """Give the cosines of the units nearest to a vector of length 1: exact, over every unit that the filter shows."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
         rows = scope.tuples(SQL["nearest"], **values)
     else:
-        rows = scope.tuples(SQL["nearest_filtered"], **values, **_values(filters))
-    return _scores(rows)
+        rows = scope.tuples(SQL["nearest_filtered"], **values, **filters.values())
+    return {Key(item_id, chunk): score for item_id, chunk, score in rows}
 
 
-def similarity(scope: Transaction, query: Vectors, model: UUID, items: Iterable[UUID]) -> dict[Key, float]:
-    """Give the cosines of the units of given items."""
-    return _scores(scope.tuples(SQL["similarity"], query=query, model_id=model, item_ids=list(items)))
-
-
-def matching(scope: Transaction, terms: Sequence[int], filters: Filters) -> Matches:
-    """Give every unit with one of these terms (hashes keyed with the user's id), ready to be scored."""
-    if not terms:
-        return Matches(0, 0.0)
-    corpus = _corpus(scope, filters)
-    found = scope.tuples(SQL["matching"], terms=list(terms), **_values(filters))
-    rows = [(Key(item_id, chunk), length, frequencies) for item_id, chunk, length, frequencies in found]
-    return Matches(corpus["units"], corpus["unit_length"] / max(1, corpus["units"]), rows)
-
-
-def _corpus(scope: Transaction, filters: Filters) -> dict[str, int]:
-    if filters.as_of is None:
-        corpus = scope.one(SQL["corpus"], columns)
-    else:
-        corpus = scope.one(SQL["corpus_as_of"], columns, as_of=filters.as_of)
-    return corpus or {"units": 0, "unit_length": 0}
+def corpus_as_of(scope: Transaction, as_of: datetime) -> tuple[int, int]:
+    """Give how many units there were at a moment, and how long they were in all."""
+    (row,) = scope.tuples(SQL["corpus_as_of"], as_of=as_of)
+    return row[0], row[1]
 
 
 def tagged(scope: Transaction, tags: Sequence[str]) -> list[UUID]:
@@ -236,13 +279,7 @@ def tagged(scope: Transaction, tags: Sequence[str]) -> list[UUID]:
 
 def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:
     """Give the units that were said last."""
-    return scope.all(SQL["latest"], Key, limit=limit, **_values(filters))
-
-
-def units(scope: Transaction, items: Iterable[UUID]) -> dict[Key, Unit]:
-    """Give the units of items, by name."""
-    found = [Unit(*row) for row in scope.tuples(SQL["units"], item_ids=list(items))]
-    return {unit.key: unit for unit in found}
+    return scope.all(SQL["latest"], Key, limit=limit, **filters.values())
 
 
 def remove(scope: Transaction, items: Iterable[UUID]) -> None:
@@ -268,13 +305,3 @@ def sources(
     if facts:
         rows += scope.all(SQL["fact_sources"], columns, item_ids=list(facts), as_of=as_of)
     return {row["id"]: tuple(row["sources"]) for row in rows}
-
-
-def _scores(rows: Iterable[tuple[UUID, int, float]]) -> dict[Key, float]:
-    return {Key(item_id, chunk): score for item_id, chunk, score in rows}
-
-
-def _values(filters: Filters) -> dict[str, object]:
-    values = {name: getattr(filters, name) for name in ("conversation_id", "since", "until", "as_of")}
-    lists = {name: getattr(filters, name) for name in ("tiers", "roles", "tags")}
-    return values | {name: None if value is None else [str(entry) for entry in value] for name, value in lists.items()}

@@ -1,9 +1,10 @@
 -- add_text --
 -- A unit of recall.
 INSERT INTO item_text (user_id, item_id, chunk, tier, conversation_id, seq, role, speaker, tags, start, stop, length, terms,
-                       frequencies, occurred_at)
+                       frequencies, occurred_at, number)
 VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(tier)s, %(conversation_id)s, %(seq)s, %(role)s, %(speaker)s, %(tags)s,
-        %(start)s, %(stop)s, %(length)s, %(terms)s, %(frequencies)s, %(occurred_at)s)
+        %(start)s, %(stop)s, %(length)s, %(terms)s, %(frequencies)s, %(occurred_at)s,
+        %(number)s)
 ON CONFLICT (user_id, item_id, chunk) DO NOTHING
 
 -- add_vector --
@@ -38,19 +39,18 @@ LIMIT %(limit)s
 
 -- models --
 -- The embedders that made vectors of this user.
-SELECT id, name FROM embedding_models WHERE user_id = %(user_id)s
+SELECT id, name, dimensions FROM embedding_models WHERE user_id = %(user_id)s
 
 -- count_units --
--- The counters that BM25 needs; the row is locked until the transaction ends.
-UPDATE users SET units = units + %(units)s, unit_length = unit_length + %(length)s WHERE user_id = %(user_id)s
+-- The counters that BM25 needs, and the numbers of new units; the row is locked until the transaction ends.
+UPDATE users
+SET units = units + %(units)s, unit_length = unit_length + %(length)s, last_unit = last_unit + greatest(%(units)s, 0)
+WHERE user_id = %(user_id)s
+RETURNING last_unit
 
 -- lock_user --
 -- One writer of facts at a time: near-duplicates are looked for and added in one breath.
 SELECT user_id FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
-
--- corpus --
--- How many units there are and how long they are on average.
-SELECT units, unit_length FROM users WHERE user_id = %(user_id)s
 
 -- corpus_as_of --
 -- The same at a past moment, so that scores of then come out as they did.
@@ -62,7 +62,7 @@ WHERE user_id = %(user_id)s AND recorded_at <= %(as_of)s
 -- What arrays in a process must agree with, and other embedders. Whoever adds or removes units updates the user's row.
 -- Whoever gives vectors to units that were there writes the model's row anew.
 SELECT u.xmin || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
-                                  WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.units, u.unit_length,
+                                  WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.units, u.unit_length, u.posted,
        ARRAY(SELECT m.name FROM embedding_models m
              WHERE m.user_id = %(user_id)s AND m.id <> %(model_id)s ORDER BY m.created_at, m.id) AS others
 FROM users u
@@ -96,6 +96,73 @@ FROM users u,
       WHERE t.user_id = %(user_id)s AND t.recorded_at >= %(since)s) AS fresh
 WHERE u.user_id = %(user_id)s
 
+-- around --
+-- Units by name or by number, packed as by `arrays`, and some of the same role on either side of each.
+-- Each is looked up by itself, so that nothing is left to how many of them the planner expects.
+WITH found AS MATERIALIZED (
+    SELECT c.number, c.conversation_id, c.tier, c.role, c.seq, c.chunk
+    FROM unnest(%(item_ids)s::uuid[], %(chunks)s::integer[]) AS k (item_id, chunk)
+    CROSS JOIN LATERAL (SELECT t.number, t.conversation_id, t.tier, t.role, t.seq, t.chunk
+                        FROM item_text t
+                        WHERE t.user_id = %(user_id)s AND t.item_id = k.item_id AND t.chunk = k.chunk
+                        OFFSET 0) AS c
+    UNION
+    SELECT c.number, c.conversation_id, c.tier, c.role, c.seq, c.chunk
+    FROM unnest(%(numbers)s::bigint[]) AS k (number)
+    CROSS JOIN LATERAL (SELECT t.number, t.conversation_id, t.tier, t.role, t.seq, t.chunk
+                        FROM item_text t
+                        WHERE t.user_id = %(user_id)s AND t.number = k.number
+                        OFFSET 0) AS c
+),
+beside AS MATERIALIZED (
+    SELECT b.number, b.step
+    FROM found f
+    CROSS JOIN LATERAL ((SELECT t.number, row_number() OVER (ORDER BY t.seq DESC, t.chunk DESC) AS step
+                         FROM item_text t
+                         WHERE t.user_id = %(user_id)s AND t.conversation_id = f.conversation_id AND t.role = f.role
+                           AND (t.seq, t.chunk) < (f.seq, f.chunk)
+                           AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+                         ORDER BY t.seq DESC, t.chunk DESC
+                         LIMIT %(far)s)
+                        UNION ALL
+                        (SELECT t.number, row_number() OVER (ORDER BY t.seq, t.chunk) AS step
+                         FROM item_text t
+                         WHERE t.user_id = %(user_id)s AND t.conversation_id = f.conversation_id AND t.role = f.role
+                           AND (t.seq, t.chunk) > (f.seq, f.chunk)
+                           AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+                         ORDER BY t.seq, t.chunk
+                         LIMIT %(far)s)) AS b
+    WHERE f.tier = 'messages'
+),
+wanted AS MATERIALIZED (
+    SELECT w.number, min(w.step)::smallint AS step
+    FROM (SELECT number, 0 AS step FROM found UNION ALL SELECT number, step FROM beside) AS w
+    GROUP BY w.number
+    ORDER BY w.number
+)
+SELECT count(*) AS units, max(t.recorded_at) AS newest,
+       string_agg(
+           uuid_send(t.item_id) || int4send(t.chunk)
+           || coalesce(uuid_send(t.conversation_id), decode(repeat('00', 16), 'hex')) || int8send(coalesce(t.seq, -1))
+           || int8send(t.start) || int8send(t.stop) || int8send(t.length) || timestamptz_send(t.occurred_at)
+           || int8send(hash_record_extended((t.item_id, t.chunk, t.recorded_at), 0))
+           || int2send(array_position(%(tiers)s::text[], t.tier)::smallint)
+           || int2send(coalesce(array_position(%(roles)s::text[], t.role), 0)::smallint)
+           || int4send(cardinality(t.terms)) || int4send((v.embedding IS NOT NULL)::int)
+           || timestamptz_send(t.recorded_at), '') AS records,
+       array_agg(t.speaker) AS speakers,
+       string_agg(array_send(t.terms), '') AS terms,
+       string_agg(array_send(t.frequencies), '') AS frequencies,
+       string_agg(vector_send(v.embedding), '') AS vectors,
+       string_agg(int2send(w.step), '') AS steps
+FROM wanted w
+CROSS JOIN LATERAL (SELECT t.* FROM item_text t WHERE t.user_id = %(user_id)s AND t.number = w.number OFFSET 0) AS t
+LEFT JOIN LATERAL (SELECT v.embedding
+                   FROM item_vectors v
+                   WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk = t.chunk
+                     AND v.model_id = %(model_id)s
+                   OFFSET 0) AS v ON true
+
 -- nearest --
 -- Exact kNN. "+ 0" keeps any index out: behind a filter by user, a shared HNSW has a recall of 0.08.
 SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score
@@ -120,20 +187,18 @@ WHERE t.user_id = %(user_id)s AND v.user_id = %(user_id)s AND v.model_id = %(mod
 ORDER BY (v.embedding <=> %(query)s) + 0, v.item_id, v.chunk
 LIMIT %(limit)s
 
--- similarity --
--- The cosine of given units: those that the lexical leg found and the vectors did not.
-SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score
-FROM item_vectors v
-WHERE v.user_id = %(user_id)s AND v.model_id = %(model_id)s AND v.item_id = ANY(%(item_ids)s::uuid[])
-
--- matching --
--- Every unit with a term of the question, and how often it has each: enough for BM25 with the user's own frequencies.
-SELECT t.item_id, t.chunk, t.length,
-       ARRAY(SELECT coalesce(t.frequencies[array_position(t.terms, q.term)], 0)
-             FROM unnest(%(terms)s::bigint[]) WITH ORDINALITY AS q(term, n) ORDER BY q.n) AS frequencies
-FROM item_text t
-WHERE t.user_id = %(user_id)s AND t.terms && %(terms)s::bigint[]
-  AND t.tier = ANY(%(tiers)s::text[])
+-- shown --
+-- Those of some units that a filter lets through; each is looked up by itself.
+SELECT t.number, t.item_id, t.chunk
+FROM unnest(%(item_ids)s::uuid[], %(chunks)s::integer[], %(numbers)s::bigint[]) AS k (item_id, chunk, number)
+CROSS JOIN LATERAL (SELECT t.*
+                    FROM item_text t
+                    WHERE t.user_id = %(user_id)s AND t.item_id = k.item_id AND t.chunk = k.chunk
+                    UNION ALL
+                    SELECT t.*
+                    FROM item_text t
+                    WHERE t.user_id = %(user_id)s AND t.number = k.number) AS t
+WHERE t.tier = ANY(%(tiers)s::text[])
   AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
   AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
   AND (%(tags)s::text[] IS NULL OR t.tags @> %(tags)s::text[])
@@ -159,12 +224,6 @@ WHERE t.user_id = %(user_id)s
   AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
 ORDER BY t.occurred_at DESC, t.seq DESC NULLS LAST, t.item_id, t.chunk
 LIMIT %(limit)s
-
--- units --
--- What ranking needs of given items' units: where they stand, who spoke, when.
-SELECT t.item_id, t.chunk, t.tier, t.conversation_id, t.seq, t.role, t.speaker, t.start, t.stop, t.occurred_at
-FROM item_text t
-WHERE t.user_id = %(user_id)s AND t.item_id = ANY(%(item_ids)s::uuid[])
 
 -- remove_units --
 -- Forgets units of items that are gone; their vectors go with them.

@@ -1,0 +1,82 @@
+"""What recall over very many units of one user stands on, made behind the derivers: postings and an index of vectors.
+
+Recall is right without them, and slower. A user with fewer units needs none: all of them are held in the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from memstore.models import LargeUser
+from memstore.store import items, postings, vector_indexes
+from memstore.store.database import Database
+from memstore.store.postings import Reach
+from memstore.store.watermarks import LostRace
+
+
+async def large(database: Database) -> list[LargeUser]:
+    """Give the users with more units than are held in a process."""
+    async with database.operator() as scope:
+        users = await postings.large(scope, database.most_units)
+    found = []
+    for user in users:
+        async with database.scope(user.id) as scope:
+            models = [model for model in await items.models(scope) if vector_indexes.is_possible(model.dimensions)]
+            ready = [await vector_indexes.is_ready(scope, model.id) for model in models]
+        posted = user.unposted < postings.FEWEST
+        found.append(LargeUser(user.id, user.name, user.units, posted and all(ready)))
+    return found
+
+
+async def tend_all(database: Database, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
+    """Make what is missing for every user with very many units; give those for whom this login may not."""
+    for user in await large(database):
+        progress(user)
+        await tend(database, user.id)
+    return [user for user in await large(database) if not user.indexed]
+
+
+async def tend(database: Database, user: UUID) -> None:
+    """Make or drop what a user's number of units calls for. Where this login may not make an index, there is none.
+
+    Postings follow in runs, those of 100,000 units in ten seconds; the index takes a minute for 100,000, once.
+    """
+    async with database.scope(user) as scope:
+        reach = await postings.reach(scope)
+    if reach.units > database.most_units:
+        await _post(database, user, reach)
+        await _index(database, user, reach.units)
+    elif reach.posted and reach.units <= database.most_units // 2:  # who stands at the border does not fall to and fro
+        await _drop(database, user)
+
+
+async def _post(database: Database, user: UUID, reach: Reach) -> None:
+    after = reach.posted
+    while reach.last_unit - after >= postings.FEWEST:
+        async with database.scope(user) as scope:
+            run = await postings.unposted(scope, after)
+        if not run.units:  # the last ones are gone
+            return
+        try:
+            async with database.scope(user, lazily=True) as scope:
+                await postings.post(scope, run)
+        except LostRace:  # another process does it
+            return
+        after = run.units[-1].number
+
+
+async def _index(database: Database, user: UUID, units: int) -> None:
+    async with database.scope(user) as scope:
+        models = [model for model in await items.models(scope) if vector_indexes.is_possible(model.dimensions)]
+        missing = [model for model in models if not await vector_indexes.is_ready(scope, model.id)]
+    for model in missing:
+        await vector_indexes.build(database, user, model.id, model.dimensions, units)
+
+
+async def _drop(database: Database, user: UUID) -> None:
+    async with database.scope(user) as scope:
+        await postings.forget(scope)
+        models = await items.models(scope)
+    for model in models:
+        await vector_indexes.drop(database, user, model.id)

@@ -1,0 +1,198 @@
+"""The lexical leg of users with very many units: which units have a term, without reading the units.
+
+Postings are rows of `term_postings`, one for a term in a run of up to `RUN` units, made by the derivers behind what
+they add. Units that came since are read as they are: recall never waits for postings, and misses nothing without them.
+An ordinary table with an ordinary key, because row-level security keeps a GIN index over `terms` from ever being used:
+`&&` is not leakproof. 500,000 units of 16 words have 95 MB of postings, and ingest pays nothing for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstore.store.database import Transaction
+from memstore.store.statements import statements
+from memstore.store.watermarks import LostRace
+from memstore.waiting import in_thread
+
+SQL = statements("postings")
+RUN = 65_536  # units of a run: 30 MB while it is made
+FEWEST = 4_096  # units that are worth a run; to read as many as they are costs 10 ms
+MOST = 250_000  # postings read for one question, 2 MB: terms that would exceed it only score what others found
+POSTING = np.dtype([("number", "<u4"), ("count", "<u2"), ("length", "<u2")])
+LONGEST = 2**16 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """The units that have a term: their numbers, how often they have it, and their lengths in terms."""
+
+    numbers: NDArray[np.int64]
+    counts: NDArray[np.float64]
+    lengths: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What is known of a question's terms: how many units have each, and who they are, but of the commonest ones."""
+
+    holding: dict[int, int]
+    postings: dict[int, Postings]
+
+
+async def matches(
+    scope: Transaction, terms: Sequence[int], posted: int, as_of: datetime | None = None, *, most: int = MOST
+) -> Matches:
+    """Give who has these terms, of all units or of those that there were at a moment.
+
+    Units up to number `posted` are looked up in postings, which know no moments: with one, all units are read. The
+    rarest terms are read first; those with which more than `most` postings would be read are left out, but never all.
+    """
+    once = list(dict.fromkeys(terms))
+    found = {term: [_unpacked(())] for term in once}
+    holding = dict.fromkeys(once, 0)
+    if not once:
+        return Matches({}, {})
+    after = posted if as_of is None else 0
+    if after:
+        holding |= dict(await scope.tuples(SQL["holding"], terms=once))
+        once = _selective(holding, most)
+        for term, units in await scope.binary(SQL["postings"], terms=once):
+            found[term].append(_unpacked(np.frombuffer(units, POSTING)))
+    late = await scope.tuples(SQL["matching"], terms=list(holding), after=after, as_of=as_of)
+    for term, some in _by_term(list(holding), late).items():
+        holding[term] += len(some)
+        found[term].append(some)
+    return Matches(holding, {term: _joined(found[term]) for term in once})
+
+
+def _selective(holding: dict[int, int], most: int) -> list[int]:
+    """Give the rarest terms, those whose postings can be read."""
+    rarest = sorted(holding, key=lambda term: (holding[term], term))
+    read = np.cumsum([holding[term] for term in rarest])
+    return rarest[: max(1, int(np.searchsorted(read, most, side="right")))]
+
+
+def _unpacked(units: Any) -> Postings:
+    if not len(units):
+        units = np.empty(0, POSTING)
+    return Postings(*(units[name].astype(kind) for name, kind in (("number", "q"), ("count", "d"), ("length", "d"))))
+
+
+def _by_term(terms: Sequence[int], rows: Sequence[tuple[int, int, list[int]]]) -> dict[int, Postings]:
+    numbers = np.array([number for number, _, _ in rows], dtype=np.int64)
+    lengths = np.array([length for _, length, _ in rows], dtype=np.float64)
+    counts = np.array([counts for _, _, counts in rows], dtype=np.float64).reshape(len(rows), len(terms))
+    having = [np.flatnonzero(counts[:, place]) for place in range(len(terms))]
+    return {
+        term: Postings(numbers[some], counts[some, place], lengths[some])
+        for place, (term, some) in enumerate(zip(terms, having, strict=True))
+    }
+
+
+def _joined(parts: Sequence[Postings]) -> Postings:
+    return Postings(*(np.concatenate([getattr(part, name) for part in parts]) for name in Postings.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How many units a user has, the highest number of one, and how far postings reach."""
+
+    units: int
+    last_unit: int
+    posted: int
+
+
+async def reach(scope: Transaction) -> Reach:
+    """Give how far a user's postings reach."""
+    return await scope.one(SQL["reach"], Reach) or Reach(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Unposted:
+    """A user with very many units, and how many of them no postings tell of."""
+
+    id: UUID
+    name: str
+    units: int
+    unposted: int
+
+
+async def large(scope: Transaction, most: int) -> list[Unposted]:
+    """Give the users with more than `most` units; needs the operator's scope."""
+    return await scope.all(SQL["large"], Unposted, most=most)
+
+
+class Indexed(NamedTuple):
+    """What postings tell of a unit: its number, its length, its terms and how often it has each."""
+
+    number: int
+    length: int
+    terms: list[int]
+    frequencies: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of units, those that come after a number."""
+
+    after: int
+    units: Sequence[Indexed]
+
+
+async def unposted(scope: Transaction, after: int) -> Run:
+    """Give the next units that no postings tell of: at most `RUN`."""
+    rows = await scope.binary(SQL["unposted"], after=after, limit=RUN)
+    return Run(after, [Indexed(*row) for row in rows])
+
+
+def packed(run: Run) -> list[dict[str, object]]:
+    """Give the postings of a run, ready to be stored. Half a second for `RUN` units of 14 words."""
+    counts = [len(unit.terms) for unit in run.units]
+    terms = _flat(unit.terms for unit in run.units)
+    postings = np.empty(len(terms), POSTING)
+    postings["number"] = np.repeat([unit.number for unit in run.units], counts)
+    postings["length"] = np.repeat([min(unit.length, LONGEST) for unit in run.units], counts)
+    postings["count"] = _flat(unit.frequencies for unit in run.units)
+    order = np.argsort(terms, kind="stable")
+    terms, postings = terms[order], postings[order]
+    begins = np.ones(len(terms), dtype=np.bool_)
+    begins[1:] = terms[1:] != terms[:-1]
+    starts = np.flatnonzero(begins)
+    ends = np.append(starts, len(terms))[1:]
+    return [
+        {"term": term, "first": run.after + 1, "holding": end - start, "units": postings[start:end].tobytes()}
+        for term, start, end in zip(terms[starts].tolist(), starts.tolist(), ends.tolist(), strict=True)
+    ]
+
+
+def _flat(lists: Iterable[list[int]]) -> NDArray[np.int64]:
+    return np.fromiter(chain.from_iterable(lists), np.int64)
+
+
+async def post(scope: Transaction, run: Run) -> None:
+    """Store the postings of a run. Raises `LostRace` where another process has."""
+    rows = await in_thread(packed, run)
+    if rows and await scope.run_many(SQL["add_posting"], rows) != len(rows):
+        raise LostRace
+    if not await scope.run(SQL["posted"], after=run.after, last=run.units[-1].number):
+        raise LostRace
+
+
+async def forget(scope: Transaction) -> None:
+    """Remove a user's postings: recall reads the units themselves again."""
+    known = await reach(scope)
+    await scope.run(SQL["forget_postings"])
+    if not await scope.run(SQL["posted"], after=known.posted, last=0):
+        raise LostRace

@@ -1,0 +1,180 @@
+"""Users with more units than a process holds: the database finds what the process would, and stays fast behind it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from memstore import ids
+from memstore.memory.store import AsyncMemoryStore
+from memstore.models import Hit
+from memstore.store import postings, vector_indexes
+from memstore.store.watermarks import LostRace
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+LINES = [
+    ("user", "Alice", "I'm allergic to peanuts."),
+    ("assistant", None, "Noted: no peanuts for you."),
+    ("user", "Bob", "My sister lives in Porto near the river."),
+    ("user", "Alice", " ".join(f"On day {n} the train to Porto was late, and nobody knew why." for n in range(40))),
+    ("user", "Alice", "We painted the garden fence blue."),
+]
+QUESTIONS = ["Porto", "Who lives near the river?", "Which colour has the fence?", "xyzzy", "late on day 7", ""]
+LARGE = {"embedder": "hashing:64", "units_in_memory": 0}
+
+
+@pytest.fixture(autouse=True)
+def no_run_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for world in ("memstore", "memstore._sync"):
+        monkeypatch.setattr(f"{world}.store.postings.FEWEST", 1)
+        monkeypatch.setattr(f"{world}.store.postings.RUN", 20)  # several runs
+
+
+@pytest.fixture
+async def large(url: str) -> AsyncIterator[AsyncMemoryStore]:
+    """A store to which every user is large."""
+    async with await AsyncMemoryStore.open(url, settings=LARGE) as store:
+        yield store
+
+
+@pytest.fixture
+async def small(url: str, large: AsyncMemoryStore) -> AsyncIterator[AsyncMemoryStore]:
+    """The same one, which holds everything in the process."""
+    async with await AsyncMemoryStore.open(url, settings=LARGE | {"units_in_memory": 1000}) as store:
+        yield store
+
+
+async def talked(store: AsyncMemoryStore, name: str = "c", times: int = 6) -> None:
+    scope = store.user("alice").conversation(name)
+    for n in range(times):
+        for k, (role, speaker, text) in enumerate(LINES):
+            said = f"{text} ({n}.)" if n % 3 else text
+            at = START + timedelta(hours=n // 2 * 12 + n % 2, minutes=10 * k)
+            await scope.add(role, said, name=speaker, tags=[f"line{k}"], occurred_at=at)
+    await store.derive()
+
+
+async def reach(store: AsyncMemoryStore) -> postings.Reach:
+    async with store._database.scope(store.user("alice").id) as scope:
+        return await postings.reach(scope)
+
+
+def model(store: AsyncMemoryStore) -> UUID:
+    assert store.embedder is not None
+    return ids.model_id(store.embedder.name, store.embedder.dimensions)
+
+
+def alike(one: list[Hit], other: list[Hit]) -> None:
+    assert [(hit.id, hit.start, hit.text) for hit in one] == [(hit.id, hit.start, hit.text) for hit in other]
+    for ours, theirs in zip(one, other, strict=True):
+        assert ours.parts == pytest.approx(theirs.parts, abs=2e-6)
+
+
+async def test_the_database_finds_what_the_process_does(small: AsyncMemoryStore, large: AsyncMemoryStore) -> None:
+    await talked(large)
+    between = datetime.now(UTC)
+    await talked(large, "other", 2)
+    known = await reach(large)
+    assert known.posted == known.last_unit == known.units > 60
+    assert [user.indexed for user in await large.large_users()] == [True]
+    for filters in (
+        {},
+        {"tiers": ["messages"]},
+        {"tiers": ["facts", "summaries"]},
+        {"roles": ["assistant"]},
+        {"tags": ["line2"]},
+        {"conversation": "other"},
+        {"since": START + timedelta(hours=9), "until": START + timedelta(hours=20)},
+        {"as_of": between},
+        {"as_of": START},
+    ):
+        for question in [*QUESTIONS, *([] if filters else ["What did Bob say about the river?"])]:
+            warm = await small.user("alice").recall(question, limit=40, **filters)  # type: ignore[arg-type]
+            found = await large.user("alice").recall(question, limit=40, **filters)  # type: ignore[arg-type]
+            alike(warm, found)
+        assert bool(warm) == (filters != {"as_of": START})
+
+
+async def test_nothing_waits_for_what_makes_it_fast(small: AsyncMemoryStore, large: AsyncMemoryStore) -> None:
+    """What came after the postings is found, and so is everything where there are none, nor an index."""
+    await talked(large)
+    await small.user("alice").conversation("c").add("user", "A parrot came to Porto.")
+    await small.derive()
+    known = await reach(large)
+    assert known.posted < known.last_unit
+    assert [user.indexed for user in await large.large_users()] == [False]
+    for question in ("parrot", "Porto"):
+        hits = await large.user("alice").recall(question, limit=40)
+        alike(hits, await small.user("alice").recall(question, limit=40))
+        assert "A parrot came to Porto." in {hit.text for hit in hits}
+
+
+async def test_who_is_small_again_keeps_none_of_it(large: AsyncMemoryStore, small: AsyncMemoryStore, url: str) -> None:
+    await talked(large)
+    await small.build_indexes()
+    assert (await reach(large)).posted
+    await talked(small, "other", 1)
+    assert await reach(large) == await reach(small)
+    assert (await reach(small)).posted == 0
+    with psycopg.connect(url) as connection:
+        assert connection.execute("select count(*) from term_postings").fetchone() == (0,)
+        assert connection.execute("select indexname from pg_indexes where indexname like 'hnsw%'").fetchall() == []
+
+
+async def test_what_is_removed_is_not_found(large: AsyncMemoryStore, small: AsyncMemoryStore, url: str) -> None:
+    await talked(large)
+    (fact, *_) = await large.user("alice").facts()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("update derivations set recipe = 'older' where deriver = 'summarize'")
+    await large.derive(redo="summaries")
+    await large.user("alice").retract_fact(fact.id)
+    for question in QUESTIONS:
+        hits = await large.user("alice").recall(question, limit=40)
+        assert fact.id not in {hit.id for hit in hits}
+        assert hits  # postings still count what is gone, so that scores differ a little from those of arrays
+        assert {hit.id for hit in hits} <= {hit.id for hit in await small.user("alice").recall(question, limit=400)}
+
+
+async def test_two_who_build_at_once_build_one(large: AsyncMemoryStore, small: AsyncMemoryStore, url: str) -> None:
+    await talked(small)
+    async with large._database.scope(large.user("alice").id) as first:
+        run = await postings.unposted(first, 0)
+        await postings.post(first, run)
+    with pytest.raises(LostRace):
+        async with large._database.scope(large.user("alice").id) as second:
+            await postings.post(second, run)
+    await large.build_indexes()
+    with psycopg.connect(url) as connection:
+        counted = "select sum(holding), (select sum(cardinality(terms)) from item_text) from term_postings"
+        row = connection.execute(counted).fetchone()
+    assert row is not None
+    assert row[0] == row[1]
+
+
+async def test_a_login_that_may_not_build_is_told(large: AsyncMemoryStore, small: AsyncMemoryStore, url: str) -> None:
+    await talked(small)
+    parts = urlsplit(url)
+    app = parts._replace(netloc=f"memstore_app@{parts.netloc.rpartition('@')[2]}").geturl()
+    async with await AsyncMemoryStore.open(app, settings=LARGE) as confined:
+        refused = await confined.build_indexes()
+        assert [user.name for user in refused] == ["alice"]
+        alike(await confined.user("alice").recall("Porto"), await small.user("alice").recall("Porto"))
+        assert await large.build_indexes() == []
+        assert [user.indexed for user in await confined.large_users()] == [True]
+        alike(await confined.user("alice").recall("Porto"), await small.user("alice").recall("Porto"))
+
+
+async def test_what_was_cut_off_while_it_was_built_is_not_asked(large: AsyncMemoryStore, url: str) -> None:
+    await talked(large)
+    name = vector_indexes.name_of(large.user("alice").id, model(large))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("update pg_index set indisvalid = false where indexrelid = %s::regclass", [name])
+    assert [user.indexed for user in await large.large_users()] == [False]
+    assert await large.user("alice").recall("Porto")
+    assert await large.build_indexes() == []
+    assert [user.indexed for user in await large.large_users()] == [True]
