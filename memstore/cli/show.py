@@ -18,13 +18,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from memstore.models import Context, Json, Receipt, Replay
 
 COLOURS = {
@@ -142,6 +141,8 @@ def progress(waiting: str) -> Iterator[Callable[[str, int, int | None], None]]:
 
     `waiting` is shown until the first moves. Print nothing to stdout meanwhile.
     """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = [
         TextColumn("{task.description:<10}", markup=False),
         BarColumn(bar_width=30),
@@ -178,6 +179,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 
 def _drawn(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
+    from rich import box
+    from rich.table import Table
+
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns[:-1]:
         drawn.add_column(name, no_wrap=True, max_width=CELL, overflow="ellipsis", style="bright_black")
