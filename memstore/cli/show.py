@@ -11,15 +11,14 @@ import logging
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
+
+from memstore.plain import plain
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -91,21 +90,6 @@ def print_json(value: object) -> None:
     unicode = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     text = json.dumps(plain(value), ensure_ascii=not unicode, indent=2)
     print(_SPELLED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
-
-
-def plain(value: Any) -> Any:
-    """Give a value of memstore's as JSON has it."""
-    if hasattr(value, "as_dict"):
-        return plain(value.as_dict())
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.repr}
-    if hasattr(type(value), "model_fields"):  # pydantic's; asking by its class would import it for --help
-        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
-    if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(one) for one in value]
-    return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
 
 
 class Warnings(logging.Handler):

@@ -10,7 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import memstore
+from memstore.cli.encoder import RESIDENT
 from memstore.cli.show import hint
+from memstore.residence import is_worth_it
 
 if TYPE_CHECKING:
     from memstore import MemoryStore
@@ -21,7 +23,12 @@ NAMED = 5
 
 @contextmanager
 def opened(database: str | None, **settings: Any) -> Iterator[MemoryStore]:
-    """Open the store that the command is about."""
+    """Open the store that the command is about; its embedder is the one that stays, where one may."""
+    from memstore.settings import load
+
+    told = load(settings)
+    if is_worth_it(told.embedder, told.resident_minutes):
+        settings["embedder"] = f"{RESIDENT}{told.embedder}"
     with memstore.open(database, settings=settings) as store:
         yield store
 

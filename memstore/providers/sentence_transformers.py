@@ -59,7 +59,7 @@ class SentenceTransformerEmbedder:
     def __init__(self, name: str, model: Any) -> None:
         self._name = name
         self._model = model
-        self._turn = threading.Lock()
+        self._turn, self._next = threading.Lock(), threading.Lock()
         self._dimensions = int(model.get_embedding_dimension())
         window = model.max_seq_length or model.tokenizer.model_max_length
         self._max_tokens = int(window) - int(model.tokenizer.num_special_tokens_to_add())
@@ -101,17 +101,31 @@ class SentenceTransformerEmbedder:
         return np.ascontiguousarray(self._encode(self._model.encode_query, [text])[0])
 
     def _encode(self, encode: Callable[..., Any], texts: list[str]) -> Vectors:
+        """Encode batches of texts of about one length, which pad least; a question waits for one batch at most."""
         texts = [_sendable(text) for text in texts]
-        # In turns: the tokenizer of a model may not be used by two threads ("Already borrowed").
-        with self._turn:
-            vectors = encode(
-                texts,
-                batch_size=BATCH,
-                normalize_embeddings=True,
-                convert_to_numpy=True,
-                show_progress_bar=False,
-            )
-        return np.asarray(vectors, dtype=np.float32)
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        vectors = np.empty((len(texts), self._dimensions), dtype=np.float32)
+        for start in range(0, len(order), BATCH):
+            places = order[start : start + BATCH]
+            with self._in_turn():
+                vectors[places] = encode(
+                    [texts[place] for place in places],
+                    batch_size=BATCH,
+                    normalize_embeddings=True,
+                    convert_to_numpy=True,
+                    show_progress_bar=False,
+                )
+        return vectors
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Let one thread at a time: the tokenizer of a model may not be used by two ("Already borrowed")."""
+        with self._next:  # held by who waits, so that who has just had a turn stands behind, and not before it
+            self._turn.acquire()
+        try:
+            yield
+        finally:
+            self._turn.release()
 
 
 def _counter(tokenizer: Any) -> Callable[[str], int]:
