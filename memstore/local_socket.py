@@ -32,8 +32,8 @@ LONGEST = 1 << 30  # bytes of a message
 SECONDS_TO_CONNECT = 5.0
 # What of the environment decides what a model gives, bit for bit, and in which folders things lie.
 DECIDING = (
-    "HOME", "HF_HOME", "HF_HUB_CACHE", "LD_LIBRARY_PATH", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "PYTHONPATH",
-    "SENTENCE_TRANSFORMERS_HOME", "TMPDIR", "XDG_DATA_HOME",
+    "HOME", "HF_HOME", "HF_HUB_CACHE", "LD_LIBRARY_PATH", "PYTHONPATH", "SENTENCE_TRANSFORMERS_HOME", "TMPDIR",
+    "XDG_DATA_HOME",
 )  # fmt: skip
 _LENGTH = struct.Struct(">I")
 

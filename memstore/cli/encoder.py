@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from memstore import errors, local_socket, residence, settings_file
+from memstore import errors
 from memstore.cli.options import JsonFlag
 from memstore.cli.show import print_json, say, table
 from memstore.plain import plain
@@ -33,9 +33,12 @@ def recalled(database: str | None, user: str, asked: Mapping[str, Any]) -> list[
 
     Without importing what recalling takes: that alone would be longer than the answer takes.
     """
+    from memstore import residence, settings_file
+    from memstore.local_socket import Unanswered
+
     options = settings_file.unchecked()
     target = _address(database or str(options.get("database_url", "embedded")))
-    embedder, minutes = str(options.get("embedder", residence.EMBEDDER)), _minutes(options)
+    embedder, minutes = str(options.get("embedder", residence.EMBEDDER)), _minutes(options, residence.MINUTES)
     options["embedder"] = embedder = embedder.removeprefix(RESIDENT)
     if target is None or not residence.is_worth_it(embedder, minutes):
         return None
@@ -43,7 +46,7 @@ def recalled(database: str | None, user: str, asked: Mapping[str, Any]) -> list[
     try:
         with residence.reached(embedder, minutes) as line:
             answer, _ = line.ask(message, seconds=SECONDS_TO_ANSWER)
-    except (local_socket.Unanswered, TypeError):  # a file of settings may hold what JSON has not
+    except (Unanswered, TypeError):  # a file of settings may hold what JSON has not
         return None
     return _hits(answer)
 
@@ -59,9 +62,9 @@ def _hits(answer: Json) -> list[Json] | None:
     raise kind(answer["error"])
 
 
-def _minutes(options: Mapping[str, Any]) -> float:
+def _minutes(options: Mapping[str, Any], default: float) -> float:
     try:
-        return float(options.get("resident_minutes", residence.MINUTES))
+        return float(options.get("resident_minutes", default))
     except (TypeError, ValueError):
         return 0.0
 
@@ -80,6 +83,8 @@ def start(as_json: JsonFlag = False) -> None:
 
     JSON: as of status.
     """
+    from memstore import residence
+    from memstore.local_socket import Unanswered
     from memstore.settings import load
 
     settings = load({})
@@ -92,7 +97,7 @@ def start(as_json: JsonFlag = False) -> None:
     try:
         with residence.reached(embedder, settings.resident_minutes) as line:
             answer, _ = line.ask({"ask": "model", "embedder": embedder}, seconds=SECONDS_TO_ANSWER)
-    except local_socket.Unanswered as error:
+    except Unanswered as error:
         raise errors.ProviderError(f"The encoder does not answer: {error}.") from None
     if "error" in answer:
         raise errors.ProviderError(str(answer["error"]))
@@ -117,6 +122,8 @@ def stop(as_json: JsonFlag = False) -> None:
 
     JSON: {"stopped": integer}.
     """
+    from memstore import local_socket, residence
+
     stopped = [path for path in local_socket.running() if residence.stop(path)]
     if as_json:
         print_json({"stopped": len(stopped)})
@@ -139,6 +146,8 @@ def _row(one: Json) -> tuple[object, ...]:
 
 def running() -> Iterable[Json]:
     """Give the state of each encoder that runs and answers."""
+    from memstore import local_socket, residence
+
     for path in local_socket.running():
         state = residence.asked(path, {"ask": "status"})
         if state is not None:
