@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from weakref import finalize
 
 import numpy as np
@@ -18,6 +19,7 @@ from memstore import residence
 from memstore.errors import ProviderError
 from memstore.local_socket import Message, Unanswered
 from memstore.providers import Embedder, Vectors, load_embedder
+from memstore.providers.sentence_transformers import counting
 from memstore.settings import load as load_settings
 
 SECONDS_TO_LOAD = 300.0
@@ -80,8 +82,7 @@ class ResidentEmbedder:
 
     def count(self, text: str) -> int:
         """Give the number of the model's own tokens, without the special ones and without the window's limit."""
-        answer = self._ask({"ask": "count", "text": text})
-        return self._loaded().count(text) if answer is None else int(answer[0]["count"])
+        return self._count(text)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Give the vectors of texts: shape (texts, dimensions), float32, unit length; (0, dimensions) for none."""
@@ -94,6 +95,17 @@ class ResidentEmbedder:
         """Give the vector of a question: shape (dimensions,), float32, unit length."""
         answer = self._ask({"ask": "embed", "query": text})
         return self._loaded().embed_query(text) if answer is None else self._vectors(answer[1], 1).reshape(-1)
+
+    @cached_property
+    def _count(self) -> Callable[[str], int]:
+        """What counts here, by the model's own tokenizer: a message is counted several times when it is cut."""
+        answer = self._ask({"ask": "tokenizer"})
+        tokenizer = None if answer is None else answer[0]["tokenizer"]
+        return self._count_there if tokenizer is None else counting(str(tokenizer))
+
+    def _count_there(self, text: str) -> int:
+        answer = self._ask({"ask": "count", "text": text})
+        return self._loaded().count(text) if answer is None else int(answer[0]["count"])
 
     def _vectors(self, data: bytes, count: int) -> Vectors:
         return np.frombuffer(data, dtype="<f4").astype(np.float32).reshape(count, self.dimensions)

@@ -95,7 +95,13 @@ class SentenceTransformerEmbedder:
 
         Not additive and not monotone: WordPiece makes one unknown token of any word of more than 100 characters.
         """
-        return self._counter(_sendable(text))
+        return self._counter(text)
+
+    @property
+    def tokenizer(self) -> str | None:
+        """The tokenizer of the model, as JSON, for a process that counts without the model; None for a slow one."""
+        own = self._model.tokenizer
+        return str(own.backend_tokenizer.to_str()) if getattr(own, "is_fast", False) else None
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Give the vectors of texts: shape (texts, dimensions), float32, unit length; (0, dimensions) for none.
@@ -175,20 +181,25 @@ def _encoded(encode: Callable[..., Any], texts: list[str]) -> Vectors:
     return np.asarray(vectors, dtype=np.float32)
 
 
+def counting(tokenizer: str) -> Callable[[str], int]:
+    """Give what counts by a fast tokenizer, as JSON: without special tokens, and without a window's limit."""
+    # A copy of its own: encoding switches truncation on in the original, and a text of 300 tokens would count 256.
+    own = importlib.import_module("tokenizers").Tokenizer.from_str(tokenizer)
+    own.no_truncation()
+    own.no_padding()
+    return lambda text: len(own.encode(_sendable(text), add_special_tokens=False))
+
+
 def _counter(tokenizer: Any) -> Callable[[str], int]:
     if not getattr(tokenizer, "is_fast", False):
         turn = threading.Lock()
 
         def count_slowly(text: str) -> int:
             with turn:
-                return len(tokenizer.encode(text, add_special_tokens=False, truncation=False, verbose=False))
+                return len(tokenizer.encode(_sendable(text), add_special_tokens=False, truncation=False, verbose=False))
 
         return count_slowly
-    # A copy of its own: encoding switches truncation on in the original, and a text of 300 tokens would count 256.
-    own = importlib.import_module("tokenizers").Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    own.no_truncation()
-    own.no_padding()
-    return lambda text: len(own.encode(text, add_special_tokens=False))
+    return counting(tokenizer.backend_tokenizer.to_str())
 
 
 def _sendable(text: str) -> str:

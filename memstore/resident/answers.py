@@ -65,7 +65,7 @@ class Answers:
         match message:
             case {"ask": "model", "embedder": self._asked}:
                 return self._model, b""
-            case {"ask": "embed" | "count", "model": model} if model != self._model:
+            case {"ask": "embed" | "count" | "tokenizer", "model": model} if model != self._model:
                 raise ConfigurationError(f"This is the encoder of {self._model}, and not of {model}.")
             case {"ask": "embed", "query": str(text)}:
                 return {}, self.embedder.embed_query(text).astype("<f4").tobytes()
@@ -73,6 +73,8 @@ class Answers:
                 return {}, self.embedder.embed_documents(texts).astype("<f4").tobytes()
             case {"ask": "count", "text": str(text)}:
                 return {"count": self.embedder.count(text)}, b""
+            case {"ask": "tokenizer"}:
+                return {"tokenizer": getattr(self.embedder, "tokenizer", None)}, b""
             case {"ask": "recall", "options": options, "database": database, "user": user, "asked": asked}:
                 return {"hits": self._recall(options, database, user, asked)}, b""
         raise ConfigurationError(f"This is the encoder of {self._asked}, which does not know what was asked.")
