@@ -19,6 +19,7 @@ from memstore.store.embedded import EmbeddedServer
 for name in [name for name in os.environ if name.startswith("MEMSTORE_")]:
     del os.environ[name]
 os.environ["MEMSTORE_CONFIG"] = ""  # whoever runs the tests may have settings
+os.environ["MEMSTORE_RESIDENT_MINUTES"] = "0"  # no process outlives the test that started it
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every program that they start.

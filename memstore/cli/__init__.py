@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from memstore.cli import chat, count, db, demo, fact, history, questions, receipts, settings, summaries, system
+from memstore.cli import chat, count, db, demo, encoder, fact, history, questions, receipts, settings, summaries, system
 from memstore.cli.exits import ended, leave_in_order
 from memstore.cli.show import never_fail_to_print, show_warnings
 
@@ -41,6 +41,7 @@ app.command("letters")(system.letters)
 app.command("stats")(system.stats)
 app.command("doctor")(system.doctor)
 app.add_typer(fact.app, name="fact")
+app.add_typer(encoder.app, name="encoder")
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")
 

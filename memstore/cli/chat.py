@@ -25,6 +25,7 @@ from memstore.cli.questions import show_facts, show_hits
 from memstore.cli.show import complain, hint, print_json, safe
 from memstore.cli.stores import opened
 from memstore.errors import BudgetTooSmall, InvalidInput, ProviderError
+from memstore.plain import plain
 
 if TYPE_CHECKING:
     from memstore import ConversationScope
@@ -214,7 +215,7 @@ class _Session:
 
     def _recall(self, query: str) -> None:
         if query:
-            show_hits(self._scope.user.recall(query))
+            show_hits(plain(self._scope.user.recall(query)))
         else:
             hint("/recall QUERY")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from memstore.cli.encoder import recalled
 from memstore.cli.options import (
     KINDS,
     AsOfOption,
@@ -29,9 +30,11 @@ from memstore.cli.options import (
 )
 from memstore.cli.show import chat, meter, out, print_json, safe, say, table
 from memstore.cli.stores import hint_if_new, hint_if_nobody, hint_why_empty, opened
+from memstore.plain import plain
 
 if TYPE_CHECKING:
-    from memstore import Fact, Hit
+    from memstore import Fact
+    from memstore.models import Json
 
 TIERS = ("messages", "summaries", "facts")
 ROLES = ("user", "assistant", "tool", "system", "developer")
@@ -74,25 +77,34 @@ def recall(
     JSON: [{"tier", "id", "text", "score", "parts", "sources", "occurred_at", "conversation_id", "seq", "role",
     "speaker"}].
     """
-    filters: dict[str, Any] = {"conversation": conversation, "roles": role or None, "tags": tag or None, "as_of": as_of}
-    filters |= {"tiers": tier} if tier else {}
-    with opened(database) as store:
-        hits = store.user(user).recall(query, limit=limit, since=since, until=until, viewer=viewer, **filters)
-        if not hits:
-            hint_why_empty(store, user, conversation)
+    asked: dict[str, Any] = {"query": query, "limit": limit, "conversation": conversation, "viewer": viewer}
+    asked |= {"roles": role or None, "tags": tag or None, "since": since, "until": until, "as_of": as_of}
+    asked |= {"tiers": tier} if tier else {}
+    hits = recalled(database, user, asked)
+    if not hits:
+        with opened(database) as store:
+            hits = plain(store.user(user).recall(**asked)) if hits is None else hits
+            if not hits:
+                hint_why_empty(store, user, conversation)
     if as_json:
         print_json(hits)
     else:
         show_hits(hits)
 
 
-def show_hits(hits: Sequence[Hit]) -> None:
-    """Print hits as a table, on a pipe with tabs."""
+def show_hits(hits: Sequence[Json]) -> None:
+    """Print hits, as JSON has them, as a table; on a pipe with tabs."""
     table((*BESIDE, "text"), [_row(hit) for hit in hits])
 
 
-def _row(hit: Hit) -> tuple[str, ...]:
-    return f"{hit.score:.3f}", hit.tier, f"{hit.occurred_at:%Y-%m-%d}", hit.speaker or "", hit.text
+def _row(hit: Json) -> tuple[str, ...]:
+    return (
+        f"{hit['score']:.3f}",
+        hit["tier"],
+        hit["occurred_at"][: len("2024-05-01")],
+        hit["speaker"] or "",
+        hit["text"],
+    )
 
 
 def context(

@@ -11,20 +11,18 @@ import logging
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
+from memstore.plain import plain
+
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from memstore.models import Context, Json, Receipt, Replay
 
 COLOURS = {
@@ -94,21 +92,6 @@ def print_json(value: object) -> None:
     print(_SPELLED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-def plain(value: Any) -> Any:
-    """Give a value of memstore's as JSON has it."""
-    if hasattr(value, "as_dict"):
-        return plain(value.as_dict())
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.repr}
-    if hasattr(type(value), "model_fields"):  # pydantic's; asking by its class would import it for --help
-        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
-    if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(one) for one in value]
-    return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
-
-
 class Warnings(logging.Handler):
     """Shows log records on stderr, a line each; with their tracebacks where that was asked for."""
 
@@ -142,6 +125,8 @@ def progress(waiting: str) -> Iterator[Callable[[str, int, int | None], None]]:
 
     `waiting` is shown until the first moves. Print nothing to stdout meanwhile.
     """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = [
         TextColumn("{task.description:<10}", markup=False),
         BarColumn(bar_width=30),
@@ -178,6 +163,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 
 def _drawn(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
+    from rich import box
+    from rich.table import Table
+
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns[:-1]:
         drawn.add_column(name, no_wrap=True, max_width=CELL, overflow="ellipsis", style="bright_black")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import memstore
+from memstore.cli.encoder import RESIDENT
 from memstore.cli.show import hint
 
 if TYPE_CHECKING:
@@ -21,7 +21,13 @@ NAMED = 5
 
 @contextmanager
 def opened(database: str | None, **settings: Any) -> Iterator[MemoryStore]:
-    """Open the store that the command is about."""
+    """Open the store that the command is about; its embedder is the one that stays, where one may."""
+    from memstore.residence import is_worth_it
+    from memstore.settings import load
+
+    told = load(settings)
+    if is_worth_it(told.embedder, told.resident_minutes):
+        settings["embedder"] = f"{RESIDENT}{told.embedder}"
     with memstore.open(database, settings=settings) as store:
         yield store
 
@@ -69,6 +75,8 @@ def hint_if_new(store: MemoryStore, user: str, conversation: str) -> bool:
 
 
 def _unknown(kind: str, name: str, known: Sequence[str] | None) -> str:
+    from difflib import get_close_matches
+
     if known is None:
         return f"no {kind} {name!r}; none is known to this login"
     if not known:

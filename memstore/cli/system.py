@@ -118,6 +118,7 @@ def findings(database: str | None) -> Iterator[Finding]:
     yield Finding("settings", _told(settings))
     yield _counter(settings.counter)
     yield _embedder(settings.embedder)
+    yield _encoder(settings)
     yield from _chat_models(settings)
     yield from _database(database)
 
@@ -146,7 +147,7 @@ def _embedder(name: str) -> Finding:
     """Look whether the embedder is there, without loading it: torch takes seconds."""
     if not is_installed(name):
         return Finding("embedder", f"{name} needs pip install 'memstore[local]'; or set MEMSTORE_EMBEDDER=none", 1)
-    if name.startswith("sentence-transformers"):
+    if name.removeprefix("resident:").startswith("sentence-transformers"):
         return Finding("embedder", f"{name} is installed")
     from memstore.providers import load_embedder
 
@@ -155,6 +156,16 @@ def _embedder(name: str) -> Finding:
     except MemstoreError as error:
         return _failed("embedder", error)
     return Finding("embedder", name)
+
+
+def _encoder(settings: Settings) -> Finding:
+    """Tell of the processes that stay in the background."""
+    from memstore.cli.encoder import running
+
+    told = "; ".join(f"process {one['process']} for {one['embedder']}" for one in running())
+    ends = f"ends {settings.resident_minutes:g} minutes after it was last asked" if settings.resident_minutes else ""
+    why = "the first question starts one" if ends else "resident_minutes=0 lets none stay"
+    return Finding("resident encoder", f"{told}; {ends or 'memstore encoder stop'}" if told else f"none runs; {why}")
 
 
 def _chat_models(settings: Settings) -> Iterator[Finding]:
@@ -176,6 +187,7 @@ def _chat_models(settings: Settings) -> Iterator[Finding]:
 
 def is_installed(embedder: str) -> bool:
     """Whether what this embedder is made with is installed, where that is an extra of memstore's."""
+    embedder = embedder.removeprefix("resident:")
     return not embedder.startswith("sentence-transformers") or find_spec("sentence_transformers") is not None
 
 

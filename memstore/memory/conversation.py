@@ -17,8 +17,6 @@ from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput, ModelUnavailable, ProviderError
 from memstore.ingest.add import Given, OnConflict, Place, add_many, make_conversation
 from memstore.ingest.check import check_json, check_name
-from memstore.ingest.derive import Part, derive
-from memstore.ingest.summaries.ondemand import summarize
 from memstore.memory.arguments import aware, check_level, check_limit, listed
 from memstore.memory.plain import AsyncPlainCalls
 from memstore.models import Context, Conversation, Fact, Json, Message, Receipt, Role, Summary
@@ -127,6 +125,8 @@ class AsyncConversationScope(AsyncPlainCalls):
         other; a context of this conversation is made of the nest (level 1 and above), which covers each message once.
         Raises `InvalidInput` where the range is not one of the conversation's messages.
         """
+        from memstore.ingest.summaries.ondemand import summarize
+
         return await summarize(self._database, await self._opened.resources(), self.user.id, self.id, from_seq, to_seq)
 
     async def extract_facts(self) -> list[Fact]:
@@ -134,6 +134,8 @@ class AsyncConversationScope(AsyncPlainCalls):
 
         Raises `ProviderError` where that fails; what was said stays, and the next try begins where this one did.
         """
+        from memstore.ingest.derive import Part, derive
+
         resources = await self._opened.resources()
         async with self._database.scope(self.user.id) as scope:
             began = await facts.now(scope)

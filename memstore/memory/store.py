@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest import indexes
 from memstore.ingest.check import check_name, one_of
-from memstore.ingest.derive import REDOABLE, Part, Progress, derive
 from memstore.ingest.history import import_file
 from memstore.ingest.importers import Imported
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
@@ -30,6 +29,9 @@ from memstore.store import messages, migrations
 from memstore.store.database import Database
 from memstore.store.embedded import EmbeddedServer
 from memstore.waiting import in_thread
+
+if TYPE_CHECKING:
+    from memstore.ingest.derive import Progress
 
 
 class AsyncMemoryStore:
@@ -133,6 +135,8 @@ class AsyncMemoryStore:
 
         `progress(deriver, done, total)` is called as messages are done, from whatever thread this runs in.
         """
+        from memstore.ingest.derive import REDOABLE, Part, derive
+
         if user is not None:
             check_name(user, "user")
         one_of("redo", redo, tuple(REDOABLE))

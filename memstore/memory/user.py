@@ -16,9 +16,6 @@ from memstore.errors import InvalidInput
 from memstore.events import Event, EventType
 from memstore.ingest.add import Place
 from memstore.ingest.check import check_name, check_text, one_of
-from memstore.ingest.facts import curation
-from memstore.ingest.facts.audit import audit
-from memstore.ingest.facts.entry import EDITABLE, NewFact, check_fact, edited
 from memstore.memory.arguments import aware, check_limit, id_of, id_of_receipt, ids_of, known_tiers, listed
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.opened import Opened
@@ -184,6 +181,9 @@ class AsyncUserScope:
         of the same attribute are superseded, what contradicts it is logged as a conflict, as derivation does.
         One that is known with the same words is edited to be this one, and is active again.
         """
+        from memstore.ingest.facts import curation
+        from memstore.ingest.facts.entry import NewFact, check_fact
+
         begin, end = aware(valid_from, "valid_from"), aware(valid_to, "valid_to")
         said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
@@ -195,6 +195,9 @@ class AsyncUserScope:
 
         The one that was edited is superseded, or changed in its place where its words stay; `undo` brings it back.
         """
+        from memstore.ingest.facts import curation
+        from memstore.ingest.facts.entry import EDITABLE, check_fact, edited
+
         for name in {"valid_from", "valid_to"} & columns.keys():
             aware(columns[name], name)
         unknown = set(columns) - set(EDITABLE)
@@ -210,6 +213,8 @@ class AsyncUserScope:
 
     async def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Take a fact back: it is no longer recalled, also where it is said again; `undo` brings it back."""
+        from memstore.ingest.facts import curation
+
         return await curation.retract_fact(self._opened.database, self.id, id_of(fact))
 
     async def undo(self, change: FactChange | UUID) -> FactChange:
@@ -217,6 +222,8 @@ class AsyncUserScope:
 
         Raises `Conflict` where the fact was changed again since. Undoing a `conflicted` settles the disagreement.
         """
+        from memstore.ingest.facts import curation
+
         return await curation.undo(self._opened.database, self.id, id_of(change))
 
     async def fact_history(self, fact: Fact | UUID) -> list[FactChange]:
@@ -224,10 +231,14 @@ class AsyncUserScope:
 
         An edit that put another fact in the place of one is in the history of both.
         """
+        from memstore.ingest.facts import curation
+
         return await curation.history(self._opened.database, self.id, id_of(fact))
 
     async def audit_facts(self) -> list[Finding]:
         """Give what is wrong with facts: duplicate, conflict, loop, stale, secret, unsourced."""
+        from memstore.ingest.facts.audit import audit
+
         return await audit(self._opened.database, self.id)
 
     async def _fact(self, fact: Fact | UUID) -> Fact:

@@ -8,9 +8,11 @@ the provider; the built-in ones come through the same door.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ from memstore.settings import load as load_settings
 Vectors = NDArray[np.float32]
 ChatMessage = Mapping[str, str]  # of "role" and "content"
 T = TypeVar("T", bound=BaseModel)
-
+_EMBEDDERS: WeakValueDictionary[str, Any] = WeakValueDictionary()  # hundreds of megabytes each: stores share them
 
 Kind = Literal["exact", "server", "modelled", "bound"]
 
@@ -142,10 +144,17 @@ def load_counter(name: str, settings: Settings | None = None) -> TokenCounter:
 
 
 def load_embedder(name: str) -> Embedder | None:
-    """Give the embedder of this name, such as "sentence-transformers:all-MiniLM-L6-v2"; None for "none"."""
+    """Give the embedder of this name, such as "sentence-transformers:all-MiniLM-L6-v2"; None for "none".
+
+    As long as anybody in this process holds it, it is not loaded again.
+    """
     if name == "none":
         return None
-    embedder: Embedder = _load("memstore.embedders", name)
+    embedder: Embedder | None = _EMBEDDERS.get(name)
+    if embedder is None:
+        embedder = _load("memstore.embedders", name)
+        with suppress(TypeError):  # a class with __slots__ may refuse
+            _EMBEDDERS[name] = embedder
     return embedder
 
 

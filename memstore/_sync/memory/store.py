@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memstore import ids
 from memstore._sync.ingest import indexes
-from memstore._sync.ingest.derive import REDOABLE, Part, Progress, derive
 from memstore._sync.ingest.history import import_file
 from memstore._sync.memory.opened import Opened, check_usable
 from memstore._sync.memory.user import UserScope
@@ -32,6 +31,9 @@ from memstore.settings import Settings, load
 from memstore.store import migrations
 from memstore.store.embedded import EmbeddedServer
 from memstore.waiting import in_place
+
+if TYPE_CHECKING:
+    from memstore._sync.ingest.derive import Progress
 
 
 class MemoryStore:
@@ -133,6 +135,8 @@ class MemoryStore:
 
         `progress(deriver, done, total)` is called as messages are done, from whatever thread this runs in.
         """
+        from memstore._sync.ingest.derive import REDOABLE, Part, derive
+
         if user is not None:
             check_name(user, "user")
         one_of("redo", redo, tuple(REDOABLE))

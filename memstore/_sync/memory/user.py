@@ -12,8 +12,6 @@ from memstore import ids
 from memstore._sync.assemble.replay import replay
 from memstore._sync.assemble.sight import Sight
 from memstore._sync.ingest.add import Place
-from memstore._sync.ingest.facts import curation
-from memstore._sync.ingest.facts.audit import audit
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.opened import Opened
 from memstore._sync.retrieve.recall import recall
@@ -24,7 +22,6 @@ from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput
 from memstore.events import Event, EventType
 from memstore.ingest.check import check_name, check_text, one_of
-from memstore.ingest.facts.entry import EDITABLE, NewFact, check_fact, edited
 from memstore.memory.arguments import aware, check_limit, id_of, id_of_receipt, ids_of, known_tiers, listed
 from memstore.models import (
     FACT_KINDS,
@@ -183,6 +180,9 @@ class UserScope:
         of the same attribute are superseded, what contradicts it is logged as a conflict, as derivation does.
         One that is known with the same words is edited to be this one, and is active again.
         """
+        from memstore._sync.ingest.facts import curation
+        from memstore.ingest.facts.entry import NewFact, check_fact
+
         begin, end = aware(valid_from, "valid_from"), aware(valid_to, "valid_to")
         said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
@@ -194,6 +194,9 @@ class UserScope:
 
         The one that was edited is superseded, or changed in its place where its words stay; `undo` brings it back.
         """
+        from memstore._sync.ingest.facts import curation
+        from memstore.ingest.facts.entry import EDITABLE, check_fact, edited
+
         for name in {"valid_from", "valid_to"} & columns.keys():
             aware(columns[name], name)
         unknown = set(columns) - set(EDITABLE)
@@ -209,6 +212,8 @@ class UserScope:
 
     def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Take a fact back: it is no longer recalled, also where it is said again; `undo` brings it back."""
+        from memstore._sync.ingest.facts import curation
+
         return curation.retract_fact(self._opened.database, self.id, id_of(fact))
 
     def undo(self, change: FactChange | UUID) -> FactChange:
@@ -216,6 +221,8 @@ class UserScope:
 
         Raises `Conflict` where the fact was changed again since. Undoing a `conflicted` settles the disagreement.
         """
+        from memstore._sync.ingest.facts import curation
+
         return curation.undo(self._opened.database, self.id, id_of(change))
 
     def fact_history(self, fact: Fact | UUID) -> list[FactChange]:
@@ -223,10 +230,14 @@ class UserScope:
 
         An edit that put another fact in the place of one is in the history of both.
         """
+        from memstore._sync.ingest.facts import curation
+
         return curation.history(self._opened.database, self.id, id_of(fact))
 
     def audit_facts(self) -> list[Finding]:
         """Give what is wrong with facts: duplicate, conflict, loop, stale, secret, unsourced."""
+        from memstore._sync.ingest.facts.audit import audit
+
         return audit(self._opened.database, self.id)
 
     def _fact(self, fact: Fact | UUID) -> Fact:

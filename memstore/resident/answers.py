@@ -1,0 +1,122 @@
+"""What the resident encoder answers: vectors, counts of its model's tokens, and whole recalls."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import memstore
+from memstore.errors import ConfigurationError, ProviderMissing
+from memstore.local_socket import Message
+from memstore.memory.address import embedded_folder, is_embedded
+from memstore.plain import plain
+from memstore.providers import Embedder, load_embedder
+from memstore.settings import load
+
+MOST_STORES = 4
+TIMES = ("since", "until", "as_of")
+
+
+class Answers:
+    """An embedder, loaded once, and the stores that were asked about it. Safe to share by threads."""
+
+    def __init__(self, embedder: str) -> None:
+        self._asked = embedder
+        self._stores: OrderedDict[str, memstore.MemoryStore] = OrderedDict()
+        self._asking: Counter[str] = Counter()
+        self._loading = threading.Lock()
+        self._opening = threading.Lock()
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder; raises what loading it raises, again each time."""
+        with self._loading:
+            return self._loaded
+
+    @cached_property
+    def _loaded(self) -> Embedder:
+        found = load_embedder(self._asked)
+        if found is None:
+            raise ProviderMissing("There is no embedder to stay.")
+        return found
+
+    @cached_property
+    def _model(self) -> Message:
+        """What the model is: who asked one process must not get another model's vectors from the next."""
+        found = self.embedder
+        probe = found.embed_query("The ferry to Ischia leaves at nine.")
+        digest = sha256(probe.astype("<f4").tobytes()).hexdigest()
+        return {"name": found.name, "dimensions": found.dimensions, "max_tokens": found.max_tokens, "digest": digest}
+
+    def state(self) -> Message:
+        """Give what it is and holds, without loading anything."""
+        ready = "_loaded" in self.__dict__
+        return {"embedder": self._asked, "ready": ready, "stores": len(self._stores)}
+
+    def answer(self, message: Message) -> tuple[Message, bytes]:
+        """Answer a question; raises a `MemstoreError` where it cannot be."""
+        match message:
+            case {"ask": "model", "embedder": self._asked}:
+                return self._model, b""
+            case {"ask": "embed" | "count" | "tokenizer", "model": model} if model != self._model:
+                raise ConfigurationError(f"This is the encoder of {self._model}, and not of {model}.")
+            case {"ask": "embed", "query": str(text)}:
+                return {}, self.embedder.embed_query(text).astype("<f4").tobytes()
+            case {"ask": "embed", "texts": list(texts)}:
+                return {}, self.embedder.embed_documents(texts).astype("<f4").tobytes()
+            case {"ask": "count", "text": str(text)}:
+                return {"count": self.embedder.count(text)}, b""
+            case {"ask": "tokenizer"}:
+                return {"tokenizer": getattr(self.embedder, "tokenizer", None)}, b""
+            case {"ask": "recall", "options": options, "database": database, "user": user, "asked": asked}:
+                return {"hits": self._recall(options, database, user, asked)}, b""
+        raise ConfigurationError(f"This is the encoder of {self._asked}, which does not know what was asked.")
+
+    def _recall(self, options: Message, database: str, user: str, asked: Message) -> Any:
+        times = {name: datetime.fromisoformat(asked[name]) for name in TIMES if asked.get(name)}
+        with self._store(options, database) as store:
+            return plain(store.user(user).recall(**asked | times))
+
+    @contextmanager
+    def _store(self, options: Mapping[str, Any], database: str) -> Iterator[memstore.MemoryStore]:
+        """Give the store of these settings, which is open or opened; of many, those asked longest ago are closed."""
+        key = json.dumps([options, database, _made(database)], sort_keys=True)
+        with self._opening:
+            if key not in self._stores:
+                self._stores[key] = self._open(options, database)
+            self._stores.move_to_end(key)
+            self._asking[key] += 1
+            for old in [one for one in self._stores if not self._asking[one]][: len(self._stores) - MOST_STORES]:
+                self._stores.pop(old).close()
+        try:
+            yield self._stores[key]
+        finally:
+            with self._opening:
+                self._asking[key] -= 1
+
+    def _open(self, options: Mapping[str, Any], database: str) -> memstore.MemoryStore:
+        settings = load(options)
+        if settings.embedder != self._asked:
+            raise ConfigurationError(f"This is the encoder of {self._asked}, and not of {settings.embedder}.")
+        return memstore.open(database, settings=settings)
+
+    def close(self) -> None:
+        """Close the stores; the last to leave an embedded Postgres stops it."""
+        with self._opening:
+            while self._stores:
+                self._stores.popitem()[1].close()
+
+
+def _made(database: str) -> int:
+    """Give when the embedded database was made: one that was removed and made anew is another one."""
+    with suppress(OSError):
+        if is_embedded(database):
+            return (embedded_folder(database) / "data" / "PG_VERSION").stat().st_mtime_ns
+    return 0
