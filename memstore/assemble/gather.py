@@ -35,9 +35,16 @@ OVERHEAD = 4  # tokens that a message costs besides its content, at least
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
 
 
-async def newest_question(scope: Transaction, made: Assembly) -> Message | None:
-    """Give the newest message of a person in the stretch, of those that the viewer sees."""
+async def newest_question(scope: Transaction, made: Assembly, known: Sequence[Message] = ()) -> Message | None:
+    """Give the newest message of a person in the stretch, of those that the viewer sees.
+
+    `known` are the newest messages of the stretch, in order, where they are read already.
+    """
     request, before = made.request, messages.LAST
+    if found := next((one for one in reversed(known) if one.role == Role.USER and made.sight.sees(one)), None):
+        return found
+    if not made.exists:
+        return None
     if not made.sight.filters:
         newest = await messages.newest_of(scope, request.conversation_id, Role.USER, as_of=request.as_of)
         return newest if newest and newest.seq > made.after else None
@@ -70,9 +77,12 @@ async def read_ahead(reads: Transaction, question: recall.Question, made: Assemb
 
 
 async def gather(scope: Transaction, question: recall.Question, newest: Message | None, made: Assembly) -> Gathered:
-    """Read what a context may be made of; `newest` is the newest message that asks, if there is one."""
-    request, chosen, sight = made.request, made.strategies, made.sight
-    said, refused = turns(sight.of(await (_whole if chosen else _recent)(scope, made)))
+    """Read what a context may be made of; `newest` is the newest message that asks, where nothing else does."""
+    request, sight = made.request, made.sight
+    stored = await (_whole if made.strategies else _recent)(scope, made)
+    if request.query is not None:
+        newest = await newest_question(scope, made, stored)
+    said, refused = turns(sight.of(stored))
     found = heard_turns(said, request.viewer)
     asked = newest if newest is not None and request.query in (None, newest.text) else None
     others = [turn for turn in found if asked is None or turn.messages[0].id != asked.id]
