@@ -23,12 +23,15 @@ from memstore.store.summaries import Outline
 
 FACTS, HITS = 40, 80  # offered to packing; of a large budget more hits, one for so many tokens:
 A_HIT = 100
+# Recent turns, where there are enough of them, have half of a budget at least. Of a small one fewer hits fit into the
+# rest, and to read, count and compare each takes as long as a recent turn: one for so many tokens, and never fewer.
+SMALL_HIT, FEWEST_HITS = 25, 40
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.
 STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
 A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
 LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
-MOST_READ = 2000  # messages at once
+LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
 MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
 VIEWED_DEPTH, MOST_VIEWED = 1000, 100  # candidates of a leg and standing facts, where a viewer sees some of them only
 OVERHEAD = 4  # tokens that a message costs besides its content, at least
@@ -90,7 +93,8 @@ async def gather(scope: Transaction, question: recall.Question, newest: Message 
     every = await summaries.outlines(scope, request.conversation_id, as_of=request.as_of)
     above = [one for one in every if one.from_seq > made.after]
     nest = await sight.outlines(scope, request.conversation_id, above)
-    recalled = await _recalled(scope, question, asked, made, {one.id for one in every if one.from_seq <= made.after})
+    passed = _Passed(asked, request.conversation_id, {one.id for one in every if one.from_seq <= made.after})
+    recalled = await _recalled(scope, question, made, passed, _hits(made.budget, stored))
     query = {"role": "user", "content": request.query} if request.query else None
     material = Material(
         system=request.system,
@@ -151,7 +155,7 @@ async def _recent(scope: Transaction, made: Assembly) -> list[Message]:
 
 def _page(wanted: int, found: int, tokens: int) -> int:
     """Give how many messages may have the tokens that are wanted, going by those that were found."""
-    return max(16, min(MOST_READ, wanted * found // tokens if tokens else wanted // A_MESSAGE))
+    return max(LEAST_READ, min(MOST_READ, wanted * found // tokens if tokens else wanted // A_MESSAGE))
 
 
 async def _whole(scope: Transaction, made: Assembly) -> list[Message]:
@@ -180,8 +184,14 @@ class Recalled:
     unlisted: Mapping[Reason, int]
 
 
+def _hits(budget: int, recent: Sequence[Message]) -> int:
+    """Give how many hits are offered beside these recent messages."""
+    told = min(budget, sum(one.tokens for one in recent)) // 2
+    return min(max(HITS, budget // A_HIT), max(FEWEST_HITS, (budget - told) // SMALL_HIT))
+
+
 async def _recalled(
-    scope: Transaction, question: recall.Question, asked: Message | None, made: Assembly, earlier: Collection[UUID]
+    scope: Transaction, question: recall.Question, made: Assembly, passed: _Passed, count: int
 ) -> Recalled:
     sight, as_of = made.sight, made.request.as_of
     always = (await sight.fact_ids(scope, await _standing(scope, made)))[:MOST_STANDING]
@@ -189,14 +199,13 @@ async def _recalled(
     ranking = await recall.candidates(scope, question, Filters(as_of=as_of), depth, also=always)
     about = {one.unit.item_id: one for one in best_of_each(ranking.of(Tier.FACTS))}
     standing = [about.pop(fact) for fact in always if fact in about]
-    passed = _Passed(asked, made.request.conversation_id, earlier)
     said = best_of_each(passed.those(ranking.of(Tier.MESSAGES, Tier.SUMMARIES)))
     wanted = [
-        await _seen(scope, iter(candidates), count, made)
-        for candidates, count in (
+        await _seen(scope, iter(candidates), most, made)
+        for candidates, most in (
             (standing, MOST_STANDING),
             (about.values(), FACTS),
-            (said, max(HITS, made.budget // A_HIT)),
+            (said, count),
         )
     ]
     every = [one for part in wanted for one in part]
