@@ -189,11 +189,8 @@ class Layout:
 
     @property
     def _tools(self) -> int:
-        return (
-            self.target.counter.count_messages([], self.target.tools) - self.target.counter.count_messages([])
-            if self.target.tools
-            else 0
-        )
+        counter, tools = self.target.counter, self.target.tools
+        return counter.count_messages([], tools) - counter.count_messages([]) if tools else 0
 
     def _chosen(self, chosen: Mapping[str, Sequence[Piece]]) -> Chosen:
         given = self.material

@@ -37,8 +37,6 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
     async with database.scope(request.user_id) as scope:
         made = made or await settled(scope, request)
         await _read_ahead(scope, question, made)
-        if request.query is not None:
-            newest = await newest_question(scope, made)
         gathered = await gather(scope, question, newest, made)
         layout = await _laid_out(scope, made, gathered, counter)
         found = await record.before(scope, request.conversation_id, request.as_of, made.request.viewer)
@@ -67,8 +65,6 @@ async def _read_ahead(scope: Transaction, question: recall.Question, made: Assem
     request = made.request
     async with scope.ahead() as reads:
         await read_ahead(reads, question, made)
-        if request.query is not None:
-            await newest_question(reads, made)
         if request.as_of is None:
             await record.before(reads, request.conversation_id, None, request.viewer)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 INDENTED = 0.9  # of a summary's tokens in a context: the rest are blanks, and the fence
@@ -37,16 +38,52 @@ class Covering(Protocol):
 S = TypeVar("S", bound=Covering)
 
 
-@dataclass(slots=True)
-class _Node(Generic[S]):
-    """A summary and, in order, the finer ones that say the same stretch together; none where there are no such."""
+class _Node(NamedTuple, Generic[S]):
+    """A summary, the places of the finer ones that say the same stretch together, and how much longer those are."""
 
     summary: S
-    under: list[_Node[S]] = field(default_factory=list)
+    under: Sequence[int]
+    finer_by: int
 
-    @property
-    def finer_by(self) -> int:
-        return sum(one.summary.tokens for one in self.under) - self.summary.tokens
+
+class _Nest(Generic[S]):
+    """Summaries in such an order that those under another follow it. What is under one is found when it is asked for:
+    a cover refines few of them."""
+
+    def __init__(self, summaries: Iterable[S], upto_seq: int) -> None:
+        self._ordered = sorted(summaries, key=lambda one: (one.from_seq, -one.to_seq, -one.level, one.id))
+        self._starts = [one.from_seq for one in self._ordered]
+        self._upto_seq = upto_seq
+
+    def roots(self) -> list[_Node[S]]:
+        """Give those that are under no other, in order."""
+        return [self.node(place) for place in self._side_by_side(0, math.inf)]
+
+    def node(self, place: int) -> _Node[S]:
+        """Give a summary with those right under it; none where they leave out some of its messages: refining must lose
+        none."""
+        own = self._ordered[place]
+        under = self._side_by_side(place + 1, own.to_seq)
+        reach = own.from_seq
+        for one in under:
+            if self._starts[one] != reach:
+                break
+            reach = self._ordered[one].to_seq + 1
+        if reach <= min(own.to_seq, self._upto_seq):
+            return _Node(own, (), 0)
+        return _Node(own, under, sum(self._ordered[one].tokens for one in under) - own.tokens)
+
+    def _side_by_side(self, place: int, to_seq: float) -> list[int]:
+        """Give the places, from one on, of the largest ones up to a message; of two that overlap, the first."""
+        found = []
+        while place < len(self._starts) and self._starts[place] <= to_seq:
+            reach = self._ordered[place].to_seq
+            if reach <= to_seq:
+                found.append(place)
+                place = bisect_right(self._starts, reach, place)
+            else:
+                place += 1
+        return found
 
 
 def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
@@ -61,14 +98,14 @@ def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
     tokens never fewer messages are covered, and nothing that is given could be refined within the tokens left.
     """
     nest = [one for one in summaries if one.level >= 1 and one.from_seq <= upto_seq]
-    roots = _forest(sorted(nest, key=lambda one: (one.from_seq, -one.to_seq, -one.level, one.id)), upto_seq)
+    found = _Nest(nest, upto_seq)
     chosen: list[_Node[S]] = []
-    for root in reversed(roots):
+    for root in reversed(found.roots()):
         if root.summary.tokens > tokens:
             break
         chosen.append(root)
         tokens -= root.summary.tokens
-    return [one.summary for one in _refined(chosen, tokens)]
+    return [one.summary for one in _refined(found, chosen, tokens)]
 
 
 def offered(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
@@ -77,45 +114,16 @@ def offered(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
     return cover(summaries, min(upto_seq, newest), int(tokens * INDENTED))
 
 
-def _refined(chosen: list[_Node[S]], left: int) -> list[_Node[S]]:
+def _refined(nest: _Nest[S], chosen: list[_Node[S]], left: int) -> list[_Node[S]]:
     """Replace nodes, the newest first, by those under them, until none can be replaced with the tokens left."""
     place = 0
     while place < len(chosen):
         node = chosen[place]
         if node.under and node.finer_by <= left:
             left -= node.finer_by
-            chosen[place : place + 1] = reversed(node.under)
+            chosen[place : place + 1] = [nest.node(one) for one in reversed(node.under)]
             if node.finer_by < 0:
                 place = 0  # what did not fit may fit now
         else:
             place += 1
     return chosen
-
-
-def _forest(ordered: Sequence[S], upto_seq: int) -> list[_Node[S]]:
-    """Give the summaries that are under no other, each with those under it, in order."""
-    roots: list[_Node[S]] = []
-    open_: list[_Node[S]] = []  # from a root to the summary before, each under the one before it
-    for summary in ordered:
-        while open_ and open_[-1].summary.to_seq < summary.from_seq:
-            _close(open_.pop(), upto_seq)
-        siblings = open_[-1].under if open_ else roots
-        if open_ and open_[-1].summary.to_seq < summary.to_seq:
-            continue  # it overlaps with one that begins earlier: no part of a nest
-        node: _Node[S] = _Node(summary)
-        siblings.append(node)
-        open_.append(node)
-    for node in reversed(open_):
-        _close(node, upto_seq)
-    return roots
-
-
-def _close(node: _Node[S], upto_seq: int) -> None:
-    """Forget what is under a summary if it leaves out some of its messages: refining must lose none."""
-    reach = node.summary.from_seq
-    for one in node.under:
-        if one.summary.from_seq != reach:
-            break
-        reach = one.summary.to_seq + 1
-    if reach <= min(node.summary.to_seq, upto_seq):
-        node.under = []

@@ -23,21 +23,31 @@ from memstore.store.summaries import Outline
 
 FACTS, HITS = 40, 80  # offered to packing; of a large budget more hits, one for so many tokens:
 A_HIT = 100
+# Recent turns, where there are enough of them, have half of a budget at least. Of a small one fewer hits fit into the
+# rest, and to read, count and compare each takes as long as a recent turn: one for so many tokens, and never fewer.
+SMALL_HIT, FEWEST_HITS = 25, 40
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.
 STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
 A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
 LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
-MOST_READ = 2000  # messages at once
+LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
 MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
 VIEWED_DEPTH, MOST_VIEWED = 1000, 100  # candidates of a leg and standing facts, where a viewer sees some of them only
 OVERHEAD = 4  # tokens that a message costs besides its content, at least
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
 
 
-async def newest_question(scope: Transaction, made: Assembly) -> Message | None:
-    """Give the newest message of a person in the stretch, of those that the viewer sees."""
+async def newest_question(scope: Transaction, made: Assembly, known: Sequence[Message] = ()) -> Message | None:
+    """Give the newest message of a person in the stretch, of those that the viewer sees.
+
+    `known` are the newest messages of the stretch, in order, where they are read already.
+    """
     request, before = made.request, messages.LAST
+    if found := next((one for one in reversed(known) if one.role == Role.USER and made.sight.sees(one)), None):
+        return found
+    if not made.exists:
+        return None
     if not made.sight.filters:
         newest = await messages.newest_of(scope, request.conversation_id, Role.USER, as_of=request.as_of)
         return newest if newest and newest.seq > made.after else None
@@ -70,9 +80,12 @@ async def read_ahead(reads: Transaction, question: recall.Question, made: Assemb
 
 
 async def gather(scope: Transaction, question: recall.Question, newest: Message | None, made: Assembly) -> Gathered:
-    """Read what a context may be made of; `newest` is the newest message that asks, if there is one."""
-    request, chosen, sight = made.request, made.strategies, made.sight
-    said, refused = turns(sight.of(await (_whole if chosen else _recent)(scope, made)))
+    """Read what a context may be made of; `newest` is the newest message that asks, where nothing else does."""
+    request, sight = made.request, made.sight
+    stored = await (_whole if made.strategies else _recent)(scope, made)
+    if request.query is not None:
+        newest = await newest_question(scope, made, stored)
+    said, refused = turns(sight.of(stored))
     found = heard_turns(said, request.viewer)
     asked = newest if newest is not None and request.query in (None, newest.text) else None
     others = [turn for turn in found if asked is None or turn.messages[0].id != asked.id]
@@ -80,7 +93,8 @@ async def gather(scope: Transaction, question: recall.Question, newest: Message 
     every = await summaries.outlines(scope, request.conversation_id, as_of=request.as_of)
     above = [one for one in every if one.from_seq > made.after]
     nest = await sight.outlines(scope, request.conversation_id, above)
-    recalled = await _recalled(scope, question, asked, made, {one.id for one in every if one.from_seq <= made.after})
+    passed = _Passed(asked, request.conversation_id, {one.id for one in every if one.from_seq <= made.after})
+    recalled = await _recalled(scope, question, made, passed, _hits(made.budget, stored))
     query = {"role": "user", "content": request.query} if request.query else None
     material = Material(
         system=request.system,
@@ -141,7 +155,7 @@ async def _recent(scope: Transaction, made: Assembly) -> list[Message]:
 
 def _page(wanted: int, found: int, tokens: int) -> int:
     """Give how many messages may have the tokens that are wanted, going by those that were found."""
-    return max(16, min(MOST_READ, wanted * found // tokens if tokens else wanted // A_MESSAGE))
+    return max(LEAST_READ, min(MOST_READ, wanted * found // tokens if tokens else wanted // A_MESSAGE))
 
 
 async def _whole(scope: Transaction, made: Assembly) -> list[Message]:
@@ -170,8 +184,14 @@ class Recalled:
     unlisted: Mapping[Reason, int]
 
 
+def _hits(budget: int, recent: Sequence[Message]) -> int:
+    """Give how many hits are offered beside these recent messages."""
+    told = min(budget, sum(one.tokens for one in recent)) // 2
+    return min(max(HITS, budget // A_HIT), max(FEWEST_HITS, (budget - told) // SMALL_HIT))
+
+
 async def _recalled(
-    scope: Transaction, question: recall.Question, asked: Message | None, made: Assembly, earlier: Collection[UUID]
+    scope: Transaction, question: recall.Question, made: Assembly, passed: _Passed, count: int
 ) -> Recalled:
     sight, as_of = made.sight, made.request.as_of
     always = (await sight.fact_ids(scope, await _standing(scope, made)))[:MOST_STANDING]
@@ -179,14 +199,13 @@ async def _recalled(
     ranking = await recall.candidates(scope, question, Filters(as_of=as_of), depth, also=always)
     about = {one.unit.item_id: one for one in best_of_each(ranking.of(Tier.FACTS))}
     standing = [about.pop(fact) for fact in always if fact in about]
-    passed = _Passed(asked, made.request.conversation_id, earlier)
     said = best_of_each(passed.those(ranking.of(Tier.MESSAGES, Tier.SUMMARIES)))
     wanted = [
-        await _seen(scope, iter(candidates), count, made)
-        for candidates, count in (
+        await _seen(scope, iter(candidates), most, made)
+        for candidates, most in (
             (standing, MOST_STANDING),
             (about.values(), FACTS),
-            (said, max(HITS, made.budget // A_HIT)),
+            (said, count),
         )
     ]
     every = [one for part in wanted for one in part]

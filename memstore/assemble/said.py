@@ -15,10 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import TypeAlias
 from uuid import UUID
-
-Row: TypeAlias = tuple[str, ...]
 
 ROW = 4  # words; texts of fewer are not compared: they cost little, and a "yes" may answer anything
 ENOUGH = 0.9  # of the rows, or of the words
@@ -53,12 +50,12 @@ class Wording:
         return words(self.text)
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[str]:
         """Every `ROW` of its words that follow one another."""
         return _rows(self.words)
 
     @cached_property
-    def parts(self) -> list[tuple[int, list[Row]]]:
+    def parts(self) -> list[tuple[int, list[str]]]:
         """The words, how many, and the rows of each of its lines, or of each sentence of its one line."""
         lines = self.text.splitlines()
         if len(lines) == 1 and ":" not in self.text and "(" not in self.text:
@@ -77,7 +74,7 @@ class Said:
 
     def __init__(self) -> None:
         self._untold: list[tuple[Wording, Iterable[UUID], int]] = []  # most packings ask for nothing that they said
-        self._rows: dict[Row, int] = {}  # how often each is there; none that is not
+        self._rows: dict[str, int] = {}  # how often each is there; none that is not
         self._by_source: defaultdict[UUID, Counter[str]] = defaultdict(Counter)
 
     def add(self, wording: Wording, sources: Iterable[UUID] = ()) -> None:
@@ -102,7 +99,7 @@ class Said:
         long = [word for word in wording.words if len(word) >= WORD]
         return bool(long) and sum(told[word] > 0 for word in long) >= ENOUGH * len(long)
 
-    def _share(self, rows: Sequence[Row]) -> float:
+    def _share(self, rows: Sequence[str]) -> float:
         """Give which part of these rows is there; 0 for none."""
         return sum(map(self._rows.__contains__, rows)) / len(rows) if rows else 0.0
 
@@ -127,5 +124,6 @@ class Said:
         self._untold.clear()
 
 
-def _rows(found: Sequence[str]) -> list[Row]:
-    return list(zip(found, found[1:], found[2:], found[3:], strict=False))
+def _rows(found: Sequence[str]) -> list[str]:
+    # As texts: the garbage collector would follow every tuple, and a context has thousands.
+    return list(map(" ".join, zip(found, found[1:], found[2:], found[3:], strict=False)))

@@ -68,6 +68,13 @@ def test_what_is_repeated_quoted_or_taken_over_is_said_already() -> None:
     assert not said.says(Wording("I'm allergic to peanuts, and my flight leaves on Friday."), UUID(int=1))
 
 
+def test_case_and_marks_of_any_script_are_no_difference() -> None:
+    said = Said()
+    said.add(Wording("„Wir fliegen am Freitag nach München“ – sagte Zoë…"))
+    assert said.says(Wording("wir fliegen am freitag nach MÜNCHEN, sagte zoë"))
+    assert not said.says(Wording("wir fliegen am freitag nach Munchen, sagte zoë"))
+
+
 def test_what_a_summary_tells_line_by_line_is_said_by_the_messages_and_the_other_way_round() -> None:
     told = (
         "7 May 2023:\nAnn: We fly to Lisbon on Friday, at nine.\n  The hotel is booked (9 May 2023) for three nights.\n"

@@ -39,8 +39,6 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
     with database.scope(request.user_id) as scope:
         made = made or settled(scope, request)
         _read_ahead(scope, question, made)
-        if request.query is not None:
-            newest = newest_question(scope, made)
         gathered = gather(scope, question, newest, made)
         layout = _laid_out(scope, made, gathered, counter)
         found = record.before(scope, request.conversation_id, request.as_of, made.request.viewer)
@@ -69,8 +67,6 @@ def _read_ahead(scope: Transaction, question: recall.Question, made: Assembly) -
     request = made.request
     with scope.ahead() as reads:
         read_ahead(reads, question, made)
-        if request.query is not None:
-            newest_question(reads, made)
         if request.as_of is None:
             record.before(reads, request.conversation_id, None, request.viewer)
 
