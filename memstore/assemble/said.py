@@ -74,7 +74,7 @@ class Said:
 
     def __init__(self) -> None:
         self._untold: list[tuple[Wording, Iterable[UUID], int]] = []  # most packings ask for nothing that they said
-        self._rows: dict[str, int] = {}  # how often each is there; none that is not
+        self._rows = Counter[str]()  # how often each is there; none that is not
         self._by_source: defaultdict[UUID, Counter[str]] = defaultdict(Counter)
 
     def add(self, wording: Wording, sources: Iterable[UUID] = ()) -> None:
@@ -113,11 +113,13 @@ class Said:
 
     def _take_in(self) -> None:
         for wording, sources, times in self._untold:
-            for row in wording.rows:
-                if count := self._rows.get(row, 0) + times:
-                    self._rows[row] = count
-                else:
-                    del self._rows[row]
+            if times > 0:
+                self._rows.update(wording.rows)
+            else:
+                for row in wording.rows:
+                    self._rows[row] -= 1
+                    if not self._rows[row]:
+                        del self._rows[row]
             for source in sources:
                 for word in wording.words:
                     self._by_source[source][word] += times
