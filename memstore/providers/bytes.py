@@ -8,8 +8,8 @@ blank before a text: one more.
 
 Normalising may lengthen: NFKC makes 33 bytes of the 3 of U+FDFA, NFC 12 of the 4 of U+1D160, lower case 3 of the 2 of
 U+0130. So the longest of all these forms is taken: as it is, NFC, NFKC, NFKC of each character alone (SentencePiece's
-own), each as it is, in lower case and case-folded; and the characters of NFD and NFKD, which BERT's kind use, without
-bytes. It is not proven for a tokenizer that puts longer text in the place of shorter by rules of its own, for one with
+own; one that gets shorter counts as it is, for an older Unicode may not know its form), each as it is, in lower case
+and case-folded; and the characters of NFD and NFKD, which BERT's kind use, without bytes. It is not proven for a tokenizer that puts longer text in the place of shorter by rules of its own, for one with
 a fallback to bytes and no token for a blank, nor for images and sounds.
 
 For a chat, what the template adds is not known: it is proven for templates that add at most `PER_MESSAGE` tokens to a
@@ -84,10 +84,10 @@ def longest(text: str) -> int:
 
 
 def _one_by_one(text: str) -> int:
-    """Give the bytes of a text whose characters are normalised each for itself."""
+    """Give the bytes of a text whose characters are normalised each for itself, where that makes them longer."""
     if is_normalized("NFKC", text):
         return _bytes(text)
-    return sum(number * _bytes(normalize("NFKC", one)) for one, number in Counter(text).items())
+    return sum(number * max(_bytes(one), _bytes(normalize("NFKC", one))) for one, number in Counter(text).items())
 
 
 def _bytes(text: str) -> int:
