@@ -9,8 +9,9 @@ blank before a text: one more.
 Normalising may lengthen: NFKC makes 33 bytes of the 3 of U+FDFA, NFC 12 of the 4 of U+1D160, lower case 3 of the 2 of
 U+0130. So the longest of all these forms is taken: as it is, NFC, NFKC, NFKC of each character alone (SentencePiece's
 own; one that gets shorter counts as it is, for an older Unicode may not know its form), each as it is, in lower case
-and case-folded; and the characters of NFD and NFKD, which BERT's kind use, without bytes. It is not proven for a tokenizer that puts longer text in the place of shorter by rules of its own, for one with
-a fallback to bytes and no token for a blank, nor for images and sounds.
+and case-folded; and the characters of NFD and NFKD, which BERT's kind use, without bytes. It is not proven for a
+tokenizer that puts longer text in the place of shorter by rules of its own, for one with a fallback to bytes and no
+token for a blank, nor for images and sounds.
 
 For a chat, what the template adds is not known: it is proven for templates that add at most `PER_MESSAGE` tokens to a
 message and to a tool call, `TEMPLATE` to a chat and `TOOLS` to definitions of tools. Those in the shapes of Llama 3,
