@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 TIERS = ("messages", "summaries", "facts")
 ROLES = ("user", "assistant", "tool", "system", "developer")
 STATES = ("active", "ended", "superseded", "retracted", "erased", "all")
+ORDERS = ("score", "time")
+GROUPINGS = ("session", "fact")
 BESIDE = ("score", "tier", "said", "speaker")
 
 
@@ -67,19 +69,33 @@ def recall(
     until: Annotated[datetime | None, typer.Option(parser=moment, metavar="TIME", help="Said before.")] = None,
     as_of: AsOfOption = None,
     viewer: ViewerOption = None,
+    order: Annotated[
+        str, typer.Option(parser=one_of(*ORDERS), metavar=f"[{'|'.join(ORDERS)}]", help="The best first, or as said.")
+    ] = "score",
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            parser=one_of(*GROUPINGS),
+            metavar=f"[{'|'.join(GROUPINGS)}]",
+            help="Sessions with their hits, or facts with the messages they are from; N counts those.",
+        ),
+    ] = None,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find what was said about something, the best first.
 
-    On a pipe, a line a hit, its cells parted by tabs: score, tier, day, speaker, text.
+    On a pipe, a line a hit, its cells parted by tabs: score, tier, day, speaker, text; before them, with --group-by,
+    the number of the group.
 
     JSON: [{"tier", "id", "text", "score", "parts", "sources", "occurred_at", "conversation_id", "seq", "role",
-    "speaker"}].
+    "speaker"}]; with --group-by: [{"score", "since", "until", "conversation_id", "hits": [as above], "fact": as above,
+    or null}].
     """
     asked: dict[str, Any] = {"query": query, "limit": limit, "conversation": conversation, "viewer": viewer}
     asked |= {"roles": role or None, "tags": tag or None, "since": since, "until": until, "as_of": as_of}
     asked |= {"tiers": tier} if tier else {}
+    asked |= {"order": order, "group_by": group_by}
     hits = recalled(database, user, asked)
     if not hits:
         with opened(database) as store:
@@ -88,6 +104,8 @@ def recall(
                 hint_why_empty(store, user, conversation)
     if as_json:
         print_json(hits)
+    elif group_by:
+        _show_groups(hits)
     else:
         show_hits(hits)
 
@@ -95,6 +113,16 @@ def recall(
 def show_hits(hits: Sequence[Json]) -> None:
     """Print hits, as JSON has them, as a table; on a pipe with tabs."""
     table((*BESIDE, "text"), [_row(hit) for hit in hits])
+
+
+def _show_groups(groups: Sequence[Json]) -> None:
+    """Print the hits of groups with the groups' numbers, a fact before the messages that it is from."""
+    rows = [
+        (str(number), *_row(hit))
+        for number, group in enumerate(groups, 1)
+        for hit in ([group["fact"]] if group["fact"] else []) + group["hits"]
+    ]
+    table(("group", *BESIDE, "text"), rows)
 
 
 def _row(hit: Json) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, overload
 from uuid import UUID
 
 from memstore import ids
@@ -19,6 +19,7 @@ from memstore.ingest.check import check_name, check_text, one_of
 from memstore.memory.arguments import aware, check_limit, id_of, id_of_receipt, ids_of, known_tiers, listed
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.opened import Opened
+from memstore.memory.recalling import Grouping, Order, Recalling
 from memstore.models import (
     FACT_KINDS,
     FACT_STATES,
@@ -31,16 +32,15 @@ from memstore.models import (
     FactChange,
     Finding,
     Hit,
+    HitGroup,
     Receipt,
     Replay,
     Role,
 )
-from memstore.retrieve.recall import recall
 from memstore.store import counter_drift, events, facts, messages, model_calls, receipts
 from memstore.store.items import EVERY_TIER, Filters
 
 ANY_STATE = "all"
-VIEWED = 1000  # hits looked at for those that a viewer sees
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
 
@@ -67,6 +67,46 @@ class AsyncUserScope:
         async with self._opened.database.scope(self.id) as scope:
             return await messages.conversations(scope, channel)
 
+    @overload
+    async def recall(
+        self,
+        query: str,
+        *,
+        limit: int = ...,
+        tiers: Sequence[str] = ...,
+        conversation: str | None = ...,
+        roles: Sequence[str] | None = ...,
+        tags: Sequence[str] | None = ...,
+        since: datetime | None = ...,
+        until: datetime | None = ...,
+        as_of: datetime | None = ...,
+        min_score: float | None = ...,
+        viewer: str | None = ...,
+        visibility: Rule | str | None = ...,
+        order: Order = ...,
+        group_by: None = ...,
+    ) -> list[Hit]: ...
+
+    @overload
+    async def recall(
+        self,
+        query: str,
+        *,
+        limit: int = ...,
+        tiers: Sequence[str] = ...,
+        conversation: str | None = ...,
+        roles: Sequence[str] | None = ...,
+        tags: Sequence[str] | None = ...,
+        since: datetime | None = ...,
+        until: datetime | None = ...,
+        as_of: datetime | None = ...,
+        min_score: float | None = ...,
+        viewer: str | None = ...,
+        visibility: Rule | str | None = ...,
+        order: Order = ...,
+        group_by: Grouping,
+    ) -> list[HitGroup]: ...
+
     async def recall(
         self,
         query: str,
@@ -82,13 +122,19 @@ class AsyncUserScope:
         min_score: float | None = None,
         viewer: str | None = None,
         visibility: Rule | str | None = None,
-    ) -> list[Hit]:
+        order: Order = "score",
+        group_by: Grouping | None = None,
+    ) -> list[Hit] | list[HitGroup]:
         """Give what is remembered about a question, the best first, over messages, summaries and facts.
 
         `since` (inclusive) and `until` (not) bound when it was said, `as_of` hides what was recorded later: of an
         imported history nothing is known before the day of its import, whenever it was said. Tags must all be there.
         Scores are comparable within one recall. A `viewer` is given what it may see, as in `context`; by default that
         is the system's `context_viewer`.
+
+        `order` "time" tells the best ones as they were said. `group_by` "session" puts hits together that were said
+        without a silence of four hours, "fact" gives facts, each with the messages that it was made from; `limit` is
+        then of groups. Raises `InvalidInput` for what is none of the words that there are.
         """
         check_text(query, "the query")
         check_limit(limit)
@@ -104,15 +150,8 @@ class AsyncUserScope:
             as_of=aware(as_of, "as_of"),
         )
         sight = self._sight(viewer, visibility, filters.as_of)
-        embedder = await self._opened.encoder()
-        looked_at = max(VIEWED, 4 * limit) if sight.filters else limit
-        found = await recall(
-            self._opened.database, embedder, self.id, query, filters=filters, limit=looked_at, min_score=min_score
-        )
-        if not sight.filters:
-            return found
-        async with self._opened.database.scope(self.id) as scope:
-            return (await sight.hits(scope, found))[:limit]
+        recalling = Recalling(self._opened, self.id, query, filters, min_score, sight)
+        return await recalling.answer(limit, order, group_by)
 
     def _sight(self, viewer: str | None, visibility: Rule | str | None, as_of: datetime | None) -> Sight:
         settings = self._opened.settings

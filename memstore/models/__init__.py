@@ -22,7 +22,7 @@ from memstore.models.facts import (
     Span,
     kind_of,
 )
-from memstore.models.recall import Hit, Key, Unit
+from memstore.models.recall import Hit, HitGroup, Key, Unit
 from memstore.models.receipts import Receipt
 from memstore.models.replays import Gone, Missing, Replay
 from memstore.models.reports import DeadLetter, DeriveReport, Drift, Usage
@@ -53,6 +53,7 @@ __all__ = [
     "Finding",
     "Gone",
     "Hit",
+    "HitGroup",
     "Json",
     "Key",
     "LargeUser",

@@ -57,3 +57,20 @@ class Hit:
     role: str | None = None
     speaker: str | None = None
     start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HitGroup:
+    """Hits that belong together: those of a session, or a fact with the messages that it was made from.
+
+    Of a session, `score` is that of its best hit, and `since` and `until` are when its first and its last message were
+    said, hits or not. Of a fact, `fact` is its own hit, `score` that one's, and `hits` are its whole messages in the
+    order in which they were said, the first at `since`, the last at `until`. A fact without messages has its own time.
+    """
+
+    score: float
+    since: datetime
+    until: datetime
+    conversation_id: UUID | None
+    hits: tuple[Hit, ...]
+    fact: Hit | None = None

@@ -176,7 +176,43 @@ async def recall(
     """Give the best items for a question, each once, the best first."""
     question = await prepare(database, embedder, user_id, query)
     async with database.scope(user_id) as scope:
-        found = best_of_each((await candidates(scope, question, filters, max(DEPTH, 4 * limit))).of(*Tier))
-        if min_score is not None:
-            found = takewhile(lambda one: one.score >= min_score, found)
-        return (await hits(scope, list(islice(found, 2 * limit)), filters.as_of))[:limit]
+        return await _best(scope, question, filters, limit, min_score, Tier)
+
+
+async def facts_with_evidence(
+    database: Database,
+    embedder: Embedder | None,
+    user_id: UUID,
+    query: str,
+    *,
+    filters: Filters,
+    limit: int,
+    min_score: float | None,
+) -> tuple[list[Hit], list[Hit]]:
+    """Give the best facts for a question, and the whole messages that they were made from, with their own scores.
+
+    Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
+    embedded yet.
+    """
+    question = await prepare(database, embedder, user_id, query)
+    async with database.scope(user_id) as scope:
+        facts = await _best(scope, question, filters, limit, min_score, [Tier.FACTS])
+        said = sorted({message for fact in facts for message in fact.sources})
+        found = (await candidates(scope, question, filters, 1, said)).of(Tier.MESSAGES) if said else ()
+        texts = await items.texts(scope, said)
+    messages = [one for one in best_of_each(found) if one.unit.item_id in set(said) & texts.keys()]
+    return facts, [replace(_hit(one, texts[one.unit.item_id], (one.unit.item_id,)), start=0) for one in messages]
+
+
+async def _best(
+    scope: Transaction,
+    question: Question,
+    filters: Filters,
+    limit: int,
+    min_score: float | None,
+    tiers: Iterable[Tier],
+) -> list[Hit]:
+    found = best_of_each((await candidates(scope, question, filters, max(DEPTH, 4 * limit))).of(*tiers))
+    if min_score is not None:
+        found = takewhile(lambda one: one.score >= min_score, found)
+    return (await hits(scope, list(islice(found, 2 * limit)), filters.as_of))[:limit]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -13,6 +14,7 @@ from memstore.events import EventType
 from memstore.ids import uuid7
 from memstore.models import Conversation, Json, Message
 from memstore.store.database import Transaction, columns, stored
+from memstore.store.neighbours import SILENCE_HOURS
 from memstore.store.statements import statements
 
 SQL = statements("messages")
@@ -27,6 +29,24 @@ class Numbers(NamedTuple):
 
     last_seq: int
     recorded_at: datetime
+
+
+class Place(NamedTuple):
+    """Where a message stands."""
+
+    conversation_id: UUID
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A run of a conversation without a long silence: numbers and times of its first and of its last message."""
+
+    conversation_id: UUID
+    from_seq: int
+    to_seq: int
+    since: datetime
+    until: datetime
 
 
 async def take_numbers(scope: Transaction, conversation: UUID, count: int) -> Numbers | None:
@@ -202,6 +222,15 @@ async def sayings(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message
 def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message | None]:
     said = MESSAGE(**columns)
     return of_id, None if is_result and not said.tool_calls else said
+
+
+async def sessions(scope: Transaction, places: Iterable[Place], as_of: datetime | None = None) -> list[Session]:
+    """Give the sessions in which messages were said, each once, in any order; a message that is gone has none."""
+    given = set(places)
+    if not given:
+        return []
+    values = {"conversations": [one.conversation_id for one in given], "seqs": [one.seq for one in given]}
+    return await scope.all(SQL["sessions"], Session, **values, silence=SILENCE_HOURS * 3600, as_of=as_of)
 
 
 async def clear(scope: Transaction, conversation_id: UUID) -> None:

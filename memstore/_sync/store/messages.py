@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -14,6 +15,7 @@ from memstore._sync.store.database import Transaction, columns, stored
 from memstore.events import EventType
 from memstore.ids import uuid7
 from memstore.models import Conversation, Json, Message
+from memstore.store.neighbours import SILENCE_HOURS
 from memstore.store.statements import statements
 
 SQL = statements("messages")
@@ -28,6 +30,24 @@ class Numbers(NamedTuple):
 
     last_seq: int
     recorded_at: datetime
+
+
+class Place(NamedTuple):
+    """Where a message stands."""
+
+    conversation_id: UUID
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A run of a conversation without a long silence: numbers and times of its first and of its last message."""
+
+    conversation_id: UUID
+    from_seq: int
+    to_seq: int
+    since: datetime
+    until: datetime
 
 
 def take_numbers(scope: Transaction, conversation: UUID, count: int) -> Numbers | None:
@@ -199,6 +219,15 @@ def sayings(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | Non
 def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message | None]:
     said = MESSAGE(**columns)
     return of_id, None if is_result and not said.tool_calls else said
+
+
+def sessions(scope: Transaction, places: Iterable[Place], as_of: datetime | None = None) -> list[Session]:
+    """Give the sessions in which messages were said, each once, in any order; a message that is gone has none."""
+    given = set(places)
+    if not given:
+        return []
+    values = {"conversations": [one.conversation_id for one in given], "seqs": [one.seq for one in given]}
+    return scope.all(SQL["sessions"], Session, **values, silence=SILENCE_HOURS * 3600, as_of=as_of)
 
 
 def clear(scope: Transaction, conversation_id: UUID) -> None:

@@ -1,0 +1,76 @@
+"""One recall of a user's: hits, or hits put together, as a viewer sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+from uuid import UUID
+
+from memstore.assemble.sight import Sight
+from memstore.errors import InvalidInput
+from memstore.ingest.check import one_of
+from memstore.memory.opened import Opened
+from memstore.models import Hit, HitGroup, Tier
+from memstore.retrieve.grouped import as_told, by_fact, by_session, in_time
+from memstore.retrieve.recall import DEPTH, facts_with_evidence, recall
+from memstore.store.items import Filters
+
+Order = Literal["score", "time"]
+Grouping = Literal["session", "fact"]
+
+VIEWED = 1000  # hits looked at for those that a viewer sees
+GROUPED = 8  # hits looked at for each session that is asked for, and at least DEPTH
+
+
+@dataclass(frozen=True, slots=True)
+class Recalling:
+    """What is asked of whom, and who is shown the answer."""
+
+    opened: Opened
+    user_id: UUID
+    query: str
+    filters: Filters
+    min_score: float | None
+    sight: Sight
+
+    async def answer(self, limit: int, order: str, group_by: str | None) -> list[Hit] | list[HitGroup]:
+        """Give `limit` hits, sessions or facts in an order; raises `InvalidInput` for words that there are not."""
+        one_of("order", order, get_args(Order))
+        one_of("group_by", group_by, get_args(Grouping))
+        if group_by is None:
+            hits = await self.hits(limit)
+            return in_time(hits) if order == "time" else hits
+        groups = await (self.facts(limit) if group_by == "fact" else self.sessions(limit))
+        return as_told(groups) if order == "time" else groups
+
+    async def hits(self, limit: int) -> list[Hit]:
+        """Give the best hits."""
+        found = await recall(*await self._asked(), **self._wanted(limit))
+        if not self.sight.filters:
+            return found
+        async with self.opened.database.scope(self.user_id) as scope:
+            return (await self.sight.hits(scope, found))[:limit]
+
+    async def sessions(self, limit: int) -> list[HitGroup]:
+        """Give the best sessions, with those hits of theirs that are among the best ones of all."""
+        found = await self.hits(max(DEPTH, GROUPED * limit))
+        async with self.opened.database.scope(self.user_id) as scope:
+            return await by_session(scope, found, limit, self.filters.as_of)
+
+    async def facts(self, limit: int) -> list[HitGroup]:
+        """Give the best facts, each with the messages that it was made from."""
+        if Tier.FACTS not in self.filters.tiers:
+            raise InvalidInput(f"group_by='fact' with tiers={[*map(str, self.filters.tiers)]}: give facts among them.")
+        facts, evidence = await facts_with_evidence(*await self._asked(), **self._wanted(limit))
+        if not self.sight.filters:
+            return by_fact(facts, evidence)
+        async with self.opened.database.scope(self.user_id) as scope:
+            seen = (await self.sight.hits(scope, facts))[:limit]
+            return by_fact(seen, await self.sight.hits(scope, evidence))
+
+    async def _asked(self) -> tuple[Any, ...]:
+        return self.opened.database, await self.opened.encoder(), self.user_id, self.query
+
+    def _wanted(self, limit: int) -> dict[str, Any]:
+        looked_at = max(VIEWED, 4 * limit) if self.sight.filters else limit
+        return {"filters": self.filters, "limit": looked_at, "min_score": self.min_score}
