@@ -11,7 +11,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.check import one_of
 from memstore.memory.opened import Opened
 from memstore.models import Hit, HitGroup, Tier
-from memstore.retrieve.grouped import as_told, by_fact, by_session, in_time
+from memstore.retrieve.grouped import as_told, by_fact, by_session, in_time, within_hits
 from memstore.retrieve.recall import DEPTH, facts_with_evidence, recall
 from memstore.store.items import Filters
 
@@ -55,7 +55,9 @@ class Recalling:
         """Give the best sessions, with those hits of theirs that are among the best ones of all."""
         found = await self.hits(max(DEPTH, GROUPED * limit))
         async with self.opened.database.scope(self.user_id) as scope:
-            return await by_session(scope, found, limit, self.filters.as_of)
+            groups = await by_session(scope, found, limit, self.filters.as_of)
+        # When a session began and ended may tell a viewer of messages that it does not see.
+        return [within_hits(group) for group in groups] if self.sight.filters else groups
 
     async def facts(self, limit: int) -> list[HitGroup]:
         """Give the best facts, each with the messages that it was made from."""

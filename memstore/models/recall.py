@@ -64,8 +64,9 @@ class HitGroup:
     """Hits that belong together: those of a session, or a fact with the messages that it was made from.
 
     Of a session, `score` is that of its best hit, and `since` and `until` are when its first and its last message were
-    said, hits or not. Of a fact, `fact` is its own hit, `score` that one's, and `hits` are its whole messages in the
-    order in which they were said, the first at `since`, the last at `until`. A fact without messages has its own time.
+    said, hits or not; a viewer is told of the hits' own times. Of a fact, `fact` is its own hit, `score` that one's,
+    and `hits` are its whole messages in the order in which they were said, the first at `since`, the last at `until`.
+    A fact without messages has its own time.
     """
 
     score: float

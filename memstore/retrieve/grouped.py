@@ -85,6 +85,12 @@ def _group(home: Session | UUID, hits: Sequence[Hit]) -> HitGroup:
     return HitGroup(best.score, best.occurred_at, best.occurred_at, best.conversation_id, tuple(hits))
 
 
+def within_hits(group: HitGroup) -> HitGroup:
+    """Give a group whose times are those of its hits alone."""
+    times = [hit.occurred_at for hit in group.hits]
+    return replace(group, since=min(times), until=max(times))
+
+
 def by_fact(facts: Sequence[Hit], evidence: Iterable[Hit]) -> list[HitGroup]:
     """Give each fact with those messages of the evidence that it was made from, in the order of the facts."""
     known = {hit.id: hit for hit in evidence}

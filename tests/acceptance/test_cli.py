@@ -148,6 +148,26 @@ def test_recall_is_narrowed_by_its_options(of_sample: Run) -> None:
     assert found("--tag", "none such") == []
 
 
+def test_hits_are_told_in_time_by_session_and_by_fact(of_sample: Run) -> None:
+    def found(*options: str) -> list[dict[str, Any]]:
+        groups: list[dict[str, Any]] = of_sample("recall", "fish in Lisbon", "-u", "alice", *options, "--json").json
+        return groups
+
+    times = [hit["occurred_at"] for hit in found("--order", "time")]
+    assert times == sorted(times)
+    sessions = found("--group-by", "session", "-n", "2")
+    assert len(sessions) == 2
+    for group in sessions:
+        assert group["fact"] is None
+        assert group["since"] <= min(hit["occurred_at"] for hit in group["hits"] if hit["tier"] == "messages")
+    facts = found("--group-by", "fact", "-n", "3")
+    assert [{hit["id"] for hit in group["hits"]} for group in facts] == [set(one["fact"]["sources"]) for one in facts]
+    lines = of_sample("recall", "fish", "-u", "alice", "--group-by", "fact", "-n", "2").out.splitlines()
+    assert [line.split("\t")[0] for line in lines if "\tfacts\t" in line] == ["1", "2"]
+    assert all(len(line.split("\t")) == 6 for line in lines)
+    assert of_sample("recall", "fish", "-u", "alice", "--group-by", "day").code == 2
+
+
 def test_on_a_pipe_a_hit_is_a_line_with_tabs(of_sample: Run) -> None:
     lines = of_sample("recall", "fish", "-u", "alice").out.splitlines()
     assert len(lines) == 10

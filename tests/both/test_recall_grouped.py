@@ -156,6 +156,16 @@ async def test_a_viewer_is_shown_no_evidence_that_it_does_not_see(store: AsyncMe
     assert texts(hidden[0].hits) == ["I'm allergic to peanuts."]
 
 
+async def test_a_viewer_is_not_told_when_the_session_was_of_which_it_sees_a_part(store: AsyncMemoryStore) -> None:
+    room = store.user("world").conversation("room")
+    for hours, text in ((0, "@carol The vault is open."), (1, "The garden gate is open."), (2, "@carol It is shut.")):
+        await room.add("user", text, occurred_at=at(hours))
+    await store.derive()
+    for viewer, span in ((None, (at(0), at(2))), ("bob", (at(1), at(1)))):
+        groups = await store.user("world").recall("the gate", group_by="session", tiers=["messages"], viewer=viewer)
+        assert spans(groups) == [span]
+
+
 async def test_large_users_are_answered_alike(store: AsyncMemoryStore, url: str) -> None:
     await talked(store)
     settings = {"embedder": "hashing:256", "units_in_memory": 0}

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from memstore._sync.assemble.sight import Sight
 from memstore._sync.memory.opened import Opened
-from memstore._sync.retrieve.grouped import as_told, by_fact, by_session, in_time
+from memstore._sync.retrieve.grouped import as_told, by_fact, by_session, in_time, within_hits
 from memstore._sync.retrieve.recall import DEPTH, facts_with_evidence, recall
 from memstore._sync.store.items import Filters
 from memstore.errors import InvalidInput
@@ -56,7 +56,9 @@ class Recalling:
         """Give the best sessions, with those hits of theirs that are among the best ones of all."""
         found = self.hits(max(DEPTH, GROUPED * limit))
         with self.opened.database.scope(self.user_id) as scope:
-            return by_session(scope, found, limit, self.filters.as_of)
+            groups = by_session(scope, found, limit, self.filters.as_of)
+        # When a session began and ended may tell a viewer of messages that it does not see.
+        return [within_hits(group) for group in groups] if self.sight.filters else groups
 
     def facts(self, limit: int) -> list[HitGroup]:
         """Give the best facts, each with the messages that it was made from."""
