@@ -68,6 +68,8 @@ def test_a_silence_parts_sessions_and_each_says_when_it_was(store: MemoryStore) 
     messages = [[hit.text for hit in group.hits if hit.tier == "messages"] for group in groups]
     assert messages == [texts_of(0, 1, 2), texts_of(5), texts_of(3, 4), texts_of(6)]
     assert all(group.fact is None for group in groups)
+    peanuts = [[hit.text for hit in group.hits].count("Alice is allergic to peanuts.") for group in groups]
+    assert peanuts == [0, 1, 0, 0], "a fact is where it was said last"
 
 
 def texts_of(*places: int) -> list[str]:
@@ -130,6 +132,15 @@ def test_facts_come_with_the_messages_that_they_were_made_from(store: MemoryStor
     scores = {hit.id: hit.score for hit in alice.recall("What is Alice allergic to? Peanuts?", limit=50)}
     assert all(hit.score == scores[hit.id] for hit in peanuts.hits)
     assert len(alice.recall("peanuts", group_by="fact", limit=1)) == 1
+
+
+def test_evidence_is_the_whole_message_however_long(store: MemoryStore) -> None:
+    days = " ".join(f"On day {n} the train was late, and nobody knew why." for n in range(80))
+    store.user("alice").conversation("c").add("user", f"{days} I'm allergic to peanuts.", name="Alice")
+    store.derive()
+    [group] = store.user("alice").recall("peanuts", group_by="fact", limit=1)
+    assert texts(group.hits) == [f"{days} I'm allergic to peanuts."]
+    assert group.hits[0].start == 0
 
 
 def test_a_fact_that_was_entered_by_hand_stands_alone(store: MemoryStore) -> None:
