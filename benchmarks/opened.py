@@ -1,0 +1,43 @@
+"""The store that a benchmark works on: filled and derived where it is not yet, with vectors kept beside it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+
+from vectors import Kept, use
+
+import memstore
+from memstore import MemoryStore
+
+SETTINGS = {"receipts_days": 0}  # a question must not make the next one slower
+
+
+@contextmanager
+def opened(options: argparse.Namespace, name: str, history: Path) -> Iterator[tuple[MemoryStore, Kept]]:
+    """Give a store that holds a file of history, and its embedder. What is there already is not made again.
+
+    `--store` names the folder in which the store is kept, `--cache` the one for vectors, in a file for each `name`.
+    """
+    embedder = Kept(options.cache / f"vectors-{name}.npz")
+    with tempfile.TemporaryDirectory(prefix="memstore-bench-") as folder:
+        place = options.store or Path(folder) / "store"
+        with memstore.open(f"embedded:{place}", settings=SETTINGS) as store:
+            use(store, embedder)
+            begun = perf_counter()
+            store.import_file(history)
+            report = store.derive(progress=_told)
+            assert not report.failed, report.failed
+            embedder.save()
+            print(f"\nin the store after {perf_counter() - begun:,.0f} s: {store.stats()}", file=sys.stderr, flush=True)
+            yield store, embedder
+            embedder.save()
+
+
+def _told(deriver: str, done: int, total: int) -> None:
+    print(f"\r{deriver}: {done:,} of {total:,} ", end="", file=sys.stderr, flush=True)
