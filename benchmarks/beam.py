@@ -30,10 +30,9 @@ def _of_size(options: argparse.Namespace, size: str) -> Iterator[Table]:
     asked = [
         one for one in data.questions(options.data, name) if not numbers or int(one.user.rpartition("-")[2]) in numbers
     ]
-    named = argparse.Namespace(**vars(options) | {"store": options.store and options.store / size})
     with TemporaryDirectory() as folder:
         history = data.part(options.data, name, frozenset(one.user for one in asked), Path(folder))
-        with opened(named, f"beam-{size}", history) as (store, embedder):
+        with opened(options, f"beam-{size}", history) as (store, embedder):
             ranked = Rankings(store, embedder).measure(asked, BUDGETS)
     of = f"conversation{'s' if len({one.user for one in asked}) > 1 else ''} of {size} tokens"
     yield ranked.table(f"recall-{size}", f"BEAM, {of}: evidence recall in percent within so many tokens")

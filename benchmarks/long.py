@@ -57,7 +57,7 @@ def tables(options: argparse.Namespace) -> Iterator[Table]:
     """Take in and derive what the store has not yet, then ask."""
     history, asked = data.file(options.data, NAME), data.questions(options.data, NAME)
     with tempfile.TemporaryDirectory(prefix="memstore-bench-") as folder:
-        place = (options.store / "10M" if options.store else Path(folder) / "store").resolve()
+        place = (options.store or Path(folder)).resolve() / "beam-10M"
         with memstore.open(f"embedded:{place}", settings={"receipts_days": 0}) as store, Watched(place) as watched:
             made = _filled(store, history, asked[0].user)
             yield Table("ingest-10M", "A conversation of 5.8 million tokens, in and derived", COLUMNS, made)

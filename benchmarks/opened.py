@@ -22,11 +22,11 @@ SETTINGS = {"receipts_days": 0}  # a question must not make the next one slower
 def opened(options: argparse.Namespace, name: str, history: Path) -> Iterator[tuple[MemoryStore, Kept]]:
     """Give a store that holds a file of history, and its embedder. What is there already is not made again.
 
-    `--store` names the folder in which the store is kept, `--cache` the one for vectors, in a file for each `name`.
+    `--store` names the folder for stores, `--cache` the one for vectors; each has one for every `name`.
     """
     embedder = Kept(options.cache / f"vectors-{name}.npz")
     with tempfile.TemporaryDirectory(prefix="memstore-bench-") as folder:
-        place = options.store or Path(folder) / "store"
+        place = (options.store or Path(folder)).resolve() / name
         with memstore.open(f"embedded:{place}", settings=SETTINGS) as store:
             use(store, embedder)
             begun = perf_counter()

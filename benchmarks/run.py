@@ -57,12 +57,13 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("part", choices=(*PARTS, "docs"))
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="the folder of the data")
-    parser.add_argument("--store", type=Path, help="keep the store in this folder for the next run")
+    parser.add_argument("--store", type=Path, help="keep stores in this folder for the next run")
     parser.add_argument("--cache", type=Path, default=user_cache_path("memstore") / "benchmarks")
     parser.add_argument("--json", type=Path, help=f"write the figures, to {FIGURES.relative_to(ROOT)}/PART.json")
     parser.add_argument("--plot", type=Path, help="draw them, as SVG")
     parser.add_argument("--sizes", nargs="+", default=["100K", "500K", "1M"], help="of beam: 100K 500K 1M 10M")
     parser.add_argument("--systems", nargs="+", help="of peers: some of them")
+    parser.add_argument("--sets", nargs="+", default=["locomo", "beam"], help="of peers: locomo beam")
     parser.add_argument("--units", type=int, nargs="+", help="of speed and scale: how many a user has")
     return parser.parse_args()
 
@@ -84,7 +85,9 @@ def shown(tables: Iterable[Table]) -> list[Table]:
 
 def command(options: argparse.Namespace) -> str:
     """Give the command as anybody can give it: without the folders of this machine."""
-    given = {"--sizes": options.sizes if options.part == "beam" else None, "--systems": options.systems, "--units": options.units}
+    given = {"beam": {"--sizes": options.sizes}, "peers": {"--sets": options.sets, "--systems": options.systems}}.get(
+        options.part, {"--units": options.units}
+    )
     more = [" ".join([name, *map(str, values)]) for name, values in given.items() if values]
     return " ".join(["benchmarks/run.py", options.part, *more])
 

