@@ -18,10 +18,11 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import Any
 
 import data
 import psycopg
-from evidence import ADVERSARIAL, Tally
+from evidence import ADVERSARIAL
 from opened import opened
 from rankings import DEPTH, OURS, Rankings
 from report import ROOT, Cell, Table
@@ -58,7 +59,9 @@ class Set:
 
 SETS = {
     "locomo": Set("LoCoMo", "locomo-dev", "locomo", (500, 1000, 2000, 4000)),
-    "beam": Set("BEAM, a conversation of 1M tokens", "beam-1M-dev", "beam-1M", (1000, 2000, 4000), frozenset({"beam-1M-3"})),
+    "beam": Set(
+        "BEAM, a conversation of 1M tokens", "beam-1M-dev", "beam-1M", (1000, 2000, 4000), frozenset({"beam-1M-3"})
+    ),
 }
 
 
@@ -85,10 +88,7 @@ def _beside(options: argparse.Namespace, given: Set, name: str, pythons: Mapping
     ):
         rankings = Rankings(store, embedder)
         peers.start(rankings, asked)
-        recalled = rankings.measure(asked, given.budgets)
-        for question in asked:
-            for title, rows in peers.ask(question, DEPTH):
-                recalled.add(title, question, rankings.of(question.user)[0].pieces(rows))
+        recalled = rankings.measure(asked, given.budgets, peers.ask)
         timed = _timed(store, embedder, peers, asked[:: max(1, len(asked) // TIMED)])
         units = sum(len(rankings.of(user)[0].units) for user in {one.user for one in asked})
         versions = peers.versions()
@@ -114,7 +114,7 @@ class Peers:
         self.stack.close()
 
     def start(self, rankings: Rankings, asked: Sequence[data.Question]) -> None:
-        """Start every peer and give it all units. One that cannot be started, or filled, is left out, with the reason."""
+        """Start every peer and give it all units. One that fails at that is left out, with the reason."""
         users = sorted({one.user for one in asked})
         _write_vectors(self.folder, rankings, users, asked)
         server = EmbeddedServer.open(self.folder / "postgres")
@@ -153,12 +153,12 @@ class Peers:
             ]
             _checked(self.systems[title].answer({"user": user, "units": rows}))
 
-    def ask(self, question: data.Question, limit: int) -> Iterator[tuple[str, list[int]]]:
+    def ask(self, question: data.Question) -> Iterator[tuple[str, list[int]]]:
         """Give each peer's rows for a question."""
-        for title, answer in self.answers(question, limit):
+        for title, answer in self.answers(question, DEPTH):
             yield title, answer["rows"]
 
-    def answers(self, question: data.Question, limit: int) -> Iterator[tuple[str, dict[str, object]]]:
+    def answers(self, question: data.Question, limit: int) -> Iterator[tuple[str, dict[str, Any]]]:
         """Give each peer's answer, with its seconds."""
         for title, system in self.systems.items():
             yield title, _checked(system.answer({"user": question.user, "question": question.text, "limit": limit}))
@@ -168,7 +168,7 @@ class Peers:
         return [[title, ", ".join(f"{n} {v}" for n, v in one.versions.items())] for title, one in self.systems.items()]
 
 
-def _checked(reply: dict[str, object]) -> dict[str, object]:
+def _checked(reply: dict[str, Any]) -> dict[str, Any]:
     if "error" in reply:
         raise RuntimeError(f"{reply['error']}: {reply.get('says')}")
     return reply
@@ -183,9 +183,7 @@ def _write_vectors(folder: Path, rankings: Rankings, users: Iterable[str], asked
     known.write(folder, [*said, *(one.text for one in asked)], [*embed.embed_documents(said), *questions])
 
 
-def _timed(
-    store: MemoryStore, embedder: Kept, peers: Peers, asked: Sequence[data.Question]
-) -> dict[str, list[float]]:
+def _timed(store: MemoryStore, embedder: Kept, peers: Peers, asked: Sequence[data.Question]) -> dict[str, list[float]]:
     """Give the seconds of each system, one question after the other, the systems in turn."""
     found: dict[str, list[float]] = {OURS: []}
     for question in asked:
@@ -193,7 +191,7 @@ def _timed(
         store.user(question.user).recall(question.text, limit=HITS)
         found[OURS].append(perf_counter() - begun)
         for title, answer in peers.answers(question, HITS):
-            found.setdefault(title, []).append(float(str(answer["seconds"])))
+            found.setdefault(title, []).append(answer["seconds"])
     return found | {"(encoding a question, the same for all)": [_seconds_of(embedder, one.text) for one in asked]}
 
 

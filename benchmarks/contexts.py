@@ -45,7 +45,9 @@ class Told:
     def of(self, context: Context, evidence: frozenset[str]) -> tuple[set[str], set[str]]:
         """Give the evidence that stands in a context verbatim, and that of which a fact does."""
         sent = plain("\n".join(str(message["content"]) for message in context.messages))
-        facts = (self.sources.get(one.id, frozenset()) for one in context.receipt.included if one.kind == "fact" and one.id)
+        facts = (
+            self.sources.get(one.id, frozenset()) for one in context.receipt.included if one.kind == "fact" and one.id
+        )
         return {one for one in evidence if self.texts[one] in sent}, evidence & frozenset().union(*facts)
 
 

@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 from evidence import Piece, line, tokens
-
 from numpy.typing import NDArray
 
 from memstore import Hit, MemoryStore

@@ -19,7 +19,9 @@ from report import Table
 
 from memstore.providers import load_counter
 
-ADVERSARIAL = "adversarial"  # questions about what was never said, or by somebody else: LoCoMo's papers leave them apart
+ADVERSARIAL = (
+    "adversarial"  # questions about what was never said, or by somebody else: LoCoMo's papers leave them apart
+)
 COUNTER = load_counter("tiktoken:o200k_base")
 
 
@@ -99,7 +101,9 @@ class Tally:
 
     def by_category(self, name: str, title: str, system: str) -> Table:
         """Give a row for each category of one system."""
-        rows = [_row(category.replace("_", " "), self.shares[system][category]) for category in sorted(self.shares[system])]
+        rows = [
+            _row(category.replace("_", " "), self.shares[system][category]) for category in sorted(self.shares[system])
+        ]
         return Table(name, title, ("category", *self._columns()), [row for row in rows if row])
 
     def of_category(self, name: str, title: str, category: str) -> Table:

@@ -56,7 +56,11 @@ def filled(store: MemoryStore, units: int) -> UserScope:
             given = texts(units, 3)[start : start + BATCH]
             talk.add_many(
                 [
-                    {"role": "user" if n % 2 == 0 else "assistant", "content": text, "occurred_at": START + timedelta(hours=n)}
+                    {
+                        "role": "user" if n % 2 == 0 else "assistant",
+                        "content": text,
+                        "occurred_at": START + timedelta(hours=n),
+                    }
                     for n, text in enumerate(given, start)
                 ]
             )

@@ -23,7 +23,9 @@ def tables(options: argparse.Namespace) -> Iterator[Table]:
     with opened(options, "locomo", data.file(options.data, NAME)) as (store, embedder):
         ranked = Rankings(store, embedder).measure(asked, BUDGETS)
         told = contexts.measure(store, asked, CONTEXTS)
-    yield ranked.table("recall", "LoCoMo, evidence recall in percent within so many tokens, all but adversarial questions")
+    yield ranked.table(
+        "recall", "LoCoMo, evidence recall in percent within so many tokens, all but adversarial questions"
+    )
     yield ranked.by_category("categories", "memstore by category", OURS)
     yield ranked.of_category("adversarial", "Adversarial questions, every system", ADVERSARIAL)
     yield told.table("contexts", "Evidence in `context()` of so many tokens, all but adversarial questions, in percent")

@@ -1,4 +1,4 @@
-"""A plot of a table, as an SVG that diffs line by line: a line for each row, the columns of numbers along the bottom."""
+"""A plot of a table, as an SVG that diffs well: a line for each row, the columns of numbers along the bottom."""
 
 from __future__ import annotations
 

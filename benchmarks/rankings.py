@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from baselines import Baselines
 from corpus import Corpus, corpus
@@ -15,6 +15,11 @@ from memstore.providers import Embedder
 
 DEPTH = 400  # hits: more than 4,000 tokens hold
 OURS = "memstore"
+Answers = Callable[[Question], Iterable[tuple[str, Sequence[int]]]]
+
+
+def _nobody(question: Question) -> Iterable[tuple[str, Sequence[int]]]:
+    return ()
 
 
 class Rankings:
@@ -37,14 +42,16 @@ class Rankings:
         hits = scope.recall(question.text, limit=DEPTH, tiers=["messages"], **filters)  # type: ignore[arg-type]
         return self.of(question.user)[0].of_hits(hits)
 
-    def measure(self, questions: Sequence[Question], budgets: Sequence[int]) -> Tally:
-        """Put every question to every system."""
+    def measure(self, questions: Sequence[Question], budgets: Sequence[int], more: Answers = _nobody) -> Tally:
+        """Put every question to every system, and to others that give rows of the user's units."""
         tally = Tally(budgets)
         ours = [self.memstore(question) for question in questions]
         by_text = {(one.user, one.text): ranked for one, ranked in zip(questions, ours, strict=True)}
         for number, (question, other) in enumerate(zip(questions, others(questions), strict=True)):
             tally.add("floor: memstore's ranking of another question", question, by_text[other.user, other.text])
             self._beside(tally, question)
+            for name, rows in more(question):
+                tally.add(name, question, self.of(question.user)[0].pieces(rows))
             tally.add(OURS, question, ours[number])
             if number % 100 == 0:
                 print(f"{number} of {len(questions)} questions", file=sys.stderr, flush=True)

@@ -34,7 +34,8 @@ class Table:
         cells = [list(self.columns), *([_shown(cell) for cell in row] for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
-            row[0].ljust(widths[0]) + "".join(cell.rjust(wide + 2) for cell, wide in zip(row[1:], widths[1:], strict=True))
+            row[0].ljust(widths[0])
+            + "".join(cell.rjust(wide + 2) for cell, wide in zip(row[1:], widths[1:], strict=True))
             for row in cells
         ]
         return "\n".join([self.title, *lines])
@@ -82,7 +83,10 @@ def read(path: Path) -> tuple[dict[str, Any], list[Table]]:
 def commit() -> str:
     """Give the commit that is measured, "+" where files differ from it; "" outside of a repository."""
     told = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"], cwd=ROOT, capture_output=True, text=True
+        ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     return told.stdout.strip()
 
@@ -125,6 +129,7 @@ def _block(name: str, figures: Path) -> str:
 
 
 def _parts(file: str, head: dict[str, Any], tables: Sequence[Table]) -> Iterator[str]:
-    yield f"\n`{head['command']}` · {head['date']} · commit {head['commit']} · {head['machine']} · `benchmarks/figures/{file}.json`\n\n"
+    where = f"{head['date']} · commit {head['commit']} · {head['machine']}"
+    yield f"\n`{head['command']}` · {where} · `benchmarks/figures/{file}.json`\n\n"
     for table in tables:
         yield f"{table.title}:\n\n{table.markdown()}\n\n"

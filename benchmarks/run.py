@@ -21,11 +21,10 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 
+from data import Missing
 from platformdirs import user_cache_path
 from plot import drawn
 from report import FIGURES, ROOT, Table, filled, written
-
-from data import Missing
 
 PARTS = ("locomo", "beam", "peers", "speed", "scale")
 PAGES = (ROOT / "README.md", ROOT / "docs" / "reference" / "benchmarks.md")

@@ -98,9 +98,7 @@ class Memory:
                 }
                 for one in units[start : start + BATCH]
             ]
-            self.loop.run_until_complete(
-                self.engine.retain_batch_async(user, contents, request_context=self.context)
-            )
+            self.loop.run_until_complete(self.engine.retain_batch_async(user, contents, request_context=self.context))
 
     def search(self, user: str, question: str, limit: int) -> list[int]:
         found = self.loop.run_until_complete(

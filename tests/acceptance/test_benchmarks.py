@@ -135,7 +135,9 @@ def test_a_tally_leaves_adversarial_questions_apart_and_counts_each_question_ali
 
     tally = Tally([10])
     for category, evidence in (("one", "a"), ("one", "bc"), ("adversarial", "z")):
-        tally.add("system", Question("u", "?", category, frozenset(evidence)), [Piece("a", 5), Piece("b", 5), Piece("c", 5)])
+        tally.add(
+            "system", Question("u", "?", category, frozenset(evidence)), [Piece("a", 5), Piece("b", 5), Piece("c", 5)]
+        )
     assert tally.table("t", "").rows == [["system", 75.0, 2]]
     assert tally.by_category("t", "", "system").rows == [["adversarial", 0.0, 1], ["one", 75.0, 2]]
     assert tally.of_category("t", "", "adversarial").rows == [["system", 0.0, 1]]
@@ -158,10 +160,17 @@ def test_floors_and_baselines_rank_as_their_names_say() -> None:
     from corpus import Corpus, Unit
 
     at = datetime(2023, 5, 8, tzinfo=UTC)
-    said = ["user: I bought boats", "assistant: a boat, how nice", "user: the weather", "assistant: it rains on the cat"]
+    said = [
+        "user: I bought boats",
+        "assistant: a boat, how nice",
+        "user: the weather",
+        "assistant: it rains on the cat",
+    ]
     units = [Unit(f"m{n}", text.split(":")[0], at, text) for n, text in enumerate(said)]
     vectors = np.eye(4, dtype=np.float32)
-    found = dict(Baselines(Corpus("u", units, vectors, {})).rankings("which boat", np.array([0, 0.1, 0.2, 1], np.float32)))
+    found = dict(
+        Baselines(Corpus("u", units, vectors, {})).rankings("which boat", np.array([0, 0.1, 0.2, 1], np.float32))
+    )
     ranked = {name: rows.tolist() for name, rows in found.items()}
     assert ranked["floor: newest first"] == [3, 2, 1, 0]
     assert ranked["floor: oldest user messages first"] == [0, 2]
@@ -185,7 +194,9 @@ def test_figures_are_read_as_they_were_written_and_drawn_row_by_row(tmp_path: Pa
     from plot import drawn
     from report import Table, read, written
 
-    table = Table("recall", "Recall", ("system", "500", "1,000", "questions"), [["a < b", 54.1, 64.4, 760], ["c", None, 1.0, 1]])
+    table = Table(
+        "recall", "Recall", ("system", "500", "1,000", "questions"), [["a < b", 54.1, 64.4, 760], ["c", None, 1.0, 1]]
+    )
     written(tmp_path / "some.json", "benchmarks/run.py some", [table])
     head, tables = read(tmp_path / "some.json")
     assert (tables, head["command"]) == ([table], "benchmarks/run.py some")
