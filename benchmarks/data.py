@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ def questions(folder: Path, name: str) -> list[Question]:
     ]
 
 
-def part(folder: Path, name: str, users: frozenset[str], into: Path) -> Path:
+def part(folder: Path, name: str, users: Collection[str], into: Path) -> Path:
     """Write the messages of some users to a file in `into`, and give it."""
     path = into / f"{name}.jsonl"
     with path.open("w", encoding="utf-8") as out:
