@@ -14,6 +14,7 @@ from rankings import OURS, Rankings
 from report import Table
 
 BUDGETS = (1000, 2000, 4000)
+DERIVERS = ("embed",)  # recall among messages looks at nothing else, and summaries would encode all of it again
 # The conversations of each size, by number; all where none are given. Larger ones are many of a kind.
 SIZES: dict[str, tuple[int, ...]] = {"100K": (), "500K": (1, 3, 5, 7), "1M": (3, 31), "10M": ()}
 
@@ -32,7 +33,7 @@ def _of_size(options: argparse.Namespace, size: str) -> Iterator[Table]:
     ]
     with TemporaryDirectory() as folder:
         history = data.part(options.data, name, frozenset(one.user for one in asked), Path(folder))
-        with opened(options, f"beam-{size}", history) as (store, embedder):
+        with opened(options, f"beam-{size}", history, DERIVERS) as (store, embedder):
             ranked = Rankings(store, embedder).measure(asked, BUDGETS)
     of = f"conversation{'s' if len({one.user for one in asked}) > 1 else ''} of {size} tokens"
     yield ranked.table(f"recall-{size}", f"BEAM, {of}: evidence recall in percent within so many tokens")

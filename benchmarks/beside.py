@@ -16,12 +16,13 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+import beam
 import data
 import growth
 from corpus import Unit
 from evidence import ADVERSARIAL
 from growth import HITS, dated, in_turn
-from opened import opened
+from opened import EVERY, opened
 from rankings import DEPTH, OURS, Rankings
 from report import Cell, Table
 from rivals import PEERS, Peers, installed, known
@@ -39,12 +40,18 @@ class Set:
     store: str
     budgets: tuple[int, ...]
     users: frozenset[str] = frozenset()
+    derivers: tuple[str, ...] = EVERY
 
 
 SETS = {
     "locomo": Set("LoCoMo", "locomo-dev", "locomo", (500, 1000, 2000, 4000)),
     "beam": Set(
-        "BEAM, a conversation of 1M tokens", "beam-1M-dev", "beam-1M", (1000, 2000, 4000), frozenset({"beam-1M-3"})
+        "BEAM, a conversation of 1M tokens",
+        "beam-1M-dev",
+        "beam-1M",
+        beam.BUDGETS,
+        frozenset({"beam-1M-3"}),
+        beam.DERIVERS,
     ),
 }
 
@@ -64,7 +71,7 @@ def _beside(options: argparse.Namespace, given: Set, name: str, pythons: Mapping
     users = sorted({one.user for one in asked})
     with (
         TemporaryDirectory(prefix="memstore-peers-") as folder,
-        opened(options, given.store, data.part(options.data, given.file, users, Path(folder))) as (store, embedder),
+        opened(options, given.store, _history(options, given, users, folder), given.derivers) as (store, embedder),
     ):
         rankings = Rankings(store, embedder)
         units = {user: rankings.of(user)[0].units for user in users}
@@ -82,6 +89,10 @@ def _beside(options: argparse.Namespace, given: Set, name: str, pythons: Mapping
         yield recalled.of_category(f"adversarial-{name}", f"{given.title}: adversarial questions", ADVERSARIAL)
     yield _latency(f"latency-{name}", f"{given.title}: a question over {count:,} units, {HITS} hits, in ms", timed)
     yield Table(f"versions-{name}", "Versions of the peers", ("system", "versions"), versions)
+
+
+def _history(options: argparse.Namespace, given: Set, users: Sequence[str], folder: str) -> Path:
+    return data.part(options.data, given.file, users, Path(folder))
 
 
 def _rows(peers: Peers, question: data.Question) -> Iterator[tuple[str, list[int]]]:

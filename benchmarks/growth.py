@@ -22,7 +22,7 @@ import memstore
 from memstore import MemoryStore
 
 UNITS, ROUNDS, HITS = (1_000, 10_000, 50_000), 4, 20
-LONGEST = 300.0  # seconds that a peer may take to be filled; it is not given a size that would take longer
+LONGEST = 300.0  # seconds to fill a peer: who took more than a tenth of it is not given the next size
 Seconds = dict[str, list[float]]
 
 
@@ -64,10 +64,12 @@ def write(folder: Path, embedder: Kept, units: Sequence[Unit]) -> None:
 
 def _of_size(store: MemoryStore, peers: Peers, size: int, units: Sequence[Unit]) -> Seconds:
     user = f"units-{size}"
-    for title, seconds in peers.add(user, units).items():
+    filling = peers.add(user, units)
+    found = in_turn(store, peers, [Question(user, text, "", frozenset()) for text in QUESTIONS * ROUNDS])
+    for title, seconds in filling.items():
         if 10 * seconds > LONGEST:
-            peers.systems.pop(title)
-    return in_turn(store, peers, [Question(user, text, "", frozenset()) for text in QUESTIONS * ROUNDS])
+            peers.systems.pop(title, None)
+    return found
 
 
 def in_turn(store: MemoryStore, peers: Peers, asked: Sequence[Question]) -> Seconds:

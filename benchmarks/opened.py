@@ -14,12 +14,17 @@ from vectors import Kept, use
 
 import memstore
 from memstore import MemoryStore
+from memstore._sync.ingest.derive import Part, derive
+from memstore.ingest.resources import Resources
 
+EVERY = ("embed", "summarize", "facts")
 SETTINGS = {"receipts_days": 0}  # a question must not make the next one slower
 
 
 @contextmanager
-def opened(options: argparse.Namespace, name: str, history: Path) -> Iterator[tuple[MemoryStore, Kept]]:
+def opened(
+    options: argparse.Namespace, name: str, history: Path, derivers: tuple[str, ...] = EVERY
+) -> Iterator[tuple[MemoryStore, Kept]]:
     """Give a store that holds a file of history, and its embedder. What is there already is not made again.
 
     `--store` names the folder for stores, `--cache` the one for vectors; each has one for every `name`.
@@ -31,7 +36,8 @@ def opened(options: argparse.Namespace, name: str, history: Path) -> Iterator[tu
             use(store, embedder)
             begun = perf_counter()
             store.import_file(history)
-            report = store.derive(progress=_told)
+            resources = Resources(store.counter, embedder, store.settings)
+            report = derive(store._database, resources, Part(derivers=derivers), progress=_told)
             assert not report.failed, report.failed
             embedder.save()
             print(f"\nin the store after {perf_counter() - begun:,.0f} s: {store.stats()}", file=sys.stderr, flush=True)
