@@ -103,8 +103,9 @@ def _rows(peers: Peers, question: data.Question) -> Iterator[tuple[str, list[int
 def _write_vectors(folder: Path, embedder: Kept, units: Sequence[Unit], asked: Sequence[data.Question]) -> None:
     """Write the vectors of all units and questions, and of the units as Hindsight embeds them: with their month."""
     said = [one.said for one in units] + [dated(one) for one in units]
-    questions = [embedder.embed_query(one.text) for one in asked]
-    known.write(folder, [*said, *(one.text for one in asked)], [*embedder.embed_documents(said), *questions])
+    vectors = [*embedder.embed_documents(said), *(embedder.embed_query(one.text) for one in asked)]
+    embedder.save()
+    known.write(folder, [*said, *(one.text for one in asked)], vectors)
 
 
 def _encoding(embedder: Kept, text: str) -> float:

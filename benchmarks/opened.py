@@ -41,8 +41,10 @@ def opened(
             assert not report.failed, report.failed
             embedder.save()
             print(f"\nin the store after {perf_counter() - begun:,.0f} s: {store.stats()}", file=sys.stderr, flush=True)
-            yield store, embedder
-            embedder.save()
+            try:
+                yield store, embedder
+            finally:
+                embedder.save()
 
 
 def _told(deriver: str, done: int, total: int) -> None:

@@ -94,7 +94,6 @@ class Memory:
                     "content": one["said"],
                     "event_date": datetime.fromisoformat(one["at"]),
                     "document_id": f"{user}-{one['row']}",
-                    "metadata": {"row": str(one["row"])},
                 }
                 for one in units[start : start + BATCH]
             ]
@@ -106,7 +105,7 @@ class Memory:
                 user, question, budget=Budget.HIGH, max_tokens=PER_HIT * limit, request_context=self.context
             )
         )
-        return [int(one.metadata["row"]) for one in found.results][:limit]
+        return [int(one.document_id.rpartition("-")[2]) for one in found.results][:limit]
 
 
 if __name__ == "__main__":
