@@ -4,6 +4,7 @@
     benchmarks/run.py locomo                  evidence recall on LoCoMo, rankings and contexts
     benchmarks/run.py beam [--sizes 100K 1M]  evidence recall on BEAM; `--sizes 10M` ingest, memory and answers
     benchmarks/run.py peers                   recall and latency beside other memories, each in its own environment
+    benchmarks/run.py peers --sets sizes      latency beside them as one user's memory grows
     benchmarks/run.py speed                   recall against embedding the question and one bare statement
     benchmarks/run.py scale                   the same for one user with a thousand to a million units
     benchmarks/run.py docs                    put the figures of benchmarks/figures into the documentation
@@ -62,7 +63,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--plot", type=Path, help="draw them, as SVG")
     parser.add_argument("--sizes", nargs="+", default=["100K", "500K", "1M"], help="of beam: 100K 500K 1M 10M")
     parser.add_argument("--systems", nargs="+", help="of peers: some of them")
-    parser.add_argument("--sets", nargs="+", default=["locomo", "beam", "sizes"], help="of peers: all of these")
+    parser.add_argument("--sets", nargs="+", default=["locomo", "beam"], help="of peers: locomo beam sizes")
     parser.add_argument("--units", type=int, nargs="+", help="of speed and scale: how many a user has")
     return parser.parse_args()
 
