@@ -30,15 +30,14 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import numpy as np
 
 from memstore.ingest.rules.extraction import OPERATING_POINT, Said, extract
 from memstore.ingest.sentences import sentences
-from memstore.models import Key, Matches
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
-from memstore.retrieve.rank import WEIGHTS, bm25
+from memstore.retrieve.rank import WEIGHTS
+from memstore.retrieve.signals import B, idf, saturated
 from memstore.store.terms import terms
 
 ALIKE, DOUBLE = 0.7, 0.9
@@ -156,17 +155,13 @@ class Measure:
 
 
 def _lexical(question: str, stems: list[Counter[str]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    asked = list(terms(question))
-    rows = [
-        (Key(UUID(int=0), place), sum(each.values()), [each[term] for term in asked])
-        for place, each in enumerate(stems)
-        if any(term in each for term in asked)
-    ]
-    mean = sum(sum(each.values()) for each in stems) / max(1, len(stems))
+    lengths = np.array([sum(each.values()) for each in stems], dtype=np.float64)
     scores = np.zeros(len(stems))
-    for key, score in bm25(Matches(len(stems), mean, rows)).items():
-        scores[key.chunk] = score
-    return scores
+    for term in terms(question):
+        counts = np.array([each[term] for each in stems], dtype=np.float64)
+        weight = idf(int(np.count_nonzero(counts)), len(stems))
+        scores += weight * saturated(counts, lengths, max(lengths.mean(), 1e-9), B)
+    return scores / max(scores.max(initial=0.0), 1e-9)
 
 
 def _packed(facts: list[Told], costs: list[int], order: Iterable[int], budget: int, evidence: set[str]) -> float:

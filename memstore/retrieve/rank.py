@@ -1,54 +1,48 @@
-"""Ranking, pure arithmetic: each signal between 0 and 1, fused by a weighted sum.
+"""Ranking: every unit of a user by the weighted sum of its signals. The whole configuration is one table. Pure.
 
 A weighted sum of normalised scores beats reciprocal rank fusion by 2.5 points of evidence recall on LoCoMo's dev half.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TypeVar
+from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 
-from memstore.models import Key, Matches, Role, Tier, Unit
+from memstore.models import Tier, Unit
+from memstore.providers import Vectors
+from memstore.retrieve import signals
+from memstore.retrieve.signals import Corpus, Floats
+from memstore.store.arrays import TIERS, Arrays, Rows
 
-# What each signal counts. The whole configuration of ranking is this table.
+# What each signal counts; `signals` says what each is, why it is there and what it is worth.
 WEIGHTS: Mapping[str, float] = {
     "semantic": 1.0,  # cosine of the question and "Speaker: text"
+    "semantic_around": 1.0,  # the same of the unit with its neighbours; the two share, by the unit's length
     "lexical": 0.45,  # BM25, divided by the question's best
+    "lexical_around": 0.45,  # the same of the unit with its neighbours; the two share likewise
     "speaker": 0.2,  # the only name in the question is this unit's speaker
-    "role": 0.15,  # said by a person: most of what is asked for later
-    "recency": 0.03,  # decides between equals
+    "date": 0.35,  # said in the month or year that the question names; twice for the day
+    "role": 0.5,  # said by a person: most of what is asked for later
 }
-HALF_LIFE_DAYS = 90.0
-K1, B = 1.2, 0.4  # BM25: saturation and length, for short texts
+ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
 BUILT_AT_ONCE = 50
-
-Number = TypeVar("Number", float, NDArray[np.float64])
+LATEST = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A unit with its signals."""
+    """A unit, with what each signal adds to its score."""
 
     unit: Unit
-    signals: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def parts(self) -> dict[str, float]:
-        """What each signal adds to the score."""
-        return {name: round(weight * self.signals.get(name, 0.0), 6) for name, weight in WEIGHTS.items()}
+    parts: Mapping[str, float]
 
     @property
     def score(self) -> float:
-        """The weighted sum of the signals."""
-        return sum(self.parts.values())
+        """The sum of the parts."""
+        return round(sum(self.parts.values()), 6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,59 +59,103 @@ class Ranking:
             yield from self.build(places[start : start + BUILT_AT_ONCE])
 
 
-def idf(holding: int, units: int) -> float:
-    """Give the weight of a term that so many of all units have."""
-    return math.log(1 + (units - holding + 0.5) / (holding + 0.5))
+NOTHING = Ranking((), lambda _: ())
 
 
-def saturated(weight: float, count: Number, length: Number, mean_length: float) -> Number:
-    """Give what a term of this weight adds to a unit of this length that has it `count` times."""
-    return weight * count * (K1 + 1) / (count + K1 * (1 - B + B * length / mean_length))
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked: the text, its vector (None without an embedder), its terms and their hashes."""
+
+    text: str
+    vector: Vectors | None
+    terms: Mapping[str, int]
 
 
-def bm25(matches: Matches) -> dict[Key, float]:
-    """Give BM25 (Robertson, with Lucene's idf) of each unit, divided by the best, so that the best has 1.
+def rank(
+    arrays: Arrays, asked: Asked, corpus: Corpus, depth: int, shown: Rows | None = None, also: Rows | None = None
+) -> Ranking:
+    """Rank units: the `depth` best ones of each tier, and those in `also`, in one order.
 
-    The document frequency of a term is the number of matching units with it: all of the user's that the filter shows.
+    `shown` are those that may be found, in order; the others are only neighbours of theirs. Cosines are computed twice:
+    of all units in 32 bits to see which may be among the best, of those in 64 bits. So the last bits of a sum, which
+    depend on how a matrix is laid out, decide nothing. Of equal units those said last come first, then the lesser name.
     """
-    terms = len(matches.rows[0][2]) if matches.rows else 0
-    holding = [sum(1 for _, _, frequencies in matches.rows if frequencies[term]) for term in range(terms)]
-    units = max(matches.units, len(matches.rows))
-    weights = [idf(count, units) for count in holding]
-    mean = max(matches.mean_length, 1e-9)
-    scores = {
-        key: sum(
-            saturated(weight, float(count), float(length), mean)
-            for weight, count in zip(weights, frequencies, strict=True)
-            if count
-        )
-        for key, length, frequencies in matches.rows
+    every = np.arange(len(arrays))
+    shown = every if shown is None else shown
+    also = every[:0] if also is None else also
+    around = signals.share_around(arrays)
+    shares = {"semantic": 1 - around, "semantic_around": around, "lexical": 1 - around, "lexical_around": around}
+    lexical, lexical_around = signals.lexical(arrays, asked.terms, corpus, shown)
+    known = {
+        "lexical": shares["lexical"] * lexical,
+        "lexical_around": shares["lexical_around"] * lexical_around,
+        "speaker": signals.speaker(arrays, asked.text),
+        "date": signals.date(arrays, asked.text),
     }
-    best = max(scores.values(), default=0.0)
-    return {key: score / best for key, score in scores.items()} if best > 0 else {}
+    if asked.vector is None:  # by words alone nearly all units are nothing to the question
+        shown = _matching(arrays, known, shown)
+    known["role"] = signals.role(arrays)
+    rough = _sum(known)
+    if asked.vector is not None:
+        rough += _sum(_semantic(arrays, signals.rough_cosines(arrays, asked.vector), shares, slice(None)))
+    rows = np.union1d(_best(arrays, rough, shown, depth), also)
+    found = {name: values[rows] for name, values in known.items()}
+    if asked.vector is not None:
+        beside = np.unique(arrays.around[:, rows])
+        exact = signals.cosines(arrays, asked.vector, beside[beside < len(arrays)])
+        found |= _semantic(arrays, exact, shares, rows)
+    return _ranking(arrays, rows, {name: found[name] for name in WEIGHTS if name in found}, depth, also)
 
 
-def named_speaker(query: str, speakers: Iterable[str]) -> str | None:
-    """Give the speaker whom the question names, where it names exactly one."""
-    named = {name for name in speakers if name not in set(Role) and re.search(rf"\b{re.escape(name)}\b", query, re.I)}
-    return named.pop() if len(named) == 1 else None
+def _semantic(arrays: Arrays, cosines: Floats, shares: Mapping[str, Floats], rows: Rows | slice) -> dict[str, Floats]:
+    around = signals.cosines_around(arrays, cosines, rows)
+    both = {"semantic": cosines[rows], "semantic_around": around}
+    return {name: shares[name][rows] * np.maximum(values, 0.0) for name, values in both.items()}
 
 
-def role_prior(unit: Unit) -> float:
-    """Give 1 for what a person said, and for facts and summaries, which are made of it."""
-    return 1.0 if unit.tier != Tier.MESSAGES or unit.role == Role.USER else 0.0
+def _sum(found: Mapping[str, Floats]) -> Floats:
+    """Give the scores: added in the order of `WEIGHTS`, so that every sum is rounded alike."""
+    first, *others = (WEIGHTS[name] * found[name] for name in WEIGHTS if name in found)
+    total: Floats = sum(others, first)
+    return total
 
 
-def recency(unit: Unit, newest: datetime) -> float:
-    """Give 1 for the newest unit, half of it per 90 days of age; no clock, so that the same store scores alike."""
-    days = (newest - unit.occurred_at).total_seconds() / 86_400
-    return math.pow(0.5, max(days, 0.0) / HALF_LIFE_DAYS)
+def _matching(arrays: Arrays, known: Mapping[str, Floats], shown: Rows) -> Rows:
+    """Give the rows that match anything, and some of what was said last, for questions that match nothing."""
+    return np.union1d(shown[_sum(known)[shown] > 0], shown[_order(arrays, shown, np.zeros(len(shown)))[:LATEST]])
 
 
-def ranked(candidates: Iterable[Candidate]) -> Ranking:
-    """Rank candidates by score; equal ones by their place in the history, so that the order is always the same."""
-    found = sorted(candidates, key=lambda one: (-round(one.score, 9), -one.unit.occurred_at.timestamp(), one.unit.key))
-    return Ranking([one.unit.tier for one in found], lambda places: [found[place] for place in places])
+def _best(arrays: Arrays, scores: Floats, shown: Rows, depth: int) -> Rows:
+    """Give the rows that may be among the best of their tier."""
+    found = []
+    for tier in range(1, len(TIERS) + 1):
+        rows = shown[arrays.tiers[shown] == tier]
+        if len(rows) > depth:
+            rows = rows[scores[rows] >= np.partition(scores[rows], -depth)[-depth] - ROUGHLY]
+        found.append(rows)
+    return np.concatenate(found)
+
+
+def _order(arrays: Arrays, rows: Rows, scores: Floats) -> Rows:
+    return np.lexsort((arrays.rank[rows], -arrays.times[rows], -scores))
+
+
+def _ranking(arrays: Arrays, rows: Rows, found: Mapping[str, Floats], depth: int, also: Rows) -> Ranking:
+    parts = {name: np.round(WEIGHTS[name] * values, 6) for name, values in found.items()}
+    order = _order(arrays, rows, np.round(np.sum([*parts.values()], axis=0), 9))
+    tiers = arrays.tiers[rows[order]]
+    kept = np.isin(rows[order], also)
+    for tier in range(1, len(TIERS) + 1):
+        kept[np.flatnonzero(tiers == tier)[:depth]] = True
+    order, tiers = order[kept], tiers[kept]
+
+    def build(places: Sequence[int]) -> list[Candidate]:
+        chosen = order[list(places)]
+        values = zip(*(values[chosen].tolist() for values in parts.values()), strict=True)
+        units = arrays.units(rows[chosen])
+        return [Candidate(unit, dict(zip(parts, own, strict=True))) for unit, own in zip(units, values, strict=True)]
+
+    return Ranking([TIERS[tier - 1] for tier in tiers.tolist()], build)
 
 
 def best_of_each(candidates: Iterable[Candidate]) -> Iterator[Candidate]:

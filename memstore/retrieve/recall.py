@@ -1,42 +1,37 @@
-"""The path of a question: embedded → candidates from every leg → ranked → hits."""
+"""The path of a question: embedded → every unit ranked → hits."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from heapq import nlargest
 from itertools import islice, takewhile
 from uuid import UUID
 
 import numpy as np
 
 from memstore import ids
-from memstore.models import Hit, Key, Tier, Unit
-from memstore.providers import Embedder, Vectors
-from memstore.retrieve import legs
-from memstore.retrieve.rank import Candidate, Ranking, best_of_each, bm25, named_speaker, ranked, recency, role_prior
+from memstore.models import Hit, Tier
+from memstore.providers import Embedder
+from memstore.retrieve import scanned
+from memstore.retrieve.rank import NOTHING, Asked, Candidate, Ranking, best_of_each, rank
+from memstore.retrieve.signals import Corpus
 from memstore.store import items
-from memstore.store.arrays import MOST_UNITS, Arrays
+from memstore.store.arrays import MOST_UNITS, Arrays, Rows
 from memstore.store.database import Database, Transaction
 from memstore.store.items import Filters, Version
 from memstore.store.terms import hashed, terms
 from memstore.waiting import in_thread
 
-DEPTH = 200  # candidates of each leg: ranking sees no others
-LATEST = 20
-NOTHING = ranked(())
+DEPTH = 200  # units of each tier that are ranked exactly
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A question made ready: its vector (None without an embedder) and the hashes of its terms."""
+class Question(Asked):
+    """A question made ready, by an embedder ("none" for none) whose vectors are kept as those of `model`."""
 
-    text: str
-    vector: Vectors | None
-    terms: list[int]
     model: UUID
     embedder: str
 
@@ -49,80 +44,49 @@ async def prepare(embedder: Embedder | None, user_id: UUID, query: str) -> Quest
     if len(words) > MOST_TERMS:
         words = words[: MOST_TERMS // 2] + words[-MOST_TERMS // 2 :]
     name, dimensions = ("none", 0) if embedder is None else (embedder.name, embedder.dimensions)
-    return Question(text, vector, [hashed(word, user_id) for word in words], ids.model_id(name, dimensions), name)
+    found = {word: hashed(word, user_id) for word in words}
+    return Question(text, vector, found, ids.model_id(name, dimensions), name)
 
 
 async def candidates(
     scope: Transaction, question: Question, filters: Filters, depth: int = DEPTH, also: Sequence[UUID] = ()
 ) -> Ranking:
-    """Rank every unit that a leg found, and the first one of each item in `also`, with all its signals."""
+    """Rank the best units of each tier, and the first one of each item in `also`, with all their signals."""
     version = await items.version(scope, question.model)
     if version is None:
         return NOTHING
     if question.vector is not None:
         items.check_others(question.embedder, version.others)
-    if filters.tags is None and version.units <= MOST_UNITS:
-        arrays = await items.arrays(scope, question.model, version.version)
-        if arrays is None:
-            return NOTHING
-        return await in_thread(_of_arrays, arrays, version, question, filters, depth, also)
-    return await _of_statements(scope, question, filters, depth, also)
-
-
-async def _of_statements(
-    scope: Transaction, question: Question, filters: Filters, depth: int, also: Sequence[UUID]
-) -> Ranking:
-    lexical = bm25(await items.matching(scope, question.terms, filters))
-    keys = set(nlargest(depth, lexical, key=lambda key: (lexical[key], key)))
-    keys.update(await items.latest(scope, filters, LATEST))
-    keys.update(Key(item_id, 0) for item_id in also)
-    semantic: dict[Key, float] = {}
-    if question.vector is not None:
-        semantic = await items.nearest(scope, question.vector, question.model, filters, depth)
-        missing = {key.item_id for key in keys - semantic.keys()}
-        semantic |= await items.similarity(scope, question.vector, question.model, missing)
-        keys.update(semantic)
-    units = await items.units(scope, {key.item_id for key in keys})
-    return _signalled(question, [units[key] for key in sorted(keys & units.keys())], semantic, lexical)
-
-
-def _of_arrays(
-    arrays: Arrays, version: Version, question: Question, filters: Filters, depth: int, also: Sequence[UUID]
-) -> Ranking:
-    units, length = version.units, version.unit_length
-    if filters.as_of is not None:
-        units, length = arrays.corpus(filters.as_of)
-    if not filters.everything:
-        arrays = arrays.seen_through(**filters.on_columns())
-    lexical = legs.lexical(arrays, question.terms, units, length / max(1, units))
-    others = [legs.latest(arrays, LATEST), legs.first_chunks(arrays, also)]
-    rows = np.unique(np.concatenate([legs.highest(arrays, lexical, depth), *others]))
-    semantic = np.zeros(len(arrays))
-    if question.vector is not None:
-        near = legs.nearest(arrays, question.vector, depth)
-        rows = np.union1d(near, arrays.whole_items(np.setdiff1d(rows, near)))
-        semantic = legs.cosines(arrays, question.vector, rows)
-    return legs.ranked(arrays, rows, question.text, semantic, lexical)
-
-
-def _signalled(
-    question: Question, units: Sequence[Unit], semantic: dict[Key, float], lexical: dict[Key, float]
-) -> Ranking:
-    newest = max((unit.occurred_at for unit in units), default=None)
-    if newest is None:
+    if version.units > MOST_UNITS:
+        return await scanned.candidates(scope, question, question.model, filters, depth, also)
+    arrays = await items.arrays(scope, question.model, version.version)
+    if arrays is None:
         return NOTHING
-    named = named_speaker(question.text, {unit.speaker for unit in units if unit.speaker})
-    found = []
-    for unit in units:
-        signals = {
-            "semantic": max(0.0, semantic.get(unit.key, 0.0)),
-            "lexical": lexical.get(unit.key, 0.0),
-            "speaker": float(named is not None and unit.speaker == named),
-            "role": role_prior(unit),
-            "recency": recency(unit, newest),
-        }
-        found.append(Candidate(unit, signals))
-    return ranked(found)
+    tagged = None if filters.tags is None else await items.tagged(scope, filters.tags)
+    return await in_thread(_ranked, arrays, version, question, filters, tagged, depth, also)
+
+
+def _ranked(
+    arrays: Arrays,
+    version: Version,
+    question: Question,
+    filters: Filters,
+    tagged: Sequence[UUID] | None,
+    depth: int,
+    also: Sequence[UUID],
+) -> Ranking:
+    corpus = Corpus(version.units, version.unit_length)
+    if filters.as_of is not None:
+        arrays = arrays.known_at(filters.as_of)
+        corpus = Corpus(len(arrays), int(arrays.lengths.sum()))
+    shown: Rows | None = None
+    if not filters.everything:
+        shown = arrays.seen_through(**filters.on_columns())
+    if tagged is not None:
+        shown = np.intersect1d(
+            np.arange(len(arrays)) if shown is None else shown, arrays.whole_items(arrays.first_rows(tagged))
+        )
+    return rank(arrays, question, corpus, depth, shown, arrays.first_rows(also))
 
 
 async def hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
@@ -148,13 +112,13 @@ async def _texts_and_sources(
 
 
 def _hit(one: Candidate, text: str, sources: tuple[UUID, ...]) -> Hit:
-    unit, parts = one.unit, one.parts
+    unit = one.unit
     return Hit(
         tier=Tier(unit.tier),
         id=unit.item_id,
         text=text,
-        score=round(sum(parts.values()), 6),
-        parts=parts,
+        score=one.score,
+        parts=one.parts,
         sources=sources,
         occurred_at=unit.occurred_at,
         conversation_id=unit.conversation_id,

@@ -23,14 +23,18 @@ from numpy.typing import NDArray
 
 from memstore.models import Role, Tier, Unit
 from memstore.providers import Vectors
+from memstore.store.neighbours import KERNEL, REACH, Numbers, neighbours
+from memstore.store.term_index import TermIndex
 
 Rows = NDArray[np.intp]
 
 MOST_UNITS = 150_000  # of a user (130,000 messages); others are scanned in the database. 285 MB with 384 dimensions
 MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
+ROWS_AT_ONCE = 4096
 OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
 TIERS, ROLES = tuple(Tier), tuple(Role)
+MESSAGES, USER = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1
 # A unit as the statement `arrays` sends it; `name` is item and chunk once more, a string that sorts as they do.
 LAYOUT = {
     "name": ("S20", 0),
@@ -94,6 +98,87 @@ class Arrays:
         return np.repeat(np.arange(len(self)), self.records["terms"])
 
     @cached_property
+    def index(self) -> TermIndex:
+        """Where each term stands among `terms`."""
+        return TermIndex.of(self.terms)
+
+    def having(self, term: int) -> tuple[Rows, NDArray[np.float64]]:
+        """Give the units that have a term, and how often each has it."""
+        entries = self.index.find(term, self.terms)
+        return self.holders[entries], self.frequencies[entries].astype(np.float64)
+
+    @cached_property
+    def characters(self) -> NDArray[np.float64]:
+        """The number of characters of each unit."""
+        return np.asarray(self.records["stop"] - self.records["start"], dtype=np.float64)
+
+    @cached_property
+    def tiers(self) -> NDArray[np.int16]:
+        """The tier of each unit, 1 for the first of TIERS."""
+        return self.records["tier"].astype(np.int16)
+
+    @cached_property
+    def by_person(self) -> NDArray[np.float64]:
+        """1 for what a person said and for facts and summaries, which are made of it; else 0."""
+        return np.asarray((self.tiers != MESSAGES) | (self.records["role"] == USER), dtype=np.float64)
+
+    @cached_property
+    def around(self) -> Numbers:
+        """Each row with its neighbours in its session, in order: (5, rows); the number of rows where there is none."""
+        said = np.flatnonzero((self.tiers == MESSAGES) & (self.records["seq"] >= 0))
+        some = self.records[said]
+        conversations = np.frombuffer(some["conversation"].tobytes(), ">i8").reshape(-1, 2).astype(np.int64)
+        places = (some["seq"].astype(np.int64), some["chunk"].astype(np.int64))
+        beside = neighbours(conversations, places, some["role"].astype(np.int64), self.times[said])
+        around = np.full((2 * REACH + 1, len(self)), len(self))
+        around[REACH] = np.arange(len(self))
+        around[np.arange(2 * REACH + 1) != REACH, said[:, None]] = np.append(said, len(self))[beside].T
+        return around
+
+    @cached_property
+    def lengths_around(self) -> NDArray[np.float64]:
+        """The mean length of each unit and its neighbours, in terms."""
+        lengths = np.append(self.lengths, 0.0)[self.around].sum(axis=0)
+        return np.asarray(lengths / (self.around < len(self)).sum(axis=0))
+
+    @cached_property
+    def nearness(self) -> NDArray[np.float64]:
+        """What each of `around` counts in the mean direction of a unit and its neighbours, (5, rows).
+
+        Dot products with vectors, weighed by it, add up to the cosine with the mean of the vectors.
+        """
+        weights = KERNEL[:, None] * (self.around < len(self))
+        return np.asarray(weights / np.maximum(self.spread, 1e-9))
+
+    @cached_property
+    def spread(self) -> NDArray[np.float64]:
+        """The length of the sum of the vectors of a unit and its neighbours, weighed by nearness; 0 without vectors."""
+        return self._spread_of(np.arange(len(self)))
+
+    def _spread_of(self, rows: Rows) -> NDArray[np.float64]:
+        lengths = np.zeros(len(rows))
+        if self.vectors:
+            for start in range(0, len(rows), ROWS_AT_ONCE):
+                some = rows[start : start + ROWS_AT_ONCE]
+                total = np.zeros((len(some), self.vectors[0].shape[1]), dtype=np.float32)
+                for weight, beside in zip(KERNEL.tolist(), self.around[:, some], strict=True):
+                    there, vectors = self._vectors_at(beside)
+                    total[there] += np.float32(weight) * vectors
+                lengths[start : start + ROWS_AT_ONCE] = np.sqrt(np.vecdot(total, total))
+        return lengths
+
+    @cached_property
+    def named(self) -> list[str]:
+        """The names of speakers, each once; roles are none."""
+        return sorted({speaker for speaker in self.speakers if speaker} - {*Role})
+
+    @cached_property
+    def voices(self) -> NDArray[np.int64]:
+        """The place of each unit's speaker in `named`, -1 where it has no name."""
+        places: dict[str | None, int] = {name: place for place, name in enumerate(self.named)}
+        return np.array([places.get(speaker, -1) for speaker in self.speakers], dtype=np.int64)
+
+    @cached_property
     def embedded(self) -> Rows:
         """The unit of each vector."""
         return np.flatnonzero(self.records["embedded"])
@@ -119,14 +204,17 @@ class Arrays:
     @property
     def nbytes(self) -> int:
         """The memory that they take, about: the largest ones and what is made of them."""
-        return 2 * self.records.nbytes + 3 * self.terms.nbytes + sum(block.nbytes for block in self.vectors)
+        return 3 * self.records.nbytes + 5 * self.terms.nbytes + sum(block.nbytes for block in self.vectors)
 
-    def find(self, item: UUID) -> int | None:
-        """Give the row of the first chunk of an item, or None."""
-        name = np.array(item.bytes, dtype="S20")
-        place = int(np.searchsorted(self.records["name"], name, sorter=self.order))
-        row = int(self.order[place]) if place < len(self) else None
-        return row if row is not None and self.records["name"][row] == name else None
+    def first_rows(self, items: Sequence[UUID]) -> Rows:
+        """Give the rows of the first chunks of items, where they are there."""
+        if not len(self):
+            return np.empty(0, dtype=np.intp)
+        names = np.array([item.bytes for item in items], dtype="S20")
+        places = np.searchsorted(self.records["name"], names, sorter=self.order)
+        rows = self.order[np.minimum(places, len(self) - 1)]
+        found: Rows = rows[self.records["name"][rows] == names]
+        return found
 
     def whole_items(self, rows: Rows) -> Rows:
         """Give these rows and those of the other chunks of their items, in the order of rows."""
@@ -141,6 +229,11 @@ class Arrays:
 
     def vectors_of(self, rows: Rows) -> tuple[Rows, Vectors]:
         """Give those of the rows that are embedded, and their vectors; there must be some."""
+        there, vectors = self._vectors_at(rows)
+        return rows[there], vectors
+
+    def _vectors_at(self, rows: Rows) -> tuple[NDArray[np.bool_], Vectors]:
+        """Give which of the rows are embedded, and their vectors; a number that is no row is none."""
         places = np.searchsorted(self.embedded, rows)
         there = places < len(self.embedded)
         there[there] = self.embedded[places[there]] == rows[there]
@@ -151,7 +244,7 @@ class Arrays:
             inside = (places >= start) & (places < start + len(block))
             found[inside] = block[places[inside] - start]
             start += len(block)
-        return rows[there], found
+        return there, found
 
     def units(self, rows: Rows) -> list[Unit]:
         """Give units as the database would."""
@@ -181,7 +274,7 @@ class Arrays:
         """Give these units and those of a later reading that are not among them, or were made anew."""
         fresh = later.only(~np.isin(later.records["digest"], self.records["digest"]))
         kept = self.only(~np.isin(self.records["name"], fresh.records["name"]))
-        return Arrays(
+        grown = Arrays(
             later.version,
             later.newest,
             np.frombuffer(
@@ -192,6 +285,23 @@ class Arrays:
             np.concatenate([kept.frequencies, fresh.frequencies]),
             _merged([*kept.vectors, *fresh.vectors]),
         )
+        if kept is self:
+            vars(grown).update(self._known_of(grown))
+        return grown
+
+    def _known_of(self, grown: Arrays) -> dict[str, object]:
+        """Give those cached properties of grown arrays for which little has to be computed anew."""
+        known: dict[str, object] = {}
+        if "index" in vars(self) and self.index.serves(grown.terms):
+            known["index"] = self.index
+        if "spread" in vars(self):
+            beside = grown.around[:, : len(self)]
+            before = np.where(self.around < len(self), self.around, len(grown))
+            spread = np.append(self.spread, np.zeros(len(grown) - len(self)))
+            others = np.append(np.flatnonzero((beside != before).any(axis=0)), np.arange(len(self), len(grown)))
+            spread[others] = grown._spread_of(others)
+            known["spread"] = spread
+        return known
 
     def only(self, rows: NDArray[np.bool_]) -> Arrays:
         """Give some of the units."""
@@ -210,10 +320,9 @@ class Arrays:
             tuple(block for block in blocks if len(block)),
         )
 
-    def corpus(self, as_of: datetime) -> tuple[int, int]:
-        """Give how many units there were at a moment, and how long they were in all."""
-        there = self.records["recorded"] <= _microseconds(as_of)
-        return int(np.count_nonzero(there)), int(self.records["length"][there].sum())
+    def known_at(self, moment: datetime) -> Arrays:
+        """Give the units that there were at a moment."""
+        return self.only(self.records["recorded"] <= _microseconds(moment))
 
     def seen_through(
         self,
@@ -222,9 +331,8 @@ class Arrays:
         roles: Sequence[str] | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-        as_of: datetime | None = None,
-    ) -> Arrays:
-        """Give the units that a filter lets through, as the statements of `items` have it."""
+    ) -> Rows:
+        """Give the rows that a filter lets through, as the statements of `items` have it."""
         records = self.records
         seen = np.isin(records["tier"], [TIERS.index(Tier(tier)) + 1 for tier in tiers])
         if conversation_id is not None:
@@ -235,9 +343,7 @@ class Arrays:
             seen &= self.times >= _microseconds(since)
         if until is not None:
             seen &= self.times < _microseconds(until)
-        if as_of is not None:
-            seen &= records["recorded"] <= _microseconds(as_of)
-        return self.only(seen)
+        return np.flatnonzero(seen)
 
 
 def _microseconds(moment: datetime) -> int:

@@ -58,7 +58,7 @@ class Filters:
 
     def on_columns(self) -> dict[str, Any]:
         """The filters by columns that hold one value, by name."""
-        return {name: getattr(self, name) for name in ("tiers", "conversation_id", "roles", "since", "until", "as_of")}
+        return {name: getattr(self, name) for name in ("tiers", "conversation_id", "roles", "since", "until")}
 
     def _optional(self) -> tuple[object, ...]:
         return self.conversation_id, self.roles, self.tags, self.since, self.until, self.as_of
@@ -226,6 +226,11 @@ async def _corpus(scope: Transaction, filters: Filters) -> dict[str, int]:
     else:
         corpus = await scope.one(SQL["corpus_as_of"], columns, as_of=filters.as_of)
     return corpus or {"units": 0, "unit_length": 0}
+
+
+async def tagged(scope: Transaction, tags: Sequence[str]) -> list[UUID]:
+    """Give the items that have all of these tags."""
+    return [item for (item,) in await scope.tuples(SQL["tagged"], tags=list(tags))]
 
 
 async def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:

@@ -1,111 +1,140 @@
-"""Ranking is arithmetic: known values, order, ties."""
+"""Ranking: the sum of the parts, one order, whatever way the units are held."""
 
 from __future__ import annotations
 
-import math
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstore.models import Key, Matches, Tier, Unit
-from memstore.retrieve.rank import (
-    WEIGHTS,
-    Candidate,
-    best_of_each,
-    bm25,
-    named_speaker,
-    ranked,
-    recency,
-    role_prior,
-)
+from memstore.models import Key, Role, Tier
+from memstore.retrieve.rank import LATEST, WEIGHTS, Asked, Ranking, best_of_each, rank
+from memstore.retrieve.signals import Corpus
+from memstore.store.arrays import Arrays
+from tests.unit.arrays import NOW, Given, arrays
 
-NOW = datetime(2024, 6, 1, tzinfo=UTC)
-
-
-def unit(
-    number: int, *, chunk: int = 0, days: float = 0, role: str | None = "user", tier: Tier = Tier.MESSAGES
-) -> Unit:
-    when = NOW - timedelta(days=days)
-    return Unit(UUID(int=number), chunk, tier, UUID(int=1), number, role, "Alice", 0, 9, when)
-
-
-def key(number: int) -> Key:
-    return Key(UUID(int=number), 0)
+DRAW = np.random.default_rng(8)
+VECTORS = (lambda some: some / np.linalg.norm(some, axis=1, keepdims=True))(DRAW.normal(size=(60, 12)))
+TALK = [
+    Given(
+        n,
+        {n % 7: 1, 10 + n % 3: 2},
+        VECTORS[n % 40].tolist() if n % 13 else None,
+        at=NOW + timedelta(hours=n * 5 // 4),
+        role=(Role.USER, Role.ASSISTANT)[n % 2],
+        speaker=("Alice", "Bob")[n % 2],
+        characters=40 * (n % 9),
+    )
+    for n in range(50)
+] + [Given(100 + n, {n: 1}, VECTORS[50 + n].tolist(), tier=Tier.FACTS, role=None, seq=-1) for n in range(8)]
+QUESTION = Asked("What did Alice say in June?", VECTORS[3].astype(np.float32), {"a": 3, "b": 11, "c": 999})
 
 
-def test_bm25_agrees_with_its_formula_by_hand() -> None:
-    # Two terms; the first is in both units, the second in one. Ten units in all, mean length 5.
-    matches = Matches(10, 5.0, [(key(1), 4, [1, 2]), (key(2), 8, [3, 0])])
-    common, rare = math.log(1 + 8.5 / 2.5), math.log(1 + 9.5 / 1.5)
-
-    def part(weight: float, count: int, length: int) -> float:
-        return weight * count * 2.2 / (count + 1.2 * (0.6 + 0.4 * length / 5))
-
-    one = part(common, 1, 4) + part(rare, 2, 4)
-    other = part(common, 3, 8)
-    assert bm25(matches) == {key(1): 1.0, key(2): pytest.approx(other / one)}
+def told(ranking: Ranking, *tiers: Tier) -> list[tuple[Key, dict[str, float]]]:
+    return [(one.unit.key, dict(one.parts)) for one in ranking.of(*(tiers or Tier))]
 
 
-def test_bm25_of_nothing_is_nothing() -> None:
-    assert bm25(Matches(0, 0.0)) == {}
-    assert bm25(Matches(5, 3.0, [])) == {}
+def corpus(some: Arrays) -> Corpus:
+    return Corpus(len(some), int(some.lengths.sum()))
 
 
-def test_a_rare_term_weighs_more_than_a_common_one() -> None:
-    rows = [(key(n), 5, [1, 0]) for n in range(1, 9)] + [(key(9), 5, [0, 1])]
-    scores = bm25(Matches(20, 5.0, rows))
-    assert scores[key(9)] == 1.0 > scores[key(1)]
+def test_every_hit_says_what_each_signal_adds() -> None:
+    some = arrays(TALK)
+    found = list(rank(some, QUESTION, corpus(some), 99).of(*Tier))
+    assert len(found) == len(TALK)
+    for one in found:
+        assert set(one.parts) == set(WEIGHTS)
+        assert one.score == pytest.approx(sum(one.parts.values()), abs=1e-9)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert max(one.parts["semantic"] + one.parts["semantic_around"] for one in found) <= 1
+    assert {one.parts["speaker"] for one in found} == {0, WEIGHTS["speaker"]}
 
 
-@given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 9), st.integers(0, 9)), max_size=20), st.integers(0, 99))
-def test_bm25_is_between_0_and_1_and_the_best_has_1(rows: list[tuple[int, int, int]], units: int) -> None:
-    matches = Matches(units, 5.0, [(key(n), length, [a, b]) for n, (length, a, b) in enumerate(rows)])
-    scores = bm25(matches)
-    assert all(0 <= score <= 1 for score in scores.values())
-    if scores:
-        assert max(scores.values()) == 1.0
+@given(st.permutations(range(len(TALK))), st.integers(0, len(TALK)))
+@settings(deadline=None, max_examples=25)
+def test_the_order_in_which_units_came_and_were_read_decides_nothing(order: list[int], cut: int) -> None:
+    whole, mixed = arrays(TALK), [TALK[n] for n in order]
+    parted = arrays(mixed[:cut]).followed_by(arrays(mixed[cut:])) if 0 < cut < len(TALK) else arrays(mixed)
+    for depth in (5, 99):
+        expected = told(rank(whole, QUESTION, corpus(whole), depth))
+        assert told(rank(parted, QUESTION, corpus(parted), depth)) == expected
 
 
-def test_the_score_is_the_sum_of_its_parts() -> None:
-    candidate = Candidate(unit(1), dict.fromkeys(WEIGHTS, 1.0))
-    assert candidate.score == pytest.approx(sum(WEIGHTS.values()))
-    assert set(candidate.parts) == set(WEIGHTS)
+def test_as_many_of_each_tier_as_are_asked_for_are_the_best() -> None:
+    some = arrays(TALK)
+    for tier in (Tier.MESSAGES, Tier.FACTS):
+        every = told(rank(some, QUESTION, corpus(some), 99), tier)
+        assert told(rank(some, QUESTION, corpus(some), 4), tier) == every[:4]
 
 
-@pytest.mark.parametrize(
-    ("query", "speaker"),
-    [
-        ("What did Alice say?", "Alice"),
-        ("what did ALICE and nobody else say?", "Alice"),
-        ("What did Alice tell Bob?", None),
-        ("What did Malice say?", None),
-        ("What does the user say?", None),
-        ("", None),
-    ],
-)
-def test_a_speaker_counts_when_only_one_is_named(query: str, speaker: str | None) -> None:
-    assert named_speaker(query, {"Alice", "Bob", "user"}) == speaker
+def test_only_what_is_shown_is_found_beside_what_must_be() -> None:
+    some = arrays(TALK)
+    shown = np.flatnonzero(some.tiers == 1)[10:20]
+    found = rank(some, QUESTION, corpus(some), 3, shown, also=some.first_rows([UUID(int=105), UUID(int=0)]))
+    numbers = {one.unit.item_id.int for one in found.of(*Tier)}
+    assert {105, 0} < numbers
+    assert len(numbers) == 5
+    assert numbers - {105, 0} <= set(range(10, 20))
+    assert told(rank(some, QUESTION, corpus(some), 3, np.empty(0, dtype=np.intp))) == []
+    assert told(rank(arrays([]), QUESTION, Corpus(0, 0), 3)) == []
 
 
-def test_priors() -> None:
-    assert role_prior(unit(1)) == 1
-    assert role_prior(unit(1, role="assistant")) == 0
-    assert role_prior(unit(1, role=None, tier=Tier.FACTS)) == 1
-    assert recency(unit(1), NOW) == 1
-    assert recency(unit(1, days=90), NOW) == pytest.approx(0.5)
-    assert recency(unit(1, days=-5), NOW) == 1
+def test_candidates_with_their_neighbours_have_the_scores_that_they_have_among_all() -> None:
+    some = arrays(TALK)
+    whole = rank(some, QUESTION, corpus(some), 99)
+    best = [one.unit.key for one in whole.of(Tier.MESSAGES)][:6]
+    rows = [row for row, unit in enumerate(some.units(np.arange(len(some)))) if unit.key in best]
+    beside = np.zeros(len(some), dtype=np.bool_)
+    beside[some.around[:, rows][some.around[:, rows] < len(some)]] = True
+    few = some.only(beside)
+    shown = np.array([row for row, unit in enumerate(few.units(np.arange(len(few)))) if unit.key in best])
+    holding = {term: len(some.having(term)[0]) for term in QUESTION.terms.values()}
+    counted = Corpus(len(some), int(some.lengths.sum()), holding)
+    assert len(few) < len(some) - 10
+    found = rank(few, QUESTION, counted, 99, shown)
+    for (key, parts), (other, expected) in zip(told(found), told(whole, Tier.MESSAGES), strict=False):
+        assert key == other
+        alike = {name for name in parts if not name.startswith("lexical")}  # of its best, which may be another
+        assert {name: parts[name] for name in alike} == {name: expected[name] for name in alike}
 
 
-def test_equal_scores_have_one_order_whatever_order_they_came_in() -> None:
-    candidates = [Candidate(unit(n, days=n % 3)) for n in range(12)]
-    found = list(ranked(candidates).of(*Tier))
-    assert found == list(ranked(candidates[::-1]).of(*Tier))
-    assert found[0].unit.occurred_at == NOW
+def test_of_equal_units_the_latest_comes_first_and_then_the_lesser_name() -> None:
+    units = [
+        Given(n, {1: 1}, VECTORS[0].tolist(), at=NOW + timedelta(days=n % 3), conversation=UUID(int=n))
+        for n in range(9)
+    ]
+    some = arrays(units)
+    asked = Asked("x", VECTORS[0].astype(np.float32), {"a": 1})
+    found = [key.item_id.int for key, _ in told(rank(some, asked, corpus(some), 99))]
+    assert found == [2, 5, 8, 1, 4, 7, 0, 3, 6]
+    assert [key.item_id.int for key, _ in told(rank(some, asked, corpus(some), 4))] == found[:4]
+
+
+def test_by_words_alone_what_matches_is_found_and_what_was_said_last() -> None:
+    units = [Given(n, {n: 1}, at=NOW + timedelta(days=n), conversation=UUID(int=n)) for n in range(3 * LATEST)]
+    some = arrays(units)
+    found = [key.item_id.int for key, _ in told(rank(some, Asked("five", None, {"five": 5}), corpus(some), 99))]
+    assert found == [5, *range(3 * LATEST - 1, 2 * LATEST - 1, -1)]
+    nothing = told(rank(some, Asked("", None, {}), corpus(some), 99))
+    assert [key.item_id.int for key, _ in nothing] == found[1:]
+
+
+def test_a_short_answer_is_found_by_the_question_before_it() -> None:
+    east, north = [1.0, 0.0], [0.0, 1.0]
+    asked = Given(1, {5: 1}, east, characters=60)
+    answer, other = Given(2, {6: 1}, north, characters=20), Given(9, {6: 1}, north, conversation=UUID(int=9))
+    found = told(
+        rank(arrays([asked, answer, other]), Asked("q", np.array(east, dtype=np.float32), {"a": 5}), Corpus(3, 3), 9)
+    )
+    assert [key.item_id.int for key, _ in found] == [1, 2, 9]
+    assert found[1][1]["semantic_around"] > found[1][1]["semantic"] == 0
+    assert found[1][1]["lexical_around"] > 0
 
 
 def test_an_item_is_given_once_by_its_best_unit() -> None:
-    candidates = [Candidate(unit(1, chunk=2)), Candidate(unit(2)), Candidate(unit(1, chunk=0))]
-    assert [one.unit.key for one in best_of_each(candidates)] == [(UUID(int=1), 2), (UUID(int=2), 0)]
+    units = [Given(1, {1: 1}), Given(1, {1: 2}, chunk=1), Given(2, {1: 1})]
+    found = best_of_each(rank(arrays(units), Asked("x", None, {"a": 1}), Corpus(3, 4), 9).of(*Tier))
+    assert [one.unit.key for one in found] == [(UUID(int=1), 1), (UUID(int=2), 0)]

@@ -141,6 +141,10 @@ WHERE t.user_id = %(user_id)s AND t.terms && %(terms)s::bigint[]
   AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
   AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
 
+-- tagged --
+-- Items that have all of some tags.
+SELECT t.item_id FROM item_text t WHERE t.user_id = %(user_id)s AND t.chunk = 0 AND t.tags @> %(tags)s::text[]
+
 -- latest --
 -- The units said last, for questions that match nothing.
 SELECT t.item_id, t.chunk

@@ -1,0 +1,169 @@
+"""The signals of ranking: each a number for every unit of a user, from the question and what the process holds. Pure.
+
+What each is worth is measured on the dev halves of LoCoMo and BEAM: the points of evidence recall, mean of all budgets,
+that ranking loses without it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstore.providers import Vectors
+from memstore.retrieve.dates import named_dates
+from memstore.store.arrays import EPOCH, Arrays, Rows
+from memstore.store.terms import terms
+
+Floats = NDArray[np.float64]
+K1 = 1.2  # BM25: a word that is said again counts less and less
+B, B_AROUND = 0.4, 0.75  # BM25: how much a long text counts less; short ones are all alike
+MICROSECONDS_A_DAY = 86_400 * 10**6
+HALF_TOKENS, CHARACTERS = 60, 4  # a unit of 60 tokens, of about 4 characters each, stands half for itself
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What BM25 has to know of all units of the user: how many they are, how long in all.
+
+    `holding` says how many have each term of the question, by hash, where the arrays hold some of the units only.
+    """
+
+    units: int
+    length: int
+    holding: Mapping[int, int] | None = None
+
+    @property
+    def mean_length(self) -> float:
+        """The mean length of a unit, in terms."""
+        return max(self.length / max(1, self.units), 1e-9)
+
+
+def idf(holding: int, units: int) -> float:
+    """Give the weight of a term that so many of all units have (Lucene's, never negative)."""
+    return math.log(1 + (max(units, holding) - holding + 0.5) / (holding + 0.5))
+
+
+def saturated(counts: Floats, lengths: Floats, mean_length: float, b: float) -> Floats:
+    """Give how much units of these lengths, in terms, are about a term that they have so many times (BM25)."""
+    about: Floats = counts * (K1 + 1) / (counts + K1 * (1 - b + b * lengths / mean_length))
+    return about
+
+
+def share_around(arrays: Arrays) -> Floats:
+    """Give how much of each unit's score is its neighbourhood's: the shorter it is, the less it says alone.
+
+    "Yes, in Porto!" is found by the question before it. Worth 6 points on LoCoMo against none, and as long answers
+    stand for themselves, nothing is lost on BEAM. 40 to 80 tokens are a plateau.
+    """
+    share: Floats = HALF_TOKENS / (arrays.characters / CHARACTERS + HALF_TOKENS)
+    return share
+
+
+def cosines(arrays: Arrays, query: Vectors, rows: Rows) -> Floats:
+    """Give the cosine of each unit with a vector: to 12 places for those rows that are embedded, 0 for all others."""
+    scores = np.zeros(len(arrays))
+    if not arrays.vectors:
+        return scores
+    embedded, vectors = arrays.vectors_of(rows)
+    exact, asked = vectors.astype(np.float64), query.astype(np.float64)
+    lengths = np.sqrt(np.vecdot(exact, exact) * np.vecdot(asked, asked))
+    scores[embedded] = np.round(np.vecdot(exact, asked) / np.maximum(lengths, 1e-30), 12)
+    return scores
+
+
+def rough_cosines(arrays: Arrays, query: Vectors) -> Floats:
+    """Give the cosine of each unit with a vector, to 5 places; 0 for those that are not embedded."""
+    scores = np.zeros(len(arrays))
+    if arrays.vectors:
+        # Not `block @ query`: BLAS would start threads beside those of the encoder, of which a small machine has few.
+        scores[arrays.embedded] = np.concatenate([np.vecdot(block, query) for block in arrays.vectors])
+    return scores
+
+
+def cosines_around(arrays: Arrays, own: Floats, rows: Rows | slice) -> Floats:
+    """Give the cosine of the question with the mean vector of each of the rows and its neighbours, weighed by nearness.
+
+    `own` are the cosines of all rows; no vector is read. Worth 2 points; that it is a cosine and no mean of cosines,
+    so that neighbours of one subject count more than scattered ones, 0.8 of them.
+    """
+    mean: Floats = (arrays.nearness[:, rows] * np.append(own, 0.0)[arrays.around[:, rows]]).sum(axis=0)
+    return mean
+
+
+def lexical(arrays: Arrays, asked: Mapping[str, int], corpus: Corpus, shown: Rows) -> tuple[Floats, Floats]:
+    """Give BM25 of each unit, and of each with its neighbours as one text; of the best that is shown either is 1.
+
+    `asked` are the terms of the question and their hashes.
+    Exact words are what an embedder loses: names, numbers, things of one's own. The second is the largest signal on
+    LoCoMo (+4.3), as talk is in pieces. Speakers' names are not looked for in it: most neighbourhoods have them.
+    """
+    own, around = np.zeros(len(arrays)), np.zeros(len(arrays))
+    names = {term for speaker in arrays.named for term in terms(speaker)}
+    for term, number in asked.items():
+        rows, counts = arrays.having(number)
+        weight = idf(len(rows) if corpus.holding is None else corpus.holding[number], corpus.units)
+        own[rows] += weight * saturated(counts, arrays.lengths[rows], corpus.mean_length, B)
+        if term in names:
+            continue
+        beside = arrays.around[:, rows]
+        sums = np.bincount(beside.ravel(), np.tile(counts, len(beside)), len(arrays) + 1)[:-1].astype(np.float64)
+        rows = np.flatnonzero(sums)
+        around[rows] += weight * saturated(sums[rows], arrays.lengths_around[rows], corpus.mean_length, B_AROUND)
+    return _by_best(own, shown), _by_best(around, shown)
+
+
+def _by_best(scores: Floats, shown: Rows) -> Floats:
+    best = scores[shown].max(initial=0.0)
+    return scores / best if best > 0 else np.zeros_like(scores)
+
+
+def speaker(arrays: Arrays, text: str) -> Floats:
+    """Give 1 for what the speaker said whom the question names, where it names one alone.
+
+    Worth 0.4, and it costs questions that mistake one speaker for the other 7 points.
+    """
+    named = named_speaker(text, arrays.named)
+    if named is None:
+        return np.zeros(len(arrays))
+    said: Floats = (arrays.voices == arrays.named.index(named)).astype(np.float64)
+    return said
+
+
+def named_speaker(query: str, names: Iterable[str]) -> str | None:
+    """Give the speaker whom the question names, where it names exactly one."""
+    named = {name for name in names if re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE)}
+    return named.pop() if len(named) == 1 else None
+
+
+def date(arrays: Arrays, text: str) -> Floats:
+    """Give 1 for what was said in a month, or a year, that the question names, and 2 for the very day.
+
+    Worth 0.6, and half of that on LoCoMo alone.
+    """
+    scores = np.zeros(len(arrays))
+    dates = named_dates(text)
+    if not dates:
+        return scores
+    days = np.datetime64(EPOCH.replace(tzinfo=None), "D") + arrays.times // MICROSECONDS_A_DAY
+    months = days.astype("M8[M]")
+    of_year, of_month = months.astype(np.int64) // 12 + 1970, months.astype(np.int64) % 12 + 1
+    of_day = (days - months.astype("M8[D]")).astype(np.int64) + 1
+    for one in dates:
+        pairs = ((one.year, of_year), (one.month, of_month))
+        fits = np.logical_and.reduce([values == asked for asked, values in pairs if asked is not None])
+        scores = np.maximum(scores, fits.astype(np.float64) + (fits & (of_day == one.day)))
+    return scores
+
+
+def role(arrays: Arrays) -> Floats:
+    """Give 1 for what a person said, and for facts and summaries, which are made of it.
+
+    Assistants write most of the words, and repeat what they are told; most of what is asked for later a person said
+    first. Worth 10 points: the largest of all on BEAM. It is a prior, not a filter.
+    """
+    return arrays.by_person

@@ -1,0 +1,171 @@
+"""Each signal by itself: known values, by hand and by brute force."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memstore.models import Role, Tier
+from memstore.retrieve import signals
+from memstore.retrieve.dates import NamedDate, named_dates
+from memstore.retrieve.signals import Corpus
+from memstore.store.terms import hashed
+from tests.unit.arrays import NOW, Given, arrays
+
+USER = UUID(int=1)
+Terms = dict[int, int]
+
+
+def every(units: list[Given]) -> np.ndarray:
+    return np.arange(len(units))
+
+
+def test_bm25_agrees_with_its_formula_by_hand() -> None:
+    # Two terms; the first is in both units, the second in one. Ten units in all, mean length 5.
+    units = [Given(1, {1: 1, 2: 2, 9: 1}), Given(2, {1: 3, 9: 5}, role=Role.ASSISTANT)]
+    common, rare = math.log(1 + 8.5 / 2.5), math.log(1 + 9.5 / 1.5)
+
+    def part(weight: float, count: int, length: int) -> float:
+        return weight * count * 2.2 / (count + 1.2 * (0.6 + 0.4 * length / 5))
+
+    one = part(common, 1, 4) + part(rare, 2, 4)
+    other = part(common, 3, 8)
+    own, around = signals.lexical(arrays(units), {"a": 1, "b": 2}, Corpus(10, 50), every(units))
+    assert own.tolist() == [1, pytest.approx(other / one)]
+    assert around.argmax() == 0, "they have no neighbours, being of two roles"
+
+
+def test_a_neighbourhood_is_one_text() -> None:
+    units = [Given(n, {n: 1, 50 + n: 1}) for n in range(9)] + [Given(40, {2: 1, 4: 1}, conversation=UUID(int=9))]
+    own, around = signals.lexical(arrays(units), {"two": 2, "four": 4}, Corpus(10, 20), every(units))
+    assert own.argmax() == 9
+    assert own[3] == 0
+    assert around[3] > around[1] > 0, "what stands between the two words has both beside it"
+    assert around[8] == 0
+
+
+def test_words_that_nobody_said_find_nothing() -> None:
+    units = [Given(1, {1: 1})]
+    for asked in ({}, {"a": 77}):
+        for found in signals.lexical(arrays(units), asked, Corpus(1, 1), every(units)):
+            assert found.tolist() == [0]
+    assert [len(found) for found in signals.lexical(arrays([]), {"a": 1}, Corpus(0, 0), every([]))] == [0, 0]
+
+
+def test_names_of_speakers_are_found_in_what_was_said_and_not_around_it() -> None:
+    word = hashed("alic", USER)
+    units = [Given(n, {word: 1, 10 + n: 1}) for n in range(3)]
+    own, around = signals.lexical(arrays(units), {"alic": word}, Corpus(3, 6), every(units))
+    assert own.all()
+    assert not around.any()
+
+
+def test_the_best_that_is_shown_has_1() -> None:
+    units = [Given(n, {1: n + 1, 9: 3}, conversation=UUID(int=n)) for n in range(4)]
+    own, around = signals.lexical(arrays(units), {"a": 1}, Corpus(4, 20), np.array([0, 2]))
+    assert own[2] == around[2] == 1 < own[3]
+
+
+def test_how_many_have_a_term_is_known_for_units_that_are_not_there() -> None:
+    units = [Given(1, {1: 1}), Given(2, {2: 1}, conversation=UUID(int=2))]
+    asked = {"a": 1, "b": 2}
+    alike, _ = signals.lexical(arrays(units), asked, Corpus(1000, 1000), every(units))
+    own, _ = signals.lexical(arrays(units), asked, Corpus(1000, 1000, {1: 900, 2: 3}), every(units))
+    assert alike.tolist() == [1, 1]
+    assert own[0] < 0.1 < own[1] == 1
+
+
+@given(
+    st.lists(st.dictionaries(st.integers(0, 9), st.integers(1, 4), max_size=6), max_size=30),
+    st.lists(st.integers(0, 12), unique=True, max_size=6),
+)
+@settings(deadline=None)
+def test_bm25_is_between_0_and_1(terms: list[Terms], asked: list[int]) -> None:
+    units = [Given(n, some) for n, some in enumerate(terms)]
+    hit = {term for some in terms for term in some} & set(asked)
+    for found in signals.lexical(arrays(units), {str(term): term for term in asked}, Corpus(9, 60), every(units)):
+        assert ((found >= 0) & (found <= 1)).all()
+        assert found.max(initial=0.0) == bool(hit)
+
+
+def test_cosines_are_exact_and_nothing_without_vectors() -> None:
+    draw = np.random.default_rng(5)
+    vectors = draw.normal(size=(300, 16))
+    units = [Given(n, vector=None if n % 11 == 0 else vectors[n].tolist()) for n in range(300)]
+    some, query = arrays(units), draw.normal(size=16).astype(np.float32)
+    expected = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
+    expected[::11] = 0
+    rows = np.array([1, 5, 11, 280])
+    assert signals.cosines(some, query, rows)[rows].tolist() == pytest.approx(expected[rows], abs=1e-6)
+    assert not signals.cosines(some, query, rows)[[0, 2, 281]].any()
+    assert not signals.rough_cosines(arrays([Given(1)]), query).any()
+
+
+def test_a_short_unit_stands_less_for_itself() -> None:
+    share = signals.share_around(arrays([Given(1, characters=0), Given(2, characters=240), Given(3, characters=4000)]))
+    assert share.tolist() == [1, 0.5, pytest.approx(0.0566, abs=1e-4)]
+
+
+@pytest.mark.parametrize(
+    ("query", "speaker"),
+    [
+        ("What did Alice say?", "Alice"),
+        ("what did ALICE and nobody else say?", "Alice"),
+        ("What did Alice tell Bob?", None),
+        ("What did Malice say?", None),
+        ("What does the user say?", None),
+        ("", None),
+    ],
+)
+def test_a_speaker_counts_when_only_one_is_named(query: str, speaker: str | None) -> None:
+    names = ["Alice", "Bob", "user", None]
+    found = signals.speaker(arrays([Given(n, speaker=name) for n, name in enumerate(names)]), query)
+    assert found.tolist() == [float(name is not None and name == speaker) for name in names]
+
+
+def test_a_person_comes_before_assistants() -> None:
+    given = [Given(1), Given(2, role=Role.ASSISTANT), Given(3, role=None, tier=Tier.FACTS), Given(4, role=Role.TOOL)]
+    assert signals.role(arrays(given)).tolist() == [1, 0, 1, 0]
+
+
+def test_a_day_that_is_named_counts_twice() -> None:
+    days = [
+        datetime(2023, 5, 8, 23, tzinfo=UTC),
+        datetime(2023, 5, 9, tzinfo=UTC),
+        datetime(2022, 5, 8, tzinfo=UTC),
+        NOW,
+    ]
+    some = arrays([Given(n, at=day) for n, day in enumerate(days)])
+    assert signals.date(some, "What happened on 8 May 2023?").tolist() == [2, 1, 0, 0]
+    assert signals.date(some, "What happened on the 8th of May?").tolist() == [2, 1, 2, 0]
+    assert signals.date(some, "What happened in 2022 or in June?").tolist() == [0, 0, 1, 1]
+    assert not signals.date(some, "What happened?").any()
+    before = arrays([Given(1, at=datetime(1969, 12, 31, tzinfo=UTC) + timedelta(hours=1))])
+    assert signals.date(before, "on 31 December 1969").tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("in March 2023", [(2023, 3, None)]),
+        ("on 9 October, 2022?", [(2022, 10, 9)]),
+        ("June 16th and July 1, 2021", [(None, 6, 16), (2021, 7, 1)]),
+        ("What may I eat in May?", [(None, 5, None)]),
+        ("the march of the penguins", []),
+        ("am 8. Mai 2023, im März", [(2023, 5, 8), (None, 3, None)]),
+        ("8.5.2023 or 2023-05-08 or 2023-06", [(2023, 5, 8), (2023, 5, 8), (2023, 6, None)]),
+        ("2023年5月8日", [(2023, 5, 8)]),
+        ("le 1er mai 2023", [(2023, 5, 1)]),
+        ("el 8 de mayo de 2023", [(2023, 5, 8)]),
+        ("since 2019; Sept 9; Dez. 2020", [(2019, None, None), (None, 9, 9), (2020, 12, None)]),
+        ("the number 20235, room 1234, on 2023-13-01", [(None, None, None)][:0]),
+    ],
+)
+def test_dates_are_read_in_the_languages_that_facts_are(text: str, found: list[NamedDate]) -> None:
+    assert named_dates(text) == found
