@@ -31,7 +31,7 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
             made = await settled(scope, request)
             newest = await newest_question(scope, made)
         query = newest.text if newest else None
-    question = await recall.prepare(embedder, request.user_id, query or "")
+    question = await recall.prepare(database, embedder, request.user_id, query or "")
     async with database.scope(request.user_id) as scope:
         made = made or await settled(scope, request)
         await _read_ahead(scope, question, made)
@@ -48,7 +48,7 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
         context.receipt,
         replace(found, hints=(*found.hints, *made.hints, *made.sight.hints())),
         arguments=_arguments(made),
-        embedder=question.embedder,
+        embedder=question.embedded_by,
         conversation=request.conversation_id,
     )
     if made.exists:

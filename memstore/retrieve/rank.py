@@ -26,6 +26,8 @@ WEIGHTS: Mapping[str, float] = {
     "speaker": 0.2,  # the only name in the question is this unit's speaker
     "date": 0.35,  # said in the month or year that the question names; twice for the day
     "role": 0.5,  # said by a person: most of what is asked for later
+    "brevity": 0.05,  # leaves room for others
+    "question": 0.15,  # -1 for what only asks for what the next one says
 }
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
 BUILT_AT_ONCE = 50
@@ -64,11 +66,15 @@ NOTHING = Ranking((), lambda _: ())
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked: the text, its vector (None without an embedder), its terms and their hashes."""
+    """What is asked: the text, its vector (None without an embedder), its terms and their hashes.
+
+    `mark` is the hash of the term that questions have.
+    """
 
     text: str
     vector: Vectors | None
     terms: Mapping[str, int]
+    mark: int = 0
 
 
 def rank(
@@ -94,7 +100,8 @@ def rank(
     }
     if asked.vector is None:  # by words alone nearly all units are nothing to the question
         shown = _matching(arrays, known, shown)
-    known["role"] = signals.role(arrays)
+    known |= {"role": signals.role(arrays), "brevity": signals.brevity(arrays)}
+    known["question"] = signals.question(arrays, asked.mark)
     rough = _sum(known)
     if asked.vector is not None:
         rough += _sum(_semantic(arrays, signals.rough_cosines(arrays, asked.vector), shares, slice(None)))

@@ -17,13 +17,18 @@ from numpy.typing import NDArray
 from memstore.providers import Vectors
 from memstore.retrieve.dates import named_dates
 from memstore.store.arrays import EPOCH, Arrays, Rows
+from memstore.store.neighbours import REACH
 from memstore.store.terms import terms
 
 Floats = NDArray[np.float64]
 K1 = 1.2  # BM25: a word that is said again counts less and less
 B, B_AROUND = 0.4, 0.75  # BM25: how much a long text counts less; short ones are all alike
 MICROSECONDS_A_DAY = 86_400 * 10**6
-HALF_TOKENS, CHARACTERS = 60, 4  # a unit of 60 tokens, of about 4 characters each, stands half for itself
+HALF_TOKENS, CHARACTERS, HEADER_TOKENS = (
+    60,
+    4,
+    10,
+)  # a unit of 60 tokens, of about 4 characters each, stands half for itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +162,30 @@ def date(arrays: Arrays, text: str) -> Floats:
         pairs = ((one.year, of_year), (one.month, of_month))
         fits = np.logical_and.reduce([values == asked for asked, values in pairs if asked is not None])
         scores = np.maximum(scores, fits.astype(np.float64) + (fits & (of_day == one.day)))
+    return scores
+
+
+def brevity(arrays: Arrays) -> Floats:
+    """Give how much room a unit leaves for others: the logarithm of how much shorter than 60 tokens it is when given.
+
+    Worth 0.5 points, nearly all on BEAM, where pasted code is long and says little.
+    """
+    given = arrays.characters / CHARACTERS + HEADER_TOKENS
+    room: Floats = np.log(HALF_TOKENS / given)
+    return room
+
+
+def question(arrays: Arrays, mark: int) -> Floats:
+    """Give -1 for a question that a person answers in the next message, less for a long one; `mark` is its term.
+
+    What was asked is in the neighbourhood of the answer, which is what is looked for. Worth 0.3 points, and 2 on those
+    of LoCoMo that need several messages. Who asks an assistant tells of what they want, so their questions count.
+    """
+    asking = arrays.having(mark)[0]
+    following = np.append(arrays.seqs, -1)[arrays.around[REACH + 1, asking]]
+    answered = asking[following == arrays.seqs[asking] + 1]
+    scores = np.zeros(len(arrays))
+    scores[answered] = -share_around(arrays)[answered]
     return scores
 
 

@@ -125,7 +125,7 @@ class Arrays:
     @cached_property
     def around(self) -> Numbers:
         """Each row with its neighbours in its session, in order: (5, rows); the number of rows where there is none."""
-        said = np.flatnonzero((self.tiers == MESSAGES) & (self.records["seq"] >= 0))
+        said = np.flatnonzero((self.tiers == MESSAGES) & (self.seqs >= 0))
         some = self.records[said]
         conversations = np.frombuffer(some["conversation"].tobytes(), ">i8").reshape(-1, 2).astype(np.int64)
         places = (some["seq"].astype(np.int64), some["chunk"].astype(np.int64))
@@ -171,6 +171,17 @@ class Arrays:
     def named(self) -> list[str]:
         """The names of speakers, each once; roles are none."""
         return sorted({speaker for speaker in self.speakers if speaker} - {*Role})
+
+    @cached_property
+    def tellers(self) -> frozenset[str]:
+        """The names of those who said anything; others are only told of by facts."""
+        said = compress(self.speakers, (self.tiers == MESSAGES).tolist())
+        return frozenset(speaker for speaker in said if speaker) - {*Role}
+
+    @cached_property
+    def seqs(self) -> NDArray[np.int64]:
+        """The number of each unit's message in its conversation; -1 for facts."""
+        return self.records["seq"].astype(np.int64)
 
     @cached_property
     def voices(self) -> NDArray[np.int64]:

@@ -217,7 +217,7 @@ class Database:
         self._outbox = outbox
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
-        self._cache = ArrayCache()
+        self.cache = ArrayCache()
         self._process = os.getpid()
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool = AsyncConnectionPool(
@@ -275,7 +275,7 @@ class Database:
         with explained(self.url):
             connection = await self._begun(SQL["begin"] + ";\n" + statement, user_id)
             try:
-                transaction = Transaction(connection, user_id, self._cache, outbox=self._outbox)
+                transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
                 yield transaction
                 await transaction.write_events()
                 await connection.commit()

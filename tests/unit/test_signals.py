@@ -134,6 +134,26 @@ def test_a_person_comes_before_assistants() -> None:
     assert signals.role(arrays(given)).tolist() == [1, 0, 1, 0]
 
 
+def test_what_is_short_leaves_room() -> None:
+    room = signals.brevity(arrays([Given(n, characters=count) for n, count in enumerate((0, 200, 2000))]))
+    assert room.tolist() == [pytest.approx(math.log(6)), 0, pytest.approx(math.log(60 / 510))]
+
+
+def test_a_question_counts_less_where_a_person_answers_it_at_once() -> None:
+    asks = {7: 1}
+    said = [
+        Given(1, asks),
+        Given(2),
+        Given(3, asks, role=Role.ASSISTANT),
+        Given(4, asks),
+        Given(5, role=Role.ASSISTANT),
+    ]
+    said += [Given(6, asks, characters=2400), Given(7)]
+    scores = signals.question(arrays(said), 7)
+    assert scores.tolist() == [-0.5, 0, 0, 0, 0, pytest.approx(-1 / 11), 0]
+    assert not signals.question(arrays(said), 8).any()
+
+
 def test_a_day_that_is_named_counts_twice() -> None:
     days = [
         datetime(2023, 5, 8, 23, tzinfo=UTC),

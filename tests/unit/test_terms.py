@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.store import terms as module
-from memstore.store.terms import hashed, term_hashes, terms
+from memstore.store.terms import QUESTION, hashed, term_hashes, terms
 
 ADA = UUID("11111111-1111-1111-1111-111111111111")
 BOB = UUID("22222222-2222-2222-2222-222222222222")
@@ -120,3 +120,10 @@ def test_threads_get_the_same_terms() -> None:
     for thread in threads:
         thread.join()
     assert results == [expected] * 800
+
+
+def test_that_a_text_ends_with_a_question_is_a_term() -> None:
+    asks = hashed(QUESTION, ADA)
+    for text, is_question in (("Why the river? ", True), ("为什么？", True), ("Why? The river.", False), ("", False)):
+        assert (asks in term_hashes(text, ADA)[0]) == is_question
+    assert QUESTION not in terms("? ?! Why?")

@@ -33,7 +33,7 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
             made = settled(scope, request)
             newest = newest_question(scope, made)
         query = newest.text if newest else None
-    question = recall.prepare(embedder, request.user_id, query or "")
+    question = recall.prepare(database, embedder, request.user_id, query or "")
     with database.scope(request.user_id) as scope:
         made = made or settled(scope, request)
         _read_ahead(scope, question, made)
@@ -50,7 +50,7 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
         context.receipt,
         replace(found, hints=(*found.hints, *made.hints, *made.sight.hints())),
         arguments=_arguments(made),
-        embedder=question.embedder,
+        embedder=question.embedded_by,
         conversation=request.conversation_id,
     )
     if made.exists:

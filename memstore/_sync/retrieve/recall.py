@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice, takewhile
 from uuid import UUID
@@ -20,8 +20,9 @@ from memstore.models import Hit, Tier
 from memstore.providers import Embedder
 from memstore.retrieve.rank import NOTHING, Asked, Candidate, Ranking, best_of_each, rank
 from memstore.retrieve.signals import Corpus
+from memstore.retrieve.voice import as_told
 from memstore.store.arrays import MOST_UNITS, Arrays, Rows
-from memstore.store.terms import hashed, terms
+from memstore.store.terms import QUESTION, hashed, terms
 from memstore.waiting import in_place
 
 DEPTH = 200  # units of each tier that are ranked exactly
@@ -29,24 +30,44 @@ DEPTH = 200  # units of each tier that are ranked exactly
 LONGEST_QUERY, MOST_TERMS = 8000, 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question(Asked):
-    """A question made ready, by an embedder ("none" for none) whose vectors are kept as those of `model`."""
+    """A question made ready. `asked` is what was embedded: the text, as those speakers would put it whom it names."""
 
-    model: UUID
-    embedder: str
+    asked: str
+    embedder: Embedder | None
+    model: UUID  # under which the embedder's vectors are kept
+
+    @property
+    def embedded_by(self) -> str:
+        """The name of the embedder, "none" for none."""
+        return self.embedder.name if self.embedder else "none"
+
+    def of(self, speakers: Iterable[str]) -> Question:
+        """Give the question with the vector that it has among these speakers."""
+        asked = as_told(self.text, speakers)
+        if self.embedder is None or not self.text.strip() or (asked == self.asked and self.vector is not None):
+            return self
+        return replace(self, asked=asked, vector=in_place(self.embedder.embed_query, asked))
 
 
-def prepare(embedder: Embedder | None, user_id: UUID, query: str) -> Question:
+def prepare(database: Database, embedder: Embedder | None, user_id: UUID, query: str) -> Question:
     """Embed a question, with no connection held; "" asks for nothing in particular."""
     text = query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY // 2]} {query[-LONGEST_QUERY // 2 :]}"
-    vector = in_place(embedder.embed_query, text) if embedder is not None and text.strip() else None
     words = list(terms(text))
     if len(words) > MOST_TERMS:
         words = words[: MOST_TERMS // 2] + words[-MOST_TERMS // 2 :]
-    name, dimensions = ("none", 0) if embedder is None else (embedder.name, embedder.dimensions)
-    found = {word: hashed(word, user_id) for word in words}
-    return Question(text, vector, found, ids.model_id(name, dimensions), name)
+    question = Question(
+        text,
+        None,
+        {word: hashed(word, user_id) for word in words},
+        hashed(QUESTION, user_id),
+        asked=text,
+        embedder=embedder,
+        model=ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions))),
+    )
+    known = database.cache.get(user_id, question.model)  # as a rule those who speak now; `candidates` looks again
+    return question.of(known.tellers if known else ())
 
 
 def candidates(
@@ -57,12 +78,13 @@ def candidates(
     if version is None:
         return NOTHING
     if question.vector is not None:
-        items.check_others(question.embedder, version.others)
+        items.check_others(question.embedded_by, version.others)
     if version.units > MOST_UNITS:
         return scanned.candidates(scope, question, question.model, filters, depth, also)
     arrays = items.arrays(scope, question.model, version.version)
     if arrays is None:
         return NOTHING
+    question = question.of(arrays.tellers)
     tagged = None if filters.tags is None else items.tagged(scope, filters.tags)
     return in_place(_ranked, arrays, version, question, filters, tagged, depth, also)
 
@@ -141,7 +163,7 @@ def recall(
     min_score: float | None,
 ) -> list[Hit]:
     """Give the best items for a question, each once, the best first."""
-    question = prepare(embedder, user_id, query)
+    question = prepare(database, embedder, user_id, query)
     with database.scope(user_id) as scope:
         found = best_of_each((candidates(scope, question, filters, max(DEPTH, 4 * limit))).of(*Tier))
         if min_score is not None:

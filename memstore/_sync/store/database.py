@@ -218,7 +218,7 @@ class Database:
         self._outbox = outbox
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
-        self._cache = ArrayCache()
+        self.cache = ArrayCache()
         self._process = os.getpid()
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool = ConnectionPool(
@@ -276,7 +276,7 @@ class Database:
         with explained(self.url):
             connection = self._begun(SQL["begin"] + ";\n" + statement, user_id)
             try:
-                transaction = Transaction(connection, user_id, self._cache, outbox=self._outbox)
+                transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
                 yield transaction
                 transaction.write_events()
                 connection.commit()
