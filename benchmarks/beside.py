@@ -80,6 +80,7 @@ def _beside(options: argparse.Namespace, given: Set, name: str, pythons: Mapping
             for user in users:
                 peers.add(user, units[user])
             recalled = rankings.measure(asked, given.budgets, lambda question: _rows(peers, question))
+            recalled.leave_out(PEERS.keys() - peers.systems.keys())
             timed = in_turn(store, peers, asked[:: max(1, len(asked) // TIMED)])
             versions = peers.versions()
         timed |= {"(encoding a question, the same for all)": [_encoding(embedder, one.text) for one in asked[:TIMED]]}

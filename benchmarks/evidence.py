@@ -89,6 +89,11 @@ class Tally:
         """Take in shares that were measured elsewhere, one for each budget."""
         self.shares[system][question.category].append(list(shares))
 
+    def leave_out(self, systems: Iterable[str]) -> None:
+        """Forget systems that failed on the way: their shares are of some questions only."""
+        for system in systems:
+            self.shares.pop(system, None)
+
     def overall(self, system: str) -> list[list[float]]:
         """Give the shares of every question of a system, adversarial ones apart."""
         by_category = self.shares[system].items()

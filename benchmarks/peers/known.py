@@ -29,12 +29,12 @@ class Known:
     def __init__(self) -> None:
         folder = Path(os.environ[VECTORS])
         texts = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
-        self.rows = {text: row for row, text in enumerate(texts)}
+        self.rows = {text.strip(): row for row, text in enumerate(texts)}  # some peers strip what they are given
         self.vectors = np.load(folder / "vectors.npy")
         self.dimensions = int(self.vectors.shape[1])
 
     def one(self, text: str) -> list[float]:
-        found: list[float] = self.vectors[self.rows[text]].tolist()
+        found: list[float] = self.vectors[self.rows[text.strip()]].tolist()
         return found
 
     def many(self, texts: Sequence[str]) -> list[list[float]]:
