@@ -47,9 +47,10 @@ class Table:
 
 
 def _shown(cell: Cell) -> str:
-    if cell is None:
-        return "–"
-    return f"{cell:,.1f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell
+    """Give a cell as it is read: one digit after the point, or two where it has two."""
+    if isinstance(cell, float):
+        return f"{cell:,.1f}" if cell == round(cell, 1) else f"{cell:,.2f}"
+    return "–" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
 
 
 def written(path: Path, command: str, tables: Iterable[Table], more: dict[str, str] | None = None) -> None:
