@@ -12,7 +12,7 @@ def as_told(question: str, speakers: Iterable[str]) -> str:
     """Give a question in which the speakers whom it names speak: "What is Ann's job?" is "What is my job?".
 
     For the embedder alone: people say "I painted a lake", and that is nearer to "What did I paint?" than to "What did
-    Ann paint?". Worth 0.5 points, 1 on LoCoMo, and 8 for questions that mistake one speaker for the other. English
+    Ann paint?". Worth 0.9 points, all on LoCoMo, and 10 where a question mistakes one speaker for the other. English
     only; a question in another language stays as it is.
     """
     names = sorted((name for name in speakers if name in question), key=len, reverse=True)

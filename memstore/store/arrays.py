@@ -28,7 +28,7 @@ from memstore.store.term_index import TermIndex
 
 Rows = NDArray[np.intp]
 
-MOST_UNITS = 150_000  # of a user (130,000 messages); others are scanned in the database. 285 MB with 384 dimensions
+MOST_UNITS = 150_000  # of a user (130,000 messages); others are scanned in the database. 315 MB with 384 dimensions
 MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
 ROWS_AT_ONCE = 4096
 OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
