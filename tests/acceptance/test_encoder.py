@@ -247,7 +247,8 @@ def test_recall_answers_the_same_through_it(cli: Run, url: str, monkeypatch: pyt
         store.derive()
     monkeypatch.setattr(residence, "is_worth_it", lambda embedder, minutes: minutes > 0)
     asked = ("recall", "allergic?", "--user", "alice", "-d", url, "--since", "2020-01-01", "--tier", "messages")
-    for more in ((), ("--json",)):
+    by_session = ("--group-by", "session", "--order", "time")
+    for more in ((), ("--json",), by_session, (*by_session, "--json")):
         here = cli(*asked, *more)
         there = cli(*asked, *more, resident_minutes="5")
         assert here == there
