@@ -222,53 +222,6 @@ class _Line:
             self._parts.put(error)
 
 
-class _Line:
-    """The connection of one streamed answer, read in a thread, and hung up when who listens leaves.
-
-    A thread, so that whoever waits can be interrupted and has an end of its own. What wakes it from waiting for bytes
-    is that its socket is shut down; closing alone would not, and the server would go on until its next byte.
-    """
-
-    def __init__(self) -> None:
-        self._streams: list[Any] = []
-        self._parts: SimpleQueue[Json | Exception | None] = SimpleQueue()
-
-    def __enter__(self) -> _Line:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for stream in self._streams:
-            with suppress(OSError):
-                stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
-
-    def note(self, event: str, info: Json) -> None:
-        """Keep the connection as soon as there is one: the answer's first byte may be minutes away."""
-        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
-            self._streams.append(info["return_value"])
-
-    def read(self, parts: Iterator[Json], silence: float) -> Iterator[Json]:
-        """Give the parts as they come; raise TimeoutError after so many seconds without one."""
-        threading.Thread(target=self._read, args=[parts], name="memstore-ollama", daemon=True).start()
-        while True:
-            try:
-                part = self._parts.get(timeout=silence)
-            except Empty:
-                raise TimeoutError from None
-            if part is None:
-                return
-            if isinstance(part, Exception):
-                raise part
-            yield part
-
-    def _read(self, parts: Iterator[Json]) -> None:
-        try:
-            for part in parts:
-                self._parts.put(part)
-            self._parts.put(None)
-        except Exception as error:  # whatever it is, it is raised where the parts are waited for
-            self._parts.put(error)
-
-
 def entry_of(told: Json, model: str) -> Json:
     """Give what a list of models says of this one; a name without a tag means its tag `latest`."""
     models = told.get("models")
