@@ -39,12 +39,12 @@ from memstore.providers import TokenCounter
 SYSTEM = "You are a helpful assistant with a long memory."
 ANEW = 0.3  # of a context: where less is stable, the window has moved
 Setting = tuple[int, float]  # turns of a step, tokens of the full weight
-DEFAULT: Setting = (window.TURNS, sections.FULL_WEIGHT)
+DEFAULT: Setting = (window.TURNS, sections.WHOLE)
 FULL = 1e9
 BESIDE: dict[str, Setting] = {"no steps": (0, DEFAULT[1]), "full weight, no steps": (0, FULL)}
 CURVE: dict[str, Setting] = {
     **{f"steps of {turns} turns": (turns, DEFAULT[1]) for turns in (6, 24, 48)},
-    **{f"full weight up to {tokens}": (DEFAULT[0], tokens) for tokens in (400, 1600, 3200)},
+    **{f"full weight up to {tokens}": (DEFAULT[0], tokens) for tokens in (800, 1600, 4000)},
 }
 
 
@@ -61,13 +61,13 @@ class Figures:
 @contextmanager
 def setting(of: Setting) -> Iterator[None]:
     """Let contexts be packed with these constants."""
-    kept = window.TURNS, window.SHARE, sections.FULL_WEIGHT
-    window.TURNS, sections.FULL_WEIGHT = of  # type: ignore[assignment]
+    kept = window.TURNS, window.SHARE, sections.WHOLE
+    window.TURNS, sections.WHOLE = of  # type: ignore[assignment]
     window.SHARE = window.SHARE if of[0] else 0.0
     try:
         yield
     finally:
-        window.TURNS, window.SHARE, sections.FULL_WEIGHT = kept
+        window.TURNS, window.SHARE, sections.WHOLE = kept
 
 
 def common_prefix(before: Sequence[Json], after: Sequence[Json], counter: TokenCounter) -> int:

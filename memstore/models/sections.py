@@ -16,7 +16,7 @@ class Section:
 
     `minimum` and `maximum` are tokens (an int) or a share (a float up to 1.0) of the room, which is the budget without
     the reserve, the tools and the system prompt. What fits into the minimum is in, whatever else there is. `weight`
-    says which part of the rest the section may count on (built in: hits 0.35, recent 0.3, facts 0.2, summaries 0.15,
+    says which part of the rest the section may count on (built in: hits 0.45, recent 0.3, summaries 0.15, facts 0.1,
     your own 0.25); what one leaves, others use, those of the highest `priority` first.
 
     `text` makes a section of your own: a text, or several in the order of preference. A `steady` one stands at the

@@ -75,8 +75,11 @@ def test_shares_are_of_the_room_and_never_more_than_it() -> None:
     plan = allowances([Section("calendar", text="x"), Section("hits", minimum=0.4)], 1000)
     assert sum(one.share for one in plan.values()) <= 1000
     assert plan["hits"].share >= plan["hits"].minimum == 400
-    assert allowances([], 100)["hits"].share == 35
-    assert allowances([], 8000)["hits"].share < 1000  # the more room, the smaller a part of it answers to the question
+    assert allowances([], 100)["hits"].share == 45
+    assert allowances([], 8000)["hits"].share < 1600  # the more room, the smaller a part of it answers to the question
+    for name in ("facts", "hits", "recent", "summaries"):
+        shares = [allowances([], room)[name].share for room in (*range(0, 12_000, 7), 32_000, 128_000)]
+        assert shares == sorted(shares)
 
 
 def test_a_maximum_holds_and_others_use_what_it_leaves() -> None:
