@@ -83,7 +83,8 @@ class Assistant:
         try:
             answer = self._model.answer(context.messages, max_tokens=most, show=show)
         except PromptTooLong:
-            self._margin = self.margin + window // 16
+            # The server counted more than the window has: at least so many tokens more than we did.
+            self._margin = max(self.margin, window - context.tokens) + window // 16
             raise
         if answer.text.strip():
             self._scope.add("assistant", answer.text, metadata={"model": self._model.name, "ended": answer.ended})

@@ -265,12 +265,27 @@ def test_a_server_that_counts_more_is_noticed_and_room_is_left_for_it(
         talk = [{"role": ("user", "assistant")[n % 2], "content": chatter(chance, 40)} for n in range(60)]
         store.user("alice").conversation("chat").add_many(talk)
         store.derive()
-    server.tokens = lambda prompt: tokens(prompt) + 300
+    server.tokens = lambda prompt: tokens(prompt) + 150
     told = chat("--reserve", str(RESERVE), lines="First?\nSecond?\nThird?\n")
-    assert told.err.count("the server counted 300 tokens more than") == 1
+    assert told.err.count("the server counted 150 tokens more than") == 1
     assert [read.fits for read in server.read] == [False, True, True]
     assert chat("--reserve", str(RESERVE), lines="Fourth, in another session?\n").code == 0
     assert server.read[-1].fits
+
+
+def test_after_a_refused_prompt_room_is_left_for_what_the_server_counts_more(
+    chat: Run, url: str, server: ReadingOllama
+) -> None:
+    """Nobody counts a prompt that is longer than the window: that it was refused tells how much it is, at least."""
+    chance = random.Random(2)
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        talk = [{"role": ("user", "assistant")[n % 2], "content": chatter(chance, 40)} for n in range(60)]
+        store.user("alice").conversation("chat").add_many(talk)
+        store.derive()
+    server.tokens = lambda prompt: tokens(prompt) + 300
+    told = chat("--reserve", str(RESERVE), lines="First?\nSecond?\nThird?\n")
+    assert server.read[0].tokens > server.read[0].num_ctx, told.err
+    assert [read.fits for read in server.read] == [False, True, True]
 
 
 # At a terminal
