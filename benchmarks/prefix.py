@@ -19,8 +19,6 @@ The data is not part of memstore: see benchmarks/data.py; BEAM (ICLR 2026, CC BY
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import sys
 import tempfile
 from collections import defaultdict
@@ -29,6 +27,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, median
+
+import data
 
 import memstore
 from memstore import ConversationScope, MemoryStore
@@ -131,14 +131,6 @@ def show(results: dict[str, Figures], budget: int) -> None:
         print(f"{name:<26}" + "".join(f"{100 * value:{width}.1f}" for value, width in columns))
 
 
-def lines(path: Path) -> list[Json]:
-    """Give the objects of a file."""
-    if not path.exists():
-        path = path.with_name(f"{path.name}.gz")
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return [json.loads(line) for line in content.splitlines()]
-
-
 def main() -> int:
     """Replay, ask, print."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
@@ -149,10 +141,11 @@ def main() -> int:
     parser.add_argument("--curve", action="store_true")
     options = parser.parse_args()
     try:
-        history = lines(options.data / f"{options.set}-dev.jsonl")
-        asked = lines(options.data / f"{options.set}-dev-questions.jsonl")
-    except FileNotFoundError as missing:
-        print(f"skipped: there is no {missing.filename}; name the folder with --data")
+        history, asked = (
+            list(data.objects(data.file(options.data, f"{options.set}-dev{part}"))) for part in ("", "-questions")
+        )
+    except data.Missing as missing:
+        print(f"skipped: {missing}")
         return 0
     settings = {"memstore": DEFAULT, **BESIDE, **(CURVE if options.curve else {})}
     users = list(dict.fromkeys(one["user"] for one in history))[: options.conversations]
