@@ -11,6 +11,7 @@ from uuid import UUID
 from memstore.models import LargeUser
 from memstore.store import items, postings, vector_indexes
 from memstore.store.database import Database
+from memstore.store.items import Model
 from memstore.store.postings import Reach
 from memstore.store.watermarks import LostRace
 
@@ -21,11 +22,8 @@ async def large(database: Database) -> list[LargeUser]:
         users = await postings.large(scope, database.most_units)
     found = []
     for user in users:
-        async with database.scope(user.id) as scope:
-            models = [model for model in await items.models(scope) if vector_indexes.is_possible(model.dimensions)]
-            ready = [await vector_indexes.is_ready(scope, model.id) for model in models]
         posted = user.unposted < postings.FEWEST
-        found.append(LargeUser(user.id, user.name, user.units, posted and all(ready)))
+        found.append(LargeUser(user.id, user.name, user.units, posted and not await _unindexed(database, user.id)))
     return found
 
 
@@ -67,11 +65,15 @@ async def _post(database: Database, user: UUID, reach: Reach) -> None:
 
 
 async def _index(database: Database, user: UUID, units: int) -> None:
+    for model in await _unindexed(database, user):
+        await vector_indexes.build(database, user, model.id, model.dimensions, units)
+
+
+async def _unindexed(database: Database, user: UUID) -> list[Model]:
+    """Give the models whose vectors of a user could have an index, and have none."""
     async with database.scope(user) as scope:
         models = [model for model in await items.models(scope) if vector_indexes.is_possible(model.dimensions)]
-        missing = [model for model in models if not await vector_indexes.is_ready(scope, model.id)]
-    for model in missing:
-        await vector_indexes.build(database, user, model.id, model.dimensions, units)
+        return [model for model in models if not await vector_indexes.is_ready(scope, model.id)]
 
 
 async def _drop(database: Database, user: UUID) -> None:

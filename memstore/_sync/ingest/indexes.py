@@ -11,6 +11,7 @@ from uuid import UUID
 
 from memstore._sync.store import items, postings, vector_indexes
 from memstore._sync.store.database import Database
+from memstore._sync.store.items import Model
 from memstore._sync.store.postings import Reach
 from memstore.models import LargeUser
 from memstore.store.watermarks import LostRace
@@ -22,11 +23,8 @@ def large(database: Database) -> list[LargeUser]:
         users = postings.large(scope, database.most_units)
     found = []
     for user in users:
-        with database.scope(user.id) as scope:
-            models = [model for model in items.models(scope) if vector_indexes.is_possible(model.dimensions)]
-            ready = [vector_indexes.is_ready(scope, model.id) for model in models]
         posted = user.unposted < postings.FEWEST
-        found.append(LargeUser(user.id, user.name, user.units, posted and all(ready)))
+        found.append(LargeUser(user.id, user.name, user.units, posted and not _unindexed(database, user.id)))
     return found
 
 
@@ -68,11 +66,15 @@ def _post(database: Database, user: UUID, reach: Reach) -> None:
 
 
 def _index(database: Database, user: UUID, units: int) -> None:
+    for model in _unindexed(database, user):
+        vector_indexes.build(database, user, model.id, model.dimensions, units)
+
+
+def _unindexed(database: Database, user: UUID) -> list[Model]:
+    """Give the models whose vectors of a user could have an index, and have none."""
     with database.scope(user) as scope:
         models = [model for model in items.models(scope) if vector_indexes.is_possible(model.dimensions)]
-        missing = [model for model in models if not vector_indexes.is_ready(scope, model.id)]
-    for model in missing:
-        vector_indexes.build(database, user, model.id, model.dimensions, units)
+        return [model for model in models if not vector_indexes.is_ready(scope, model.id)]
 
 
 def _drop(database: Database, user: UUID) -> None:
