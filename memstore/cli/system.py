@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from memstore.cli.encoder import RESIDENT, running
 from memstore.cli.exits import exit_code
 from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption, UserOption
 from memstore.cli.show import hint, print_json, say, table
@@ -147,7 +148,7 @@ def _embedder(name: str) -> Finding:
     """Look whether the embedder is there, without loading it: torch takes seconds."""
     if not is_installed(name):
         return Finding("embedder", f"{name} needs pip install 'memstore[local]'; or set MEMSTORE_EMBEDDER=none", 1)
-    if name.removeprefix("resident:").startswith("sentence-transformers"):
+    if name.removeprefix(RESIDENT).startswith("sentence-transformers"):
         return Finding("embedder", f"{name} is installed")
     from memstore.providers import load_embedder
 
@@ -160,8 +161,6 @@ def _embedder(name: str) -> Finding:
 
 def _encoder(settings: Settings) -> Finding:
     """Tell of the processes that stay in the background."""
-    from memstore.cli.encoder import running
-
     told = "; ".join(f"process {one['process']} for {one['embedder']}" for one in running())
     ends = f"ends {settings.resident_minutes:g} minutes after it was last asked" if settings.resident_minutes else ""
     why = "the first question starts one" if ends else "resident_minutes=0 lets none stay"
@@ -187,7 +186,7 @@ def _chat_models(settings: Settings) -> Iterator[Finding]:
 
 def is_installed(embedder: str) -> bool:
     """Whether what this embedder is made with is installed, where that is an extra of memstore's."""
-    embedder = embedder.removeprefix("resident:")
+    embedder = embedder.removeprefix(RESIDENT)
     return not embedder.startswith("sentence-transformers") or find_spec("sentence_transformers") is not None
 
 
