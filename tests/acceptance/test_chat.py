@@ -81,6 +81,15 @@ def answers(prompt: str) -> Behaviour:
     return streams("It is ", found[0] + "." if found else "not known to me.")
 
 
+def talk_long(url: str) -> None:
+    """Store more in the conversation than fits into the window."""
+    chance = random.Random(2)
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        talk = [{"role": ("user", "assistant")[n % 2], "content": chatter(chance, 40)} for n in range(60)]
+        store.user("alice").conversation("chat").add_many(talk)
+        store.derive()
+
+
 def chatter(chance: random.Random, words: int) -> str:
     return " ".join(chance.choices(WORDS, k=words)).capitalize() + "."
 
@@ -260,11 +269,7 @@ def test_a_server_that_counts_more_is_noticed_and_room_is_left_for_it(
     chat: Run, url: str, server: ReadingOllama
 ) -> None:
     """The server reads a preamble that rendering does not show: only its own count tells."""
-    chance = random.Random(2)
-    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
-        talk = [{"role": ("user", "assistant")[n % 2], "content": chatter(chance, 40)} for n in range(60)]
-        store.user("alice").conversation("chat").add_many(talk)
-        store.derive()
+    talk_long(url)
     server.tokens = lambda prompt: tokens(prompt) + 150
     told = chat("--reserve", str(RESERVE), lines="First?\nSecond?\nThird?\n")
     assert told.err.count("the server counted 150 tokens more than") == 1
@@ -277,11 +282,7 @@ def test_after_a_refused_prompt_room_is_left_for_what_the_server_counts_more(
     chat: Run, url: str, server: ReadingOllama
 ) -> None:
     """Nobody counts a prompt that is longer than the window: that it was refused tells how much it is, at least."""
-    chance = random.Random(2)
-    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
-        talk = [{"role": ("user", "assistant")[n % 2], "content": chatter(chance, 40)} for n in range(60)]
-        store.user("alice").conversation("chat").add_many(talk)
-        store.derive()
+    talk_long(url)
     server.tokens = lambda prompt: tokens(prompt) + 300
     told = chat("--reserve", str(RESERVE), lines="First?\nSecond?\nThird?\n")
     assert server.read[0].tokens > server.read[0].num_ctx, told.err
