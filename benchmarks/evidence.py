@@ -19,9 +19,8 @@ from report import Table
 
 from memstore.providers import load_counter
 
-ADVERSARIAL = (
-    "adversarial"  # questions about what was never said, or by somebody else: LoCoMo's papers leave them apart
-)
+# Questions about what was never said, or was said by somebody else: LoCoMo's papers leave them apart.
+ADVERSARIAL = "adversarial"
 COUNTER = load_counter("tiktoken:o200k_base")
 
 

@@ -11,7 +11,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.check import one_of
 from memstore.memory.opened import Opened
 from memstore.models import Hit, HitGroup, Tier
-from memstore.retrieve.grouped import as_told, by_fact, by_session, in_time, within_hits
+from memstore.retrieve.grouped import by_fact, by_session, groups_in_time, in_time, within_hits
 from memstore.retrieve.recall import DEPTH, facts_with_evidence, recall
 from memstore.store.items import Filters
 
@@ -41,7 +41,7 @@ class Recalling:
             hits = await self.hits(limit)
             return in_time(hits) if order == "time" else hits
         groups = await (self.facts(limit) if group_by == "fact" else self.sessions(limit))
-        return as_told(groups) if order == "time" else groups
+        return groups_in_time(groups) if order == "time" else groups
 
     async def hits(self, limit: int) -> list[Hit]:
         """Give the best hits."""

@@ -13,7 +13,7 @@ from memstore.store.database import Transaction
 from memstore.store.messages import Place, Session
 
 
-def as_told(groups: Iterable[HitGroup]) -> list[HitGroup]:
+def groups_in_time(groups: Iterable[HitGroup]) -> list[HitGroup]:
     """Give groups in the order in which they began, and of each the hits as they were said."""
     ordered = sorted(groups, key=lambda group: (group.since, group.until))
     return [replace(group, hits=tuple(in_time(group.hits))) for group in ordered]

@@ -24,11 +24,9 @@ Floats = NDArray[np.float64]
 K1 = 1.2  # BM25: a word that is said again counts less and less
 B, B_AROUND = 0.4, 0.75  # BM25: how much a long text counts less; short ones are all alike
 MICROSECONDS_A_DAY = 86_400 * 10**6
-HALF_TOKENS, CHARACTERS, HEADER_TOKENS = (
-    60,
-    4,
-    10,
-)  # a unit of 60 tokens, of about 4 characters each, stands half for itself
+HALF_TOKENS = 60  # a unit of so many tokens stands half for itself
+CHARACTERS = 4  # of a token, about
+HEADER_TOKENS = 10  # the day and the speaker before a unit, when it is given
 
 
 @dataclass(frozen=True, slots=True)

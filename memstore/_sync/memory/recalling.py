@@ -9,7 +9,7 @@ from uuid import UUID
 
 from memstore._sync.assemble.sight import Sight
 from memstore._sync.memory.opened import Opened
-from memstore._sync.retrieve.grouped import as_told, by_fact, by_session, in_time, within_hits
+from memstore._sync.retrieve.grouped import by_fact, by_session, groups_in_time, in_time, within_hits
 from memstore._sync.retrieve.recall import DEPTH, facts_with_evidence, recall
 from memstore._sync.store.items import Filters
 from memstore.errors import InvalidInput
@@ -42,7 +42,7 @@ class Recalling:
             hits = self.hits(limit)
             return in_time(hits) if order == "time" else hits
         groups = self.facts(limit) if group_by == "fact" else self.sessions(limit)
-        return as_told(groups) if order == "time" else groups
+        return groups_in_time(groups) if order == "time" else groups
 
     def hits(self, limit: int) -> list[Hit]:
         """Give the best hits."""

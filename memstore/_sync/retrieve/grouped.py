@@ -14,7 +14,7 @@ from memstore._sync.store.messages import Place, Session
 from memstore.models import Hit, HitGroup, Tier
 
 
-def as_told(groups: Iterable[HitGroup]) -> list[HitGroup]:
+def groups_in_time(groups: Iterable[HitGroup]) -> list[HitGroup]:
     """Give groups in the order in which they began, and of each the hits as they were said."""
     ordered = sorted(groups, key=lambda group: (group.since, group.until))
     return [replace(group, hits=tuple(in_time(group.hits))) for group in ordered]

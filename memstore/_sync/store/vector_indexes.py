@@ -24,9 +24,8 @@ from memstore.store.statements import statements
 
 SQL = statements("vector_indexes")
 MOST_DIMENSIONS = 4000  # of a halfvec in an index
-EFFORT = (
-    800  # ef_search: recall@20 of 0.99 with 500,000 units; 400 gives 0.987 in two thirds of the time, 200 gives 0.91
-)
+# ef_search: recall@20 of 0.99 with 500,000 units; 400 gives 0.987 in two thirds of the time, 200 gives 0.91.
+EFFORT = 800
 MOST_EFFORT = 1000  # pgvector's limit
 MOST_KILOBYTES = 2**20  # of memory to build in: a gigabyte holds the graph of 900,000 units with 384 dimensions
 
