@@ -10,11 +10,14 @@ import asyncio
 import atexit
 import os
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 from weakref import WeakMethod
 
 P = ParamSpec("P")
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -25,6 +28,24 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 def in_place(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Give what the blocking function gives."""
     return function(*args, **kwargs)
+
+
+async def at_once(first: Callable[[], Awaitable[T]], second: Callable[[], Awaitable[U]]) -> tuple[T, U]:
+    """Give what both give, doing one while the other waits; where both fail, the error of the second."""
+    beside = asyncio.ensure_future(first())
+    try:
+        done = await second()
+        return await beside, done
+    finally:
+        beside.cancel()
+
+
+def by_threads(first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
+    """Give what both give, the first done by a thread meanwhile; where both fail, the error of the second."""
+    with ThreadPoolExecutor(1, "memstore-beside") as thread:  # of its own: a thread that was kept would not fork
+        beside = thread.submit(copy_context().run, first)
+        done = second()
+    return beside.result(), done
 
 
 def at_end_of_loop(close: Callable[[], Awaitable[object]]) -> Callable[[], None]:

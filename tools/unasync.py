@@ -38,6 +38,7 @@ NAMES = {
     "AsyncPlainCalls": "PlainCalls",
     "open_async": "open",
     "in_thread": "in_place",
+    "at_once": "by_threads",
     "at_end_of_loop": "at_exit",
 }
 

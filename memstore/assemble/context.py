@@ -4,46 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from memstore.assemble import record, render
 from memstore.assemble.compose import Layout
 from memstore.assemble.compression import compressed
 from memstore.assemble.cover import offered
-from memstore.assemble.gather import Gathered, gather, newest_question, read_ahead
+from memstore.assemble.gather import gather
 from memstore.assemble.material import Material, Target
 from memstore.assemble.request import Assembly, Request, settled
 from memstore.assemble.strategies.registry import strategies_told
+from memstore.assemble.stretch import Stretch, newest_question, read
 from memstore.assemble.turns import Turn
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
-from memstore.models import Context, Json
+from memstore.models import Context, Json, Message
 from memstore.providers import Embedder, TokenCounter
 from memstore.retrieve import recall
 from memstore.store import summaries
 from memstore.store.database import Database, Transaction
-from memstore.waiting import in_thread
+from memstore.store.summaries import Outline
+from memstore.waiting import at_once, in_thread
 
 
 async def assemble(database: Database, embedder: Embedder | None, counter: TokenCounter, request: Request) -> Context:
-    """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none."""
+    """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
+
+    The question is embedded while the stretch is read. No transaction waits for the embedder: one that is slow keeps no
+    connection from others.
+    """
     request.check_texts()
-    newest, query, made = None, request.query, None
-    if query is None:
-        async with database.scope(request.user_id) as scope:
-            made = await settled(scope, request)
-            newest = await newest_question(scope, made)
-        query = newest.text if newest else None
-    question = await recall.prepare(database, embedder, request.user_id, query or "")
+    begun = None if request.query is not None else await _begun(database, request)
+    newest = begun[1] if begun else None
+    query = request.query or (newest.text if newest else None) or ""
+    question, (made, stretch) = await at_once(
+        partial(recall.prepare, database, embedder, request.user_id, query), partial(_read, database, request, begun)
+    )
     async with database.scope(request.user_id) as scope:
-        made = made or await settled(scope, request)
-        await _read_ahead(scope, question, made)
-        gathered = await gather(scope, question, newest, made)
-        layout = await _laid_out(scope, made, gathered, counter)
-        found = await record.before(scope, request.conversation_id, request.as_of, made.request.viewer)
+        layout = await _laid_out(scope, made, await gather(scope, question, made, stretch), stretch.nest, counter)
     if made.strategies:
-        material = await in_thread(compressed, layout.material, gathered.stored, made.strategies, layout.base, counter)
+        material = await in_thread(compressed, layout.material, stretch.stored, made.strategies, layout.base, counter)
         layout = replace(layout, material=material)
     context = await in_thread(layout.compose)
+    found = stretch.before
     receipt = record.completed(
         context.receipt,
         replace(found, hints=(*found.hints, *made.hints, *made.sight.hints())),
@@ -57,28 +60,36 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
                 receipt = await record.keep(scope, receipt)
             else:
                 record.tell(scope, receipt)
-    return replace(context, receipt=receipt, **_statistics(made, layout.material, gathered.stored.turns, context))
+    return replace(context, receipt=receipt, **_statistics(made, layout.material, stretch.turns, context))
 
 
-async def _read_ahead(scope: Transaction, question: recall.Question, made: Assembly) -> None:
-    """Read in one round trip what does not depend on anything else that is read."""
-    request = made.request
-    async with scope.ahead() as reads:
-        await read_ahead(reads, question, made)
-        if request.as_of is None:
-            await record.before(reads, request.conversation_id, None, request.viewer)
+async def _begun(database: Database, request: Request) -> tuple[Assembly, Message | None]:
+    """Settle a request that has no query, and find the message that asks."""
+    async with database.scope(request.user_id) as scope:
+        made = await settled(scope, request)
+        return made, await newest_question(scope, made)
 
 
-async def _laid_out(scope: Transaction, made: Assembly, gathered: Gathered, counter: TokenCounter) -> Layout:
+async def _read(
+    database: Database, request: Request, begun: tuple[Assembly, Message | None] | None
+) -> tuple[Assembly, Stretch]:
+    """Read what does not depend on the question's vector."""
+    async with database.scope(request.user_id) as scope:
+        made, newest = begun or (await settled(scope, request), None)
+        return made, await read(scope, made, newest)
+
+
+async def _laid_out(
+    scope: Transaction, made: Assembly, material: Material, nest: Sequence[Outline], counter: TokenCounter
+) -> Layout:
     """Lay the material out, with the summaries of what is older than its recent turns."""
     request = made.request
-    target = Target(made.budget, counter, made.reserve, request.format, request.tools)
-    layout = Layout(gathered.material, target)
-    if not gathered.nest:
+    layout = Layout(material, Target(made.budget, counter, made.reserve, request.format, request.tools))
+    if not nest:
         return layout
-    finest = sum(one.tokens for one in gathered.nest if one.level == 1)
+    finest = sum(one.tokens for one in nest if one.level == 1)
     upto_seq, tokens, is_settled = await in_thread(layout.older_than_recent, finest)
-    covering = [one.id for one in offered(gathered.nest, upto_seq, tokens)]
+    covering = [one.id for one in offered(nest, upto_seq, tokens)]
     told = [one for one in await summaries.some(scope, covering) if one.text != NOTHING]  # they cover, and say nothing
     return layout.with_summaries(told, is_settled)
 
