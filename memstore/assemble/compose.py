@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from memstore.assemble import render
-from memstore.assemble.leftover import beside, lengthen, rest, shorten, uncovered_first
+from memstore.assemble.leftover import beside, lengthen, rest, shorten, uncovered_first, unsaid
 from memstore.assemble.material import Material, Target
 from memstore.assemble.offers import Offering
 from memstore.assemble.pack import Packing, Piece, minimums, pack, steady_part, together
@@ -23,7 +23,7 @@ from memstore.models import Context, Json, Summary
 from memstore.providers import Count, TokenCounter
 
 LONG = 0.25  # of the most that the recent turns may have: a message that is longer is cut, where that is asked for
-ATTEMPTS = 3  # rounds of using what the estimates were too high by
+ATTEMPTS = 3  # rounds of using what the estimates were too high by, or what proves to be said already
 
 
 def compose(
@@ -129,10 +129,11 @@ class Layout:
         room, offers = self.base - self.asked, dict(self.offers)
         offers[HITS] = uncovered_first(packing, offers[HITS], self._question)
         rest(packing, offers, self.plan, self.steady, room)
-        if left := max(0, room - packing.tokens):
-            outside = beside(packing, offers[RECENT][len(packing.chosen[RECENT]) :])
-            offers[HITS] = [*offers[HITS], *self.offering.older(outside, left)]
-            rest(packing, offers, self.plan, self.steady, room)
+        if packing.tokens < room:
+            older = self.offering.older(beside(packing, offers[RECENT][len(packing.chosen[RECENT]) :]))
+            for _ in range(ATTEMPTS):
+                offers[HITS] = [*offers[HITS], *unsaid(packing, older, room - packing.tokens)]
+                rest(packing, offers, self.plan, self.steady, room)
             shorten(packing, offers, self.plan, room, self.offering.beginning)
             lengthen(packing, offers, self.plan, self.steady, room)
         return packing, offers

@@ -10,7 +10,7 @@ from memstore.assemble import record, render
 from memstore.assemble.compose import Layout
 from memstore.assemble.compression import compressed
 from memstore.assemble.cover import offered
-from memstore.assemble.gather import gather
+from memstore.assemble.gather import gather, offered_at_first
 from memstore.assemble.material import Material, Target
 from memstore.assemble.request import Assembly, Request, settled
 from memstore.assemble.strategies.registry import strategies_told
@@ -26,6 +26,10 @@ from memstore.store.database import Database, Transaction
 from memstore.store.summaries import Outline
 from memstore.waiting import at_once, in_thread
 
+# Few hits are offered at first, as most budgets are full with them. Where one is not, as when they say what the recent
+# turns say, so many times as many are, and once more.
+FULL, MORE = 0.97, 4
+
 
 async def assemble(database: Database, embedder: Embedder | None, counter: TokenCounter, request: Request) -> Context:
     """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
@@ -40,12 +44,7 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
     question, (made, stretch) = await at_once(
         partial(recall.prepare, database, embedder, request.user_id, query), partial(_read, database, request, begun)
     )
-    async with database.scope(request.user_id) as scope:
-        layout = await _laid_out(scope, made, await gather(scope, question, made, stretch), stretch.nest, counter)
-    if made.strategies:
-        material = await in_thread(compressed, layout.material, stretch.stored, made.strategies, layout.base, counter)
-        layout = replace(layout, material=material)
-    context = await in_thread(layout.compose)
+    layout, context = await _composed(database, question, made, stretch, counter)
     found = stretch.before
     receipt = record.completed(
         context.receipt,
@@ -77,6 +76,25 @@ async def _read(
     async with database.scope(request.user_id) as scope:
         made, newest = begun or (await settled(scope, request), None)
         return made, await read(scope, made, newest)
+
+
+async def _composed(
+    database: Database, question: recall.Question, made: Assembly, stretch: Stretch, counter: TokenCounter
+) -> tuple[Layout, Context]:
+    """Compose what is recalled for the question; where that leaves room and there are more hits, with more of them."""
+    most = offered_at_first(made.budget, stretch.tokens)
+    for last in (False, False, True):
+        async with database.scope(made.request.user_id) as scope:
+            material = await gather(scope, question, made, stretch, most)
+            layout = await _laid_out(scope, made, material, stretch.nest, counter)
+        if made.strategies:
+            given = (layout.material, stretch.stored, made.strategies, layout.base, counter)
+            layout = replace(layout, material=await in_thread(compressed, *given))
+        context = await in_thread(layout.compose)
+        if last or len(material.hits) < most or context.tokens >= FULL * layout.target.most:
+            break
+        most *= MORE
+    return layout, context
 
 
 async def _laid_out(

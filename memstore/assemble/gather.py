@@ -27,13 +27,22 @@ VIEWED_DEPTH = 1000  # candidates of a leg, where a viewer sees some of them onl
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
 
 
-async def gather(scope: Transaction, question: recall.Question, made: Assembly, stretch: Stretch) -> Material:
-    """Recall what the question asks for, and give it with the stretch as what a context may be made of."""
+def offered_at_first(budget: int, recent: int) -> int:
+    """Give how many hits are offered beside recent messages of so many tokens."""
+    told = min(budget, recent) // 2
+    return min(max(HITS, budget // A_HIT), max(FEWEST_HITS, (budget - told) // SMALL_HIT))
+
+
+async def gather(
+    scope: Transaction, question: recall.Question, made: Assembly, stretch: Stretch, most: int
+) -> Material:
+    """Recall what the question asks for, at most so many hits, and give it with the stretch as what a context may be
+    made of."""
     request, asked = made.request, stretch.asked
     others = [turn for turn in stretch.turns if asked is None or turn.messages[0].id != asked.id]
     ending = others[-1:] if asked and others and _waits(others[-1], asked) else []
     passed = _Passed(asked, request.conversation_id, stretch.earlier)
-    recalled = await _recalled(scope, question, made, passed, stretch.standing, _hits(made.budget, stretch.tokens))
+    recalled = await _recalled(scope, question, made, passed, stretch.standing, most)
     query = {"role": "user", "content": request.query} if request.query else None
     return Material(
         system=request.system,
@@ -74,12 +83,6 @@ class Recalled:
     unlisted: Mapping[Reason, int]
 
 
-def _hits(budget: int, recent: int) -> int:
-    """Give how many hits are offered beside recent messages of so many tokens."""
-    told = min(budget, recent) // 2
-    return min(max(HITS, budget // A_HIT), max(FEWEST_HITS, (budget - told) // SMALL_HIT))
-
-
 async def _recalled(
     scope: Transaction,
     question: recall.Question,
@@ -89,27 +92,28 @@ async def _recalled(
     count: int,
 ) -> Recalled:
     sight, as_of = made.sight, made.request.as_of
-    depth = VIEWED_DEPTH if sight.filters else recall.DEPTH
+    depth = max(count, VIEWED_DEPTH if sight.filters else recall.DEPTH)
     ranking = await recall.candidates(scope, question, Filters(as_of=as_of), depth, also=always)
-    about = {one.unit.item_id: one for one in best_of_each(ranking.of(Tier.FACTS))}
-    standing = [about.pop(fact) for fact in always if fact in about]
+    found = {one.unit.item_id: one for one in ranking.of_those_asked_for()}
+    standing = [found[fact] for fact in always if fact in found]
+    about = (one for one in best_of_each(ranking.of(Tier.FACTS)) if one.unit.item_id not in found)
     said = best_of_each(passed.those(ranking.of(Tier.MESSAGES, Tier.SUMMARIES)))
     wanted = [
         await _seen(scope, iter(candidates), most, made)
         for candidates, most in (
             (standing, MOST_STANDING),
-            (about.values(), FACTS),
+            (about, FACTS),
             (said, count),
         )
     ]
     every = [one for part in wanted for one in part]
-    found = {hit.id: hit for hit in await recall.hits(scope, every, as_of)}
-    hits = [[found[one.unit.item_id] for one in part if one.unit.item_id in found] for part in wanted]
+    known = {hit.id: hit for hit in await recall.hits(scope, every, as_of)}
+    hits = [[known[one.unit.item_id] for one in part if one.unit.item_id in known] for part in wanted]
     hidden = sight.hidden("facts", "hits")
     twice = max(0, passed.through - len(wanted[2]) - hidden)
     unlisted = {Reason.FILTERED: passed.filtered, Reason.DUPLICATE: twice}
     unlisted[Reason.BELOW_SCORE] = max(0, len(ranking.tiers) - len(every) - hidden - sum(unlisted.values()))
-    gone = [_superseded(one) for one in every if one.unit.item_id not in found]
+    gone = [_superseded(one) for one in every if one.unit.item_id not in known]
     return Recalled(hits[0], hits[1], hits[2], gone, unlisted)
 
 

@@ -10,7 +10,7 @@ an earlier window         where not even that does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from memstore.assemble.fill import fullest
@@ -90,6 +90,17 @@ def beside(packing: Packing, turns: Sequence[Piece]) -> list[Piece]:
     places: Mapping[float, Piece] = {turn.first_seq: turn for turn in turns}
     near = dict.fromkeys(places[seq] for seq in _near(packing, turns) if seq in places)
     return [*near, *(turn for turn in turns if turn not in near)]
+
+
+def unsaid(packing: Packing, pieces: Iterable[Piece], room: int) -> Iterator[Piece]:
+    """Give those hits that would say something new, as many as could fill a room."""
+    chosen = {(piece.id, piece.wording.text) for piece in packing.chosen[HITS]}
+    for piece in pieces:
+        if (piece.id, piece.wording.text) not in chosen and not packing.is_redundant(piece):
+            yield piece
+            room -= piece.tokens
+            if room <= 0:
+                break
 
 
 def _near(packing: Packing, turns: Sequence[Piece]) -> Iterator[int]:

@@ -6,7 +6,7 @@ an encoding merges over the ends of lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from memstore import fences
@@ -104,16 +104,13 @@ class Offering:
             return None
         return replace(piece, tokens=counted, content=shorter, wording=Wording(text), note=note, whole=piece)
 
-    def older(self, turns: Sequence[Piece], room: int) -> Iterator[Piece]:
-        """Give messages of turns that are not in the window as hits, the newest first, as many as could fill a room."""
-        alone = [turn.content for turn in turns if isinstance(turn.content, Turn) and len(turn.content.messages) == 1]
-        for (message,) in (turn.messages for turn in alone):
-            if room <= 0:
-                break
-            if message.role in SPOKEN and message.text:
-                piece = self._hit(_as_hit(message), OLDER)
-                room -= piece.tokens
-                yield piece
+    def older(self, turns: Iterable[Piece]) -> Iterator[Piece]:
+        """Give messages of turns that are not in the window as hits."""
+        for turn in turns:
+            if isinstance(turn.content, Turn) and len(turn.content.messages) == 1:
+                (message,) = turn.content.messages
+                if message.role in SPOKEN and message.text:
+                    yield self._hit(_as_hit(message), OLDER)
 
     def _fact(self, fact: Hit, under: tuple[Heading, ...], *, pinned: bool = False) -> Piece:
         tokens = self._line(render.fact_line(fact))

@@ -49,16 +49,24 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Candidates by score. Few of them are ever looked at, so they are built then: `build` takes their places."""
+    """Candidates by score. Few of them are ever looked at, so they are built then: `build` takes their places.
+
+    `also` are the places of those that were asked for whatever their score is.
+    """
 
     tiers: Sequence[Tier]
     build: Callable[[Sequence[int]], Sequence[Candidate]]
+    also: Sequence[int] = ()
 
     def of(self, *tiers: Tier) -> Iterator[Candidate]:
         """Give the candidates of some tiers, the best first."""
         places = [place for place, tier in enumerate(self.tiers) if tier in tiers]
         for start in range(0, len(places), BUILT_AT_ONCE):
             yield from self.build(places[start : start + BUILT_AT_ONCE])
+
+    def of_those_asked_for(self) -> Sequence[Candidate]:
+        """Give the candidates that were asked for."""
+        return self.build(self.also)
 
 
 NOTHING = Ranking((), lambda _: ())
@@ -151,10 +159,11 @@ def _ranking(arrays: Arrays, rows: Rows, found: Mapping[str, Floats], depth: int
     parts = {name: np.round(WEIGHTS[name] * values, 6) for name, values in found.items()}
     order = _order(arrays, rows, np.round(np.sum([*parts.values()], axis=0), 9))
     tiers = arrays.tiers[rows[order]]
-    kept = np.isin(rows[order], also)
+    wanted = np.isin(rows[order], also)
+    kept = wanted.copy()
     for tier in range(1, len(TIERS) + 1):
         kept[np.flatnonzero(tiers == tier)[:depth]] = True
-    order, tiers = order[kept], tiers[kept]
+    order, tiers, wanted = order[kept], tiers[kept], wanted[kept]
 
     def build(places: Sequence[int]) -> list[Candidate]:
         chosen = order[list(places)]
@@ -162,7 +171,7 @@ def _ranking(arrays: Arrays, rows: Rows, found: Mapping[str, Floats], depth: int
         units = arrays.units(rows[chosen])
         return [Candidate(unit, dict(zip(parts, own, strict=True))) for unit, own in zip(units, values, strict=True)]
 
-    return Ranking([TIERS[tier - 1] for tier in tiers.tolist()], build)
+    return Ranking([TIERS[tier - 1] for tier in tiers.tolist()], build, np.flatnonzero(wanted).tolist())
 
 
 def best_of_each(candidates: Iterable[Candidate]) -> Iterator[Candidate]:

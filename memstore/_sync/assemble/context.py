@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from memstore._sync.assemble import record
-from memstore._sync.assemble.gather import gather
+from memstore._sync.assemble.gather import gather, offered_at_first
 from memstore._sync.assemble.request import Assembly, Request, settled
 from memstore._sync.assemble.stretch import Stretch, newest_question, read
 from memstore._sync.retrieve import recall
@@ -28,6 +28,10 @@ from memstore.models import Context, Json, Message
 from memstore.providers import Embedder, TokenCounter
 from memstore.waiting import by_threads, in_place
 
+# Few hits are offered at first, as most budgets are full with them. Where one is not, as when they say what the recent
+# turns say, so many times as many are, and once more.
+FULL, MORE = 0.97, 4
+
 
 def assemble(database: Database, embedder: Embedder | None, counter: TokenCounter, request: Request) -> Context:
     """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
@@ -42,12 +46,7 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
     question, (made, stretch) = by_threads(
         partial(recall.prepare, database, embedder, request.user_id, query), partial(_read, database, request, begun)
     )
-    with database.scope(request.user_id) as scope:
-        layout = _laid_out(scope, made, gather(scope, question, made, stretch), stretch.nest, counter)
-    if made.strategies:
-        material = in_place(compressed, layout.material, stretch.stored, made.strategies, layout.base, counter)
-        layout = replace(layout, material=material)
-    context = in_place(layout.compose)
+    layout, context = _composed(database, question, made, stretch, counter)
     found = stretch.before
     receipt = record.completed(
         context.receipt,
@@ -79,6 +78,25 @@ def _read(
     with database.scope(request.user_id) as scope:
         made, newest = begun or (settled(scope, request), None)
         return made, read(scope, made, newest)
+
+
+def _composed(
+    database: Database, question: recall.Question, made: Assembly, stretch: Stretch, counter: TokenCounter
+) -> tuple[Layout, Context]:
+    """Compose what is recalled for the question; where that leaves room and there are more hits, with more of them."""
+    most = offered_at_first(made.budget, stretch.tokens)
+    for last in (False, False, True):
+        with database.scope(made.request.user_id) as scope:
+            material = gather(scope, question, made, stretch, most)
+            layout = _laid_out(scope, made, material, stretch.nest, counter)
+        if made.strategies:
+            given = (layout.material, stretch.stored, made.strategies, layout.base, counter)
+            layout = replace(layout, material=in_place(compressed, *given))
+        context = in_place(layout.compose)
+        if last or len(material.hits) < most or context.tokens >= FULL * layout.target.most:
+            break
+        most *= MORE
+    return layout, context
 
 
 def _laid_out(
