@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from memstore.assemble import render
-from memstore.assemble.leftover import beside, lengthen, rest, shorten, uncovered_first, unsaid
+from memstore.assemble.leftover import Leftover, uncovered_first
 from memstore.assemble.material import Material, Target
 from memstore.assemble.offers import Offering
 from memstore.assemble.pack import Packing, Piece, minimums, pack, steady_part, together
@@ -23,7 +23,7 @@ from memstore.models import Context, Json, Summary
 from memstore.providers import Count, TokenCounter
 
 LONG = 0.25  # of the most that the recent turns may have: a message that is longer is cut, where that is asked for
-ATTEMPTS = 3  # rounds of using what the estimates were too high by, or what proves to be said already
+ATTEMPTS = 3  # to use what the estimates were too high by, or to take out what they were too low by
 
 
 def compose(
@@ -114,8 +114,8 @@ class Layout:
     def compose(self) -> Context:
         """Give the context, or raise `BudgetTooSmall`."""
         self._check(minimums(self.offers, self.plan))
-        packing, offers = self._packed()
-        made = self._filled(packing, offers)
+        packing = pack(self.offers, self.plan, self.steady, self.base, self.asked)
+        made = self._filled(packing)
         while made.tokens > self.target.most and packing.drop():
             made = self._composed(packing)
         while (over := self._over_maximum(made)) and any(packing.drop(section) for section in over):
@@ -123,31 +123,21 @@ class Layout:
         rendered = made.rendered
         return Context(rendered.messages, int(made.tokens), receipt_of(made), rendered.system, rendered.text)
 
-    def _packed(self) -> tuple[Packing, dict[str, list[Piece]]]:
-        """Pack what is expected to fit; give it with what was offered in the end."""
-        packing = pack(self.offers, self.plan, self.steady, self.base, self.asked)
-        room, offers = self.base - self.asked, dict(self.offers)
-        offers[HITS] = uncovered_first(packing, offers[HITS], self._question)
-        rest(packing, offers, self.plan, self.steady, room)
-        if packing.tokens < room:
-            older = self.offering.older(beside(packing, offers[RECENT][len(packing.chosen[RECENT]) :]))
-            for _ in range(ATTEMPTS):
-                offers[HITS] = [*offers[HITS], *unsaid(packing, older, room - packing.tokens)]
-                rest(packing, offers, self.plan, self.steady, room)
-            shorten(packing, offers, self.plan, room, self.offering.beginning)
-            lengthen(packing, offers, self.plan, self.steady, room)
-        return packing, offers
-
-    def _filled(self, packing: Packing, offers: Mapping[str, Sequence[Piece]]) -> Composed:
-        """Write it down; where the estimates were too high, use what they were too high by."""
-        most, room = self.target.most, self.base - self.asked
+    def _filled(self, packing: Packing) -> Composed:
+        """Use what is left, and write it down; then use what the estimates were too high by, and the like."""
+        offers = {**self.offers, HITS: uncovered_first(packing, self.offers[HITS], self._question)}
+        left = Leftover(packing, offers, self.plan, self.steady, self.offering.older, self.offering.beginning)
+        room = self.base - self.asked
+        left.fill(room)
         made = self._composed(packing)
         for _ in range(ATTEMPTS):
-            error = made.tokens - (most - room) - packing.tokens
-            if made.tokens > most or not error:
+            error = made.tokens - (self.target.most - room) - packing.tokens
+            if not error:
                 break
             before = packing.tokens
-            rest(packing, offers, self.plan, self.steady, room - error)
+            while packing.tokens > room - error and packing.drop():
+                pass
+            left.fill(room - error)
             if packing.tokens == before:
                 break
             made = self._composed(packing)

@@ -11,57 +11,90 @@ an earlier window         where not even that does
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 
 from memstore.assemble.fill import fullest
-from memstore.assemble.pack import Offers, Packing, Piece, Plan, unpinned
+from memstore.assemble.pack import Packing, Piece, Plan, unpinned
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS
 from memstore.models import Hit
 from memstore.store.terms import terms
 
 # The exact fill: from how much unused it is worth it, how many chosen pieces it may exchange, for how many others.
 WORTH_FILLING, EXCHANGED, OTHERS = 0.01, 4, 32
+ROUNDS = 3  # of older messages, some of which prove to be said already
 UNUSED = 0.03  # of the room, at most, while anything fits into it
 LOOKED_AT = 200  # hits, for what they say of the question
 Cut = Callable[[Piece, int], "Piece | None"]
 
 
-def rest(packing: Packing, offers: Offers, plan: Plan, steady: Sequence[str], room: int) -> None:
-    """Fill what is left, by priority; where nothing fits any more, exchange the last pieces for fuller ones."""
-    order = [HITS, FACTS, *(name for name in plan if name not in WEIGHTS and name not in steady)]
-    for section in sorted(order, key=lambda name: -plan[name].priority):
-        packing.take(unpinned(offers, section), section, plan[section].maximum, room)
-    if room - packing.tokens > WORTH_FILLING * room:
-        _fill(packing, offers.get(HITS, ()), min(room, packing.tokens + plan[HITS].maximum - packing.taken(HITS)))
+@dataclass
+class Leftover:
+    """What has not been chosen for a packing yet, and may go into what is left of its room.
 
+    `older` makes hits of turns, and `cut` the beginning of a hit.
+    """
 
-def lengthen(packing: Packing, offers: Offers, plan: Plan, steady: Sequence[str], room: int) -> None:
-    """Let what is steady grow where nothing else can use the room: better that it begins anew than room unused."""
-    if room - packing.tokens <= UNUSED * room:
-        return
-    before = packing.oldest
-    for section in steady:
-        packing.take(offers.get(section, ()), section, plan[section].maximum, room)
-    packing.take(offers.get(RECENT, ()), RECENT, plan[RECENT].maximum, room, gaps=False)
-    if packing.oldest < before:
-        for section in (HITS, FACTS, SUMMARIES):
-            for piece in [one for one in packing.chosen[section] if packing.is_shown(one)]:
-                packing.remove(piece)
-        rest(packing, offers, plan, steady, room)
+    packing: Packing
+    offers: dict[str, list[Piece]]
+    plan: Plan
+    steady: Sequence[str]
+    older: Callable[[Iterable[Piece]], Iterator[Piece]]
+    cut: Cut
 
+    def fill(self, room: int) -> None:
+        """Fill the packing up to so many tokens."""
+        packing = self.packing
+        self._rest(room)
+        for _ in range(ROUNDS):
+            if packing.tokens >= room or not (more := list(_unsaid(packing, self._older, room - packing.tokens))):
+                break
+            self.offers[HITS] = [*self.offers[HITS], *more]
+            self._rest(room)
+        if room - packing.tokens > UNUSED * room:
+            self._shorten(room)
+        if room - packing.tokens > UNUSED * room:
+            self._lengthen(room)
 
-def shorten(packing: Packing, offers: Offers, plan: Plan, room: int, cut: Cut) -> None:
-    """Take the beginning of the best hit that did not fit, where much would stay unused."""
-    left = room - packing.tokens
-    if left <= UNUSED * room:
-        return
-    outside = (one for one in offers.get(HITS, ()) if one not in packing and not packing.is_redundant(one))
-    for piece in islice(outside, OTHERS):
-        over = packing.would_take(piece) - piece.tokens
-        most = min(left - packing.cost(piece) + piece.tokens, plan[HITS].maximum - over)
-        if piece.tokens > most and (shorter := cut(piece, most)):
-            packing.add(shorter)
-            return
+    @cached_property
+    def _older(self) -> Iterator[Piece]:
+        """What is older than the window, each once."""
+        packing, turns = self.packing, self.offers.get(RECENT, [])
+        return self.older(_beside(packing, turns[len(packing.chosen[RECENT]) :]))
+
+    def _rest(self, room: int) -> None:
+        """Fill what is left, by priority; where nothing fits any more, exchange the last pieces for fuller ones."""
+        packing, plan = self.packing, self.plan
+        order = [HITS, FACTS, *(name for name in plan if name not in WEIGHTS and name not in self.steady)]
+        for section in sorted(order, key=lambda name: -plan[name].priority):
+            packing.take(unpinned(self.offers, section), section, plan[section].maximum, room)
+        if room - packing.tokens > WORTH_FILLING * room:
+            most = packing.tokens + plan[HITS].maximum - packing.taken(HITS)
+            _fill(packing, self.offers.get(HITS, ()), min(room, most))
+
+    def _lengthen(self, room: int) -> None:
+        """Let what is steady grow where nothing else can use the room: better that it begins anew than room unused."""
+        packing, plan, before = self.packing, self.plan, self.packing.oldest
+        for section in self.steady:
+            packing.take(self.offers.get(section, ()), section, plan[section].maximum, room)
+        packing.take(self.offers.get(RECENT, ()), RECENT, plan[RECENT].maximum, room, gaps=False)
+        if packing.oldest < before:
+            for section in (HITS, FACTS, SUMMARIES):
+                for piece in [one for one in packing.chosen[section] if packing.is_shown(one)]:
+                    packing.remove(piece)
+            self._rest(room)
+
+    def _shorten(self, room: int) -> None:
+        """Take the beginning of the best hit that did not fit."""
+        packing, most = self.packing, self.plan[HITS].maximum
+        outside = (one for one in self.offers.get(HITS, ()) if one not in packing and not packing.is_redundant(one))
+        for piece in islice(outside, OTHERS):
+            over = packing.would_take(piece) - piece.tokens
+            fits = min(room - packing.tokens - packing.cost(piece) + piece.tokens, most - over)
+            if piece.tokens > fits and (shorter := self.cut(piece, fits)):
+                packing.add(shorter)
+                return
 
 
 def uncovered_first(packing: Packing, pieces: Sequence[Piece], question: str) -> list[Piece]:
@@ -85,14 +118,14 @@ def uncovered_first(packing: Packing, pieces: Sequence[Piece], question: str) ->
     return [*first, *(one for one in pieces if one not in first)]
 
 
-def beside(packing: Packing, turns: Sequence[Piece]) -> list[Piece]:
+def _beside(packing: Packing, turns: Sequence[Piece]) -> list[Piece]:
     """Put those turns first that stand right after or before a chosen hit, the best hit's first."""
     places: Mapping[float, Piece] = {turn.first_seq: turn for turn in turns}
     near = dict.fromkeys(places[seq] for seq in _near(packing, turns) if seq in places)
     return [*near, *(turn for turn in turns if turn not in near)]
 
 
-def unsaid(packing: Packing, pieces: Iterable[Piece], room: int) -> Iterator[Piece]:
+def _unsaid(packing: Packing, pieces: Iterable[Piece], room: int) -> Iterator[Piece]:
     """Give those hits that would say something new, as many as could fill a room."""
     chosen = {(piece.id, piece.wording.text) for piece in packing.chosen[HITS]}
     for piece in pieces:
