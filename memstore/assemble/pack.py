@@ -361,14 +361,16 @@ def _window(packing: Packing, offers: Offers, plan: Plan, room: int, needs: int,
 def _all_fit(packing: Packing, offers: Offers, plan: Plan, answering: Sequence[str], room: int) -> bool:
     """Whether all recent turns fit, beside what answers and is not among them, within its share."""
     turns = offers.get(RECENT, ())
+    tokens, left = sum(piece.tokens for piece in turns), room - packing.tokens + packing.taken(RECENT)
+    if tokens > min(plan[RECENT].maximum, left):  # of a long conversation: nobody needs to look at what answers
+        return False
     shown = frozenset[UUID]().union(*(piece.shows for piece in turns))
     others = 0
     for name in answering:
         outside = (one for one in unpinned(offers, name) if not shown.intersection((one.id, *one.sources)))
         share = max(0, _share(offers, plan, name) - packing.taken(name))
         others += min(share, sum(one.tokens for one in outside))
-    left = room - packing.tokens + packing.taken(RECENT)
-    return sum(piece.tokens for piece in turns) <= min(plan[RECENT].maximum, left - others)
+    return tokens <= left - others
 
 
 def _share(offers: Offers, plan: Plan, section: str) -> int:

@@ -121,8 +121,8 @@ class Said:
                     if not self._rows[row]:
                         del self._rows[row]
             for source in sources:
-                for word in wording.words:
-                    self._by_source[source][word] += times
+                told = self._by_source[source]
+                (told.update if times > 0 else told.subtract)(wording.words)
         self._untold.clear()
 
 
