@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from uuid import UUID
 
 import numpy as np
@@ -30,7 +31,7 @@ WEIGHTS: Mapping[str, float] = {
     "question": 0.15,  # -1 for what only asks for what the next one says
 }
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
-BUILT_AT_ONCE = 50
+BUILT_AT_ONCE = 20
 LATEST = 20
 
 
@@ -56,9 +57,9 @@ class Ranking:
 
     def of(self, *tiers: Tier) -> Iterator[Candidate]:
         """Give the candidates of some tiers, the best first."""
-        places = [place for place, tier in enumerate(self.tiers) if tier in tiers]
-        for start in range(0, len(places), BUILT_AT_ONCE):
-            yield from self.build(places[start : start + BUILT_AT_ONCE])
+        places = (place for place, tier in enumerate(self.tiers) if tier in tiers)
+        while some := list(islice(places, BUILT_AT_ONCE)):
+            yield from self.build(some)
 
 
 NOTHING = Ranking((), lambda _: ())

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import islice, takewhile
 from uuid import UUID
 
@@ -15,7 +17,7 @@ from memstore import ids
 from memstore._sync.retrieve import scanned
 from memstore._sync.store import items
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.items import Filters, Version
+from memstore._sync.store.items import Filters, Said, Version
 from memstore.models import Hit, Tier
 from memstore.providers import Embedder
 from memstore.retrieve.rank import NOTHING, Asked, Candidate, Ranking, best_of_each, rank
@@ -126,35 +128,22 @@ def _ranked(
 
 def hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
     """Give hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
+    units = [one.unit for one in chosen]
     with scope.ahead() as reads:
-        _texts_and_sources(reads, chosen, as_of)
-    texts, sources = _texts_and_sources(scope, chosen, as_of)
-    found = []
-    for one in chosen:
-        unit = one.unit
-        if unit.item_id in texts:
-            own = (unit.item_id,) if unit.tier == Tier.MESSAGES else sources.get(unit.item_id, ())
-            found.append(_hit(one, texts[unit.item_id][unit.start : unit.stop], own))
-    return found
+        items.said(reads, units, as_of)
+    said = items.said(scope, units, as_of)
+    return [_hit(one, said[one.unit.item_id]) for one in chosen if one.unit.item_id in said]
 
 
-def _texts_and_sources(
-    scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None
-) -> tuple[dict[UUID, str], dict[UUID, tuple[UUID, ...]]]:
-    by_tier = {tier: [one.unit.item_id for one in chosen if one.unit.tier == tier] for tier in Tier}
-    texts = items.texts(scope, [one.unit.item_id for one in chosen], as_of)
-    return texts, items.sources(scope, by_tier[Tier.SUMMARIES], by_tier[Tier.FACTS], as_of)
-
-
-def _hit(one: Candidate, text: str, sources: tuple[UUID, ...]) -> Hit:
+def _hit(one: Candidate, said: Said) -> Hit:
     unit = one.unit
     return Hit(
         tier=Tier(unit.tier),
         id=unit.item_id,
-        text=text,
+        text=(said.text or "")[unit.start : unit.stop],
         score=one.score,
         parts=one.parts,
-        sources=sources,
+        sources=(unit.item_id,) if unit.tier == Tier.MESSAGES else tuple(said.sources),
         occurred_at=unit.occurred_at,
         conversation_id=unit.conversation_id,
         seq=unit.seq,
@@ -176,7 +165,7 @@ def recall(
 ) -> list[Hit]:
     """Give the best items for a question, each once, the best first."""
     question = prepare(database, embedder, user_id, query)
-    with database.scope(user_id) as scope:
+    with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
         return _best(scope, question, filters, limit, min_score, Tier)
 
 
@@ -196,13 +185,14 @@ def facts_with_evidence(
     embedded yet.
     """
     question = prepare(database, embedder, user_id, query)
-    with database.scope(user_id) as scope:
+    with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
         facts = _best(scope, question, filters, limit, min_score, [Tier.FACTS])
-        said = sorted({message for fact in facts for message in fact.sources})
-        found = (candidates(scope, question, filters, 1, said)).of(Tier.MESSAGES) if said else ()
-        texts = items.texts(scope, said)
-    messages = [one for one in best_of_each(found) if one.unit.item_id in set(said) & texts.keys()]
-    return facts, [replace(_hit(one, texts[one.unit.item_id], (one.unit.item_id,)), start=0) for one in messages]
+        sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
+        found = (candidates(scope, question, filters, 1, [*sources])).of(Tier.MESSAGES) if sources else ()
+        messages = [one for one in best_of_each(found) if one.unit.item_id in sources]
+        said = items.said(scope, [one.unit for one in messages])
+    there = [(one, said[one.unit.item_id]) for one in messages if one.unit.item_id in said]
+    return facts, [replace(_hit(one, whole), text=whole.text or "", start=0) for one, whole in there]
 
 
 def _best(
@@ -213,7 +203,23 @@ def _best(
     min_score: float | None,
     tiers: Iterable[Tier],
 ) -> list[Hit]:
-    found = best_of_each((candidates(scope, question, filters, max(DEPTH, 4 * limit))).of(*tiers))
+    """Give the best hits; only where many units are chunks of few items, or facts over, does it take many units."""
+    found: list[Hit] = []
+    few, many = 2 * limit, max(DEPTH, 4 * limit)
+    for depth in (few, many) if min_score is None else (many,):
+        ranking = candidates(scope, question, filters, depth)
+        found = _first(scope, best_of_each(ranking.of(*tiers)), limit, min_score, filters.as_of)
+        if len(found) == limit or max(Counter(ranking.tiers).values(), default=0) < depth:
+            break
+    return found
+
+
+def _first(
+    scope: Transaction, ranked: Iterator[Candidate], limit: int, min_score: float | None, as_of: datetime | None
+) -> list[Hit]:
     if min_score is not None:
-        found = takewhile(lambda one: one.score >= min_score, found)
-    return (hits(scope, list(islice(found, 2 * limit)), filters.as_of))[:limit]
+        ranked = takewhile(lambda one: one.score >= min_score, ranked)
+    found: list[Hit] = []
+    while len(found) < limit and (page := list(islice(ranked, limit))):
+        found += hits(scope, page, as_of)
+    return found[:limit]
