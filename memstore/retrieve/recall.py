@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,7 +25,8 @@ from memstore.store.items import Filters, Said, Version
 from memstore.store.terms import QUESTION, hashed, terms
 from memstore.waiting import in_thread
 
-DEPTH = 200  # units of each tier that are ranked exactly
+DEPTH = 200  # units, of each tier or of all, that are ranked exactly
+FEW = 3  # units for each hit that is wanted: some are chunks of one item
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
 
@@ -72,26 +72,38 @@ async def prepare(database: Database, embedder: Embedder | None, user_id: UUID, 
 
 
 async def candidates(
-    scope: Transaction, question: Question, filters: Filters, depth: int = DEPTH, also: Sequence[UUID] = ()
+    scope: Transaction,
+    question: Question,
+    filters: Filters,
+    depth: int = DEPTH,
+    also: Sequence[UUID] = (),
+    *,
+    together: bool = False,
 ) -> Ranking:
-    """Rank the best units of each tier, and the first one of each item in `also`, with all their signals."""
+    """Rank the best units of each tier, or of all `together`, and the first one of each item in `also`."""
     version = await items.version(scope, question.model)
     if version is None:
         return NOTHING
     if question.vector is not None:
         items.check_others(question.embedded_by, version.others)
     if version.units > scope.cache.most_units:
-        return await _scanned(scope, question, filters, version, depth, also)
+        return await _scanned(scope, question, filters, version, depth, also, together)
     arrays = await items.arrays(scope, question.model, version.version)
     if arrays is None:
         return NOTHING
     question = await question.of(arrays.tellers)
     tagged = None if filters.tags is None else await items.tagged(scope, filters.tags)
-    return await in_thread(_ranked, arrays, version, question, filters, tagged, depth, also)
+    return await in_thread(_ranked, arrays, version, question, filters, tagged, depth, also, together)
 
 
 async def _scanned(
-    scope: Transaction, question: Question, filters: Filters, version: Version, depth: int, also: Sequence[UUID]
+    scope: Transaction,
+    question: Question,
+    filters: Filters,
+    version: Version,
+    depth: int,
+    also: Sequence[UUID],
+    together: bool,
 ) -> Ranking:
     found = await scanned.scanned(scope, question, question.model, filters, version, depth, also)
     if found is None:
@@ -99,7 +111,7 @@ async def _scanned(
     again = await question.of(found.arrays.tellers)
     if again is not question:  # it names one of those who speak in what was found
         found = await scanned.scanned(scope, again, question.model, filters, version, depth, also) or found
-    return await in_thread(scanned.ranked, found, again, filters, depth, also)
+    return await in_thread(scanned.ranked, found, again, filters, depth, also, together)
 
 
 def _ranked(
@@ -110,6 +122,7 @@ def _ranked(
     tagged: Sequence[UUID] | None,
     depth: int,
     also: Sequence[UUID],
+    together: bool,
 ) -> Ranking:
     corpus = Corpus(version.units, version.unit_length)
     if filters.as_of is not None:
@@ -122,7 +135,7 @@ def _ranked(
         shown = np.intersect1d(
             np.arange(len(arrays)) if shown is None else shown, arrays.whole_items(arrays.first_rows(tagged))
         )
-    return rank(arrays, question, corpus, depth, shown, arrays.first_rows(also))
+    return rank(arrays, question, corpus, depth, shown, arrays.first_rows(also), together=together)
 
 
 async def hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
@@ -165,7 +178,7 @@ async def recall(
     """Give the best items for a question, each once, the best first."""
     question = await prepare(database, embedder, user_id, query)
     async with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
-        return await _best(scope, question, filters, limit, min_score, Tier)
+        return await _best(scope, question, filters, limit, min_score)
 
 
 async def facts_with_evidence(
@@ -185,7 +198,7 @@ async def facts_with_evidence(
     """
     question = await prepare(database, embedder, user_id, query)
     async with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
-        facts = await _best(scope, question, filters, limit, min_score, [Tier.FACTS])
+        facts = await _best(scope, question, filters, limit, min_score, Tier.FACTS)
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
         found = (await candidates(scope, question, filters, 1, [*sources])).of(Tier.MESSAGES) if sources else ()
         messages = [one for one in best_of_each(found) if one.unit.item_id in sources]
@@ -200,15 +213,16 @@ async def _best(
     filters: Filters,
     limit: int,
     min_score: float | None,
-    tiers: Iterable[Tier],
+    tier: Tier | None = None,
 ) -> list[Hit]:
-    """Give the best hits; only where many units are chunks of few items, or facts over, does it take many units."""
+    """Give the best hits, of all tiers or of one; where few units are too few, many are ranked."""
     found: list[Hit] = []
-    few, many = 2 * limit, max(DEPTH, 4 * limit)
-    for depth in (few, many) if min_score is None else (many,):
-        ranking = await candidates(scope, question, filters, depth)
-        found = await _first(scope, best_of_each(ranking.of(*tiers)), limit, min_score, filters.as_of)
-        if len(found) == limit or max(Counter(ranking.tiers).values(), default=0) < depth:
+    few, many = (FEW * limit, tier is None), (max(DEPTH, 4 * limit), False)
+    for depth, together in (few, many) if min_score is None else (many,):
+        ranking = await candidates(scope, question, filters, depth, together=together)
+        ranked = best_of_each(ranking.of(*(Tier if tier is None else (tier,))))
+        found = await _first(scope, ranked, limit, min_score, filters.as_of)
+        if len(found) == limit or len(ranking.tiers) < depth:
             break
     return found
 
