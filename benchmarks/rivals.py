@@ -56,7 +56,7 @@ class Peers:
         server = EmbeddedServer.open(folder / "postgres")
         self._stack.callback(server.close)
         for title, python in pythons.items():
-            with self._leaving_out(title):
+            with self.leaving_out(title):
                 self.systems[title] = self._started(title, python, server.url)
 
     def __enter__(self) -> Self:
@@ -66,7 +66,7 @@ class Peers:
         self._stack.close()
 
     @contextmanager
-    def _leaving_out(self, title: str) -> Iterator[None]:
+    def leaving_out(self, title: str) -> Iterator[None]:
         try:
             yield
         except RuntimeError as reason:
@@ -90,7 +90,7 @@ class Peers:
         """Give every peer a user's units; give the seconds that each took. One that fails is left out from now on."""
         seconds = {}
         for title in list(self.systems):
-            with self._leaving_out(title):
+            with self.leaving_out(title):
                 seconds[title] = self.add_to(title, user, units)
                 print(f"{title}: {len(units):,} units in {seconds[title]:.0f} s", file=sys.stderr, flush=True)
         return seconds
@@ -110,7 +110,7 @@ class Peers:
         """Give each peer's answer: `rows` of the user's units, and its `seconds`."""
         asked = {"user": question.user, "question": question.text, "limit": limit}
         for title in list(self.systems):
-            with self._leaving_out(title):
+            with self.leaving_out(title):
                 yield title, _checked(self.systems[title].answer(asked))
 
     def versions(self) -> list[list[Cell]]:

@@ -62,6 +62,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help=f"write the figures, to {FIGURES.relative_to(ROOT)}/PART.json")
     parser.add_argument("--plot", type=Path, help="draw them, as SVG")
     parser.add_argument("--sizes", nargs="+", default=["100K", "500K", "1M"], help="of beam: 100K 500K 1M 10M")
+    parser.add_argument("--derivers", nargs="+", default=["embed", "facts", "summarize"], help="of beam's 10M")
     parser.add_argument("--systems", nargs="+", help="of peers: some of them")
     parser.add_argument("--sets", nargs="+", default=["locomo", "beam"], help="of peers: locomo beam sizes")
     parser.add_argument("--units", type=int, nargs="+", help="of speed and scale: how many a user has")

@@ -96,7 +96,7 @@ def stop(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     from memstore.errors import ConfigurationError
     from memstore.memory.address import database_url, embedded_folder, is_embedded
     from memstore.store import embedded
-    from memstore.store.database import masked
+    from memstore.store.faults import masked
 
     target = database_url(database)
     if not is_embedded(target):

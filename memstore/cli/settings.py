@@ -133,7 +133,7 @@ def _change(
 def _found(user: str | None, conversation: str | None, database: str | None) -> list[Setting]:
     """Give the settings of the system, or those that hold for a conversation."""
     from memstore.settings import Setting, listed
-    from memstore.store.database import masked
+    from memstore.store.faults import masked
 
     system = {one.name: one for one in listed()}
     url = system["database_url"]

@@ -199,7 +199,8 @@ def _database(database: str | None) -> Iterator[Finding]:
 
 
 def _store(store: MemoryStore) -> Iterator[Finding]:
-    from memstore.store.database import capabilities, masked
+    from memstore.store.database import capabilities
+    from memstore.store.faults import masked
     from memstore.store.migrations import status
 
     able = capabilities(store.url)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memstore.models import Tier, Unit
 from memstore.providers import Vectors
@@ -30,7 +32,7 @@ WEIGHTS: Mapping[str, float] = {
     "question": 0.15,  # -1 for what only asks for what the next one says
 }
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
-BUILT_AT_ONCE = 50
+BUILT_AT_ONCE = 20
 LATEST = 20
 
 
@@ -60,9 +62,9 @@ class Ranking:
 
     def of(self, *tiers: Tier) -> Iterator[Candidate]:
         """Give the candidates of some tiers, the best first."""
-        places = [place for place, tier in enumerate(self.tiers) if tier in tiers]
-        for start in range(0, len(places), BUILT_AT_ONCE):
-            yield from self.build(places[start : start + BUILT_AT_ONCE])
+        places = (place for place, tier in enumerate(self.tiers) if tier in tiers)
+        while some := list(islice(places, BUILT_AT_ONCE)):
+            yield from self.build(some)
 
     def of_those_asked_for(self) -> Sequence[Candidate]:
         """Give the candidates that were asked for."""
@@ -86,9 +88,16 @@ class Asked:
 
 
 def rank(
-    arrays: Arrays, asked: Asked, corpus: Corpus, depth: int, shown: Rows | None = None, also: Rows | None = None
+    arrays: Arrays,
+    asked: Asked,
+    corpus: Corpus,
+    depth: int,
+    shown: Rows | None = None,
+    also: Rows | None = None,
+    *,
+    together: bool = False,
 ) -> Ranking:
-    """Rank units: the `depth` best ones of each tier, and those in `also`, in one order.
+    """Rank units: the `depth` best ones of each tier, or of all `together`, and those in `also`, in one order.
 
     `shown` are those that may be found, in order; the others are only neighbours of theirs. Cosines are computed twice:
     of all units in 32 bits to see which may be among the best, of those in 64 bits. So the last bits of a sum, which
@@ -113,13 +122,13 @@ def rank(
     rough = _sum(known)
     if asked.vector is not None:
         rough += _sum(_semantic(arrays, signals.rough_cosines(arrays, asked.vector), shares, slice(None)))
-    rows = np.union1d(_best(arrays, rough, shown, depth), also)
+    rows = np.union1d(_best(arrays, rough, shown, depth, together), also)
     found = {name: values[rows] for name, values in known.items()}
     if asked.vector is not None:
         beside = np.unique(arrays.around[:, rows])
         exact = signals.cosines(arrays, asked.vector, beside[beside < len(arrays)])
         found |= _semantic(arrays, exact, shares, rows)
-    return _ranking(arrays, rows, {name: found[name] for name in WEIGHTS if name in found}, depth, also)
+    return _ranking(arrays, rows, {name: found[name] for name in WEIGHTS if name in found}, depth, also, together)
 
 
 def _semantic(arrays: Arrays, cosines: Floats, shares: Mapping[str, Floats], rows: Rows | slice) -> dict[str, Floats]:
@@ -140,29 +149,38 @@ def _matching(arrays: Arrays, known: Mapping[str, Floats], shown: Rows) -> Rows:
     return np.union1d(shown[_sum(known)[shown] > 0], shown[_order(arrays, shown, np.zeros(len(shown)))[:LATEST]])
 
 
-def _best(arrays: Arrays, scores: Floats, shown: Rows, depth: int) -> Rows:
-    """Give the rows that may be among the best of their tier."""
+def _best(arrays: Arrays, scores: Floats, shown: Rows, depth: int, together: bool) -> Rows:
+    """Give the rows that may be among the best of their tier, or of all."""
     found = []
-    for tier in range(1, len(TIERS) + 1):
-        rows = shown[arrays.tiers[shown] == tier]
+    for places in _parts(arrays.tiers[shown], together):
+        rows = shown[places]
         if len(rows) > depth:
-            rows = rows[scores[rows] >= np.partition(scores[rows], -depth)[-depth] - ROUGHLY]
+            of_these = scores[rows]
+            rows = rows[of_these >= np.partition(of_these, -depth)[-depth] - ROUGHLY]
         found.append(rows)
     return np.concatenate(found)
+
+
+def _parts(tiers: NDArray[np.int16], together: bool) -> list[Rows]:
+    if together:
+        return [np.arange(len(tiers))]
+    return [np.flatnonzero(tiers == tier) for tier in range(1, len(TIERS) + 1)]
 
 
 def _order(arrays: Arrays, rows: Rows, scores: Floats) -> Rows:
     return np.lexsort((arrays.rank[rows], -arrays.times[rows], -scores))
 
 
-def _ranking(arrays: Arrays, rows: Rows, found: Mapping[str, Floats], depth: int, also: Rows) -> Ranking:
+def _ranking(
+    arrays: Arrays, rows: Rows, found: Mapping[str, Floats], depth: int, also: Rows, together: bool
+) -> Ranking:
     parts = {name: np.round(WEIGHTS[name] * values, 6) for name, values in found.items()}
     order = _order(arrays, rows, np.round(np.sum([*parts.values()], axis=0), 9))
     tiers = arrays.tiers[rows[order]]
     wanted = np.isin(rows[order], also)
     kept = wanted.copy()
-    for tier in range(1, len(TIERS) + 1):
-        kept[np.flatnonzero(tiers == tier)[:depth]] = True
+    for places in _parts(tiers, together):
+        kept[places[:depth]] = True
     order, tiers, wanted = order[kept], tiers[kept], wanted[kept]
 
     def build(places: Sequence[int]) -> list[Candidate]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import islice, takewhile
 from uuid import UUID
 
@@ -20,11 +21,12 @@ from memstore.retrieve.voice import as_told
 from memstore.store import items
 from memstore.store.arrays import Arrays, Rows
 from memstore.store.database import Database, Transaction
-from memstore.store.items import Filters, Version
+from memstore.store.items import Filters, Said, Version
 from memstore.store.terms import QUESTION, hashed, terms
 from memstore.waiting import in_thread
 
-DEPTH = 200  # units of each tier that are ranked exactly
+DEPTH = 200  # units, of each tier or of all, that are ranked exactly
+FEW = 3  # units for each hit that is wanted: some are chunks of one item
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
 
@@ -70,26 +72,38 @@ async def prepare(database: Database, embedder: Embedder | None, user_id: UUID, 
 
 
 async def candidates(
-    scope: Transaction, question: Question, filters: Filters, depth: int = DEPTH, also: Sequence[UUID] = ()
+    scope: Transaction,
+    question: Question,
+    filters: Filters,
+    depth: int = DEPTH,
+    also: Sequence[UUID] = (),
+    *,
+    together: bool = False,
 ) -> Ranking:
-    """Rank the best units of each tier, and the first one of each item in `also`, with all their signals."""
+    """Rank the best units of each tier, or of all `together`, and the first one of each item in `also`."""
     version = await items.version(scope, question.model)
     if version is None:
         return NOTHING
     if question.vector is not None:
         items.check_others(question.embedded_by, version.others)
     if version.units > scope.cache.most_units:
-        return await _scanned(scope, question, filters, version, depth, also)
+        return await _scanned(scope, question, filters, version, depth, also, together)
     arrays = await items.arrays(scope, question.model, version.version)
     if arrays is None:
         return NOTHING
     question = await question.of(arrays.tellers)
     tagged = None if filters.tags is None else await items.tagged(scope, filters.tags)
-    return await in_thread(_ranked, arrays, version, question, filters, tagged, depth, also)
+    return await in_thread(_ranked, arrays, version, question, filters, tagged, depth, also, together)
 
 
 async def _scanned(
-    scope: Transaction, question: Question, filters: Filters, version: Version, depth: int, also: Sequence[UUID]
+    scope: Transaction,
+    question: Question,
+    filters: Filters,
+    version: Version,
+    depth: int,
+    also: Sequence[UUID],
+    together: bool,
 ) -> Ranking:
     found = await scanned.scanned(scope, question, question.model, filters, version, depth, also)
     if found is None:
@@ -97,7 +111,7 @@ async def _scanned(
     again = await question.of(found.arrays.tellers)
     if again is not question:  # it names one of those who speak in what was found
         found = await scanned.scanned(scope, again, question.model, filters, version, depth, also) or found
-    return await in_thread(scanned.ranked, found, again, filters, depth, also)
+    return await in_thread(scanned.ranked, found, again, filters, depth, also, together)
 
 
 def _ranked(
@@ -108,6 +122,7 @@ def _ranked(
     tagged: Sequence[UUID] | None,
     depth: int,
     also: Sequence[UUID],
+    together: bool,
 ) -> Ranking:
     corpus = Corpus(version.units, version.unit_length)
     if filters.as_of is not None:
@@ -120,40 +135,27 @@ def _ranked(
         shown = np.intersect1d(
             np.arange(len(arrays)) if shown is None else shown, arrays.whole_items(arrays.first_rows(tagged))
         )
-    return rank(arrays, question, corpus, depth, shown, arrays.first_rows(also))
+    return rank(arrays, question, corpus, depth, shown, arrays.first_rows(also), together=together)
 
 
 async def hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
     """Give hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
+    units = [one.unit for one in chosen]
     async with scope.ahead() as reads:
-        await _texts_and_sources(reads, chosen, as_of)
-    texts, sources = await _texts_and_sources(scope, chosen, as_of)
-    found = []
-    for one in chosen:
-        unit = one.unit
-        if unit.item_id in texts:
-            own = (unit.item_id,) if unit.tier == Tier.MESSAGES else sources.get(unit.item_id, ())
-            found.append(_hit(one, texts[unit.item_id][unit.start : unit.stop], own))
-    return found
+        await items.said(reads, units, as_of)
+    said = await items.said(scope, units, as_of)
+    return [_hit(one, said[one.unit.item_id]) for one in chosen if one.unit.item_id in said]
 
 
-async def _texts_and_sources(
-    scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None
-) -> tuple[dict[UUID, str], dict[UUID, tuple[UUID, ...]]]:
-    by_tier = {tier: [one.unit.item_id for one in chosen if one.unit.tier == tier] for tier in Tier}
-    texts = await items.texts(scope, [one.unit.item_id for one in chosen], as_of)
-    return texts, await items.sources(scope, by_tier[Tier.SUMMARIES], by_tier[Tier.FACTS], as_of)
-
-
-def _hit(one: Candidate, text: str, sources: tuple[UUID, ...]) -> Hit:
+def _hit(one: Candidate, said: Said) -> Hit:
     unit = one.unit
     return Hit(
         tier=Tier(unit.tier),
         id=unit.item_id,
-        text=text,
+        text=(said.text or "")[unit.start : unit.stop],
         score=one.score,
         parts=one.parts,
-        sources=sources,
+        sources=(unit.item_id,) if unit.tier == Tier.MESSAGES else tuple(said.sources),
         occurred_at=unit.occurred_at,
         conversation_id=unit.conversation_id,
         seq=unit.seq,
@@ -175,8 +177,8 @@ async def recall(
 ) -> list[Hit]:
     """Give the best items for a question, each once, the best first."""
     question = await prepare(database, embedder, user_id, query)
-    async with database.scope(user_id) as scope:
-        return await _best(scope, question, filters, limit, min_score, Tier)
+    async with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
+        return await _best(scope, question, filters, limit, min_score)
 
 
 async def facts_with_evidence(
@@ -195,13 +197,14 @@ async def facts_with_evidence(
     embedded yet.
     """
     question = await prepare(database, embedder, user_id, query)
-    async with database.scope(user_id) as scope:
-        facts = await _best(scope, question, filters, limit, min_score, [Tier.FACTS])
-        said = sorted({message for fact in facts for message in fact.sources})
-        found = (await candidates(scope, question, filters, 1, said)).of(Tier.MESSAGES) if said else ()
-        texts = await items.texts(scope, said)
-    messages = [one for one in best_of_each(found) if one.unit.item_id in set(said) & texts.keys()]
-    return facts, [replace(_hit(one, texts[one.unit.item_id], (one.unit.item_id,)), start=0) for one in messages]
+    async with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
+        facts = await _best(scope, question, filters, limit, min_score, Tier.FACTS)
+        sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
+        found = (await candidates(scope, question, filters, 1, [*sources])).of(Tier.MESSAGES) if sources else ()
+        messages = [one for one in best_of_each(found) if one.unit.item_id in sources]
+        said = await items.said(scope, [one.unit for one in messages])
+    there = [(one, said[one.unit.item_id]) for one in messages if one.unit.item_id in said]
+    return facts, [replace(_hit(one, whole), text=whole.text or "", start=0) for one, whole in there]
 
 
 async def _best(
@@ -210,9 +213,26 @@ async def _best(
     filters: Filters,
     limit: int,
     min_score: float | None,
-    tiers: Iterable[Tier],
+    tier: Tier | None = None,
 ) -> list[Hit]:
-    found = best_of_each((await candidates(scope, question, filters, max(DEPTH, 4 * limit))).of(*tiers))
+    """Give the best hits, of all tiers or of one; where few units are too few, many are ranked."""
+    found: list[Hit] = []
+    few, many = (FEW * limit, tier is None), (max(DEPTH, 4 * limit), False)
+    for depth, together in (few, many) if min_score is None else (many,):
+        ranking = await candidates(scope, question, filters, depth, together=together)
+        ranked = best_of_each(ranking.of(*(Tier if tier is None else (tier,))))
+        found = await _first(scope, ranked, limit, min_score, filters.as_of)
+        if len(found) == limit or len(ranking.tiers) < depth:
+            break
+    return found
+
+
+async def _first(
+    scope: Transaction, ranked: Iterator[Candidate], limit: int, min_score: float | None, as_of: datetime | None
+) -> list[Hit]:
     if min_score is not None:
-        found = takewhile(lambda one: one.score >= min_score, found)
-    return (await hits(scope, list(islice(found, 2 * limit)), filters.as_of))[:limit]
+        ranked = takewhile(lambda one: one.score >= min_score, ranked)
+    found: list[Hit] = []
+    while len(found) < limit and (page := list(islice(ranked, limit))):
+        found += await hits(scope, page, as_of)
+    return found[:limit]

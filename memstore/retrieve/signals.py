@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +19,15 @@ from memstore.providers import Vectors
 from memstore.retrieve.dates import named_dates
 from memstore.store.arrays import EPOCH, Arrays, Rows
 from memstore.store.neighbours import REACH
-from memstore.store.terms import terms
 
 Floats = NDArray[np.float64]
+Holders = tuple[float, Rows, Floats]  # of a term: its weight, the units that have it, how often each has it
 K1 = 1.2  # BM25: a word that is said again counts less and less
 B, B_AROUND = 0.4, 0.75  # BM25: how much a long text counts less; short ones are all alike
 MICROSECONDS_A_DAY = 86_400 * 10**6
 HALF_TOKENS = 60  # a unit of so many tokens stands half for itself
 CHARACTERS = 4  # of a token, about
+TABLE = 2**17  # sums of terms by unit that are made at once: a megabyte stays in a processor's cache
 HEADER_TOKENS = 10  # the day and the speaker before a unit, when it is given
 
 
@@ -105,19 +107,51 @@ def lexical(arrays: Arrays, asked: Mapping[str, int], corpus: Corpus, shown: Row
     Exact words are what an embedder loses: names, numbers, things of one's own. Worth 4.4 points, as cosines are; the
     second of them 1.9, as talk is in pieces. Speakers' names are not looked for in it: most neighbourhoods have them.
     """
-    own, around = np.zeros(len(arrays)), np.zeros(len(arrays))
-    names = {term for speaker in arrays.named for term in terms(speaker)}
+    found: dict[str, Holders] = {}
     for term, number in asked.items():
         rows, counts = arrays.having(number)
-        weight = idf(len(rows) if corpus.holding is None else corpus.holding[number], corpus.units)
-        own[rows] += weight * saturated(counts, arrays.lengths[rows], corpus.mean_length, B)
-        if term in names:
-            continue
-        beside = arrays.around[:, rows]
-        sums = np.bincount(beside.ravel(), np.tile(counts, len(beside)), len(arrays) + 1)[:-1].astype(np.float64)
-        rows = np.flatnonzero(sums)
-        around[rows] += weight * saturated(sums[rows], arrays.lengths_around[rows], corpus.mean_length, B_AROUND)
-    return _by_best(own, shown), _by_best(around, shown)
+        if len(rows):
+            holding = len(rows) if corpus.holding is None else corpus.holding[number]
+            found[term] = idf(holding, corpus.units), rows, counts
+    unnamed = [holders for term, holders in found.items() if term not in arrays.terms_of_names]
+    own = _bm25(arrays, [*found.values()], corpus.mean_length)
+    return _by_best(own, shown), _by_best(_bm25_around(arrays, unnamed, corpus.mean_length), shown)
+
+
+def _bm25(arrays: Arrays, terms: Sequence[Holders], mean_length: float) -> Floats:
+    if not terms:
+        return np.zeros(len(arrays))
+    weights, rows, counts = _entries(terms)
+    about: Floats = weights * saturated(counts, arrays.lengths[rows], mean_length, B)
+    return np.bincount(rows, about, len(arrays)).astype(np.float64, copy=False)
+
+
+def _bm25_around(arrays: Arrays, terms: Sequence[Holders], mean_length: float) -> Floats:
+    """Give BM25 of each unit with its neighbours as one text; several terms at once, where units are few."""
+    width = len(arrays) + 1  # the last one is of neighbours that there are not
+    around = np.zeros(width)
+    at_once = max(1, TABLE // width)
+    for start in range(0, len(terms), at_once):
+        some = terms[start : start + at_once]
+        places, rows, counts = _entries([(place, rows, counts) for place, (_, rows, counts) in enumerate(some)])
+        cells = arrays.around[:, rows] + places * width
+        sums = np.bincount(cells.ravel(), np.tile(counts, len(cells)), len(some) * width)
+        there = np.flatnonzero(sums.reshape(-1, width)[:, :-1])
+        place, row = np.divmod(there, width - 1)
+        weights = np.array([weight for weight, _, _ in some])[place]
+        about = saturated(sums[place * width + row], arrays.lengths_around[row], mean_length, B_AROUND)
+        around += np.bincount(row, weights * about, width)
+    return around[:-1]
+
+
+def _entries(terms: Sequence[tuple[float, Rows, Floats]]) -> tuple[NDArray[Any], Rows, Floats]:
+    """Give the units that have terms and how often, one term after the other, beside what is told of each term."""
+    told, units = np.array([one for one, _, _ in terms]), [rows for _, rows, _ in terms]
+    return (
+        np.repeat(told, [*map(len, units)]),
+        np.concatenate(units),
+        np.concatenate([counts for _, _, counts in terms]),
+    )
 
 
 def _by_best(scores: Floats, shown: Rows) -> Floats:

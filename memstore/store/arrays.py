@@ -9,8 +9,6 @@ No text is kept, but vectors and keyed hashes of words are, until others need th
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,11 +23,10 @@ from memstore.models import Role, Tier, Unit
 from memstore.providers import Vectors
 from memstore.store.neighbours import KERNEL, REACH, Numbers, neighbours
 from memstore.store.term_index import TermIndex
+from memstore.store.terms import terms
 
 Rows = NDArray[np.intp]
 
-MOST_UNITS = 150_000  # of a user (130,000 messages); others are scanned in the database. 315 MB with 384 dimensions
-MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
 ROWS_AT_ONCE = 4096
 OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
@@ -171,6 +168,11 @@ class Arrays:
     def named(self) -> list[str]:
         """The names of speakers, each once; roles are none."""
         return sorted({speaker for speaker in self.speakers if speaker} - {*Role})
+
+    @cached_property
+    def terms_of_names(self) -> frozenset[str]:
+        """The terms of all these names."""
+        return frozenset(term for name in self.named for term in terms(name))
 
     @cached_property
     def tellers(self) -> frozenset[str]:
@@ -418,31 +420,3 @@ def _elements(sent: bytes, counts: NDArray[np.int64], kind: str) -> NDArray[np.i
 def _vectors(sent: bytes, count: int) -> Vectors:
     """Give the rows of vectors: each is sent as its dimensions and a zero, in 2 bytes each, and its components."""
     return np.ascontiguousarray(np.frombuffer(sent, ">f4").reshape(count, -1)[:, 1:], dtype=np.float32)
-
-
-class ArrayCache:
-    """The arrays of the users who asked last, as many as there is room for. Safe to share by threads.
-
-    Users with more than `most_units` units have none.
-    """
-
-    def __init__(self, most_units: int = MOST_UNITS, most_bytes: int = MOST_BYTES) -> None:
-        self.most_units = most_units
-        self._most = most_bytes
-        self._kept: OrderedDict[tuple[UUID, UUID], Arrays] = OrderedDict()
-        self._turn = threading.Lock()
-
-    def get(self, user_id: UUID, model: UUID) -> Arrays | None:
-        """Give a user's arrays with the vectors of a model, of whatever version."""
-        with self._turn:
-            if (user_id, model) in self._kept:
-                self._kept.move_to_end((user_id, model))
-            return self._kept.get((user_id, model))
-
-    def put(self, user_id: UUID, model: UUID, arrays: Arrays) -> None:
-        """Keep a user's arrays; those of users who have not asked for long go."""
-        with self._turn:
-            self._kept[user_id, model] = arrays
-            self._kept.move_to_end((user_id, model))
-            while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > self._most:
-                self._kept.popitem(last=False)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, LiteralString, TypeVar
@@ -17,15 +17,16 @@ from uuid import UUID
 
 import psycopg
 from pgvector.psycopg import register_vector_async
-from psycopg import AsyncClientCursor, AsyncConnection, AsyncCursor
+from psycopg import AsyncClientCursor, AsyncConnection
 from psycopg.rows import AsyncRowFactory, kwargs_row, tuple_row
 from psycopg.types.json import JsonbDumper, set_json_loads
-from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from sqlmodel import SQLModel
 
-from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
+from memstore.errors import ConfigurationError, DatabaseError, ExtensionMissing
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.arrays import MOST_UNITS, ArrayCache
+from memstore.store.array_cache import MOST_UNITS, ArrayCache
+from memstore.store.faults import explained, masked
 from memstore.store.statements import statements
 from memstore.waiting import at_end_of_loop, in_thread
 
@@ -68,7 +69,7 @@ class Transaction:
         self.events: list[Event] = []
         self._outbox = outbox
         self._written = 0
-        self._read: list[tuple[Read, AsyncCursor[Any]]] = []
+        self._read: list[tuple[Read, list[Any]]] = []
 
     def happened(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
         """Say what happens here: kept in the outbox with this transaction, told once it is committed."""
@@ -76,18 +77,16 @@ class Transaction:
 
     async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
         """Give every row, each built from its columns."""
-        async with await self._answered(Read(statement, self._bound(values), kwargs_row(build))) as cursor:
-            return await cursor.fetchall()
+        return await self._answered(Read(statement, self._bound(values), kwargs_row(build)))
 
     async def tuples(self, statement: LiteralString, **values: Any) -> list[Any]:
         """Give every row as a tuple: for statements with many narrow rows, where building objects is what costs."""
-        async with await self._answered(Read(statement, self._bound(values), tuple_row)) as cursor:
-            return await cursor.fetchall()
+        return await self._answered(Read(statement, self._bound(values), tuple_row))
 
     async def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
         """Give the first row, or None."""
-        async with await self._answered(Read(statement, self._bound(values), kwargs_row(build))) as cursor:
-            return await cursor.fetchone()
+        rows: list[T] = await self._answered(Read(statement, self._bound(values), kwargs_row(build)))
+        return rows[0] if rows else None
 
     @asynccontextmanager
     async def ahead(self) -> AsyncIterator[Transaction]:
@@ -96,22 +95,40 @@ class Transaction:
         Whoever asks the same of this transaction later, once, is given what was read; so nothing is to be written in
         between.
         """
-        noted = _Noted(self)
+        noted = _Noted(self.user_id, self.cache)
         yield noted
         if len(noted.reads) > 1:
-            async with self.connection.pipeline():
-                for read in noted.reads:
-                    self._read.append((read, await self._sent(read)))
+            async with AsyncClientCursor(self.connection) as cursor:
+                await self._read_together(cursor, noted.reads)
 
-    async def _answered(self, read: Read) -> AsyncCursor[Any]:
-        """Give a cursor with the rows, of what was read ahead where it was."""
+    async def begin(self, statement: LiteralString, reads: Sequence[Read]) -> None:
+        """Begin with a statement that confines the transaction, and read ahead in the same round trip."""
+        async with AsyncClientCursor(self.connection) as cursor:
+            before = cursor.mogrify(SQL["begin"] + ";\n" + statement, {"user_id": str(self.user_id)})
+            await self._read_together(cursor, reads, [before])
+
+    async def _read_together(
+        self, cursor: AsyncClientCursor[Any], reads: Sequence[Read], before: Sequence[str] = ()
+    ) -> None:
+        """Read in one message: to both sides less work than a pipeline, whose plans are no others."""
+        sent = [*before, *(cursor.mogrify(read.statement, read.values) for read in reads)]
+        await cursor.execute(";\n".join(sent).encode())
+        for read, place in zip(reads, range(-len(reads), 0), strict=True):
+            await cursor.set_result(place)
+            cursor.row_factory = read.rows
+            self._read.append((read, await cursor.fetchall()))
+
+    async def _answered(self, read: Read) -> list[Any]:
+        """Give the rows, those read ahead where they were."""
         for place, (known, _) in enumerate(self._read):
             if known.statement is read.statement and known.values == read.values:
                 return self._read.pop(place)[1]
         return await self._sent(read)
 
-    async def _sent(self, read: Read) -> AsyncCursor[Any]:
-        return await self.connection.cursor(row_factory=read.rows).execute(read.statement, read.values)
+    async def _sent(self, read: Read) -> list[Any]:
+        async with self.connection.cursor(row_factory=read.rows) as cursor:
+            await cursor.execute(read.statement, read.values)
+            return await cursor.fetchall()
 
     async def packed(self, statement: LiteralString, **values: Any) -> tuple[Any, ...] | None:
         """Give the first row, sent in Postgres' binary format: for statements with few and large values."""
@@ -164,10 +181,10 @@ class Transaction:
 
 
 class _Noted(Transaction):
-    """Notes what it is to read, and has no rows."""
+    """Notes what it is to read, and has no rows; it needs no connection."""
 
-    def __init__(self, real: Transaction) -> None:
-        super().__init__(real.connection, real.user_id, real.cache, outbox=False)
+    def __init__(self, user_id: UUID, cache: ArrayCache) -> None:
+        self.user_id, self.cache = user_id, cache
         self.reads: list[Read] = []
 
     async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
@@ -262,14 +279,20 @@ class Database:
         await in_thread(self.dispatcher.close)
 
     @asynccontextmanager
-    async def scope(self, user_id: UUID, *, lazily: bool = False) -> AsyncIterator[Transaction]:
+    async def scope(
+        self, user_id: UUID, *, lazily: bool = False, first: Callable[[Transaction], Any] | None = None
+    ) -> AsyncIterator[Transaction]:
         """Open a transaction that sees and writes the rows of one user only.
 
-        A crash may lose what was written `lazily` in the last half second; the commit does not wait for the disk.
+        A crash may lose what was written `lazily` in the last half second; the commit does not wait for the disk. What
+        `first` asks of the transaction that it is given is read ahead, with no round trip of its own.
         """
         statement = SQL["scope" if self.capabilities.may_be_app else "scope_without_role"]
         statement = SQL["lazily"] + ";\n" + statement if lazily else statement
-        async with self._transaction(statement, user_id) as transaction:
+        noted = _Noted(user_id, self.cache)
+        if first is not None:
+            await first(noted)
+        async with self._transaction(statement, user_id, noted.reads) as transaction:
             yield transaction
 
     @asynccontextmanager
@@ -280,23 +303,24 @@ class Database:
             yield transaction
 
     @asynccontextmanager
-    async def _transaction(self, statement: LiteralString, user_id: UUID) -> AsyncIterator[Transaction]:
+    async def _transaction(
+        self, statement: LiteralString, user_id: UUID, first: Sequence[Read] = ()
+    ) -> AsyncIterator[Transaction]:
         with explained(self.url):
-            connection = await self._begun(SQL["begin"] + ";\n" + statement, user_id)
+            transaction = await self._begun(statement, user_id, first)
             try:
-                transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
                 yield transaction
                 await transaction.write_events()
-                await connection.commit()
+                await transaction.connection.commit()
                 self.dispatcher.publish(transaction.events)
             except psycopg.OperationalError:
-                await self._look_after(connection)
+                await self._look_after(transaction.connection)
                 raise
             finally:
-                await self._given_back(connection)
+                await self._given_back(transaction.connection)
 
-    async def _begun(self, statement: LiteralString, user_id: UUID) -> AsyncConnection[Any]:
-        """Give a connection with a transaction begun and confined, all in one round trip.
+    async def _begun(self, statement: LiteralString, user_id: UUID, first: Sequence[Read]) -> Transaction:
+        """Give a transaction begun and confined, all in one round trip.
 
         That is also the check whether the server is still there: a connection that died in the pool is replaced, as
         nothing was done with it yet.
@@ -304,12 +328,12 @@ class Database:
         last = monotonic() + SECONDS_FOR_A_CONNECTION
         while True:
             connection = await self._connection()
+            transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
             begun = False
             try:
-                async with AsyncClientCursor(connection) as cursor:
-                    await cursor.execute(statement, {"user_id": str(user_id)})
+                await transaction.begin(statement, first)
                 begun = True
-                return connection
+                return transaction
             except psycopg.OperationalError:
                 await self._look_after(connection)
                 if not connection.broken or monotonic() > last:
@@ -382,66 +406,3 @@ def _check_pgvector(found: Capabilities, url: str) -> None:
             f"{masked(url)} has pgvector {version}; memstore needs 0.8 or newer. "
             "Install it, then ALTER EXTENSION vector UPDATE."
         )
-
-
-def masked(url: str) -> str:
-    """Give the URL without its password, for messages."""
-    try:
-        options = psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        return "the database URL"
-    place = f"{options.get('host', 'localhost')}:{options.get('port', 5432)}"
-    return f"the database {options.get('dbname', '')!r} at {place}"
-
-
-def _is_readable(url: str) -> bool:
-    """Whether the parts of the URL are what they seem: with an @ or / in a password, its end looks like the host."""
-    try:
-        options = psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        return False
-    names = f"{options.get('host', '')}".removeprefix("@") + f"{options.get('dbname', '')}"
-    port = f"{options.get('port', '')}".replace(",", "")
-    return "@" not in names and (port.isdecimal() or not port)
-
-
-@contextmanager
-def explained(url: str) -> Iterator[None]:
-    """Turn the driver's errors into memstore's, in this one place."""
-    try:
-        yield
-    except (psycopg.Error, PoolTimeout) as error:
-        if not _is_readable(url):
-            raise ConfigurationError(
-                "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
-                "characters other than letters and digits in a password their codes, such as %40 for @."
-            ) from None  # the driver's own words quote the URL, and with it the password
-        if not isinstance(error, psycopg.Error) or _is_about_the_connection(error):
-            raise _operational(error, url) from error
-        hint = f" {error.diag.message_hint}" if error.diag.message_hint else ""
-        raise DatabaseError(f"{masked(url)} refused: {_first_line(error)}.{hint}") from error
-
-
-def _is_about_the_connection(error: psycopg.Error) -> bool:
-    """Whether the server could not be reached or went away; a deadlock, say, is operational too but no such thing."""
-    state = error.sqlstate
-    return isinstance(error, psycopg.OperationalError) and (
-        state is None or state.startswith(("08", "28", "3D", "53", "57P"))
-    )
-
-
-def _operational(error: Exception, url: str) -> DatabaseError:
-    if isinstance(error, PoolClosed):
-        return DatabaseError("This store is closed; open it again.")
-    if isinstance(error, psycopg.errors.DiskFull):
-        return DatabaseError(
-            f"The disk of {masked(url)} is full. Nothing of this call was stored: free some space, then repeat it."
-        )
-    return DatabaseUnreachable(
-        f"{masked(url)} does not answer: {_first_line(error)}. Start it or correct the URL (MEMSTORE_DATABASE_URL); "
-        "memstore never falls back to another database."
-    )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

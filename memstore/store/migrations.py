@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from memstore.errors import DatabaseError, SchemaOutdated, SchemaTooNew
-from memstore.store.database import explained, masked
+from memstore.store.faults import explained, masked
 from memstore.store.statements import statements
 
 if TYPE_CHECKING:

@@ -32,5 +32,7 @@ class TermIndex:
     def find(self, term: int, terms: Numbers) -> Numbers:
         """Give the places of a term in order, among terms that begin with those of the index."""
         start, stop = np.searchsorted(self.terms, [term, term + 1]) if term < 2**63 - 1 else (0, 0)
+        if len(terms) == len(self.terms):
+            return self.places[start:stop].astype(np.int64)
         newest = np.flatnonzero(terms[len(self.terms) :] == term) + len(self.terms)
         return np.append(self.places[start:stop], newest)

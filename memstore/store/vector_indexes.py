@@ -18,7 +18,8 @@ from psycopg.sql import Identifier, Literal
 from memstore.models import Key
 from memstore.providers import Vectors
 from memstore.store.database import SQL as DATABASE
-from memstore.store.database import Database, Transaction, columns, explained
+from memstore.store.database import Database, Transaction, columns
+from memstore.store.faults import explained
 from memstore.store.statements import statements
 
 SQL = statements("vector_indexes")

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from memstore._sync.memory.store import MemoryStore
 from memstore._sync.store import messages
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Read, Transaction
 from memstore.ids import user_id
 
 ALICE = user_id("alice")
@@ -28,6 +29,29 @@ def talked(store: MemoryStore) -> None:
     assert (store.derive()).failed == ()
 
 
+def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, str]], list[list[tuple[str, str]]]]:
+    """Give what is read from now on: one by one, and in one round trip, each with its values."""
+    alone: list[tuple[str, str]] = []
+    together: list[list[tuple[str, str]]] = []
+    real, real_together = Transaction._sent, Transaction._read_together
+
+    def named(read: Read) -> tuple[str, str]:
+        return read.statement, repr(sorted(read.values.items()))
+
+    def sent(self: Transaction, read: Read) -> Any:
+        alone.append(named(read))
+        return real(self, read)
+
+    def sent_together(self: Transaction, cursor: Any, reads: Sequence[Read], *before: Any) -> None:
+        if reads:
+            together.append([named(read) for read in reads])
+        real_together(self, cursor, reads, *before)
+
+    monkeypatch.setattr(Transaction, "_sent", sent)
+    monkeypatch.setattr(Transaction, "_read_together", sent_together)
+    return alone, together
+
+
 @pytest.mark.parametrize("strategies", [[], ["sliding_window"]])
 def test_a_context_reads_nothing_twice_and_most_of_it_at_once(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, strategies: list[str]
@@ -36,23 +60,23 @@ def test_a_context_reads_nothing_twice_and_most_of_it_at_once(
     conversation = store.user("alice").conversation("c")
     conversation.describe(strategies=strategies)
     conversation.context("Where does my sister live?", budget=500)
-    sent: list[tuple[str, str]] = []
-    alone = 0
-    real = Transaction._sent
-
-    def counted(self: Transaction, read: Any) -> Any:
-        nonlocal alone
-        sent.append((read.statement, repr(sorted(read.values.items()))))
-        alone += self.connection._pipeline is None
-        return real(self, read)
-
-    monkeypatch.setattr(Transaction, "_sent", counted)
+    alone, together = watched(monkeypatch)
     context = conversation.context("Where does my sister live?", budget=500)
     assert "Porto" in str(context.messages)
+    sent = alone + [read for reads in together for read in reads]
     assert [read for read, times in Counter(sent).items() if times > 1] == []
     assert len(sent) >= 8
-    # The conversation, the version of what is searched, the summaries that were chosen, those that strategies read.
-    assert alone <= 3 + len(strategies)
+    assert len(alone) <= 2 + len(strategies)  # the conversation, the summaries chosen, those that strategies read
+
+
+def test_a_recall_makes_two_round_trips(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    talked(store)
+    store.user("alice").recall("Where does my sister live?")
+    alone, together = watched(monkeypatch)
+    hits = store.user("alice").recall("Where does my sister live?")
+    assert any("Porto" in hit.text for hit in hits)
+    assert "version" in together[0][0][0]  # with the beginning; what the best ones say comes second
+    assert len(alone) + len(together) == 2
 
 
 def test_what_was_read_ahead_is_given_once_and_later_read_anew(store: MemoryStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from memstore.ids import user_id
 from memstore.memory.store import AsyncMemoryStore
 from memstore.store import messages
-from memstore.store.database import Transaction
+from memstore.store.database import Read, Transaction
 
 ALICE = user_id("alice")
 LINES = [
@@ -27,6 +28,29 @@ async def talked(store: AsyncMemoryStore) -> None:
     assert (await store.derive()).failed == ()
 
 
+def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, str]], list[list[tuple[str, str]]]]:
+    """Give what is read from now on: one by one, and in one round trip, each with its values."""
+    alone: list[tuple[str, str]] = []
+    together: list[list[tuple[str, str]]] = []
+    real, real_together = Transaction._sent, Transaction._read_together
+
+    def named(read: Read) -> tuple[str, str]:
+        return read.statement, repr(sorted(read.values.items()))
+
+    async def sent(self: Transaction, read: Read) -> Any:
+        alone.append(named(read))
+        return await real(self, read)
+
+    async def sent_together(self: Transaction, cursor: Any, reads: Sequence[Read], *before: Any) -> None:
+        if reads:
+            together.append([named(read) for read in reads])
+        await real_together(self, cursor, reads, *before)
+
+    monkeypatch.setattr(Transaction, "_sent", sent)
+    monkeypatch.setattr(Transaction, "_read_together", sent_together)
+    return alone, together
+
+
 @pytest.mark.parametrize("strategies", [[], ["sliding_window"]])
 async def test_a_context_reads_nothing_twice_and_most_of_it_at_once(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch, strategies: list[str]
@@ -35,23 +59,23 @@ async def test_a_context_reads_nothing_twice_and_most_of_it_at_once(
     conversation = store.user("alice").conversation("c")
     await conversation.describe(strategies=strategies)
     await conversation.context("Where does my sister live?", budget=500)
-    sent: list[tuple[str, str]] = []
-    alone = 0
-    real = Transaction._sent
-
-    async def counted(self: Transaction, read: Any) -> Any:
-        nonlocal alone
-        sent.append((read.statement, repr(sorted(read.values.items()))))
-        alone += self.connection._pipeline is None
-        return await real(self, read)
-
-    monkeypatch.setattr(Transaction, "_sent", counted)
+    alone, together = watched(monkeypatch)
     context = await conversation.context("Where does my sister live?", budget=500)
     assert "Porto" in str(context.messages)
+    sent = alone + [read for reads in together for read in reads]
     assert [read for read, times in Counter(sent).items() if times > 1] == []
     assert len(sent) >= 8
-    # The conversation, the version of what is searched, the summaries that were chosen, those that strategies read.
-    assert alone <= 3 + len(strategies)
+    assert len(alone) <= 2 + len(strategies)  # the conversation, the summaries chosen, those that strategies read
+
+
+async def test_a_recall_makes_two_round_trips(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    await talked(store)
+    await store.user("alice").recall("Where does my sister live?")
+    alone, together = watched(monkeypatch)
+    hits = await store.user("alice").recall("Where does my sister live?")
+    assert any("Porto" in hit.text for hit in hits)
+    assert "version" in together[0][0][0]  # with the beginning; what the best ones say comes second
+    assert len(alone) + len(together) == 2
 
 
 async def test_what_was_read_ahead_is_given_once_and_later_read_anew(store: AsyncMemoryStore) -> None:

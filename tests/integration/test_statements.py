@@ -407,7 +407,9 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
             filters(**{key: around(u)[key] for key in ("item_ids", "chunks", "numbers")}, tags=["trip"]),
         ),
         ("items", "latest", filters(limit=20)),
-        ("items", "item_texts", {"item_ids": some, "as_of": None}),
+        ("items", "messages_said", {"item_ids": some}),
+        ("items", "summaries_said", {"item_ids": some}),
+        ("items", "facts_said", {"item_ids": some, "as_of": None}),
         ("postings", "holding", {"terms": [u * 1000 + 20, u * 1000 + 33]}),
         ("postings", "postings", {"terms": [u * 1000 + 20]}),
         (
@@ -456,7 +458,7 @@ async def test_a_small_user_pays_for_own_rows_only(
         assert "$" not in conditions(scan, "Index Cond"), "a generic plan"
 
 
-POINTED = {"version", "around", "item_texts", "latest", "facts"}
+POINTED = {"version", "around", "messages_said", "summaries_said", "facts_said", "latest", "facts"}
 
 
 @pytest.mark.parametrize(

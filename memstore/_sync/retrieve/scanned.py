@@ -66,13 +66,15 @@ def scanned(
     return None if found is None else Scanned(*found, corpus)
 
 
-def ranked(found: Scanned, question: Asked, filters: Filters, depth: int, also: Sequence[UUID]) -> Ranking:
+def ranked(
+    found: Scanned, question: Asked, filters: Filters, depth: int, also: Sequence[UUID], together: bool
+) -> Ranking:
     """Rank what the legs found and, of what stands beside it, what the filters show. Pure."""
     far = 0 if filters.tags is not None else items.BESIDE  # neighbours' tags are not known
     shown = np.flatnonzero(found.steps <= far)
     if not filters.everything:
         shown = np.intersect1d(shown, found.arrays.seen_through(**filters.on_columns()))
-    return rank(found.arrays, question, found.corpus, depth, shown, found.arrays.first_rows(also))
+    return rank(found.arrays, question, found.corpus, depth, shown, found.arrays.first_rows(also), together=together)
 
 
 def _shown(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:

@@ -18,15 +18,16 @@ from uuid import UUID
 
 import psycopg
 from pgvector.psycopg import register_vector
-from psycopg import ClientCursor, Connection, Cursor
+from psycopg import ClientCursor, Connection
 from psycopg.rows import RowFactory, kwargs_row, tuple_row
 from psycopg.types.json import JsonbDumper, set_json_loads
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolTimeout
 from sqlmodel import SQLModel
 
-from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
+from memstore.errors import ConfigurationError, DatabaseError, ExtensionMissing
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.arrays import MOST_UNITS, ArrayCache
+from memstore.store.array_cache import MOST_UNITS, ArrayCache
+from memstore.store.faults import explained, masked
 from memstore.store.statements import statements
 from memstore.waiting import at_exit, in_place
 
@@ -69,7 +70,7 @@ class Transaction:
         self.events: list[Event] = []
         self._outbox = outbox
         self._written = 0
-        self._read: list[tuple[Read, Cursor[Any]]] = []
+        self._read: list[tuple[Read, list[Any]]] = []
 
     def happened(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
         """Say what happens here: kept in the outbox with this transaction, told once it is committed."""
@@ -77,18 +78,16 @@ class Transaction:
 
     def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
         """Give every row, each built from its columns."""
-        with self._answered(Read(statement, self._bound(values), kwargs_row(build))) as cursor:
-            return cursor.fetchall()
+        return self._answered(Read(statement, self._bound(values), kwargs_row(build)))
 
     def tuples(self, statement: LiteralString, **values: Any) -> list[Any]:
         """Give every row as a tuple: for statements with many narrow rows, where building objects is what costs."""
-        with self._answered(Read(statement, self._bound(values), tuple_row)) as cursor:
-            return cursor.fetchall()
+        return self._answered(Read(statement, self._bound(values), tuple_row))
 
     def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
         """Give the first row, or None."""
-        with self._answered(Read(statement, self._bound(values), kwargs_row(build))) as cursor:
-            return cursor.fetchone()
+        rows: list[T] = self._answered(Read(statement, self._bound(values), kwargs_row(build)))
+        return rows[0] if rows else None
 
     @contextmanager
     def ahead(self) -> Iterator[Transaction]:
@@ -97,22 +96,38 @@ class Transaction:
         Whoever asks the same of this transaction later, once, is given what was read; so nothing is to be written in
         between.
         """
-        noted = _Noted(self)
+        noted = _Noted(self.user_id, self.cache)
         yield noted
         if len(noted.reads) > 1:
-            with self.connection.pipeline():
-                for read in noted.reads:
-                    self._read.append((read, self._sent(read)))
+            with ClientCursor(self.connection) as cursor:
+                self._read_together(cursor, noted.reads)
 
-    def _answered(self, read: Read) -> Cursor[Any]:
-        """Give a cursor with the rows, of what was read ahead where it was."""
+    def begin(self, statement: LiteralString, reads: Sequence[Read]) -> None:
+        """Begin with a statement that confines the transaction, and read ahead in the same round trip."""
+        with ClientCursor(self.connection) as cursor:
+            before = cursor.mogrify(SQL["begin"] + ";\n" + statement, {"user_id": str(self.user_id)})
+            self._read_together(cursor, reads, [before])
+
+    def _read_together(self, cursor: ClientCursor[Any], reads: Sequence[Read], before: Sequence[str] = ()) -> None:
+        """Read in one message: to both sides less work than a pipeline, whose plans are no others."""
+        sent = [*before, *(cursor.mogrify(read.statement, read.values) for read in reads)]
+        cursor.execute(";\n".join(sent).encode())
+        for read, place in zip(reads, range(-len(reads), 0), strict=True):
+            cursor.set_result(place)
+            cursor.row_factory = read.rows
+            self._read.append((read, cursor.fetchall()))
+
+    def _answered(self, read: Read) -> list[Any]:
+        """Give the rows, those read ahead where they were."""
         for place, (known, _) in enumerate(self._read):
             if known.statement is read.statement and known.values == read.values:
                 return self._read.pop(place)[1]
         return self._sent(read)
 
-    def _sent(self, read: Read) -> Cursor[Any]:
-        return self.connection.cursor(row_factory=read.rows).execute(read.statement, read.values)
+    def _sent(self, read: Read) -> list[Any]:
+        with self.connection.cursor(row_factory=read.rows) as cursor:
+            cursor.execute(read.statement, read.values)
+            return cursor.fetchall()
 
     def packed(self, statement: LiteralString, **values: Any) -> tuple[Any, ...] | None:
         """Give the first row, sent in Postgres' binary format: for statements with few and large values."""
@@ -165,10 +180,10 @@ class Transaction:
 
 
 class _Noted(Transaction):
-    """Notes what it is to read, and has no rows."""
+    """Notes what it is to read, and has no rows; it needs no connection."""
 
-    def __init__(self, real: Transaction) -> None:
-        super().__init__(real.connection, real.user_id, real.cache, outbox=False)
+    def __init__(self, user_id: UUID, cache: ArrayCache) -> None:
+        self.user_id, self.cache = user_id, cache
         self.reads: list[Read] = []
 
     def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
@@ -263,14 +278,20 @@ class Database:
         in_place(self.dispatcher.close)
 
     @contextmanager
-    def scope(self, user_id: UUID, *, lazily: bool = False) -> Iterator[Transaction]:
+    def scope(
+        self, user_id: UUID, *, lazily: bool = False, first: Callable[[Transaction], Any] | None = None
+    ) -> Iterator[Transaction]:
         """Open a transaction that sees and writes the rows of one user only.
 
-        A crash may lose what was written `lazily` in the last half second; the commit does not wait for the disk.
+        A crash may lose what was written `lazily` in the last half second; the commit does not wait for the disk. What
+        `first` asks of the transaction that it is given is read ahead, with no round trip of its own.
         """
         statement = SQL["scope" if self.capabilities.may_be_app else "scope_without_role"]
         statement = SQL["lazily"] + ";\n" + statement if lazily else statement
-        with self._transaction(statement, user_id) as transaction:
+        noted = _Noted(user_id, self.cache)
+        if first is not None:
+            first(noted)
+        with self._transaction(statement, user_id, noted.reads) as transaction:
             yield transaction
 
     @contextmanager
@@ -281,23 +302,24 @@ class Database:
             yield transaction
 
     @contextmanager
-    def _transaction(self, statement: LiteralString, user_id: UUID) -> Iterator[Transaction]:
+    def _transaction(
+        self, statement: LiteralString, user_id: UUID, first: Sequence[Read] = ()
+    ) -> Iterator[Transaction]:
         with explained(self.url):
-            connection = self._begun(SQL["begin"] + ";\n" + statement, user_id)
+            transaction = self._begun(statement, user_id, first)
             try:
-                transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
                 yield transaction
                 transaction.write_events()
-                connection.commit()
+                transaction.connection.commit()
                 self.dispatcher.publish(transaction.events)
             except psycopg.OperationalError:
-                self._look_after(connection)
+                self._look_after(transaction.connection)
                 raise
             finally:
-                self._given_back(connection)
+                self._given_back(transaction.connection)
 
-    def _begun(self, statement: LiteralString, user_id: UUID) -> Connection[Any]:
-        """Give a connection with a transaction begun and confined, all in one round trip.
+    def _begun(self, statement: LiteralString, user_id: UUID, first: Sequence[Read]) -> Transaction:
+        """Give a transaction begun and confined, all in one round trip.
 
         That is also the check whether the server is still there: a connection that died in the pool is replaced, as
         nothing was done with it yet.
@@ -305,12 +327,12 @@ class Database:
         last = monotonic() + SECONDS_FOR_A_CONNECTION
         while True:
             connection = self._connection()
+            transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
             begun = False
             try:
-                with ClientCursor(connection) as cursor:
-                    cursor.execute(statement, {"user_id": str(user_id)})
+                transaction.begin(statement, first)
                 begun = True
-                return connection
+                return transaction
             except psycopg.OperationalError:
                 self._look_after(connection)
                 if not connection.broken or monotonic() > last:
@@ -383,66 +405,3 @@ def _check_pgvector(found: Capabilities, url: str) -> None:
             f"{masked(url)} has pgvector {version}; memstore needs 0.8 or newer. "
             "Install it, then ALTER EXTENSION vector UPDATE."
         )
-
-
-def masked(url: str) -> str:
-    """Give the URL without its password, for messages."""
-    try:
-        options = psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        return "the database URL"
-    place = f"{options.get('host', 'localhost')}:{options.get('port', 5432)}"
-    return f"the database {options.get('dbname', '')!r} at {place}"
-
-
-def _is_readable(url: str) -> bool:
-    """Whether the parts of the URL are what they seem: with an @ or / in a password, its end looks like the host."""
-    try:
-        options = psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        return False
-    names = f"{options.get('host', '')}".removeprefix("@") + f"{options.get('dbname', '')}"
-    port = f"{options.get('port', '')}".replace(",", "")
-    return "@" not in names and (port.isdecimal() or not port)
-
-
-@contextmanager
-def explained(url: str) -> Iterator[None]:
-    """Turn the driver's errors into memstore's, in this one place."""
-    try:
-        yield
-    except (psycopg.Error, PoolTimeout) as error:
-        if not _is_readable(url):
-            raise ConfigurationError(
-                "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
-                "characters other than letters and digits in a password their codes, such as %40 for @."
-            ) from None  # the driver's own words quote the URL, and with it the password
-        if not isinstance(error, psycopg.Error) or _is_about_the_connection(error):
-            raise _operational(error, url) from error
-        hint = f" {error.diag.message_hint}" if error.diag.message_hint else ""
-        raise DatabaseError(f"{masked(url)} refused: {_first_line(error)}.{hint}") from error
-
-
-def _is_about_the_connection(error: psycopg.Error) -> bool:
-    """Whether the server could not be reached or went away; a deadlock, say, is operational too but no such thing."""
-    state = error.sqlstate
-    return isinstance(error, psycopg.OperationalError) and (
-        state is None or state.startswith(("08", "28", "3D", "53", "57P"))
-    )
-
-
-def _operational(error: Exception, url: str) -> DatabaseError:
-    if isinstance(error, PoolClosed):
-        return DatabaseError("This store is closed; open it again.")
-    if isinstance(error, psycopg.errors.DiskFull):
-        return DatabaseError(
-            f"The disk of {masked(url)} is full. Nothing of this call was stored: free some space, then repeat it."
-        )
-    return DatabaseUnreachable(
-        f"{masked(url)} does not answer: {_first_line(error)}. Start it or correct the URL (MEMSTORE_DATABASE_URL); "
-        "memstore never falls back to another database."
-    )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

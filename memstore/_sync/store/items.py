@@ -289,10 +289,25 @@ def remove(scope: Transaction, items: Iterable[UUID]) -> None:
         scope.run(SQL["count_units"], units=-len(rows), length=-sum(row["length"] for row in rows))
 
 
-def texts(scope: Transaction, items: Iterable[UUID], as_of: datetime | None = None) -> dict[UUID, str]:
-    """Give the whole texts of items of any tier; items that are gone, or facts that were not active, are left out."""
-    rows = scope.all(SQL["item_texts"], columns, item_ids=list(items), as_of=as_of)
-    return {row["id"]: row["text"] or "" for row in rows}
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The whole text of an item, and the messages from which a summary or a fact was made."""
+
+    id: UUID
+    text: str | None
+    sources: Sequence[UUID] = ()
+
+
+SAID = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said"], Tier.FACTS: SQL["facts_said"]}
+
+
+def said(scope: Transaction, found: Sequence[Unit], as_of: datetime | None = None) -> dict[UUID, Said]:
+    """Give what the items of units say; items that are gone, or facts that were not active, are left out."""
+    rows: list[Said] = []
+    for tier, statement in SAID.items():
+        if wanted := [one.item_id for one in found if one.tier == tier]:
+            rows += scope.all(statement, Said, item_ids=wanted, as_of=as_of)
+    return {one.id: one for one in rows}
 
 
 def sources(

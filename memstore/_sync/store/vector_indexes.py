@@ -17,9 +17,10 @@ from psycopg.sql import SQL as Composable
 from psycopg.sql import Identifier, Literal
 
 from memstore._sync.store.database import SQL as DATABASE
-from memstore._sync.store.database import Database, Transaction, columns, explained
+from memstore._sync.store.database import Database, Transaction, columns
 from memstore.models import Key
 from memstore.providers import Vectors
+from memstore.store.faults import explained
 from memstore.store.statements import statements
 
 SQL = statements("vector_indexes")

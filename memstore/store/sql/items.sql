@@ -229,13 +229,28 @@ LIMIT %(limit)s
 -- Forgets units of items that are gone; their vectors go with them.
 DELETE FROM item_text WHERE user_id = %(user_id)s AND item_id = ANY(%(item_ids)s::uuid[]) RETURNING length
 
--- item_texts --
--- The texts of items of every tier; of facts those that were active.
+-- messages_said --
+-- The texts of messages.
 SELECT id, text FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[])
-UNION ALL
-SELECT id, text FROM summaries WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[])
-UNION ALL
-SELECT f.id, f.text FROM facts f
+
+-- summaries_said --
+-- The texts of summaries, with the messages under each.
+SELECT s.id, s.text,
+       ARRAY(SELECT m.id FROM messages m
+             WHERE m.user_id = %(user_id)s AND m.conversation_id = s.conversation_id
+               AND m.seq BETWEEN s.from_seq AND s.to_seq
+             ORDER BY m.seq) AS sources
+FROM summaries s
+WHERE s.user_id = %(user_id)s AND s.id = ANY(%(item_ids)s::uuid[])
+
+-- facts_said --
+-- The texts of those facts that were active, with the messages that say each.
+SELECT f.id, f.text,
+       ARRAY(SELECT s.message_id FROM fact_sources s
+             WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
+               AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)
+             ORDER BY s.message_id) AS sources
+FROM facts f
 WHERE f.user_id = %(user_id)s AND f.id = ANY(%(item_ids)s::uuid[])
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
   AND coalesce((SELECT c.before->>'state' FROM fact_changes c

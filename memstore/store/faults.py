@@ -1,0 +1,74 @@
+"""The driver's errors, in memstore's words; and URLs, without their passwords."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
+
+
+def masked(url: str) -> str:
+    """Give the URL without its password, for messages."""
+    try:
+        options = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return "the database URL"
+    place = f"{options.get('host', 'localhost')}:{options.get('port', 5432)}"
+    return f"the database {options.get('dbname', '')!r} at {place}"
+
+
+def _is_readable(url: str) -> bool:
+    """Whether the parts of the URL are what they seem: with an @ or / in a password, its end looks like the host."""
+    try:
+        options = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return False
+    names = f"{options.get('host', '')}".removeprefix("@") + f"{options.get('dbname', '')}"
+    port = f"{options.get('port', '')}".replace(",", "")
+    return "@" not in names and (port.isdecimal() or not port)
+
+
+@contextmanager
+def explained(url: str) -> Iterator[None]:
+    """Turn the driver's errors into memstore's, in this one place."""
+    try:
+        yield
+    except (psycopg.Error, PoolTimeout) as error:
+        if not _is_readable(url):
+            raise ConfigurationError(
+                "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
+                "characters other than letters and digits in a password their codes, such as %40 for @."
+            ) from None  # the driver's own words quote the URL, and with it the password
+        if not isinstance(error, psycopg.Error) or _is_about_the_connection(error):
+            raise _operational(error, url) from error
+        hint = f" {error.diag.message_hint}" if error.diag.message_hint else ""
+        raise DatabaseError(f"{masked(url)} refused: {_first_line(error)}.{hint}") from error
+
+
+def _is_about_the_connection(error: psycopg.Error) -> bool:
+    """Whether the server could not be reached or went away; a deadlock, say, is operational too but no such thing."""
+    state = error.sqlstate
+    return isinstance(error, psycopg.OperationalError) and (
+        state is None or state.startswith(("08", "28", "3D", "53", "57P"))
+    )
+
+
+def _operational(error: Exception, url: str) -> DatabaseError:
+    if isinstance(error, PoolClosed):
+        return DatabaseError("This store is closed; open it again.")
+    if isinstance(error, psycopg.errors.DiskFull):
+        return DatabaseError(
+            f"The disk of {masked(url)} is full. Nothing of this call was stored: free some space, then repeat it."
+        )
+    return DatabaseUnreachable(
+        f"{masked(url)} does not answer: {_first_line(error)}. Start it or correct the URL (MEMSTORE_DATABASE_URL); "
+        "memstore never falls back to another database."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
