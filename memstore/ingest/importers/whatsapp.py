@@ -252,9 +252,9 @@ def _record(one: _Open, chat: _Chat, clock: Clock, me: str | None, seen: Occurre
     speaker = _speaker(one.spoken)
     metadata |= {"edited": True} if _EDITED.search(text) else {}
     text = _EDITED.sub("", text)
+    text = _ATTACHED.sub(lambda file: f"[{file['name'] or file['file']}]", text)
     if omitted := _OMITTED.fullmatch(text):
         text = f"[{omitted['kind'] or 'media'}]"
-    text = _ATTACHED.sub(lambda file: f"[{file['name'] or file['file']}]", text)
     if not text.strip():
         return LeftOut("empty messages")
     message: dict[str, object] = {"role": "user", "content": text, "name": speaker}
