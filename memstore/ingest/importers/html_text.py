@@ -46,6 +46,6 @@ class _Reader(HTMLParser):
             self.found.append(data if self._pre else re.sub(r"\s+", " ", data))
 
     def _break(self, tag: str) -> None:
-        if "".join(self.found[-2:]) == "- ":
+        if next((one for one in reversed(self.found) if one), "") == "- ":
             return  # a paragraph that begins an entry
         self.found.append("\n\n" if tag in _BLOCKS else "\n" if tag in _LINES else "")
