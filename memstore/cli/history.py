@@ -170,7 +170,8 @@ def _tell(one: Taken) -> None:
     for reason in one.reasons[:MOST_SHOWN]:
         err.print(line(f"skipped {reason.where}: {reason.reason}"), style="yellow")
     if done.passed_by > MOST_SHOWN:
-        err.print(f"… and {done.passed_by - MOST_SHOWN} more; --json names them", style="yellow")
+        named = "them all" if done.passed_by == len(one.reasons) else f"the first {len(one.reasons):,}"
+        err.print(f"… and {done.passed_by - MOST_SHOWN} more; --json names {named}", style="yellow")
 
 
 def _preview(done: Imported) -> None:
