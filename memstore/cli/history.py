@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption, name, one_of
-from memstore.cli.show import err, hint, line, print_json, progress, say
+from memstore.cli.show import err, hint, line, print_json, progress, say, table
 from memstore.cli.stores import hint_if_unknown, opened
 from memstore.errors import InvalidInput
 
 if TYPE_CHECKING:
     from memstore import DeriveReport, MemoryStore
+    from memstore.ingest.importers import Imported, Span
     from memstore.models import Json
 
 MOST_SHOWN = 20  # skipped ones; `--json` has them all
 TIERS_REDONE = ("facts", "summaries", "vectors")
-FORMATS = ("auto", "jsonl", "chatgpt")
+FORMATS = (
+    "auto", "jsonl", "chatgpt", "claude", "gemini", "openai", "sharegpt", "langchain", "slack", "whatsapp", "locomo",
+)  # fmt: skip
+DATE_ORDERS = ("dmy", "mdy", "ymd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +41,27 @@ class Taken:
     """What became of one file."""
 
     file: str
-    new: int
-    known: int
-    conversations: int
+    done: Imported
     reasons: Sequence[Reason]
+    dry_run: bool = False
 
     @property
     def counts(self) -> Json:
-        """The file's line of the report."""
-        return {
+        """The file's line of the report; of a dry run with its conversations, the first 10,000 of them."""
+        told: Json = {
             "file": self.file,
-            "new": self.new,
-            "known": self.known,
-            "skipped": len(self.reasons),
-            "conversations": self.conversations,
+            "format": self.done.format,
+            "new": self.done.new,
+            "known": self.done.known,
+            "skipped": self.done.passed_by,
+            "left_out": dict(self.done.left_out),
+            "conversations": self.done.conversations,
         }
+        return told | {"preview": self.done.spans} if self.dry_run else told
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="memstore's own JSON lines, or an export.")],
+    files: Annotated[list[Path], typer.Argument(help="Files, zips or folders of exports; see --format.")],
     user: Annotated[
         str | None,
         typer.Option("--user", "-u", parser=name, metavar="NAME", help="Whose it is, where the file names nobody."),
@@ -63,58 +69,129 @@ def import_(
     format: Annotated[
         str, typer.Option(parser=one_of(*FORMATS), metavar=f"[{'|'.join(FORMATS)}]", help="What the files are.")
     ] = "auto",
+    me: Annotated[
+        str | None,
+        typer.Option(
+            parser=name, metavar="NAME", help="Who of a chat between people you are: whatsapp, slack, locomo."
+        ),
+    ] = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option(metavar="ZONE", help="Of times that have none, such as Europe/Berlin: whatsapp, locomo."),
+    ] = None,
+    date_order: Annotated[
+        str | None,
+        typer.Option(
+            parser=one_of(*DATE_ORDERS),
+            metavar=f"[{'|'.join(DATE_ORDERS)}]",
+            help="How days are written, where the file leaves it open: whatsapp.",
+        ),
+    ] = None,
+    all_branches: Annotated[
+        bool, typer.Option("--all-branches", help="Also what was edited or tried again: chatgpt, claude.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Store nothing; show what would come in, and what would be skipped.")
+    ] = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take history in; what is known is not taken twice.
+    """Take history in: memstore-jsonl, or an export of ChatGPT, Claude, Gemini, OpenAI, LangChain, Slack, WhatsApp…
 
-    What cannot be read is skipped and named, a file that cannot be read at all as one; the rest is stored, and the
-    exit code is 1.
+    What is known is not taken twice. What cannot be read is skipped and named, a file that cannot be read at all as
+    one; the rest is stored, and the exit code is 1. Of a folder that is no export, each file is taken.
 
-    JSON: {"new", "known", "skipped": integers, "files": [{"file", "new", "known", "skipped", "conversations"}],
-    "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped.
+    JSON: {"new", "known", "skipped": integers, "files": [{"file", "format", "new", "known", "skipped", "left_out",
+    "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a file at
+    most. With --dry-run each file has a "preview" of its conversations, too.
     """
+    how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches, "dry_run": dry_run}
     taken = []
     with opened(database) as store:
-        for file in files:
-            taken.append(_taken(store, file, user, format))
+        for file in _each(files, format):
+            taken.append(_taken(store, file, user=user, format=format, **how))
             if not as_json:
                 _tell(taken[-1])
     if as_json:
         print_json(_report(taken))
-    elif any(one.new for one in taken):
+    elif not dry_run and any(one.done.new for one in taken):
         hint("next: memstore derive makes them findable")
     raise typer.Exit(1 if any(one.reasons for one in taken) else 0)
 
 
-def _taken(store: MemoryStore, file: Path, user: str | None, format: str) -> Taken:
+def _each(paths: Sequence[Path], format: str) -> Iterator[Path]:
+    """Give the paths, and of a folder that is no export the files in it."""
+    from memstore.ingest.importers import importer_for
+
+    for path in paths:
+        if not path.is_dir() or format not in ("auto", "jsonl"):
+            yield path
+            continue
+        try:
+            importer_for(path, "auto")
+            yield path
+        except InvalidInput:
+            inside = (one for one in sorted(path.rglob("*")) if one.is_file() and not one.is_symlink())
+            yield from (one for one in inside if not one.name.startswith("."))
+
+
+def _taken(store: MemoryStore, file: Path, **how: Any) -> Taken:
     """Take a file in; where it cannot be read at all, that is the one reason."""
+    from memstore.ingest.importers import Imported
+
     try:
-        with progress(file.name) as move:
-            done = store.import_file(file, user=user, format=format, progress=lambda seen: move(file.name, seen, None))
+        with progress(file.name, of_bytes=True) as move:
+            done = store.import_file(file, **how, progress=lambda read, size: move(file.name, read, size))
     except InvalidInput as error:
-        return Taken(str(file), 0, 0, 0, [Reason(str(file), str(file), str(error))])
+        return Taken(str(file), Imported(passed_by=1), [Reason(str(file), str(file), str(error))])
     reasons = [Reason(str(file), skip.where, skip.reason) for skip in done.skipped]
-    return Taken(str(file), done.new, done.known, len(done.conversations), reasons)
+    return Taken(str(file), done, reasons, how["dry_run"])
 
 
 def _report(taken: Sequence[Taken]) -> Json:
     return {
-        "new": sum(one.new for one in taken),
-        "known": sum(one.known for one in taken),
-        "skipped": sum(len(one.reasons) for one in taken),
+        "new": sum(one.done.new for one in taken),
+        "known": sum(one.done.known for one in taken),
+        "skipped": sum(one.done.passed_by for one in taken),
         "files": [one.counts for one in taken],
         "reasons": [reason for one in taken for reason in one.reasons],
     }
 
 
 def _tell(one: Taken) -> None:
-    place = f"{one.conversations} conversation{'' if one.conversations == 1 else 's'}"
-    say((line(one.file), "bold"), f": {one.new} new, {one.known} known, {len(one.reasons)} skipped, in {place}")
+    done = one.done
+    place = f"{done.conversations} conversation{'' if done.conversations == 1 else 's'}"
+    would = " would be" if one.dry_run else ""
+    say((line(one.file), "bold"), f":{would} {done.new} new, {done.known} known, {done.passed_by} skipped, in {place}")
+    if one.dry_run:
+        _preview(done)
+    for what, count in done.left_out.most_common():
+        hint(f"left out, as the format has it: {count} {what}")
     for reason in one.reasons[:MOST_SHOWN]:
         err.print(line(f"skipped {reason.where}: {reason.reason}"), style="yellow")
-    if len(one.reasons) > MOST_SHOWN:
-        err.print(f"… and {len(one.reasons) - MOST_SHOWN} more; --json names them all", style="yellow")
+    if done.passed_by > MOST_SHOWN:
+        named = "them all" if done.passed_by == len(one.reasons) else f"the first {len(one.reasons):,}"
+        err.print(f"… and {done.passed_by - MOST_SHOWN} more; --json names {named}", style="yellow")
+
+
+def _preview(done: Imported) -> None:
+    """Show the first conversations that would come in."""
+    rows = [
+        (
+            span.user,
+            span.messages,
+            *(f"{when:%Y-%m-%d}" if when else "" for when in (span.first, span.last)),
+            _title(span),
+        )
+        for span in done.spans[:MOST_SHOWN]
+    ]
+    table(("user", "messages", "from", "to", "conversation"), rows)
+    if done.conversations > MOST_SHOWN:
+        hint(f"… and {done.conversations - MOST_SHOWN} more conversations; --json names them")
+
+
+def _title(span: Span) -> str:
+    return f"{span.conversation}: {span.title}" if span.title else span.conversation
 
 
 def derive(

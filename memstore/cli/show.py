@@ -120,17 +120,17 @@ def show_warnings(*, verbose: bool) -> None:
 
 
 @contextmanager
-def progress(waiting: str) -> Iterator[Callable[[str, int, int | None], None]]:
-    """Show bars on stderr where that is a terminal; give what moves them: name, done, total.
+def progress(waiting: str, *, of_bytes: bool = False) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show bars on stderr where that is a terminal; give what moves them: name, done, total, which may be bytes.
 
     `waiting` is shown until the first moves. Print nothing to stdout meanwhile.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = [
         TextColumn("{task.description:<10}", markup=False),
         BarColumn(bar_width=30),
-        MofNCompleteColumn(),
+        DownloadColumn() if of_bytes else MofNCompleteColumn(),
         TimeRemainingColumn(),
     ]
     quiet = not err.file.isatty() or err.is_dumb_terminal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -118,6 +119,45 @@ def test_import_of_much_nonsense_shows_the_first_of_it(cli: Run, url: str, tmp_p
     assert "next: memstore derive" in took.err
     took = cli("import", str(file), "-d", url, "--json")
     assert len(took.json["reasons"]) == took.json["skipped"] == 50
+
+
+def test_a_dry_run_shows_what_would_come_and_stores_nothing(cli: Run, url: str, tmp_path: Path) -> None:
+    file = tmp_path / "WhatsApp Chat with B\x1bob.txt"
+    file.write_text("13.01.24, 10:00 - Ann: hi\n13.01.24, 10:01 - Bob: hello\n13.01.24, 10:02 - Bob left\n")
+    asked = cli("import", str(file), "-u", "ann", "-d", url)
+    assert (asked.code, asked.out.endswith("0 new, 0 known, 1 skipped, in 0 conversations\n")) == (1, True)
+    assert "--timezone Europe/Berlin" in asked.err
+    how = ("-u", "ann", "--me", "Ann", "--timezone", "Europe/Berlin", "-d", url)
+    would = cli("import", str(file), "--dry-run", *how)
+    assert would.code == 0
+    assert "would be 2 new, 0 known, 0 skipped, in 1 conversation\n" in would.out
+    assert "ann\t2\t2024-01-13\t2024-01-13\tWhatsApp Chat with B" in would.out
+    assert "1 notices of WhatsApp" in would.err
+    assert not OBEYED.search(would.out + would.err)
+    (told,) = cli("import", str(file), "--dry-run", "--json", *how).json["files"]
+    assert (told["format"], told["new"], told["left_out"]) == ("whatsapp", 2, {"notices of WhatsApp": 1})
+    assert (told["preview"][0]["messages"], told["preview"][0]["first"][:10]) == (2, "2024-01-13")
+    took = cli("import", str(file), "--json", *how)
+    assert (took.json["new"], "preview" in took.json["files"][0]) == (2, False)
+
+
+def test_import_takes_an_export_that_is_a_folder_and_the_files_of_one_that_is_none(
+    cli: Run, url: str, tmp_path: Path
+) -> None:
+    line = {"user": "u", "conversation": "c", "role": "user", "content": "hello"}
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "a.jsonl").write_text(json.dumps(line) + "\n")
+    (tmp_path / "b.jsonl").write_text(json.dumps(line | {"content": "world"}) + "\n")
+    (tmp_path / ".hidden.jsonl").write_text("nonsense\n")
+    took = cli("import", str(tmp_path), "-d", url, "--json")
+    assert (took.code, took.json["new"]) == (0, 2)
+    assert [Path(one["file"]).name for one in took.json["files"]] == ["b.jsonl", "a.jsonl"]
+    export = tmp_path / "export" / "general"
+    export.mkdir(parents=True)
+    (export / "2024-05-01.json").write_text(json.dumps([{"user": "U1", "text": "hi", "ts": "1714564800.1"}]))
+    (export.parent / "users.json").write_text("[]")
+    took = cli("import", str(export.parent), "-u", "u", "-d", url, "--json")
+    assert [(one["format"], one["new"]) for one in took.json["files"]] == [("slack", 1)]
 
 
 # The three questions

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstore.ingest.importers import Record, Skipped
+from memstore.ingest.importers import Found, LeftOut, Reading, Record, Skipped
 from memstore.ingest.importers.chatgpt import ChatGPT
 from memstore.ingest.importers.records import check_storable
 
@@ -47,10 +47,11 @@ def conversation(mapping: object, **more: object) -> dict:
 
 @pytest.fixture
 def read(tmp_path):
-    def read(given: object, name: str = "conversations.json", importer: ChatGPT | None = None):
+    def read(given: object, name: str = "conversations.json", **how: object):
         path = tmp_path / name
         path.write_bytes(given if isinstance(given, bytes) else json.dumps(given).encode())
-        return list((importer or ChatGPT()).read(path))
+        found = list(ChatGPT().read(path, Reading(**how)))
+        return [one for one in found if not isinstance(one, LeftOut)]
 
     return read
 
@@ -257,7 +258,7 @@ def test_a_hidden_message_hands_its_time_on(one):
 def test_where_nothing_has_a_time_none_is_made_up(one):
     (record,) = one(said(create_time=None), create_time=None)
     assert "occurred_at" not in record.message
-    assert record.message["metadata"] == {"occurred_at": "inherited"}
+    assert record.message["metadata"] == {"occurred_at": "imported"}
 
 
 # --- malformed ------------------------------------------------------------------------------------------------------
@@ -378,11 +379,12 @@ def test_a_file_that_is_cut_off_gives_all_whole_conversations(read, packed):
     assert skipped.reason.endswith("import the zip as it comes")
 
 
-def test_a_conversation_is_bounded(read):
-    importer = ChatGPT(max_conversation=400_000)
-    found = read(listed("1", "x" * 2_000_000, "3"), importer=importer)
-    assert texts(found) == ["1"]
-    assert "larger than 400,000 characters" in found[-1].reason
+def test_a_conversation_is_bounded_and_costs_only_itself(read, monkeypatch):
+    monkeypatch.setattr("memstore.ingest.importers.json_stream.LONGEST_VALUE", 400_000)
+    first, skipped, last = read(listed("1", "x" * 2_000_000, "3"))
+    assert texts([first, last]) == ["1", "3"]
+    assert "larger than 400,000 characters" in skipped.reason
+    assert skipped.where == "conversations.json, conversation 2"
 
 
 def test_an_object_is_no_list_of_conversations(read):
@@ -423,18 +425,20 @@ def test_a_zip_without_the_history_is_told(read):
     assert "does not hold the history" in skipped.reason
 
 
-def test_a_zip_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(read):
+def test_a_zip_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(read, monkeypatch):
+    monkeypatch.setattr("memstore.ingest.importers.files.MOST_UNPACKED", 5_000_000)
     data = zipped({"conversations-0.json": b"[" + b" " * 3_000_000, "conversations-1.json": b" " * 3_000_000})
     assert len(data) < 10_000
-    (skipped,) = read(data, name="bomb.zip", importer=ChatGPT(max_unpacked=5_000_000))
+    (skipped,) = read(data, name="bomb.zip")
     assert "unpacks to more than 5,000,000 bytes; unpack it" in skipped.reason
 
 
-def test_a_zip_that_lies_about_its_sizes_gives_no_more_than_it_says(read):
+def test_a_zip_that_lies_about_its_sizes_gives_no_more_than_it_says(read, monkeypatch):
+    monkeypatch.setattr("memstore.ingest.importers.files.MOST_UNPACKED", 5_000)
     data = zipped({"conversations.json": b"[" + b" " * 3_000_000 + b"]"})
     lying = data.replace((3_000_002).to_bytes(4, "little"), (1000).to_bytes(4, "little"))
     assert lying != data
-    (skipped,) = read(lying, name="bomb.zip", importer=ChatGPT(max_unpacked=5_000))
+    (skipped,) = read(lying, name="bomb.zip")
     assert "damaged" in skipped.reason or "breaks at character" in skipped.reason
 
 
@@ -514,11 +518,14 @@ exports = st.lists(
 
 
 @ALWAYS
-@given(exports)
-def test_whatever_the_tree_holds_nothing_raises_and_what_comes_is_storable(tmp_path, export):
+@given(exports, st.booleans())
+def test_whatever_the_tree_holds_nothing_raises_and_what_comes_is_storable(tmp_path, export, all_branches):
     path: Path = tmp_path / "conversations.json"
     path.write_text(json.dumps(export))
-    for found in ChatGPT().read(path):
+    for found in ChatGPT().read(path, Reading(all_branches=all_branches)):
+        if isinstance(found, LeftOut):
+            assert found.count > 0
+            continue
         assert found.where.isprintable()
         if isinstance(found, Skipped):
             assert found.reason.isprintable()
@@ -538,7 +545,11 @@ def test_a_conversation_comes_in_its_order(tmp_path, turns):
     mapping = chain(*(said(text, "user" if user else "assistant") for text, user in turns))
     path.write_text(json.dumps([conversation(mapping)]))
     expected = [("user" if user else "assistant", text) for text, user in turns if text.strip()]
-    found = [(record.message["role"], record.message["content"]) for record in ChatGPT().read(path)]
+    found = [
+        (record.message["role"], record.message["content"])
+        for record in ChatGPT().read(path)
+        if isinstance(record, Record)
+    ]
     assert found == expected
 
 
@@ -548,7 +559,7 @@ def test_random_bytes_never_raise(tmp_path, data, start):
     path: Path = tmp_path / "conversations.json"
     path.write_bytes(start + data)
     assert 0 <= ChatGPT().sniff(path) <= 1
-    assert all(isinstance(found, Record | Skipped) for found in ChatGPT().read(path))
+    assert all(isinstance(found, Found) for found in ChatGPT().read(path))
 
 
 @ALWAYS
@@ -561,4 +572,4 @@ def test_a_zip_with_any_bytes_changed_never_raises(tmp_path, changes):
     path: Path = tmp_path / "export.zip"
     path.write_bytes(bytes(data))
     assert 0 <= ChatGPT().sniff(path) <= 1
-    assert all(isinstance(found, Record | Skipped) for found in ChatGPT().read(path))
+    assert all(isinstance(found, Found) for found in ChatGPT().read(path))

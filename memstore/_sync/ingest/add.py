@@ -79,6 +79,18 @@ def add_many(
     return [known[draft.id] for draft in drafts]
 
 
+def look_at(
+    database: Database, counter: TokenCounter, place: Place, given: Sequence[Given], *, max_bytes: int
+) -> list[Message]:
+    """Give what `add_many` would, and raise what it would, and store nothing: what would be new has a `seq` of 0."""
+    drafts = in_place(_drafts, given, place, counter, max_bytes)
+    named = [draft.id for draft in drafts if draft.external_id is not None]
+    with database.scope(place.user_id) as scope:
+        known = store.known(scope, named) if named else {}
+    fresh = {draft.id: draft for draft in _fresh(drafts, known, "error")}
+    return [known.get(draft.id) or fresh[draft.id] for draft in drafts]
+
+
 def _drafts(given: Sequence[Given], place: Place, counter: TokenCounter, max_bytes: int) -> list[Message]:
     return [_draft(one, f"message {number}", place, counter, max_bytes) for number, one in enumerate(given, 1)]
 

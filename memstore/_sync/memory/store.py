@@ -24,7 +24,7 @@ from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.check import check_name, one_of
 from memstore.ingest.importers import Imported
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
-from memstore.memory.arguments import listed
+from memstore.memory.arguments import as_reading, listed
 from memstore.models import DeriveReport, LargeUser
 from memstore.providers import Embedder, TokenCounter
 from memstore.settings import Settings, load
@@ -162,11 +162,32 @@ class MemoryStore:
         *,
         user: str | None = None,
         format: str = "auto",
-        progress: Callable[[int], None] | None = None,
+        me: str | None = None,
+        timezone: str | None = None,
+        date_order: str | None = None,
+        all_branches: bool = False,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Imported:
-        """Take history in; what is known is not taken twice. `user` owns what the file gives no user for."""
+        """Take history in, from a file or an export's folder; what is known is not taken twice.
+
+        `user` owns what the file gives no user for. What some formats do not say (docs/reference/importing.md): `me`
+        is the importing person's name in a chat between people, `timezone` ("Europe/Berlin") that of times without
+        one, `date_order` "dmy", "mdy" or "ymd"; `all_branches` takes what was edited or tried again, too. With
+        `dry_run` nothing is stored and the same is told. `progress(done, total)` is called with bytes as they lie on
+        disk.
+        """
+        reading = as_reading(me=me, timezone=timezone, date_order=date_order, all_branches=all_branches)
         return import_file(
-            self._database, self.counter, Path(path), self.settings, user=user, format=format, progress=progress
+            self._database,
+            self.counter,
+            Path(path),
+            self.settings,
+            reading=reading,
+            user=user,
+            format=format,
+            dry_run=dry_run,
+            progress=progress,
         )
 
     def subscribe(self, subscriber: Subscriber, types: Iterable[str] = tuple(EventType)) -> Subscription:

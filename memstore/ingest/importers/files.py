@@ -1,36 +1,45 @@
-"""Reading files that may be packed, huge, cut off or hostile, in bounded memory; nothing is ever unpacked to disk."""
+"""Reading files that may be packed, huge, cut off or hostile, in bounded memory; nothing is ever unpacked to disk.
+
+A history is a file, a zip or a folder: `parts` opens, one after the other, those of its files that are wanted.
+"""
 
 from __future__ import annotations
 
-import codecs
 import gzip
-import json
+import io
 import lzma
+import os
 import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import IO, TYPE_CHECKING, Protocol, TypeVar, cast
 
 from memstore.errors import InvalidInput
 
-from .records import shown
+from .records import PLAINLY, Reading, Skipped, shown
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+T = TypeVar("T")
 
 HEAD = 64 * 1024
 CHUNK = 256 * 1024
+BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+MOST_UNPACKED = 16 * 1024**3  # bytes out of one zip; read as a stream, so it is time that is bounded, not memory
 # What reading may raise when the bytes end early or are not what they should be (gzip's own error is an OSError).
 READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 # What zipfile raises besides, for a directory of nonsense, a password, or a method it does not know (found by fuzzing).
 _ZIP_ERRORS = (ValueError, OverflowError, RuntimeError, struct.error)
-
-# The space that JSON allows between values, and no other.
-_SPACE = re.compile(r"[ \t\n\r]*")
-_DECODER = json.JSONDecoder(strict=False)
+ONE_FILE = re.compile(r"(?!)")  # wanted of a zip or a folder: nothing
+_HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")  # what a Mac and file managers leave beside what is packed
 
 
 class ByteStream(Protocol):
@@ -40,15 +49,59 @@ class ByteStream(Protocol):
         """Give some bytes, at most `size`, and none at the end."""
         ...
 
+    def readline(self, size: int = -1, /) -> bytes:
+        """Give the bytes up to a line's end and with it, at most `size`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """A file that could not even be opened: its reader is told so, as of one that breaks later."""
+
+    error: Exception
+
+    def read1(self, size: int, /) -> bytes:
+        """Raise what opening it raised."""
+        raise self.error
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """Raise what opening it raised."""
+        raise self.error
+
+
+class _Watched(io.FileIO):
+    """A file that tells how many bytes were read further into it."""
+
+    def __init__(self, path: Path, seen: Callable[[int], None]) -> None:
+        super().__init__(path)
+        self._seen = seen
+        self._furthest = 0
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Read, and tell what was not read before: a zip's directory stands at its end, and is read first."""
+        size = super().readinto(buffer) or 0
+        here = self.tell()
+        if self._furthest < here <= self._furthest + size:
+            self._seen(here - self._furthest)
+            self._furthest = here
+        return size
+
+
+def size_of(path: Path) -> int:
+    """Give how many bytes a file, or all files of a folder, have on disk."""
+    files = _files(path) if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
+
 
 def check_file(path: Path) -> None:
-    """Raise InvalidInput, in words, unless the path is a file that can be read."""
+    """Raise InvalidInput, in words, unless the path is a file or a folder that can be read."""
     name = shown(str(path), 200)
     try:
-        if path.is_dir():
-            raise InvalidInput(f"{name} is a folder; name the file in it that holds the history")
         if not path.exists():
             raise InvalidInput(f"there is no file {name}")
+        if path.is_dir():
+            next(path.iterdir(), None)
+            return
         if not path.is_file():
             raise InvalidInput(f"{name} is a pipe or a device; save what it gives as a file and import that")
         with path.open("rb"):
@@ -58,11 +111,11 @@ def check_file(path: Path) -> None:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path, seen: Callable[[int], None] = PLAINLY.seen) -> Iterator[IO[bytes]]:
     """Open a file's bytes, unpacked where they are gzip's, whatever the file is called."""
-    with path.open("rb") as raw:
+    with io.BufferedReader(_Watched(path, seen), CHUNK) as raw:
         if raw.peek(2)[:2] != GZIP:
-            yield raw
+            yield cast(IO[bytes], raw)
             return
         with gzip.GzipFile(fileobj=raw) as unpacked:
             yield cast(IO[bytes], unpacked)
@@ -83,36 +136,126 @@ def take(stream: ByteStream, size: int) -> bytes:
     return got
 
 
-def parts(path: Path, wanted: re.Pattern[str], limit: int) -> Generator[tuple[str, ByteStream]]:
-    """Open, one after the other, the file itself or, in a zip, those with a wanted name; with a name to report.
+def is_zip(path: Path) -> bool:
+    """Whether a file is a zip, whatever it is called."""
+    return path.is_file() and head(path, 4) in ZIP
 
-    `limit` is on the unpacked bytes of all of them together. InvalidInput where the zip holds too much or none.
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file of a history: its name in the zip or folder, the name to report, and its bytes while it is the turn."""
+
+    name: str
+    where: str
+    stream: ByteStream
+
+
+def parts(
+    path: Path, wanted: re.Pattern[str], limit: int, seen: Callable[[int], None] = PLAINLY.seen
+) -> Generator[Part]:
+    """Open, one after the other, the file itself or, in a zip or folder, those with a wanted name.
+
+    `limit` is on the unpacked bytes of all of them together. InvalidInput where a zip holds too much, or none.
     """
-    if head(path, 4) not in ZIP:
-        with opened(path) as stream:
-            yield shown(path.name), cast(ByteStream, stream)
-        return
-    with _archive(path) as archive:
-        chosen = [entry for entry in archive.infolist() if wanted.fullmatch(entry.filename)]
+    if path.is_dir():
+        yield from _of_folder(path, wanted, seen)
+    elif is_zip(path):
+        yield from _of_zip(path, wanted, limit, seen)
+    else:
+        with opened(path, seen) as stream:
+            yield Part(path.name, shown(path.name), cast(ByteStream, stream))
+
+
+def read_parts(
+    path: Path, wanted: re.Pattern[str], reading: Reading, read: Callable[[Part], Iterator[T]], again: str
+) -> Iterator[T | Skipped]:
+    """Give what `read` finds in each wanted part; what keeps one from being opened is told, with what to do again."""
+    check_file(path)
+    try:
+        for part in parts(path, wanted, MOST_UNPACKED, reading.seen):
+            yield from read(part)
+    except InvalidInput as error:
+        yield Skipped(shown(path.name), str(error))
+    except READ_ERRORS as error:
+        yield Skipped(shown(path.name), f"the file is damaged or locked ({shown(str(error), 200)}); {again}")
+
+
+def names(path: Path) -> list[str]:
+    """Give the names of all files in a zip or folder, relative to it; of a file its own; none of a broken zip."""
+    if path.is_dir():
+        return [file.relative_to(path).as_posix() for file in _files(path)]
+    if not is_zip(path):
+        return [path.name]
+    try:
+        with _archive(path) as archive:
+            return [name for name in archive.namelist() if not _HIDDEN.fullmatch(name)]
+    except READ_ERRORS:
+        return []
+
+
+def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
+    """Give the first bytes of the first wanted file, without its BOM; none where there is none or it is broken."""
+    try:
+        with closing(parts(path, wanted, limit=1 << 64)) as files:
+            return next((take(part.stream, HEAD) for part in files), b"").removeprefix(BOM).lstrip()
+    except (InvalidInput, *READ_ERRORS):
+        return b""
+
+
+def _of_folder(path: Path, wanted: re.Pattern[str], seen: Callable[[int], None]) -> Generator[Part]:
+    chosen = [file for file in _files(path) if wanted.fullmatch(file.relative_to(path).as_posix())]
+    if not chosen:
+        raise InvalidInput("the folder does not hold the history; give the folder of the export as it was unpacked")
+    for file in sorted(chosen, key=lambda file: by_number(file.as_posix())):
+        name = file.relative_to(path).as_posix()
+        where = f"{shown(path.name)}, {shown(name, 120)}"
+        with ExitStack() as stack:
+            try:
+                stream = cast(ByteStream, stack.enter_context(opened(file, seen)))
+            except READ_ERRORS as error:
+                stream = _Broken(error)
+            yield Part(name, where, stream)
+
+
+def _files(path: Path) -> list[Path]:
+    """Give the files below a folder; none that is hidden, and none through a link, which may lead out of it."""
+    found = []
+    for folder, folders, files in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith((".", "__MACOSX"))]
+        here = [Path(folder, name) for name in files if not name.startswith(".")]
+        found += [file for file in here if file.is_file() and not file.is_symlink()]
+    return sorted(found)
+
+
+def _of_zip(path: Path, wanted: re.Pattern[str], limit: int, seen: Callable[[int], None]) -> Generator[Part]:
+    with io.BufferedReader(_Watched(path, seen), CHUNK) as raw, _archive(cast(IO[bytes], raw)) as archive:
+        chosen = [
+            one for one in archive.infolist() if wanted.fullmatch(one.filename) and not _HIDDEN.fullmatch(one.filename)
+        ]
         if not chosen:
             raise InvalidInput("the zip does not hold the history; give the zip of the export as it was downloaded")
         # zipfile never gives more of an entry than the directory says, so its sizes are a bound and not just a claim.
         if sum(entry.file_size for entry in chosen) > limit:
             raise InvalidInput(f"the zip unpacks to more than {limit:,} bytes; unpack it and import the files in it")
-        for entry in sorted(chosen, key=_by_number):
-            with _entry(archive, entry) as member:
-                yield f"{shown(path.name)}, {shown(entry.filename)}", member
+        for entry in sorted(chosen, key=lambda entry: by_number(entry.filename)):
+            where = f"{shown(path.name)}, {shown(entry.filename)}"
+            with ExitStack() as stack:
+                try:
+                    stream = cast(ByteStream, stack.enter_context(_entry(archive, entry)))
+                except READ_ERRORS as error:
+                    stream = _Broken(error)
+                yield Part(entry.filename, where, stream)
 
 
-def _by_number(entry: zipfile.ZipInfo) -> list[tuple[str, int, str]]:
+def by_number(name: str) -> list[tuple[str, int, str]]:
     """Order names by the numbers in them: 10 comes after 9. No int() of it: a name may have thousands of digits."""
-    split = re.findall(r"([^0-9]*)0*([0-9]*)", entry.filename)
+    split = re.findall(r"([^0-9]*)0*([0-9]*)", name)
     return [(rest, len(digits), digits) for rest, digits in split]
 
 
-def _archive(path: Path) -> zipfile.ZipFile:
+def _archive(file: Path | IO[bytes]) -> zipfile.ZipFile:
     try:
-        return zipfile.ZipFile(path)
+        return zipfile.ZipFile(file)
     except _ZIP_ERRORS as error:
         raise zipfile.BadZipFile(str(error)) from error
 
@@ -122,99 +265,3 @@ def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> zipfile.ZipExtFi
         return cast(zipfile.ZipExtFile, archive.open(entry))
     except _ZIP_ERRORS as error:
         raise zipfile.BadZipFile(str(error)) from error
-
-
-def array_elements(stream: ByteStream, limit: int) -> Iterator[Any]:
-    """Give the elements of a file that is one JSON array, each when it is whole; then InvalidInput if the array breaks.
-
-    `limit` is on the characters of one element. Bytes that are not UTF-8 come as lone surrogates, for the reader of
-    the text to replace: one bad byte must not cost what comes after it.
-    """
-    text = _Window(stream, limit)
-    if text.skip_space() != "[":
-        raise InvalidInput("it is not a JSON list")
-    text.at += 1
-    mark = text.skip_space()
-    while mark != "]":
-        text.skip_space()
-        yield text.value()
-        mark = text.skip_space()
-        if mark not in (",", "]"):
-            raise text.broken("a comma or the list's end was expected" if mark else "the file ends here")
-        text.at += mark == ","
-    text.at += 1
-    if text.skip_space():
-        raise text.broken("the list ended before this; nothing after it was read")
-
-
-class _Window:
-    """The part of a text that is held while its values are read one by one."""
-
-    def __init__(self, stream: ByteStream, limit: int) -> None:
-        self.text = ""
-        self.at = 0
-        self._stream = stream
-        self._limit = limit
-        self._decode = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape").decode
-        self._dropped = 0
-        self._failure: InvalidInput | None = None
-
-    def skip_space(self) -> str:
-        """Go to the next character that is not space, and give it; at the end, nothing."""
-        while True:
-            space = _SPACE.match(self.text, self.at)
-            self.at = space.end() if space else self.at
-            if self.at < len(self.text):
-                return self.text[self.at]
-            if not self._more():
-                return ""
-
-    def value(self) -> Any:
-        """Give the JSON value that begins here, and go behind it."""
-        while True:
-            try:
-                value, end = _DECODER.raw_decode(self.text, self.at)
-            except json.JSONDecodeError as error:
-                if not (self._cut(error) and self._more()):
-                    raise self.broken(error.msg, error.pos) from None
-            except (RecursionError, ValueError):
-                raise self.broken("what begins here is nested too deep, or a number in it is too long") from None
-            else:
-                # Only a number can go on behind what is held: what is left of it then is "e+" at most.
-                if len(self.text) - end > 2 or self.text[end - 1] in '}]"' or not self._more():
-                    self.at = end
-                    return value
-
-    def broken(self, why: str, at: int | None = None) -> InvalidInput:
-        """Say where the text stops making sense."""
-        return InvalidInput(f"it breaks at character {self._dropped + (self.at if at is None else at) + 1:,}: {why}")
-
-    def _cut(self, error: json.JSONDecodeError) -> bool:
-        """Say whether more text could mend it: else a broken file would be read to its end, or to the limit."""
-        return error.msg.startswith("Unterminated string") or error.pos >= len(self.text) - len("-Infinity")
-
-    def _more(self) -> bool:
-        """Read on, at least as much as is held: so a long value is parsed again few times, however long it is."""
-        if self._failure:
-            raise self._failure
-        if len(self.text) - self.at > self._limit:
-            raise self.broken(f"what begins here is larger than {self._limit:,} characters")
-        data = self._read(max(CHUNK, len(self.text) - self.at))
-        new = self._decode(data, not data)
-        if new:
-            self.text, self._dropped, self.at = self.text[self.at :] + new, self._dropped + self.at, 0
-        # Bytes may come and no character: half of one, or a BOM.
-        return bool(data or new)
-
-    def _read(self, size: int) -> bytes:
-        """Read so many bytes; where that fails midway, give what came, and fail the next time."""
-        got: list[bytes] = []
-        try:
-            while size > 0 and (data := self._stream.read1(size)):
-                got.append(data)
-                size -= len(data)
-        except READ_ERRORS as error:
-            self._failure = InvalidInput(f"the file is cut off or damaged ({shown(str(error), 200)})")
-            if not got:
-                raise self._failure from error
-        return b"".join(got)

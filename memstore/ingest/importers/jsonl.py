@@ -19,17 +19,18 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from memstore.errors import InvalidInput
 from memstore.models import Role
 
-from .files import HEAD, READ_ERRORS, check_file, head, opened
-from .records import Record, Skipped, check_storable, moment, shown
+from .files import BOM, HEAD, READ_ERRORS, ByteStream, check_file, head, opened
+from .lines import LONGEST_LINE, numbered_lines
+from .made_ids import made_id
+from .records import PLAINLY, Found, Reading, Record, Skipped, check_storable, moment, shown
+from .scratch import Occurrences
 
-BOM = b"\xef\xbb\xbf"
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
 
@@ -40,7 +41,7 @@ _ROLES = [role.value for role in Role]
 class JsonLines:
     """Reads memstore's own format, plain or gzipped, line by line."""
 
-    max_line: int = 16 * 1024 * 1024
+    max_line: int = LONGEST_LINE
 
     @property
     def name(self) -> str:
@@ -49,6 +50,8 @@ class JsonLines:
 
     def sniff(self, path: Path) -> float:
         """Give 1 for a head with a message, less where its keys are not all there, a little for the name alone."""
+        if path.is_dir():
+            return 0.0
         start = head(path).removeprefix(BOM)
         lines = [line for line in start.splitlines() if line.strip()]
         objects = [found for line in lines if (found := _keys(line)) is not None]
@@ -58,14 +61,15 @@ class JsonLines:
             return 0.5
         return 0.2 if path.name.lower().endswith(SUFFIXES) else 0.0
 
-    def read(self, path: Path) -> Iterator[Record | Skipped]:
+    def read(self, path: Path, reading: Reading = PLAINLY) -> Iterator[Found]:
         """Give each line's message, and each line that holds none with the reason; blank lines are nothing."""
         check_file(path)
+        if path.is_dir():
+            raise InvalidInput(f"{shown(path.name)} is a folder; name the files in it that hold the history")
         name, number = shown(path.name), 0
-        seen: Counter[bytes] = Counter()
         try:
-            with opened(path) as stream:
-                for number, line in enumerate(_lines(stream, self.max_line), 1):
+            with opened(path, reading.seen) as stream, Occurrences() as seen:
+                for number, line in numbered_lines(cast(ByteStream, stream), self.max_line):
                     if line is None:
                         reason = f"the line is longer than {self.max_line:,} bytes; {PRETTY}"
                         yield Skipped(f"{name}, line {number}", reason)
@@ -74,21 +78,6 @@ class JsonLines:
         except READ_ERRORS as error:
             reason = f"the file is cut off or damaged ({shown(str(error), 200)}); get it whole and import it again"
             yield Skipped(f"{name}, after line {number}", reason)
-
-
-def _lines(stream: IO[bytes], longest: int) -> Iterator[bytes | None]:
-    """Give the lines, and None for one too long to hold."""
-    first = True
-    while line := stream.readline(longest + 1):
-        if first:
-            line, first = line.removeprefix(BOM), False
-        if len(line) <= longest or line.endswith(b"\n"):
-            # A line of nothing but a BOM is a line too.
-            yield line or b"\n"
-            continue
-        while line and not line.endswith(b"\n"):
-            line = stream.readline(longest)
-        yield None
 
 
 def _keys(line: bytes) -> set[str] | None:
@@ -109,7 +98,7 @@ def _begins_message(line: bytes) -> bool:
     return line.lstrip().startswith(b"{") and b'"role"' in line and b'"conversation"' in line
 
 
-def _read_line(line: bytes, where: str, seen: Counter[bytes]) -> Record | Skipped:
+def _read_line(line: bytes, where: str, seen: Occurrences) -> Record | Skipped:
     try:
         given = _parse(line)
         check_storable(given)
@@ -120,7 +109,7 @@ def _read_line(line: bytes, where: str, seen: Counter[bytes]) -> Record | Skippe
         if "occurred_at" in given:
             message["occurred_at"] = moment(given["occurred_at"])
         if "external_id" not in given:
-            message["external_id"] = _made_id(given.get("user"), given["conversation"], message, seen)
+            message["external_id"] = made_id(given.get("user"), given["conversation"], message, seen)
     except InvalidInput as error:
         return Skipped(where, str(error))
     return Record(user=given.get("user"), conversation=given["conversation"], message=message, where=where)
@@ -169,17 +158,6 @@ def _check(given: dict[str, Any]) -> None:
         fits, what = _RULES[key]
         if not fits(value):
             raise InvalidInput(f'"{key}" must be {what}')
-
-
-def _made_id(user: str | None, conversation: str, message: dict[str, Any], seen: Counter[bytes]) -> str:
-    """Give an id that follows from the message and from how many equal ones came before it."""
-    said = [message.get(key) for key in ("role", "name", "content", "tool_calls", "tool_call_id", "occurred_at")]
-    place = json.dumps([conversation, said], sort_keys=True, default=str)
-    # Half a digest is kept for every message of the file; two that met by chance would still get an id each.
-    # The user counts but is no part of the id: a file has the same ids whether it or the caller names the user.
-    key = sha256(json.dumps([user, place]).encode()).digest()[:16]
-    seen[key] += 1
-    return "line:" + sha256(json.dumps([place, seen[key]]).encode()).hexdigest()
 
 
 def _is_filled(value: object) -> bool:

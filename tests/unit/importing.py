@@ -1,0 +1,47 @@
+"""What the tests of importers share: what was found, by its kind, and JSON that is not as a format has it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from memstore.ingest.importers import Found, LeftOut, Record, Skipped
+
+ALWAYS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+any_text = st.text(st.characters(exclude_categories=()), max_size=3)
+KEYS = ["a", "parent", "message", "messages", "parts", "text", "content", "id", "type", "role", "name", "tool_calls"]
+junk: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | any_text | st.sampled_from(["a", "b", "user", "human"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def or_junk(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Mostly what a format has, and sometimes anything."""
+    return st.integers(0, 5).flatmap(lambda chance: junk if chance == 0 else strategy)
+
+
+def records(found: Iterable[Found]) -> list[Record]:
+    return [one for one in found if isinstance(one, Record)]
+
+
+def texts(found: Iterable[Found]) -> list[Any]:
+    return [one.message["content"] for one in records(found)]
+
+
+def reasons(found: Iterable[Found]) -> list[str]:
+    return [one.reason for one in found if isinstance(one, Skipped)]
+
+
+def left_out(found: Iterable[Found]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for one in found:
+        if isinstance(one, LeftOut):
+            counts[one.what] += one.count
+    return counts

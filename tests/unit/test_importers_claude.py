@@ -1,0 +1,236 @@
+"""The export of Claude: which messages of its trees are taken, what they say, and what a damaged file still gives."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.ingest.importers import LeftOut, Reading, Record, Skipped, importer_for
+from memstore.ingest.importers.claude import ROOT, Claude
+from memstore.ingest.importers.records import check_storable
+from tests.unit.importing import ALWAYS, junk, left_out, or_junk, reasons, texts
+
+NOON = "2026-03-29T12:00:00.5Z"
+
+
+def said(key: str, says: object = "hello", sender: object = "human", parent: object = ROOT, **more: object) -> dict:
+    content = says if isinstance(says, list) else [{"type": "text", "text": says, "citations": []}]
+    message = {"uuid": key, "sender": sender, "text": "flat", "content": content, "created_at": NOON}
+    return message | {"parent_message_uuid": parent, "attachments": [], "files": []} | more
+
+
+def conversation(*messages: object, **more: object) -> dict:
+    kept = {"uuid": "c1", "name": "Lisbon", "created_at": "2026-03-29T11:00:00Z", "account": {"uuid": "a"}}
+    return kept | {"chat_messages": list(messages)} | more
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(*conversations: object, **how: object):
+        path = tmp_path / "conversations.json"
+        path.write_text(json.dumps(conversations))
+        return list(Claude().read(path, Reading(**how)))
+
+    return read
+
+
+def test_a_message_comes_in_the_pivots_words(read):
+    (record,) = read(conversation(said("m1", "Where to?")))
+    assert record == Record(
+        user=None,
+        conversation="c1",
+        message={
+            "role": "user",
+            "content": "Where to?",
+            "external_id": "m1",
+            "metadata": {},
+            "occurred_at": datetime(2026, 3, 29, 12, 0, 0, 500_000, tzinfo=UTC),
+        },
+        title="Lisbon",
+        channel="claude",
+        where="conversations.json, conversation 'Lisbon' (c1), message m1",
+    )
+
+
+TREE = (
+    said("q"),
+    said("old", "old answer", "assistant", "q", created_at="2026-03-29T12:00:01Z"),
+    said("new", "new answer", "assistant", "q", created_at="2026-03-29T12:00:02Z"),
+)
+
+
+def test_without_a_current_message_the_newest_branch_is_taken_and_the_other_counted(read):
+    found = read(conversation(*TREE))
+    assert texts(found) == ["hello", "new answer"]
+    assert left_out(found) == {"messages of other branches": 1}
+
+
+def test_the_current_message_decides(read):
+    assert texts(read(conversation(*TREE, current_leaf_message_uuid="old"))) == ["hello", "old answer"]
+    found = read(conversation(*TREE, current_leaf_message_uuid="gone"))
+    assert texts(found) == ["hello", "new answer"]
+    assert ["current message is not in the file" in reason for reason in reasons(found)] == [True]
+
+
+def test_all_branches_come_by_their_time_and_are_marked(read):
+    found = read(conversation(*TREE, current_leaf_message_uuid="old"), all_branches=True)
+    assert texts(found) == ["hello", "old answer", "new answer"]
+    assert [record.message["metadata"] for record in found] == [{}, {}, {"branch": "other"}]
+
+
+def test_an_old_export_without_parents_is_a_list(read):
+    messages = [said(key, key) for key in "abc"]
+    for message in messages:
+        del message["parent_message_uuid"]
+    assert texts(read(conversation(*messages))) == ["a", "b", "c"]
+
+
+def test_content_goes_before_text_which_goes_before_nothing(read):
+    found = read(
+        conversation(
+            said("1", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]),
+            said("2", [], parent="1", text="flat"),
+            said("3", None, parent="2", content=None, text="old"),
+            said("4", [], parent="3", text=""),
+        )
+    )
+    assert texts(found) == ["a\n\nb", "flat", "old"]
+    assert left_out(found) == {"empty messages": 1}
+
+
+def test_thoughts_and_tools_are_left_out_and_counted(read):
+    blocks = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "tool_use", "id": "t", "name": "artifacts", "input": {}},
+        {"type": "tool_result", "tool_use_id": "t", "content": []},
+        {"type": "text", "text": "Done."},
+    ]
+    found = read(conversation(said("1", blocks, "assistant"), said("2", blocks[:1], "assistant", "1")))
+    assert texts(found) == ["Done."]
+    assert left_out(found) == {"thoughts of the model": 2, "calls of tools": 1, "results of tools": 1}
+
+
+def test_what_was_attached_is_said_even_where_nothing_else_is(read):
+    attached = [{"file_name": "plan.txt", "extracted_content": "day one"}, {"extracted_content": "pasted"}]
+    files = [{"file_name": "plan.txt"}, {"file_name": "map.png"}]
+    (record,) = read(conversation(said("1", [], text="", attachments=attached, files=files)))
+    assert record.message["content"] == "[file: plan.txt]\nday one\n\n[file]\npasted\n\n[file: map.png]"
+
+
+def test_times_are_inherited_and_marked(read):
+    found = read(conversation(said("1", created_at=None), said("2", parent="1"), said("3", parent="2", created_at="?")))
+    assert [record.message["occurred_at"].hour for record in found] == [11, 12, 12]
+    assert [record.message["metadata"].get("occurred_at") for record in found] == ["inherited", None, "inherited"]
+
+
+BAD = {
+    "text": ("x", "it is not an object"),
+    "no_id": (said("", "x"), "no id that can be kept"),
+    "twice": (said("1", "x"), "its id (1) is that of an earlier one"),
+    "sender": (said("2", "x", "narrator", "1"), "its sender (narrator) is not known"),
+    "content": (said("2", "x", parent="1", content=7), "neither a text nor a list of parts but int"),
+    "part": (said("2", [7], parent="1"), "neither a text nor an object but int"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_malformed_message_is_named_and_the_rest_comes(read, case):
+    bad, words = BAD[case]
+    parent = "2" if isinstance(bad, dict) and bad["uuid"] == "2" else "1"
+    found = read(conversation(said("1", "before"), bad, said("3", "after", parent=parent)))
+    assert texts(found) == ["before", "after"]
+    assert [words in reason for reason in reasons(found)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        ([said("a", parent="b"), said("b", parent="a")], "none of its messages is the last"),
+        ([said("a", parent="gone")], "'gone' is missing, and all that was said before"),
+        (
+            [said("a", parent="c"), said("b", parent="a"), said("c", parent="b"), said("d", parent="c")],
+            "go in a circle",
+        ),
+    ],
+)
+@pytest.mark.parametrize("all_branches", [False, True])
+def test_a_tree_that_is_none_is_told(read, messages, words, all_branches):
+    found = read(conversation(*messages), conversation(said("x", "after"), uuid="c2"), all_branches=all_branches)
+    assert texts(found)[-1] == "after"
+    assert len(reasons(found)) == 1
+    assert words in reasons(found)[0] or (all_branches and "go in a circle" in reasons(found)[0])
+    if all_branches or "last" not in words:
+        assert len(texts(found)) == len(messages) + 1
+
+
+@pytest.mark.parametrize("bad", [None, [], {"uuid": "c"}, {"uuid": None}, {"uuid": "c", "chat_messages": {}}])
+def test_a_malformed_conversation_is_named_and_the_rest_comes(read, bad):
+    found = read(conversation(said("1")), bad, conversation(said("2"), uuid="c2"))
+    assert texts(found) == ["hello", "hello"]
+    assert len(reasons(found)) == 1
+
+
+def test_the_zip_is_told_from_that_of_chatgpt(tmp_path):
+    path = tmp_path / "data-2026-04-01-batch-0000.zip"
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("users.json", "[]")
+        archive.writestr("projects.json", "[]")
+        archive.writestr("conversations.json", json.dumps([conversation(said("1"))]))
+    path.write_bytes(buffer.getvalue())
+    assert importer_for(path).name == "claude"
+    assert texts(Claude().read(path)) == ["hello"]
+
+
+def test_an_unpacked_export_is_a_folder(tmp_path):
+    (tmp_path / "conversations.json").write_text(json.dumps([conversation(said("1"))]))
+    (tmp_path / "users.json").write_text("[]")
+    assert importer_for(tmp_path).name == "claude"
+    assert texts(Claude().read(tmp_path)) == ["hello"]
+
+
+keys = st.sampled_from([ROOT, "a", "b", "c"])
+messages = or_junk(
+    st.fixed_dictionaries(
+        {"uuid": or_junk(keys), "sender": or_junk(st.sampled_from(["human", "assistant"]))},
+        optional={"parent_message_uuid": or_junk(keys)}
+        | dict.fromkeys(("text", "created_at", "attachments", "files"), junk)
+        | {
+            "content": or_junk(
+                st.lists(or_junk(st.fixed_dictionaries({"type": or_junk(st.just("text")), "text": junk})))
+            )
+        },
+    )
+)
+exports = st.lists(
+    or_junk(
+        st.fixed_dictionaries(
+            {"uuid": or_junk(st.just("c")), "chat_messages": or_junk(st.lists(messages, max_size=4))},
+            optional={"name": junk, "created_at": junk, "current_leaf_message_uuid": or_junk(keys)},
+        )
+    ),
+    max_size=3,
+)
+
+
+@ALWAYS
+@given(exports, st.booleans())
+def test_whatever_an_export_holds_nothing_raises_and_what_comes_is_storable(tmp_path, export, all_branches):
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(export))
+    for found in Claude().read(path, Reading(all_branches=all_branches)):
+        if isinstance(found, LeftOut):
+            continue
+        assert found.where.isprintable()
+        if isinstance(found, Skipped):
+            assert found.reason.isprintable()
+            continue
+        assert found.message["role"] in ("user", "assistant")
+        assert found.message["content"].strip()
+        check_storable([found.message["content"], found.message["metadata"], found.title, found.conversation])

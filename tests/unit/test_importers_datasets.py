@@ -1,0 +1,354 @@
+"""What has no times and often no ids: fine-tuning files of OpenAI's, ShareGPT, dumps of LangChain, and LoCoMo."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.ingest.importers import Found, LeftOut, Reading, Skipped, importer_for
+from memstore.ingest.importers.langchain import LangChain
+from memstore.ingest.importers.locomo import LoCoMo
+from memstore.ingest.importers.openai import OpenAI
+from memstore.ingest.importers.records import check_storable
+from memstore.ingest.importers.sharegpt import ShareGPT
+from tests.unit.importing import ALWAYS, junk, left_out, or_junk, reasons, records, texts
+
+NOW = {"occurred_at": "imported"}
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Write lines, or one JSON value, and read them by the importer that is found for them."""
+
+    def read(*values: object, expect: str, name: str = "data.jsonl", **how: object):
+        path = tmp_path / name
+        lines = (value if isinstance(value, str) else json.dumps(value) for value in values)
+        path.write_text("\n".join(lines) + "\n")
+        importer = importer_for(path)
+        assert importer.name == expect
+        return list(importer.read(path, Reading(**how)))
+
+    return read
+
+
+# --- OpenAI ---------------------------------------------------------------------------------------------------------
+
+CALL = {"id": "t", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}}
+
+
+def test_fine_tuning_comes_with_roles_tools_and_weights(read):
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "When?"}, {"type": "image_url", "image_url": {}}]},
+        {"role": "assistant", "content": None, "tool_calls": [CALL], "weight": 0},
+        {"role": "tool", "tool_call_id": "t", "content": "at nine"},
+        {"role": "assistant", "content": "At nine.", "name": "Guide"},
+    ]
+    found = read({"messages": messages, "tools": [{}]}, expect="openai")
+    said = [record.message for record in records(found)]
+    assert [one["role"] for one in said] == ["system", "user", "assistant", "tool", "assistant"]
+    assert [one["content"] for one in said] == ["Be brief.", "When?\n\n[image]", None, "at nine", "At nine."]
+    assert (said[2]["tool_calls"], said[2]["metadata"]) == ([CALL], {"weight": 0} | NOW)
+    assert (said[3]["tool_call_id"], said[4]["name"]) == ("t", "Guide")
+    assert all("occurred_at" not in one for one in said)
+    assert left_out(found) == {"definitions of tools": 1}
+
+
+def test_the_old_way_to_call_functions_is_understood(read):
+    call = {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}
+    found = read({"messages": [call, {"role": "function", "name": "f", "content": "1"}]}, expect="openai")
+    first, second = (record.message for record in found)
+    assert first["tool_calls"] == [{"type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    assert (second["role"], second["name"]) == ("tool", "f")
+
+
+def test_equal_lines_are_conversations_of_their_own_and_keep_their_names(read):
+    one, other = ({"messages": [{"role": "user", "content": text}]} for text in "ab")
+    first = [record.conversation for record in read(one, other, one, expect="openai")]
+    assert len(set(first)) == 3
+    assert [record.conversation for record in read(one, other, one, other, expect="openai")][:3] == first
+
+
+def test_a_broken_line_costs_itself(read):
+    good = {"messages": [{"role": "user", "content": "a"}]}
+    bad = ['{"messages": [', "{}", '{"messages": 3}', "[1]", '{"messages": ' + "[" * 200 + "]" * 200 + "}"]
+    found = read(good, *bad, good, expect="openai")
+    assert texts(found) == ["a", "a"]
+    assert [one.where for one in found if isinstance(one, Skipped)] == [f"data.jsonl, line {n}" for n in range(2, 7)]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        7,
+        {"role": "critic", "content": "x"},
+        {"role": "user", "content": 7},
+        {"role": "user", "content": [7]},
+        {"role": "user", "content": "x", "name": 7},
+        {"role": "assistant", "tool_calls": "x"},
+        {"role": "assistant", "tool_calls": [{"id": 7}]},
+        {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "\0"}}]},
+    ],
+)
+def test_a_malformed_message_costs_itself(read, bad):
+    good = {"role": "user", "content": "a"}
+    found = read({"messages": [good, bad, good]}, expect="openai")
+    assert texts(found) == ["a", "a"]
+    assert [one.where for one in found if isinstance(one, Skipped)] == ["data.jsonl, line 1, message 2"]
+
+
+# --- ShareGPT -------------------------------------------------------------------------------------------------------
+
+
+def turns(*pairs: tuple[str, object]) -> list[dict[str, object]]:
+    return [{"from": sender, "value": value} for sender, value in pairs]
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_sharegpt_comes_as_a_list_or_as_lines(read, as_list):
+    given = [{"id": key, "conversations": turns(("human", f"q{key}"), ("gpt", "a"))} for key in ("x", "y")]
+    found = read(*([given] if as_list else given), expect="sharegpt")
+    assert [(one.conversation, one.message["role"], one.message["content"]) for one in found] == [
+        ("x", "user", "qx"),
+        ("x", "assistant", "a"),
+        ("y", "user", "qy"),
+        ("y", "assistant", "a"),
+    ]
+    assert [one.message["external_id"] for one in found] == ["turn:1", "turn:2"] * 2
+
+
+def test_sharegpts_tools_are_calls_and_results(read):
+    given = turns(
+        ("system", "s"),
+        ("human", "q"),
+        ("function_call", '{"name": "f", "arguments": {"a": 1}}'),
+        ("observation", "r"),
+        ("function_call", "no call"),
+    )
+    said = [record.message for record in read({"conversations": given}, expect="sharegpt")]
+    assert [one["role"] for one in said] == ["system", "user", "assistant", "tool", "assistant"]
+    assert said[2]["tool_calls"] == [{"type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}]
+    assert said[4]["content"] == "no call"
+
+
+def test_an_id_that_comes_twice_names_two_conversations(read):
+    given = [{"id": key, "conversations": turns(("human", "q"))} for key in ("x", "x", None, None, 7)]
+    names = [record.conversation for record in read(*given, expect="sharegpt")]
+    assert len(set(names)) == 5
+    assert (names[0], names[1], names[4]) == ("x", "x-2", "7")
+
+
+def test_a_stranger_is_named(read):
+    found = read({"id": "x", "conversations": turns(("alien", "q"), ("human", "a"), ("gpt", 7))}, expect="sharegpt")
+    assert texts(found) == ["a"]
+    assert [one.where for one in found if isinstance(one, Skipped)] == [
+        "data.jsonl, line 1, turn 1",
+        "data.jsonl, line 1, turn 3",
+    ]
+
+
+# --- LangChain ------------------------------------------------------------------------------------------------------
+
+
+def as_dict(kind: str, content: object, **more: object) -> dict:
+    return {"type": kind, "data": {"content": content, "type": kind, "additional_kwargs": {}, "id": None} | more}
+
+
+def as_dump(name: str, content: object, **more: object) -> dict:
+    path = ["langchain", "schema", "messages", name]
+    return {"lc": 1, "type": "constructor", "id": path, "kwargs": {"content": content} | more}
+
+
+def as_fields(kind: str, content: object, **more: object) -> dict:
+    return {"type": kind, "content": content, "response_metadata": {}} | more
+
+
+CALLED = {"name": "find", "args": {"what": "ferry"}, "id": "t", "type": "tool_call"}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [as_dict("human", "q"), as_dict("ai", "", tool_calls=[CALLED]), as_dict("tool", "r", tool_call_id="t")],
+        [
+            as_dump("HumanMessage", "q"),
+            as_dump("AIMessageChunk", "", tool_calls=[CALLED]),
+            as_dump("ToolMessage", "r", tool_call_id="t"),
+        ],
+        [as_fields("human", "q"), as_fields("ai", "", tool_calls=[CALLED]), as_fields("tool", "r", tool_call_id="t")],
+    ],
+)
+@pytest.mark.parametrize("wrap", ["list", "lines", "object"])
+def test_langchains_ways_to_write_a_message_are_one(read, messages, wrap):
+    values = {"list": [messages], "lines": messages, "object": [{"messages": messages, "session_id": "data"}]}[wrap]
+    found = read(*values, expect="langchain", name="data.json")
+    said = [record.message for record in found]
+    assert [one["role"] for one in said] == ["user", "assistant", "tool"]
+    assert [one["content"] for one in said] == ["q", None, "r"]
+    assert said[1]["tool_calls"] == [CALL]
+    assert said[2]["tool_call_id"] == "t"
+    assert {record.conversation for record in found} == {"data"}
+    assert [one["external_id"] for one in said] == ["turn:1", "turn:2", "turn:3"]
+
+
+def state(thread: str, day: int, *messages: dict) -> dict:
+    config = {"configurable": {"thread_id": thread}}
+    return {"values": {"messages": messages}, "created_at": f"2026-01-0{day}T00:00:00+00:00", "config": config}
+
+
+def test_states_give_each_message_once_at_the_time_of_its_first(read):
+    one, two = as_fields("human", "q", id="1"), as_fields("ai", "a", id="2")
+    found = read(state("t", 2, one, two), state("t", 1, one), state("u", 1, one), expect="langchain")
+    assert [(record.conversation, record.message["external_id"]) for record in found] == [
+        ("t", "1"),
+        ("u", "1"),
+        ("t", "2"),
+    ]
+    assert [record.message["occurred_at"].day for record in found] == [1, 1, 2]
+    assert found[0].message["metadata"] == {"occurred_at": "inherited"}
+
+
+def test_a_message_that_changed_between_states_comes_again_to_be_reported(read):
+    old, new = as_fields("human", "old", id="1"), as_fields("human", "new", id="1")
+    assert texts(read(state("t", 2, new), state("t", 1, old), expect="langchain")) == ["old", "new"]
+
+
+def test_checkpoints_hold_messages_too(read):
+    values = {"channel_values": {"messages": [as_dump("HumanMessage", "q", id="1")]}, "ts": "2026-01-01T00:00:00Z"}
+    (record,) = read({"checkpoint": values, "config": {"configurable": {"thread_id": "t"}}}, expect="langchain")
+    assert (record.conversation, record.message["occurred_at"].year) == ("t", 2026)
+
+
+def test_langchains_parts_become_text(read):
+    parts = [{"type": "text", "text": "a"}, "b", {"type": "image_url", "image_url": "x"}, {"type": "reasoning"}]
+    found = read(as_dict("ai", parts), {"type": "remove", "content": "", "id": "1"}, expect="langchain")
+    assert texts(found) == ["a\n\nb\n\n[image]"]
+    assert left_out(found) == {"thoughts of the model": 1, "messages that remove others": 1}
+
+
+def test_what_is_no_message_costs_itself(read):
+    found = read(as_dict("human", "q"), {"a": 1}, {"messages": [as_dict("alien", "x")]}, 7, expect="langchain")
+    assert texts(found) == ["q"]
+    assert len(reasons(found)) == 3
+
+
+# --- LoCoMo ---------------------------------------------------------------------------------------------------------
+
+
+def sample(**sessions: object) -> dict:
+    speakers = {"speaker_a": "Ann", "speaker_b": "Bob"}
+    return {"sample_id": "conv-1", "conversation": speakers | sessions, "qa": [{}, {}]}
+
+
+def turn(key: str, text: object = "hey", speaker: object = "Ann", **more: object) -> dict:
+    return {"speaker": speaker, "dia_id": key, "text": text} | more
+
+
+def test_locomo_comes_session_by_session(read):
+    given = sample(
+        session_10_date_time="9:05 am on 1 June, 2023",
+        session_10=[turn("D10:1", "later")],
+        session_2_date_time="1:56 pm on 8 May, 2023",
+        session_2=[turn("D2:1"), turn("D2:2", "look", "Bob", img_url=["u"], blip_caption="a dog")],
+    )
+    found = read([given], expect="locomo", name="locomo10.json")
+    said = records(found)
+    assert [one.message["content"] for one in said] == ["hey", "look\n\n[image: a dog]", "later"]
+    assert {(one.user, one.conversation) for one in said} == {("conv-1", "conv-1")}
+    assert [one.message["name"] for one in said] == ["Ann", "Bob", "Ann"]
+    assert [one.message["occurred_at"] for one in said][:2] == [datetime(2023, 5, 8, 13, 56, tzinfo=UTC)] * 2
+    assert [one.message["metadata"] for one in said] == [
+        {"session": 2},
+        {"session": 2, "occurred_at": "inherited"},
+        {"session": 10},
+    ]
+    assert left_out(found) == {"questions about a conversation": 2}
+
+
+def test_locomo_can_have_a_zone_and_a_me(read):
+    given = sample(session_1_date_time="1:56 pm on 8 May, 2023", session_1=[turn("D1:1"), turn("D1:2", speaker="Bob")])
+    found = records(read([given], expect="locomo", me="Ann", timezone=ZoneInfo("Europe/Berlin")))
+    assert found[0].message["occurred_at"].hour == 11
+    assert [one.message.get("name") for one in found] == [None, "Bob"]
+
+
+def test_a_session_without_a_time_inherits_and_a_bad_turn_costs_itself(read):
+    given = sample(
+        session_1_date_time="1:56 pm on 8 May, 2023",
+        session_1=[turn("D1:1"), 7, turn("D1:3", speaker=None), turn("D1:4", text=None)],
+        session_2_date_time="soon",
+        session_2=[turn("D2:1")],
+        session_3=7,
+    )
+    found = read([given], expect="locomo")
+    said = records(found)
+    assert [one.message["external_id"] for one in said] == ["D1:1", "D2:1"]
+    assert said[1].message["metadata"] == {"session": 2, "occurred_at": "inherited"}
+    assert len(reasons(found)) == 4
+
+
+# --- properties -----------------------------------------------------------------------------------------------------
+
+roles = st.sampled_from(["user", "assistant", "human", "ai", "tool", "function_call"])
+messages = or_junk(
+    st.fixed_dictionaries(
+        {"role": or_junk(roles), "type": or_junk(roles), "from": or_junk(roles)},
+        optional=dict.fromkeys(
+            (
+                "content",
+                "value",
+                "data",
+                "kwargs",
+                "name",
+                "tool_calls",
+                "function_call",
+                "tool_call_id",
+                "id",
+                "weight",
+            ),
+            junk,
+        ),
+    )
+)
+lists = or_junk(st.lists(messages, max_size=3))
+values = or_junk(
+    st.fixed_dictionaries(
+        {},
+        optional={"messages": lists, "conversations": lists, "values": junk, "id": junk, "system": junk, "ts": junk}
+        | {"conversation": or_junk(st.dictionaries(st.sampled_from(["session_1", "session_2_date_time"]), lists))},
+    )
+)
+
+
+@ALWAYS
+@given(st.lists(values, max_size=3), st.booleans(), st.sampled_from([OpenAI(), ShareGPT(), LangChain(), LoCoMo()]))
+def test_whatever_a_file_holds_nothing_raises_and_what_comes_is_storable(tmp_path, given_, as_list, importer):
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(given_) if as_list else "\n".join(map(json.dumps, given_)))
+    assert 0 <= importer.sniff(path) <= 1
+    for found in importer.read(path):
+        assert isinstance(found, Found)
+        if isinstance(found, LeftOut):
+            continue
+        assert found.where.isprintable()
+        if isinstance(found, Skipped):
+            assert found.reason.isprintable()
+        else:
+            check_storable(found.conversation)
+            check_storable({key: value for key, value in found.message.items() if key != "occurred_at"})
+            assert found.message["content"] or found.message["tool_calls"]
+
+
+@ALWAYS
+@given(st.binary(max_size=60), st.sampled_from([b"", b"[", b'{"messages":', b"PK\x03\x04", b"\x1f\x8b\x08\0"]))
+def test_random_bytes_never_raise(tmp_path, data, start):
+    path = tmp_path / "data.json"
+    path.write_bytes(start + data)
+    for importer in (OpenAI(), ShareGPT(), LangChain(), LoCoMo()):
+        assert 0 <= importer.sniff(path) <= 1
+        assert all(isinstance(found, Found) for found in importer.read(path))

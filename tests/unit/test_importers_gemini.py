@@ -1,0 +1,154 @@
+"""Gemini's activities: put in order, cut into conversations, prompts without their verb, answers without their HTML."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.ingest.importers import Found, importer_for
+from memstore.ingest.importers.gemini import Gemini
+from memstore.ingest.importers.html_text import html_text
+from tests.unit.importing import ALWAYS, junk, left_out, or_junk, reasons, records, texts
+
+START = datetime(2026, 7, 26, 6, 0, tzinfo=UTC)
+
+
+def activity(title: object = "Prompted hello", minutes: float = 0, html: object = None, **more: object) -> dict:
+    time = (START + timedelta(minutes=minutes)).isoformat().replace("+00:00", "Z")
+    kept = {"header": "Gemini Apps", "title": title, "time": time, "products": ["Gemini Apps"]}
+    return kept | ({"safeHtmlItem": [{"html": html}]} if html is not None else {}) | more
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(*activities: object, name: str = "MyActivity.json"):
+        path = tmp_path / name
+        path.write_text(json.dumps(activities))
+        return list(Gemini().read(path))
+
+    return read
+
+
+def test_a_prompt_and_its_answer_come_in_the_pivots_words(read):
+    prompt, answer = read(activity("Prompted Where to?", html="<p>Lisbon.</p>"))
+    assert prompt.conversation == answer.conversation == "gemini 2026-07-26 06:00:00Z"
+    assert (prompt.message["role"], prompt.message["content"]) == ("user", "Where to?")
+    assert (answer.message["role"], answer.message["content"]) == ("assistant", "Lisbon.")
+    assert prompt.message["occurred_at"] == answer.message["occurred_at"] == START
+    assert (prompt.message["metadata"], answer.message["metadata"]) == ({}, {"occurred_at": "inherited"})
+    assert prompt.message["external_id"] != answer.message["external_id"]
+    assert (prompt.channel, prompt.where) == ("gemini", "MyActivity.json, activity 1")
+
+
+def test_the_oldest_comes_first_and_half_an_hour_of_silence_ends_a_conversation(read):
+    minutes = [0, 30, 59.9, 90, 300]
+    found = read(*(activity(f"Prompted {at}", at) for at in reversed(minutes)))
+    assert texts(found) == ["0", "30", "59.9", "90", "300"]
+    assert [record.conversation[-9:] for record in found] == ["06:00:00Z"] * 3 + ["07:30:00Z", "11:00:00Z"]
+
+
+def test_a_later_export_gives_the_same_ids(read):
+    old = [activity("Prompted a", 0), activity("Prompted b", 1), activity("Prompted b", 1)]
+    first = records(read(*old))
+    again = records(read(activity("Prompted c", 2), *old))
+    assert [(one.conversation, one.message["external_id"]) for one in again[:3]] == [
+        (one.conversation, one.message["external_id"]) for one in first
+    ]
+    assert len({one.message["external_id"] for one in again}) == 4
+
+
+@pytest.mark.parametrize(
+    ("title", "prompt"),
+    [
+        ("Prompted with: a b", "a b"),
+        ("Asked Gemini: a", "a"),
+        ("Asked Bard a", "a"),
+        ("Said a\nb", "a\nb"),
+        ("Answered a", "a"),
+        ("Prompted", "Prompted"),
+        ("Gefragt: a", "Gefragt: a"),
+    ],
+)
+def test_the_verb_before_a_prompt_is_left_out_where_it_is_known(read, title, prompt):
+    assert texts(read(activity(title))) == [prompt]
+
+
+def test_activities_that_are_no_prompts_are_left_out_and_counted(read):
+    found = read(*(activity(title) for title in ("Used Gemini", "Gave feedback", "Created a canvas", "Prompted a")))
+    assert texts(found) == ["a"]
+    assert left_out(found) == {"activities that are no prompts": 3}
+
+
+@pytest.mark.parametrize("bad", [7, None, {}, activity(time=None), activity(time="2026-07-26"), activity(title=3)])
+def test_a_malformed_activity_is_named_and_the_rest_comes(read, bad):
+    found = read(activity("Prompted a"), bad, activity("Prompted b", 1))
+    assert texts(found) == ["a", "b"]
+    assert len(reasons(found)) == 1
+
+
+@pytest.mark.parametrize("items", [None, 3, [], [3], [{"html": 3}], [{}]])
+def test_a_malformed_answer_is_none(read, items):
+    assert texts(read(activity("Prompted a", safeHtmlItem=items))) == ["a"]
+
+
+def test_of_a_takeout_only_geminis_activities_are_read(tmp_path):
+    path = tmp_path / "takeout.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("Takeout/archive_browser.html", "<html>")
+        archive.writestr("Takeout/My Activity/Search/My Activity.json", json.dumps([activity("Searched for x")]))
+        archive.writestr("Takeout/My Activity/Gemini Apps/My Activity.json", json.dumps([activity("Prompted a")]))
+    assert importer_for(path).name == "gemini"
+    assert texts(Gemini().read(path)) == ["a"]
+
+
+def test_activities_as_html_are_refused_with_what_to_choose(tmp_path):
+    path = tmp_path / "takeout.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("Takeout/My Activity/Gemini Apps/MyActivity.html", "<html>")
+    (skipped,) = importer_for(path).read(path)
+    assert "in the format JSON" in skipped.reason
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>a  b\nc</p><p>d</p>", "a b c\n\nd"),
+        ("a<br>b<br/>c", "a\nb\nc"),
+        ("<ul><li>a</li><li><p>b</p></li></ul>", "- a\n- b"),
+        ("<h2>A</h2><pre><code>if x:\n    y &lt; 1</code></pre>", "A\n\nif x:\n    y < 1"),
+        ("<style>p {}</style><script>x</script>a", "a"),
+        ("<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr></table>", "a b\nc"),
+        ("a &amp; <b>b</b>", "a & b"),
+        ("<p>never closed <i>a", "never closed a"),
+    ],
+)
+def test_html_becomes_what_a_reader_sees(html, text):
+    assert html_text(html) == text
+
+
+@given(st.text())
+def test_any_text_is_html(text):
+    assert isinstance(html_text(text), str)
+
+
+@ALWAYS
+@given(
+    st.lists(
+        or_junk(
+            st.fixed_dictionaries(
+                {"title": junk, "time": or_junk(st.just("2026-07-26T06:00:00Z"))}, optional={"safeHtmlItem": junk}
+            )
+        ),
+        max_size=4,
+    )
+)
+def test_whatever_an_export_holds_nothing_raises(tmp_path, given_):
+    path = tmp_path / "MyActivity.json"
+    path.write_text(json.dumps(given_))
+    for found in Gemini().read(path):
+        assert isinstance(found, Found)

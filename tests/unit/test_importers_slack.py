@@ -1,0 +1,194 @@
+"""Slack's export: channels, threads, people and bots, and texts as a reader sees them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.errors import InvalidInput
+from memstore.ingest.importers import Found, Reading, importer_for
+from memstore.ingest.importers.slack import Slack
+from tests.unit.importing import ALWAYS, junk, left_out, or_junk, reasons, records, texts
+
+USERS = [
+    {"id": "U1", "name": "ann", "real_name": "Ann Lee", "profile": {"display_name": "Ann", "real_name": "Ann Lee"}},
+    {"id": "U2", "name": "bob", "profile": {"display_name": "", "real_name": "Bob Ray"}},
+]
+CHANNELS = [{"id": "C1", "name": "general", "members": ["U1", "U2"]}]
+DMS = [{"id": "D1", "members": ["U1", "U2"]}]
+TS = "1714564800.000100"  # 2024-05-01T12:00:00.0001Z
+
+
+def said(text: object = "hello", ts: object = TS, user: object = "U1", **more: object) -> dict[str, Any]:
+    return {"type": "message", "user": user, "text": text, "ts": ts} | more
+
+
+@pytest.fixture
+def export(tmp_path):
+    def write(messages: object, where: str = "general/2024-05-01.json", **files: object) -> Path:
+        kept = {"users": USERS, "channels": CHANNELS, "dms": DMS} | files
+        path = tmp_path / "slack.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, value in kept.items():
+                if value is not None:
+                    archive.writestr(f"{name}.json", json.dumps(value))
+            archive.writestr(where, messages if isinstance(messages, bytes) else json.dumps(messages))
+        return path
+
+    return write
+
+
+def read(path: Path, **how: object) -> list[Found]:
+    return list(Slack().read(path, Reading(**how)))
+
+
+def test_a_channel_is_a_conversation_in_the_order_of_time(export):
+    later = said("later", "1714564801.5", "U2", thread_ts=TS)
+    path = export([later, said("first")])
+    assert importer_for(path).name == "slack"
+    first, second = read(path)
+    assert (first.conversation, first.title, first.channel) == ("C1", "#general", "slack")
+    assert (first.message["content"], first.message["name"]) == ("first", "Ann")
+    assert first.message["external_id"] == TS
+    assert first.message["occurred_at"] == datetime(2024, 5, 1, 12, 0, 0, 100, tzinfo=UTC)
+    assert (second.message["name"], second.message["metadata"]) == ("Bob Ray", {"thread": TS})
+    assert first.where == "slack.zip, general/2024-05-01.json, message 2"
+
+
+def test_days_come_in_their_order_and_channels_apart(export):
+    path = export([said("2")], "general/2024-05-02.json")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("general/2024-05-01.json", json.dumps([said("1")]))
+        archive.writestr("D1/2024-05-01.json", json.dumps([said("private")]))
+    found = records(read(path))
+    assert [(record.conversation, record.title, record.message["content"]) for record in found] == [
+        ("D1", "Ann, Bob Ray", "private"),
+        ("C1", "#general", "1"),
+        ("C1", "#general", "2"),
+    ]
+
+
+@pytest.mark.parametrize("me", ["Ann", "U1"])
+def test_mine_are_without_a_name(export, me):
+    found = read(export([said(), said(user="U2", ts="1714564801")]), me=me)
+    assert [record.message.get("name") for record in found] == [None, "Bob Ray"]
+
+
+def test_a_name_that_nobody_has_is_refused(export):
+    with pytest.raises(InvalidInput, match="nobody in it is called Zoe; --me takes one of: Ann, Bob Ray"):
+        read(export([said()]), me="Zoe")
+
+
+def test_a_bot_is_an_assistant(export):
+    bot = said("built", user=None, subtype="bot_message", username="CI", bot_id="B1")
+    del bot["user"]
+    (record,) = read(export([bot]))
+    assert (record.message["role"], record.message["name"]) == ("assistant", "CI")
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("hi <@U2>, <@U9> and <@U9|zed>", "hi @Bob Ray, @U9 and @zed"),
+        ("in <#C1|general> or <#C1> or <#C9>", "in #general or #general or #C9"),
+        ("<https://a.example|the map> <https://b.example>", "the map (https://a.example) https://b.example"),
+        ("<mailto:a@b.example|a@b.example>", "a@b.example"),
+        ("<!here> &lt;b&gt; &amp; c", "@here <b> & c"),
+        ("<!subteam^S1|@team>", "@team"),
+    ],
+)
+def test_a_text_is_as_a_reader_sees_it(export, text, seen):
+    assert texts(read(export([said(text)]))) == [seen]
+
+
+def test_files_and_attachments_are_named(export):
+    found = read(
+        export(
+            [
+                said("look", files=[{"name": "a.png", "title": "Plan"}, {"name": "b.png"}, 3]),
+                said("", "1714564801", attachments=[{"fallback": "Build <https://c.example|7> failed"}]),
+            ]
+        )
+    )
+    assert texts(found) == ["look\n\n[file: Plan]\n\n[file: b.png]", "Build 7 (https://c.example) failed"]
+
+
+def test_notices_and_empty_messages_are_left_out_and_counted(export):
+    joined = [said("x", subtype=kind) for kind in ("channel_join", "channel_topic")]
+    found = read(export([*joined, said(" "), said()]))
+    assert texts(found) == ["hello"]
+    assert left_out(found) == {"notices of channels": 2, "empty messages": 1}
+
+
+@pytest.mark.parametrize("bad", [7, None, [], said(ts=None), said(ts="soon"), said(ts="nan"), said(ts=1e300)])
+def test_a_malformed_message_is_named_and_the_rest_comes(export, bad):
+    found = read(export([said("before"), bad, said("after", "1714564801")]))
+    assert texts(found) == ["before", "after"]
+    assert len(reasons(found)) == 1
+
+
+def test_a_day_that_is_cut_off_costs_itself(export):
+    path = export(json.dumps([said("1"), said("2")]).encode()[:-20])
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("general/2024-05-02.json", json.dumps([said("3", "1714651200")]))
+    found = read(path)
+    assert texts(found) == ["1", "3"]
+    assert len(reasons(found)) == 1
+
+
+def test_without_an_index_ids_are_names(export):
+    path = export([said()], users=None, channels=None, dms=None)
+    assert importer_for(path).name == "slack"
+    (record,) = read(path)
+    assert (record.conversation, record.title, record.message["name"]) == ("general", "#general", "U1")
+
+
+def test_an_index_that_is_broken_is_told(export):
+    found = read(export([said()], users={"a": 1}))
+    assert texts(found) == ["hello"]
+    assert ["not a JSON list" in reason for reason in reasons(found)] == [True]
+
+
+def test_a_link_out_of_an_unpacked_export_is_not_followed(tmp_path):
+    (tmp_path / "secret.json").write_text(json.dumps([said("secret")]))
+    folder = tmp_path / "export"
+    (folder / "general").mkdir(parents=True)
+    (folder / "users.json").write_text(json.dumps(USERS))
+    (folder / "general" / "2024-05-01.json").write_text(json.dumps([said("open")]))
+    (folder / "general" / "2024-05-02.json").symlink_to(tmp_path / "secret.json")
+    assert importer_for(folder).name == "slack"
+    assert texts(read(folder)) == ["open"]
+
+
+messages = st.lists(
+    or_junk(
+        st.fixed_dictionaries(
+            {"ts": or_junk(st.sampled_from([TS, "1714564801"])), "text": or_junk(st.text(max_size=5))},
+            optional=dict.fromkeys(
+                ("user", "subtype", "files", "attachments", "bot_profile", "username", "thread_ts"), junk
+            ),
+        )
+    ),
+    max_size=4,
+)
+
+
+@ALWAYS
+@given(
+    messages, or_junk(st.lists(or_junk(st.fixed_dictionaries({"id": junk, "name": junk, "profile": junk})), max_size=2))
+)
+def test_whatever_an_export_holds_nothing_raises(tmp_path, given_, index):
+    folder = tmp_path / "general"
+    folder.mkdir(exist_ok=True)
+    (tmp_path / "users.json").write_text(json.dumps(index))
+    (tmp_path / "channels.json").write_text(json.dumps(index))
+    (folder / "2024-05-01.json").write_text(json.dumps(given_))
+    for found in read(tmp_path):
+        assert isinstance(found, Found)

@@ -1,0 +1,276 @@
+"""WhatsApp's chats: times without zones, dates of every country, who said what, and what WhatsApp itself says."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.errors import InvalidInput
+from memstore.ingest.importers import Found, Reading, importer_for
+from memstore.ingest.importers.local_times import Clock
+from memstore.ingest.importers.whatsapp import WhatsApp
+from tests.unit.importing import ALWAYS, left_out, reasons, records, texts
+
+BERLIN = ZoneInfo("Europe/Berlin")
+NAME = "WhatsApp Chat with Bob.txt"
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text: str | bytes, name: str = NAME, **how: object):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return list(WhatsApp().read(path, Reading(**{"me": "Ann", "timezone": BERLIN} | how)))
+
+    return read
+
+
+def times(found) -> list[str]:
+    return [f"{record.message['occurred_at']:%Y-%m-%d %H:%M:%S}" for record in records(found)]
+
+
+ANDROID = "13/12/19, 08:40 - Ann: hi\n13/12/19, 08:41 - Bob: hello\n"
+IPHONE = "[13/12/19, 08:40:01] Ann: hi\r\n[13/12/19, 08:41:02] Bob: hello\r\n"
+
+
+@pytest.mark.parametrize("text", [ANDROID, IPHONE, "\ufeff" + IPHONE])
+def test_mine_are_without_a_name_and_the_others_have_theirs(read, tmp_path, text):
+    mine, theirs = read(text)
+    assert importer_for(tmp_path / NAME).name == "whatsapp"
+    assert (mine.message["role"], mine.message["content"], mine.message.get("name")) == ("user", "hi", None)
+    assert (theirs.message["role"], theirs.message["content"], theirs.message["name"]) == ("user", "hello", "Bob")
+    assert (mine.conversation, mine.channel, mine.where) == (NAME[:-4], "whatsapp", f"{NAME}, line 1")
+    assert mine.message["occurred_at"].tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("13/12/19, 08:40 - Ann: x", "2019-12-13 07:40:00"),
+        ("12/13/19, 8:40 AM - Ann: x", "2019-12-13 07:40:00"),
+        ("12/13/19, 8:40\u202fpm - Ann: x", "2019-12-13 19:40:00"),
+        ("12/13/19, 12:05 am - Ann: x", "2019-12-12 23:05:00"),
+        ("13/12/2019, 12:05 p. m. - Ann: x", "2019-12-13 11:05:00"),
+        ("13.12.19, 08:40 - Ann: x", "2019-12-13 07:40:00"),
+        ("01.02.19, 08:40 - Ann: x", "2019-02-01 07:40:00"),
+        ("2019-01-02, 08:40 - Ann: x", "2019-01-02 07:40:00"),
+        ("2019/01/02, 08:40 - Ann: x", "2019-01-02 07:40:00"),
+        ("[13.12.2019 klo 8.40.09] Ann: x", "2019-12-13 07:40:09"),
+        ("\u200e[13.12.19, 08:40:09] Ann: x", "2019-12-13 07:40:09"),
+        ("[13/12/2019, 8:40:09\u202fAM] Ann: x", "2019-12-13 07:40:09"),
+    ],
+)
+def test_the_dates_of_many_countries(read, line, meant):
+    assert times(read(line)) == [meant]
+
+
+def test_an_order_that_the_dates_leave_open_follows_from_that_of_the_chat(read):
+    found = read("03/04/24, 10:00 - Ann: a\n01/05/24, 10:00 - Ann: b\n")
+    assert times(found) == ["2024-04-03 08:00:00", "2024-05-01 08:00:00"]
+
+
+def test_an_order_that_nothing_tells_is_asked_for(read):
+    text = "03/04/24, 10:00 - Ann: a\n04/05/24, 10:00 - Ann: b\n"
+    with pytest.raises(InvalidInput, match="may be read in two ways; say how they are meant with --date-order dmy"):
+        read(text)
+    assert times(read(text, date_order="mdy"))[0] == "2024-03-04 09:00:00"
+    assert times(read(text, date_order="dmy"))[0] == "2024-04-03 08:00:00"
+
+
+def test_a_date_that_is_none_in_the_order_is_told(read):
+    found = read("13/12/24, 10:00 - Ann: a\n12/13/24, 10:00 - Ann: b\n", date_order="dmy")
+    assert texts(found) == ["a"]
+    assert ["is none in the order dmy" in reason for reason in reasons(found)] == [True]
+    with pytest.raises(InvalidInput, match="more than one order"):
+        read("13/12/24, 10:00 - Ann: a\n12/13/24, 10:00 - Ann: b\n")
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"timezone": None}, "say where its phone was, with --timezone"),
+        ({"me": None}, "say who of them you are; --me takes one of: Ann, Bob"),
+        ({"me": "Zoe"}, "nobody in it is called Zoe; --me takes one of: Ann, Bob"),
+    ],
+)
+def test_what_only_a_person_knows_is_asked_for(read, how, words):
+    with pytest.raises(InvalidInput, match=words):
+        read(ANDROID, **how)
+
+
+# --- summer time ----------------------------------------------------------------------------------------------------
+
+
+def test_summer_and_winter_are_told_apart(read):
+    found = read("13.01.24, 10:00 - Ann: a\n13.07.24, 10:00 - Ann: b\n")
+    assert times(found) == ["2024-01-13 09:00:00", "2024-07-13 08:00:00"]
+
+
+def test_the_hour_that_comes_twice_follows_from_what_was_said_before(read):
+    hours = ("01:59", "02:10", "02:50", "02:10", "02:20", "03:00")
+    found = read("".join(f"27.10.24, {hour} - Ann: {number}\n" for number, hour in enumerate(hours)))
+    assert [time[11:16] for time in times(found)] == ["23:59", "00:10", "00:50", "01:10", "01:20", "02:00"]
+
+
+def test_an_hour_that_never_was_does_not_go_back(read):
+    found = read("31.03.24, 01:59 - Ann: a\n31.03.24, 02:30 - Ann: b\n31.03.24, 03:30 - Ann: c\n")
+    assert [time[11:16] for time in times(found)] == ["00:59", "01:30", "01:30"]
+
+
+@given(
+    st.lists(st.datetimes(datetime(2020, 1, 1), datetime(2027, 1, 1)), max_size=20),
+    st.sampled_from(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"]),
+)
+def test_an_instant_shows_what_the_clock_showed(shown, name):
+    clock, zone = Clock(ZoneInfo(name)), ZoneInfo(name)
+    for one in sorted(shown):
+        instant = clock.instant(one)
+        exists = one.replace(tzinfo=zone).astimezone(UTC).astimezone(zone).replace(tzinfo=None) == one
+        assert not exists or instant.astimezone(zone).replace(tzinfo=None) == one
+
+
+# --- what was said --------------------------------------------------------------------------------------------------
+
+
+def test_lines_without_a_time_go_on_with_the_message(read):
+    found = read("13.01.24, 10:00 - Ann: a\n\nb: c\n  d\n13.01.24, 10:01 - Bob: e\n")
+    assert texts(found) == ["a\n\nb: c\n  d", "e"]
+
+
+def test_an_empty_first_line_is_a_message_too(read):
+    assert texts(read("13.01.24, 10:00 - Ann:\nbelow\n13.01.24, 10:01 - Ann: \n")) == ["below"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("<Media omitted>", "[media]"),
+        ("<Medien ausgeschlossen>", "[media]"),
+        ("\u200eimage omitted", "[image]"),
+        ("\u200e<attached: 0001-PHOTO.jpg>", "[0001-PHOTO.jpg]"),
+        ("IMG-1.jpg (file attached)\nlook", "[IMG-1.jpg]\nlook"),
+        ("a < b > c", "a < b > c"),
+        ("see https://x.example: fine", "see https://x.example: fine"),
+    ],
+)
+def test_what_was_sent_besides_text_is_named(read, text, seen):
+    assert texts(read(f"13.01.24, 10:00 - Ann: {text}\n")) == [seen]
+
+
+def test_an_edited_message_says_so(read):
+    (record,) = read("[13.01.24, 10:00:00] Ann: x \u200e<This message was edited>\n")
+    assert (record.message["content"], record.message["metadata"]) == ("x", {"edited": True})
+
+
+def test_what_whatsapp_says_is_left_out_and_counted(read):
+    found = read(
+        "13.01.24, 09:00 - Messages and calls are end-to-end encrypted.\n"
+        "13.01.24, 10:00 - Ann: a\n"
+        "13.01.24, 10:01 - Bob changed the subject from “x” to “y: z”\n"
+        "13.01.24, 10:02 - Bob: This message was deleted\n"
+    )
+    assert texts(found) == ["a"]
+    assert left_out(found) == {"notices of WhatsApp": 2, "deleted messages": 1}
+
+
+def test_people_without_an_entry_in_the_address_book_are_named_as_shown(read):
+    found = read("13.01.24, 09:00 - Ann: a\n13.01.24, 09:00 - ~\u202fZoe: b\n13.01.24, 09:00 - +49 170 1: c\n")
+    assert [record.message.get("name") for record in found] == [None, "Zoe", "+49 170 1"]
+
+
+# --- names and ids --------------------------------------------------------------------------------------------------
+
+
+def zipped(*names: str, text: str = ANDROID) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("IMG-1.jpg", b"\xff\xd8")
+        for name in names:
+            archive.writestr(name, text)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "chat"),
+    [
+        (ANDROID, "WhatsApp Chat with Bob.txt", "WhatsApp Chat with Bob"),
+        (ANDROID, "WhatsApp Chat with Bob (1).txt", "WhatsApp Chat with Bob"),
+        (zipped("_chat.txt"), "WhatsApp Chat - Bob.zip", "WhatsApp Chat - Bob"),
+        (zipped("WhatsApp Chat with Bob.txt"), "export.zip", "WhatsApp Chat with Bob"),
+        ("[13/12/19, 08:40:00] Hikers: \u200eCalls are encrypted.\n" + IPHONE, "_chat.txt", "Hikers"),
+    ],
+)
+def test_a_chat_is_named_after_its_file_its_zip_or_its_first_line(read, tmp_path, text, name, chat):
+    found = records(read(text, name))
+    assert {record.conversation for record in found} == {chat}
+    assert len(found) == 2
+    assert importer_for(tmp_path / name).name == "whatsapp"
+
+
+def test_ids_follow_from_the_clock_so_that_another_zone_or_me_adds_nothing(read):
+    text = ANDROID + "13/12/19, 08:41 - Bob: hello\n"
+    ids = [record.message["external_id"] for record in read(text)]
+    assert len(set(ids)) == 3
+    assert [one.message["external_id"] for one in read(text, me="Bob", timezone=UTC)] == ids
+    assert [one.message["external_id"] for one in read(text + "13/12/19, 08:42 - Ann: new\n")][:3] == ids
+
+
+# --- damaged --------------------------------------------------------------------------------------------------------
+
+
+def test_what_belongs_to_nobody_is_told(read):
+    found = read("lost\n" + ANDROID)
+    assert texts(found) == ["hi", "hello"]
+    assert ["belongs to no message" in reason for reason in reasons(found)] == [True]
+
+
+def test_a_line_and_a_message_that_are_too_long_cost_themselves(read, monkeypatch):
+    monkeypatch.setattr("memstore.ingest.importers.whatsapp.LONGEST_LINE", 10)
+    found = read("13.01.24, 10:00 - Ann: a\n12345\n67890123\n13.01.24, 10:01 - Ann: b\n")
+    assert texts(found) == ["a\n12345", "b"]
+    assert ["longer than 10 characters" in reason for reason in reasons(found)] == [True]
+
+
+def test_bytes_that_are_not_utf8_cost_a_character(read):
+    found = read(ANDROID.encode().replace(b"hi", b"h\xe4"))
+    assert texts(found) == ["h\ufffd", "hello"]
+    assert found[0].message["metadata"] == {"replaced": 1}
+
+
+def test_a_text_of_something_else_is_no_chat(read, tmp_path):
+    (skipped,) = read("Dear diary\n")
+    assert "no line of it says who said something" in skipped.reason
+    assert WhatsApp().sniff(tmp_path / NAME) == 0
+
+
+def test_a_chat_that_is_cut_off_gives_what_came(read):
+    data = zipped("_chat.txt", text=ANDROID * 5000)
+    found = read(data[:-200] + b"\0" * 200, "WhatsApp Chat - Bob.zip")
+    assert reasons(found)
+
+
+lines = st.lists(
+    st.binary(max_size=12)
+    | st.sampled_from(
+        [b"13.01.24, 10:00 - ", b"[13/12/19, 08:40:01] ", b"99/99/9999, 99:99 - ", b"Ann: ", b"\n", b"\xe2\x80\x8e"]
+    ),
+    max_size=12,
+).map(b"".join)
+
+
+@ALWAYS
+@given(lines)
+def test_random_lines_never_raise_but_for_what_is_asked(tmp_path, data):
+    path = tmp_path / NAME
+    path.write_bytes(data)
+    assert 0 <= WhatsApp().sniff(path) <= 1
+    try:
+        assert all(isinstance(found, Found) for found in WhatsApp().read(path, Reading(me="Ann", timezone=BERLIN)))
+    except InvalidInput as error:
+        assert "--" in str(error)
