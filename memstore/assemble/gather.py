@@ -14,6 +14,7 @@ from memstore.assemble.receipt import GIST
 from memstore.assemble.request import Assembly
 from memstore.assemble.turns import Turn, turns
 from memstore.models import Decision, Hit, Message, Reason, Role, Summary, Tier, Unit
+from memstore.providers import ChatMessage
 from memstore.retrieve import recall
 from memstore.retrieve.rank import Candidate, best_of_each
 from memstore.store import facts, items, messages, summaries
@@ -35,6 +36,7 @@ LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round
 MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
 VIEWED_DEPTH, MOST_VIEWED = 1000, 100  # candidates of a leg and standing facts, where a viewer sees some of them only
 OVERHEAD = 4  # tokens that a message costs besides its content, at least
+LAST_SAID, SPOKEN = 6, {Role.USER, Role.ASSISTANT}  # messages that tell who "she" is in a question
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
 
 
@@ -60,6 +62,19 @@ async def newest_question(scope: Transaction, made: Assembly, known: Sequence[Me
             break
         before = page[-1].seq
     return None
+
+
+async def said_before(scope: Transaction, made: Assembly, newest: Message | None) -> list[ChatMessage]:
+    """Give what was said last before the question, of what the viewer sees, for whoever puts the question otherwise."""
+    before = messages.LAST if newest is None else newest.seq
+    conversation, as_of = made.request.conversation_id, made.request.as_of
+    page = await messages.newest(scope, conversation, limit=LAST_SAID, before=before, as_of=as_of)
+    return [
+        {"role": one.name or one.role, "content": one.text}
+        for one in reversed(page)
+        if one.seq > made.after and one.role in SPOKEN and made.sight.sees(one)
+        if one.text and one.text != made.request.query
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memstore._sync.assemble import record
-from memstore._sync.assemble.gather import Gathered, gather, newest_question, read_ahead
+from memstore._sync.assemble.gather import Gathered, gather, newest_question, read_ahead, said_before
 from memstore._sync.assemble.request import Assembly, Request, settled
 from memstore._sync.retrieve import recall
+from memstore._sync.retrieve.rewritten import NO_MODELS, Models, rewritten
 from memstore._sync.store import summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore.assemble import render
@@ -21,36 +22,48 @@ from memstore.assemble.strategies.registry import strategies_told
 from memstore.assemble.turns import Turn
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
-from memstore.models import Context, Json
-from memstore.providers import Embedder, TokenCounter
+from memstore.models import Context, Json, Tier
+from memstore.providers import Embedder, Reranker, TokenCounter
+from memstore.retrieve.reranked import reranked
 from memstore.waiting import in_place
 
 
-def assemble(database: Database, embedder: Embedder | None, counter: TokenCounter, request: Request) -> Context:
+def assemble(
+    database: Database,
+    embedder: Embedder | None,
+    counter: TokenCounter,
+    request: Request,
+    models: Models = NO_MODELS,
+) -> Context:
     """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none."""
     request.check_texts()
-    newest, query, made = None, request.query, None
-    if query is None:
+    newest, query, made, told = None, request.query, None, []
+    if query is None or models.rewriter is not None:
         with database.scope(request.user_id) as scope:
             made = settled(scope, request)
-            newest = newest_question(scope, made)
-        query = newest.text if newest else None
-    question = recall.prepare(database, embedder, request.user_id, query or "")
+            newest = newest_question(scope, made) if query is None else None
+            told = said_before(scope, made, newest) if models.rewriter is not None else []
+        query = newest.text if newest else query
+    asked = rewritten(database, request.user_id, models, query or "", told)
+    question = recall.prepare(database, embedder, request.user_id, query or "", asked.others)
     with database.scope(request.user_id) as scope:
         made = made or settled(scope, request)
         _read_ahead(scope, question, made)
         gathered = gather(scope, question, newest, made)
         layout = _laid_out(scope, made, gathered, counter)
         found = record.before(scope, request.conversation_id, request.as_of, made.request.viewer)
+    if models.reranker is not None:
+        layout = replace(layout, material=in_place(_reranked, layout.material, models.reranker, asked.text))
     if made.strategies:
         material = in_place(compressed, layout.material, gathered.stored, made.strategies, layout.base, counter)
         layout = replace(layout, material=material)
     context = in_place(layout.compose)
     receipt = record.completed(
         context.receipt,
-        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints())),
+        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.hint]))),
         arguments=_arguments(made),
-        embedder=question.embedded_by,
+        models={"embedder": question.embedded_by} | models.names(asked),
+        texts=asked.texts,
         conversation=request.conversation_id,
     )
     if made.exists:
@@ -83,6 +96,14 @@ def _laid_out(scope: Transaction, made: Assembly, gathered: Gathered, counter: T
     covering = [one.id for one in offered(gathered.nest, upto_seq, tokens)]
     told = [one for one in summaries.some(scope, covering) if one.text != NOTHING]  # they cover, and say nothing
     return layout.with_summaries(told, is_settled)
+
+
+def _reranked(material: Material, reranker: Reranker, question: str) -> Material:
+    """Give the material with its facts and hits, read together, as a reranker orders them."""
+    every = sorted([*material.facts, *material.hits], key=lambda hit: -hit.score)
+    ordered = reranked(reranker, question, every)
+    facts = [hit for hit in ordered if hit.tier == Tier.FACTS]
+    return replace(material, facts=facts, hits=[hit for hit in ordered if hit.tier != Tier.FACTS])
 
 
 def _arguments(made: Assembly) -> Json:
