@@ -13,6 +13,7 @@ import numpy as np
 
 from memstore import ids
 from memstore._sync.retrieve import scanned
+from memstore._sync.retrieve.rewritten import best_of_all
 from memstore._sync.store import items
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.items import Filters, Version
@@ -37,6 +38,7 @@ class Question(Asked):
     asked: str
     embedder: Embedder | None
     model: UUID  # under which the embedder's vectors are kept
+    others: tuple[Question, ...] = ()  # what is looked for beside it
 
     @property
     def embedded_by(self) -> str:
@@ -51,8 +53,10 @@ class Question(Asked):
         return replace(self, asked=asked, vector=in_place(self.embedder.embed_query, asked))
 
 
-def prepare(database: Database, embedder: Embedder | None, user_id: UUID, query: str) -> Question:
-    """Embed a question, with no connection held; "" asks for nothing in particular."""
+def prepare(
+    database: Database, embedder: Embedder | None, user_id: UUID, query: str, others: Sequence[str] = ()
+) -> Question:
+    """Embed a question, and others to be looked for beside it, with no connection held; "" asks for nothing."""
     text = query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY // 2]} {query[-LONGEST_QUERY // 2 :]}"
     words = list(terms(text))
     if len(words) > MOST_TERMS:
@@ -65,6 +69,7 @@ def prepare(database: Database, embedder: Embedder | None, user_id: UUID, query:
         asked=text,
         embedder=embedder,
         model=ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions))),
+        others=tuple([prepare(database, embedder, user_id, other) for other in others]),
     )
     known = database.cache.get(user_id, question.model)  # as a rule those who speak now; `candidates` looks again
     return question.of(known.tellers if known else ())
@@ -74,6 +79,14 @@ def candidates(
     scope: Transaction, question: Question, filters: Filters, depth: int = DEPTH, also: Sequence[UUID] = ()
 ) -> Ranking:
     """Rank the best units of each tier, and the first one of each item in `also`, with all their signals."""
+    ranking = _candidates(scope, question, filters, depth, also)
+    if not question.others:
+        return ranking
+    beside = [_candidates(scope, other, filters, depth, also) for other in question.others]
+    return best_of_all([ranking, *beside])
+
+
+def _candidates(scope: Transaction, question: Question, filters: Filters, depth: int, also: Sequence[UUID]) -> Ranking:
     version = items.version(scope, question.model)
     if version is None:
         return NOTHING
@@ -173,9 +186,10 @@ def recall(
     filters: Filters,
     limit: int,
     min_score: float | None,
+    others: Sequence[str] = (),
 ) -> list[Hit]:
-    """Give the best items for a question, each once, the best first."""
-    question = prepare(database, embedder, user_id, query)
+    """Give the best items for a question, each once, the best first; `others` are looked for beside it."""
+    question = prepare(database, embedder, user_id, query, others)
     with database.scope(user_id) as scope:
         return _best(scope, question, filters, limit, min_score, Tier)
 
@@ -189,13 +203,14 @@ def facts_with_evidence(
     filters: Filters,
     limit: int,
     min_score: float | None,
+    others: Sequence[str] = (),
 ) -> tuple[list[Hit], list[Hit]]:
     """Give the best facts for a question, and the whole messages that they were made from, with their own scores.
 
     Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
     embedded yet.
     """
-    question = prepare(database, embedder, user_id, query)
+    question = prepare(database, embedder, user_id, query, others)
     with database.scope(user_id) as scope:
         facts = _best(scope, question, filters, limit, min_score, [Tier.FACTS])
         said = sorted({message for fact in facts for message in fact.sources})
