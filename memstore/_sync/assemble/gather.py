@@ -37,7 +37,7 @@ LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round
 MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
 VIEWED_DEPTH, MOST_VIEWED = 1000, 100  # candidates of a leg and standing facts, where a viewer sees some of them only
 OVERHEAD = 4  # tokens that a message costs besides its content, at least
-STEP_BACK, SPOKEN = 6, {Role.USER, Role.ASSISTANT}  # messages that tell who "she" is in a question
+LAST_SAID, SPOKEN = 6, {Role.USER, Role.ASSISTANT}  # messages that tell who "she" is in a question
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
 
 
@@ -69,9 +69,13 @@ def said_before(scope: Transaction, made: Assembly, newest: Message | None) -> l
     """Give what was said last before the question, of what the viewer sees, for whoever puts the question otherwise."""
     before = messages.LAST if newest is None else newest.seq
     conversation, as_of = made.request.conversation_id, made.request.as_of
-    page = messages.newest(scope, conversation, limit=STEP_BACK, before=before, as_of=as_of)
-    said = [one for one in reversed(page) if one.seq > made.after and one.role in SPOKEN and made.sight.sees(one)]
-    return [{"role": one.name or one.role, "content": one.text or ""} for one in said]
+    page = messages.newest(scope, conversation, limit=LAST_SAID, before=before, as_of=as_of)
+    return [
+        {"role": one.name or one.role, "content": one.text}
+        for one in reversed(page)
+        if one.seq > made.after and one.role in SPOKEN and made.sight.sees(one)
+        if one.text and one.text != made.request.query
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,10 @@ logger = logging.getLogger("memstore")
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models that recall asks beside the embedder, where they are set; `seconds` are the longest wait for a rewriter,
-    `daily_tokens` what chat models may take and give in a day."""
+    """The models that recall asks beside the embedder, where they are set.
+
+    `seconds` are the longest wait for a rewriter, `daily_tokens` what chat models may take and give in a day.
+    """
 
     reranker: Reranker | None = None
     rewriter: Rewriter | None = None
