@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
-from memstore.fences import data_line
+from memstore.fences import data_line, unfenced
 from memstore.providers import ChatMessage, ChatModel, Completion, Restated
 
 MOST_TOKENS = 400  # of the answer: a question and three parts of it
@@ -29,7 +29,7 @@ class ChatRewriter:
 
     def rewrite(self, question: str, before: Sequence[ChatMessage]) -> Completion[Restated]:
         """Give the question restated, in one call; raises what `ChatModel.complete` raises."""
-        said = [{"from": one["role"], "text": one["content"][:LONGEST]} for one in before]
+        said = [{"from": one["role"], "text": " ".join(unfenced(one["content"]).split())[:LONGEST]} for one in before]
         lines = [*said, {"question": question}]
         data = "\n".join(map(data_line, lines))
         chat = [{"role": "system", "content": _prompt()}, {"role": "user", "content": data}]

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from memstore.errors import ConfigurationError, ProviderError, ProviderMissing
-from memstore.providers.optional import brought_by
+from memstore.providers.optional import brought_by, missing
 
 EXTRA = "local"
 LIBRARY = "sentence_transformers"
@@ -68,6 +68,16 @@ def local_model(written: str) -> LocalModel:
     if backend != "torch" and precision != "fp32":
         raise ConfigurationError(f"{written!r}: with {backend} name a file of that precision: file=….")
     return read
+
+
+def check(written: str) -> None:
+    """Refuse a name that cannot be loaded, as far as that is known without loading anything; raises as `load` does."""
+    model = local_model(written)
+    if find_spec(LIBRARY) is None:
+        raise missing(LIBRARY, EXTRA)
+    _check_installed(model)
+    if model.name:
+        _place(model.name)
 
 
 def load(model: LocalModel, kind: str, folder: Path | None = None, **arguments: Any) -> Any:

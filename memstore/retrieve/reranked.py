@@ -15,8 +15,8 @@ from memstore.models import Hit
 from memstore.providers import Reranker, Scores
 
 PART = "reranker"
-# Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder takes 10 ms of one processor for
-# each. Those that are not read keep their places behind them, as no part is below 0.
+# Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
+# processor for each, of 47 tokens, with bf16 11. What is not read keeps its place behind them, as no part is below 0.
 READ = 50
 
 
