@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from memstore.assemble import record, render
 from memstore.assemble.compose import Layout
@@ -16,11 +16,11 @@ from memstore.assemble.strategies.registry import strategies_told
 from memstore.assemble.turns import Turn
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
-from memstore.models import Context, Json, Tier
-from memstore.providers import Embedder, Reranker, TokenCounter
+from memstore.models import Context, Json, Message, Tier
+from memstore.providers import ChatMessage, Embedder, Reranker, TokenCounter
 from memstore.retrieve import recall
 from memstore.retrieve.reranked import reranked
-from memstore.retrieve.rewritten import NO_MODELS, Models, rewritten
+from memstore.retrieve.rewritten import NO_MODELS, Models, Rewritten, rewritten
 from memstore.store import summaries
 from memstore.store.database import Database, Transaction
 from memstore.waiting import in_thread
@@ -35,15 +35,9 @@ async def assemble(
 ) -> Context:
     """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none."""
     request.check_texts()
-    newest, query, made, told = None, request.query, None, []
-    if query is None or models.rewriter is not None:
-        async with database.scope(request.user_id) as scope:
-            made = await settled(scope, request)
-            newest = await newest_question(scope, made) if query is None else None
-            told = await said_before(scope, made, newest) if models.rewriter is not None else []
-        query = newest.text if newest else query
-    asked = await rewritten(database, request.user_id, models, query or "", told)
-    question = await recall.prepare(database, embedder, request.user_id, query or "", asked.others)
+    asked = await _asked(database, request, models)
+    newest, made = asked.newest, asked.made
+    question = await recall.prepare(database, embedder, request.user_id, asked.query, asked.rewritten.others)
     async with database.scope(request.user_id) as scope:
         made = made or await settled(scope, request)
         await _read_ahead(scope, question, made)
@@ -51,17 +45,19 @@ async def assemble(
         layout = await _laid_out(scope, made, gathered, counter)
         found = await record.before(scope, request.conversation_id, request.as_of, made.request.viewer)
     if models.reranker is not None:
-        layout = replace(layout, material=await in_thread(_reranked, layout.material, models.reranker, asked.text))
+        layout = replace(
+            layout, material=await in_thread(_reranked, layout.material, models.reranker, asked.rewritten.text)
+        )
     if made.strategies:
         material = await in_thread(compressed, layout.material, gathered.stored, made.strategies, layout.base, counter)
         layout = replace(layout, material=material)
     context = await in_thread(layout.compose)
     receipt = record.completed(
         context.receipt,
-        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.hint]))),
+        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.rewritten.hint]))),
         arguments=_arguments(made),
-        models={"embedder": question.embedded_by} | models.names(asked),
-        texts=asked.texts,
+        models={"embedder": question.embedded_by} | models.names(asked.rewritten),
+        texts=asked.rewritten.texts,
         conversation=request.conversation_id,
     )
     if made.exists:
@@ -71,6 +67,28 @@ async def assemble(
             else:
                 record.tell(scope, receipt)
     return replace(context, receipt=receipt, **_statistics(made, layout.material, gathered.stored.turns, context))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked: the query, what is looked for beside it, and what had to be read to know it."""
+
+    query: str
+    rewritten: Rewritten
+    newest: Message | None
+    made: Assembly | None
+
+
+async def _asked(database: Database, request: Request, models: Models) -> _Asked:
+    """Give what is asked: the newest message of a person, where nothing else is."""
+    newest, made, before = None, None, list[ChatMessage]()
+    if request.query is None or models.rewriter is not None:
+        async with database.scope(request.user_id) as scope:
+            made = await settled(scope, request)
+            newest = await newest_question(scope, made) if request.query is None else None
+            before = await said_before(scope, made, newest) if models.rewriter is not None else []
+    query = request.query or (newest and newest.text) or ""
+    return _Asked(query, await rewritten(database, request.user_id, models, query, before), newest, made)
 
 
 async def _read_ahead(scope: Transaction, question: recall.Question, made: Assembly) -> None:

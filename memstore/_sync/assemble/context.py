@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from memstore._sync.assemble import record
 from memstore._sync.assemble.gather import Gathered, gather, newest_question, read_ahead, said_before
 from memstore._sync.assemble.request import Assembly, Request, settled
 from memstore._sync.retrieve import recall
-from memstore._sync.retrieve.rewritten import NO_MODELS, Models, rewritten
+from memstore._sync.retrieve.rewritten import NO_MODELS, Models, Rewritten, rewritten
 from memstore._sync.store import summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore.assemble import render
@@ -22,8 +22,8 @@ from memstore.assemble.strategies.registry import strategies_told
 from memstore.assemble.turns import Turn
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
-from memstore.models import Context, Json, Tier
-from memstore.providers import Embedder, Reranker, TokenCounter
+from memstore.models import Context, Json, Message, Tier
+from memstore.providers import ChatMessage, Embedder, Reranker, TokenCounter
 from memstore.retrieve.reranked import reranked
 from memstore.waiting import in_place
 
@@ -37,15 +37,9 @@ def assemble(
 ) -> Context:
     """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none."""
     request.check_texts()
-    newest, query, made, told = None, request.query, None, []
-    if query is None or models.rewriter is not None:
-        with database.scope(request.user_id) as scope:
-            made = settled(scope, request)
-            newest = newest_question(scope, made) if query is None else None
-            told = said_before(scope, made, newest) if models.rewriter is not None else []
-        query = newest.text if newest else query
-    asked = rewritten(database, request.user_id, models, query or "", told)
-    question = recall.prepare(database, embedder, request.user_id, query or "", asked.others)
+    asked = _asked(database, request, models)
+    newest, made = asked.newest, asked.made
+    question = recall.prepare(database, embedder, request.user_id, asked.query, asked.rewritten.others)
     with database.scope(request.user_id) as scope:
         made = made or settled(scope, request)
         _read_ahead(scope, question, made)
@@ -53,17 +47,17 @@ def assemble(
         layout = _laid_out(scope, made, gathered, counter)
         found = record.before(scope, request.conversation_id, request.as_of, made.request.viewer)
     if models.reranker is not None:
-        layout = replace(layout, material=in_place(_reranked, layout.material, models.reranker, asked.text))
+        layout = replace(layout, material=in_place(_reranked, layout.material, models.reranker, asked.rewritten.text))
     if made.strategies:
         material = in_place(compressed, layout.material, gathered.stored, made.strategies, layout.base, counter)
         layout = replace(layout, material=material)
     context = in_place(layout.compose)
     receipt = record.completed(
         context.receipt,
-        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.hint]))),
+        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.rewritten.hint]))),
         arguments=_arguments(made),
-        models={"embedder": question.embedded_by} | models.names(asked),
-        texts=asked.texts,
+        models={"embedder": question.embedded_by} | models.names(asked.rewritten),
+        texts=asked.rewritten.texts,
         conversation=request.conversation_id,
     )
     if made.exists:
@@ -73,6 +67,28 @@ def assemble(
             else:
                 record.tell(scope, receipt)
     return replace(context, receipt=receipt, **_statistics(made, layout.material, gathered.stored.turns, context))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked: the query, what is looked for beside it, and what had to be read to know it."""
+
+    query: str
+    rewritten: Rewritten
+    newest: Message | None
+    made: Assembly | None
+
+
+def _asked(database: Database, request: Request, models: Models) -> _Asked:
+    """Give what is asked: the newest message of a person, where nothing else is."""
+    newest, made, before = None, None, list[ChatMessage]()
+    if request.query is None or models.rewriter is not None:
+        with database.scope(request.user_id) as scope:
+            made = settled(scope, request)
+            newest = newest_question(scope, made) if request.query is None else None
+            before = said_before(scope, made, newest) if models.rewriter is not None else []
+    query = request.query or (newest and newest.text) or ""
+    return _Asked(query, rewritten(database, request.user_id, models, query, before), newest, made)
 
 
 def _read_ahead(scope: Transaction, question: recall.Question, made: Assembly) -> None:
