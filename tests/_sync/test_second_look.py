@@ -104,9 +104,9 @@ def test_facts_and_sessions_are_in_its_order(url: str) -> None:
         assert [hit.text for hit in facts[0].hits] == [LINES[3][1]]
 
 
-def test_a_viewer_s_reranker_reads_what_the_viewer_sees(url: str) -> None:
-    reranker = ScriptedReranker(about("Porto"))
-    with opened(url, reranker=reranker) as store:
+def test_a_viewer_s_models_read_what_the_viewer_sees(url: str) -> None:
+    reranker, rewriter = ScriptedReranker(about("Porto")), Rewriter("Where is the key?")
+    with opened(url, reranker=reranker, rewriter=rewriter) as store:
         scope = talk(store)
         scope.add("assistant", "@Zoe the ferry key is under the mat.", name="Planner")
         store.derive()
@@ -114,6 +114,9 @@ def test_a_viewer_s_reranker_reads_what_the_viewer_sees(url: str) -> None:
         scope.context("ferry", budget=500, viewer="Researcher")
         assert reranker.asked
         assert not any("under the mat" in text for _, texts in reranker.asked for text in texts)
+        assert "under the mat" not in str(rewriter.asked)
+        scope.context("ferry", budget=500)
+        assert "under the mat" in str(rewriter.asked)
         scope.user.recall("ferry")
         assert any("under the mat" in text for text in reranker.asked[-1][1])
 

@@ -103,9 +103,9 @@ async def test_facts_and_sessions_are_in_its_order(url: str) -> None:
         assert [hit.text for hit in facts[0].hits] == [LINES[3][1]]
 
 
-async def test_a_viewer_s_reranker_reads_what_the_viewer_sees(url: str) -> None:
-    reranker = ScriptedReranker(about("Porto"))
-    async with await opened(url, reranker=reranker) as store:
+async def test_a_viewer_s_models_read_what_the_viewer_sees(url: str) -> None:
+    reranker, rewriter = ScriptedReranker(about("Porto")), Rewriter("Where is the key?")
+    async with await opened(url, reranker=reranker, rewriter=rewriter) as store:
         scope = await talk(store)
         await scope.add("assistant", "@Zoe the ferry key is under the mat.", name="Planner")
         await store.derive()
@@ -113,6 +113,9 @@ async def test_a_viewer_s_reranker_reads_what_the_viewer_sees(url: str) -> None:
         await scope.context("ferry", budget=500, viewer="Researcher")
         assert reranker.asked
         assert not any("under the mat" in text for _, texts in reranker.asked for text in texts)
+        assert "under the mat" not in str(rewriter.asked)
+        await scope.context("ferry", budget=500)
+        assert "under the mat" in str(rewriter.asked)
         await scope.user.recall("ferry")
         assert any("under the mat" in text for text in reranker.asked[-1][1])
 
