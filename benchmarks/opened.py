@@ -32,7 +32,8 @@ def opened(
     embedder = Kept(options.cache / f"vectors-{name}.npz")
     with tempfile.TemporaryDirectory(prefix="memstore-bench-") as folder:
         place = (options.store or Path(folder)).resolve() / name
-        with memstore.open(f"embedded:{place}", settings=SETTINGS) as store:
+        models = {"reranker": options.reranker, "rewriter": options.rewriter}
+        with memstore.open(f"embedded:{place}", settings=SETTINGS | models) as store:
             use(store, embedder)
             begun = perf_counter()
             store.import_file(history)

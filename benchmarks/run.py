@@ -7,6 +7,8 @@
     benchmarks/run.py peers --sets sizes      latency beside them as one user's memory grows
     benchmarks/run.py speed                   recall against embedding the question and one bare statement
     benchmarks/run.py scale                   the same for one user with a thousand to a million units
+    benchmarks/run.py locomo --reranker cross-encoder:FOLDER --rewriter ollama:NAME
+                                              the same with models that recall asks beside the embedder
     benchmarks/run.py docs                    put the figures of benchmarks/figures into the documentation
 
 `--json FILE` writes the figures with command, commit, machine and versions, `--plot FILE.svg` draws them. `--store`
@@ -17,6 +19,7 @@ memstore: benchmarks/data.py says what it is; without it a benchmark says so and
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -61,6 +64,12 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, default=user_cache_path("memstore") / "benchmarks")
     parser.add_argument("--json", type=Path, help=f"write the figures, to {FIGURES.relative_to(ROOT)}/PART.json")
     parser.add_argument("--plot", type=Path, help="draw them, as SVG")
+    parser.add_argument(
+        "--reranker", default="none", help="what reads the best hits once more, as the setting names it"
+    )
+    parser.add_argument(
+        "--rewriter", default="none", help="a chat model that rewrites questions, as the setting names it"
+    )
     parser.add_argument("--sizes", nargs="+", default=["100K", "500K", "1M"], help="of beam: 100K 500K 1M 10M")
     parser.add_argument("--derivers", nargs="+", default=["embed", "facts", "summarize"], help="of beam's 10M")
     parser.add_argument("--systems", nargs="+", help="of peers: some of them")
@@ -90,6 +99,9 @@ def command(options: argparse.Namespace) -> str:
         options.part, {"--units": options.units}
     )
     more = [" ".join([name, *map(str, values)]) for name, values in given.items() if values]
+    for name, model in (("--reranker", options.reranker), ("--rewriter", options.rewriter)):
+        if model != "none":
+            more.append(f"{name} {re.sub(r':[/~.].*/', ':FOLDER/', model)}")
     return " ".join(["benchmarks/run.py", options.part, *more])
 
 

@@ -169,7 +169,7 @@ def embedding(store: memstore.MemoryStore, rounds: int) -> None:
     embedder = store.embedder
     assert isinstance(embedder, SentenceTransformerEmbedder)
     library = partial(
-        embedder._model.encode_document, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
+        embedder._lanes.model.encode_document, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
     )
     resources = Resources(store.counter, embedder, store.settings)
     given = [texts(512, seed) for seed in range(rounds)]

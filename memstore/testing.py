@@ -1,7 +1,7 @@
-"""What tests of programs that use memstore need: an embedder, a token counter and a chat model without weights.
+"""What tests of programs that use memstore need: an embedder, a token counter, a reranker and a chat model.
 
-`HashingEmbedder` is also the embedder "hashing:256" of the settings. `check_embedder`, `check_counter` and
-`check_chat_model` are for the authors of providers.
+None has weights. `HashingEmbedder` is also the embedder "hashing:256" of the settings. `check_embedder`,
+`check_counter`, `check_reranker` and `check_chat_model` are for the authors of providers.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from memstore.providers import (
     Count,
     Embedder,
     Kind,
+    Reranker,
+    Scores,
     T,
     TokenCounter,
     Vectors,
@@ -146,6 +148,25 @@ class WordCounter:
         return Count(3 + sum(map(self.count_message, messages)) + defined, "exact")
 
 
+class ScriptedReranker:
+    """A Reranker that scores by a function of the question and a text. `asked` are the questions, with their texts."""
+
+    def __init__(self, score: Callable[[str, str], float], *, name: str = "scripted") -> None:
+        self._score = score
+        self._name = name
+        self.asked: list[tuple[str, list[str]]] = []
+
+    @property
+    def name(self) -> str:
+        """The full name, as given."""
+        return self._name
+
+    def scores(self, query: str, texts: Sequence[str]) -> Scores:
+        """Give the function's score of each text: shape (texts,)."""
+        self.asked.append((query, list(texts)))
+        return np.array([self._score(query, text) for text in texts], dtype=np.float64)
+
+
 class ScriptedChatModel:
     """A ChatModel that answers what it was told to, one answer a call, in order; then it is unavailable.
 
@@ -255,6 +276,19 @@ def check_counter(counter: TokenCounter) -> None:
     assert total >= counter.count_messages(chat[:-1]), "a message more makes the chat shorter"
     empty = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]}
     _check_whole(lambda: counter.count_messages([empty]), "count_messages with tool calls and without content")
+
+
+def check_reranker(reranker: Reranker) -> None:
+    """Raise AssertionError, saying what is wrong, unless this reranker keeps the promises of the Protocol."""
+    assert isinstance(reranker.name, str), f"name must be a str, not {reranker.name!r}"
+    assert reranker.name, "name is empty"
+    for query in _EXAMPLES:
+        for texts in (_EXAMPLES, ()):
+            found = np.asarray(reranker.scores(query, texts))
+            assert found.shape == (len(texts),), f"scores of {len(texts)} texts have the shape {found.shape}"
+            assert np.isfinite(found).all(), f"scores hold numbers that are not finite ({reranker.name})"
+    once, again = (np.asarray(reranker.scores(_EXAMPLES[0], _EXAMPLES)) for _ in range(2))
+    assert np.array_equal(once, again), "the same texts are scored otherwise a second time"
 
 
 class _Word(BaseModel):

@@ -1,7 +1,8 @@
 """Where async and blocking code really differ: the pairs that `tools/unasync.py` exchanges.
 
 Providers (embedders, counters) are blocking, so that an author writes one method once. The async side
-calls them through `in_thread`; in the generated twin that is `in_place`, a plain call.
+calls them through `in_thread`; in the generated twin that is `in_place`, a plain call. `within` is for
+both: a call that is not waited for longer than was said.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 from weakref import WeakMethod
@@ -46,6 +48,20 @@ def by_threads(first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
         beside = thread.submit(copy_context().run, first)
         done = second()
     return beside.result(), done
+
+
+def within(seconds: float, call: Callable[[], T], *, name: str = "memstore-wait") -> T:
+    """Give what `call` gives, or raise TimeoutError after so many seconds: it goes on in its thread, unheard."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(call())
+        except Exception as error:  # whatever it is, it is raised where the call is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return done.result(seconds)
 
 
 def at_end_of_loop(close: Callable[[], Awaitable[object]]) -> Callable[[], None]:

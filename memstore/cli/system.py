@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from memstore import DeadLetter, MemoryStore, Settings
     from memstore.models import Drift
 
+LOCAL = ("sentence-transformers", "cross-encoder")  # kinds of models that take seconds to load
 LETTER_COLUMNS = ("deriver", "conversation", "messages", "attempts", "error", "answer")
 
 
@@ -120,6 +121,7 @@ def findings(database: str | None) -> Iterator[Finding]:
     yield _counter(settings.counter)
     yield _embedder(settings.embedder)
     yield _encoder(settings)
+    yield from _reranker(settings.reranker)
     yield from _chat_models(settings)
     yield from _database(database)
 
@@ -148,15 +150,32 @@ def _embedder(name: str) -> Finding:
     """Look whether the embedder is there, without loading it: torch takes seconds."""
     if not is_installed(name):
         return Finding("embedder", f"{name} needs pip install 'memstore[local]'; or set MEMSTORE_EMBEDDER=none", 1)
-    if name.removeprefix(RESIDENT).startswith("sentence-transformers"):
-        return Finding("embedder", f"{name} is installed")
     from memstore.providers import load_embedder
 
+    return _there("embedder", name, load_embedder)
+
+
+def _reranker(name: str) -> Iterator[Finding]:
+    """The same for what reads the best hits once more, where it is set."""
+    from memstore.providers import load_reranker
+
+    if name != "none":
+        yield _there("reranker", name, load_reranker)
+
+
+def _there(what: str, name: str, load: Callable[[str], object]) -> Finding:
+    """Look whether a model of this machine is there; others are loaded, which takes no time."""
+    kind, _, model = name.removeprefix(RESIDENT).partition(":")
     try:
-        load_embedder(name)
+        if kind not in LOCAL:
+            load(name)
+            return Finding(what, name)
+        from memstore.providers import local_models
+
+        local_models.check(model)
     except MemstoreError as error:
-        return _failed("embedder", error)
-    return Finding("embedder", name)
+        return _failed(what, error)
+    return Finding(what, f"{name} is installed")
 
 
 def _encoder(settings: Settings) -> Finding:
@@ -170,6 +189,8 @@ def _encoder(settings: Settings) -> Finding:
 def _chat_models(settings: Settings) -> Iterator[Finding]:
     """Look whether the chat models that are named answer; nothing is asked of a server where none is."""
     named = {"facts model": settings.facts_model, "summary model": settings.summary_model}
+    if settings.rewriter != "none":
+        named["rewriter"] = settings.rewriter
     if set(named.values()) == {"none"}:
         yield Finding("chat models", "none: rules find facts, and summaries are chosen sentences")
         return

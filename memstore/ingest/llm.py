@@ -1,13 +1,10 @@
 """What the derivers that ask a chat model share: prompts, messages fenced as data, and texts cut to fit. Pure.
 
-A message goes to the model as a line of JSON, out of which no text can break, and in which the control tokens of chat
-templates ("<|im_end|>", "[INST]") are spelled by escapes, as a server would obey them wherever they stand.
+A message goes to the model as a line of JSON, out of which no text can break.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,14 +16,13 @@ from typing import Any
 from uuid import UUID
 
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
+from memstore.fences import data_line
 from memstore.ingest.chunks import chunks
 from memstore.models import Message, Role
 from memstore.providers import ChatMessage, ChatModel, Completion, T
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 LEAST_ROOM = 64  # tokens of text to a call; a window with less room than that is too small for the prompt
-
-_CONTROL = re.compile(r"<(?=[^\s<>]{1,64}>)|\[(?=/?[A-Z_]{3,32}\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +85,7 @@ def _line(number: int, passage: Passage) -> str:
         "from": passage.speaker,
         "text": passage.text,
     }
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(fields, ensure_ascii=False))
+    return data_line(fields)
 
 
 def windows(system: str, shown: Sequence[Passage], model: ChatModel, max_tokens: int) -> list[list[Passage]]:

@@ -265,8 +265,8 @@ class AsyncConversationScope(AsyncPlainCalls):
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0,
         )
-        embedder = await self._opened.encoder()
-        return await assemble(self._database, embedder, await self._opened.counter_of(model), request)
+        embedder, counter = await self._opened.encoder(), await self._opened.counter_of(model)
+        return await assemble(self._database, embedder, counter, request, await self._opened.recall_models())
 
     async def receipts(self, *, limit: int = 20) -> list[Receipt]:
         """Give the receipts of this conversation's contexts, the latest first; `user.replay` makes a context again."""

@@ -10,8 +10,20 @@ from memstore.assemble.strategies.registry import as_json
 from memstore.assemble.visibility import rule_of
 from memstore.errors import ConfigurationError, ProviderMissing
 from memstore.ingest.resources import Resources
-from memstore.providers import ChatModel, Embedder, TokenCounter, load_chat_model, load_counter, load_embedder
+from memstore.providers import (
+    ChatModel,
+    Embedder,
+    Reranker,
+    Rewriter,
+    TokenCounter,
+    load_chat_model,
+    load_counter,
+    load_embedder,
+    load_reranker,
+)
+from memstore.providers.chat_rewriter import ChatRewriter
 from memstore.providers.naming import counter_for
+from memstore.retrieve.rewritten import NO_MODELS, Models
 from memstore.settings import Settings
 from memstore.store.database import Database
 from memstore.waiting import in_thread
@@ -22,17 +34,29 @@ NAMED = {
     "embedder": "memstore.embedders",
     "summary_model": "memstore.chat_models",
     "facts_model": "memstore.chat_models",
+    "reranker": "memstore.rerankers",
+    "rewriter": "memstore.chat_models",
 }
 LOADING = Lock()  # several first questions at once must not load the encoder several times
 
 
 class Opened:
-    """An open database and the providers that the settings name, each loaded when it is first needed."""
+    """An open database and the providers that the settings name, each loaded when it is first needed.
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    A reranker or a rewriter that is given stands in place of the settings'.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        reranker: Reranker | None = None,
+        rewriter: Rewriter | None = None,
+    ) -> None:
         self.database = database
         self.settings = settings
         self._counters: dict[str, TokenCounter] = {}
+        self._given = reranker, rewriter
 
     @cached_property
     def counter(self) -> TokenCounter:
@@ -61,6 +85,28 @@ class Opened:
             load_chat_model(name, self.settings) for name in (self.settings.summary_model, self.settings.facts_model)
         )
         return summaries, facts
+
+    @cached_property
+    def _models(self) -> Models:
+        """What recall asks beside the embedder: a cross-encoder takes as long to load."""
+        with LOADING:
+            return self.__dict__.get("_models") or self._loaded_models()
+
+    def _loaded_models(self) -> Models:
+        settings, (reranker, rewriter) = self.settings, self._given
+        seconds = settings.rewriter_timeout_seconds
+        if rewriter is None and settings.rewriter != NONE:
+            # It is not waited for any longer, so it need not go on for longer.
+            hurried = settings.model_copy(update={"ollama_timeout_seconds": seconds})
+            model = load_chat_model(settings.rewriter, hurried)
+            rewriter = None if model is None else ChatRewriter(model)
+        return Models(reranker or load_reranker(settings.reranker), rewriter, seconds, settings.llm_daily_tokens)
+
+    async def recall_models(self) -> Models:
+        """Give what recall asks beside the embedder, loaded in a thread; nothing, where nothing is set."""
+        if self._given == (None, None) and self.settings.reranker == self.settings.rewriter == NONE:
+            return NO_MODELS
+        return await in_thread(lambda: self._models)
 
     async def encoder(self) -> Embedder | None:
         """Give the embedder, loaded in a thread: the event loop does not wait for torch."""

@@ -23,7 +23,7 @@ from memstore.memory.arguments import as_reading, listed
 from memstore.memory.opened import Opened, check_usable
 from memstore.memory.user import AsyncUserScope
 from memstore.models import DeriveReport, LargeUser
-from memstore.providers import Embedder, TokenCounter
+from memstore.providers import Embedder, Reranker, Rewriter, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import messages, migrations
 from memstore.store.database import Database
@@ -41,20 +41,33 @@ class AsyncMemoryStore:
     silently use instead.
     """
 
-    def __init__(self, database: Database, settings: Settings, server: EmbeddedServer | None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        server: EmbeddedServer | None,
+        reranker: Reranker | None = None,
+        rewriter: Rewriter | None = None,
+    ) -> None:
         self.settings = settings
         self._database = database
-        self._opened = Opened(database, settings)
+        self._opened = Opened(database, settings, reranker, rewriter)
         self._server = server
 
     @classmethod
     async def open(
-        cls, url: str | None = None, *, settings: Settings | Mapping[str, Any] | None = None
+        cls,
+        url: str | None = None,
+        *,
+        settings: Settings | Mapping[str, Any] | None = None,
+        reranker: Reranker | None = None,
+        rewriter: Rewriter | None = None,
     ) -> AsyncMemoryStore:
         """Open the store at `url`: "embedded", "embedded:FOLDER" or "postgresql://…"; by default what the settings say.
 
         `settings` are a `Settings` or some of its options; the rest comes from the environment (`MEMSTORE_…`), the
-        settings file, and the defaults. Names of providers that nobody knows raise `ProviderMissing` here.
+        settings file, and the defaults. Names of providers that nobody knows raise `ProviderMissing` here. A `reranker`
+        or `rewriter` of your own (Protocols of `memstore.providers`) stands in place of the settings'.
         """
         settings = settings if isinstance(settings, Settings) else load(settings or {})
         check_usable(settings)
@@ -69,7 +82,7 @@ class AsyncMemoryStore:
             outbox=settings.outbox_days > 0,
             most_units=settings.units_in_memory,
         )
-        store = cls(database, settings, server)
+        store = cls(database, settings, server, reranker, rewriter)
         try:
             await in_thread(migrations.prepare, address, upgrade_old=server is not None)
             await database.open()
@@ -239,12 +252,17 @@ def _quiet(deriver: str, done: int, total: int) -> None:
 
 
 async def open_async(
-    url: str | None = None, *, settings: Settings | Mapping[str, Any] | None = None
+    url: str | None = None,
+    *,
+    settings: Settings | Mapping[str, Any] | None = None,
+    reranker: Reranker | None = None,
+    rewriter: Rewriter | None = None,
 ) -> AsyncMemoryStore:
     """Open a store, at `url` or where the settings say; close it, or use it as a context manager.
 
-    `url` is "embedded", "embedded:FOLDER" or "postgresql://…"; `settings` a `Settings` or some of its options. The
+    `url` is "embedded", "embedded:FOLDER" or "postgresql://…"; `settings` a `Settings` or some of its options;
+    `reranker` and `rewriter` are objects of your own, which recall then asks, in place of those of the settings. The
     store for `async` code is opened with `async with await memstore.open_async() as store`, the blocking one with
     `with memstore.open() as store`.
     """
-    return await AsyncMemoryStore.open(url, settings=settings)
+    return await AsyncMemoryStore.open(url, settings=settings, reranker=reranker, rewriter=rewriter)

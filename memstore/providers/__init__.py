@@ -1,8 +1,8 @@
-"""What is borrowed: the Protocols of token counters, embedders and chat models, and the one door that finds them.
+"""What is borrowed: the Protocols of token counters, embedders, rerankers and chat models, and the door to them.
 
-A provider is named "kind:model". Its kind is an entry point of the group `memstore.counters`, `memstore.embedders` or
-`memstore.chat_models`, a function that takes the model's name (for counters and chat models the settings too) and gives
-the provider; the built-in ones come through the same door.
+A provider is named "kind:model". Its kind is an entry point of the group `memstore.counters`, `memstore.embedders`,
+`memstore.rerankers` or `memstore.chat_models`, a function that takes the model's name (for counters and chat models the
+settings too) and gives the provider; the built-in ones come through the same door.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from memstore.settings import Settings
 from memstore.settings import load as load_settings
 
 Vectors = NDArray[np.float32]
+Scores = NDArray[np.floating[Any]]
 ChatMessage = Mapping[str, str]  # of "role" and "content"
 T = TypeVar("T", bound=BaseModel)
-_EMBEDDERS: WeakValueDictionary[str, Any] = WeakValueDictionary()  # hundreds of megabytes each: stores share them
+_LOADED: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()  # hundreds of megabytes each: stores share
 
 Kind = Literal["exact", "server", "modelled", "bound"]
 
@@ -96,6 +97,17 @@ class Embedder(Protocol):
         """Give the vector of a question: shape (dimensions,), float32, of length 1."""
 
 
+class Reranker(Protocol):
+    """Says how well texts answer a question, having read both together. Blocking, and safe to share by threads."""
+
+    @property
+    def name(self) -> str:
+        """The full name, kept with the receipts of contexts: the same name must mean the same scores."""
+
+    def scores(self, query: str, texts: Sequence[str]) -> Scores:
+        """Give a score for each text, the higher the better: shape (texts,), finite, on any scale that texts share."""
+
+
 @dataclass(frozen=True, slots=True)
 class Completion(Generic[T]):
     """A chat model's answer, and what it has cost in the model's own tokens, a refused first answer included."""
@@ -134,6 +146,27 @@ class ChatModel(Protocol):
         """
 
 
+class Restated(BaseModel):
+    """A question put so that it stands alone, and the questions that it is made of where it asks for several things."""
+
+    question: str
+    parts: list[str] = []
+
+
+class Rewriter(Protocol):
+    """Puts questions otherwise before anything is looked for. Blocking, and safe to share by threads."""
+
+    @property
+    def name(self) -> str:
+        """The full name, kept with the receipts of contexts. May ask a server the first time, as `rewrite` does."""
+
+    def rewrite(self, question: str, before: Sequence[ChatMessage]) -> Completion[Restated]:
+        """Give the question restated, after these messages that were said before it, and what that has cost.
+
+        Raises a `ProviderError` where that cannot be; who asks waits for a set time, and goes on without.
+        """
+
+
 def load_counter(name: str, settings: Settings | None = None) -> TokenCounter:
     """Give the token counter of this name, such as "tiktoken:o200k_base". Nothing is asked of a server yet.
 
@@ -150,12 +183,16 @@ def load_embedder(name: str) -> Embedder | None:
     """
     if name == "none":
         return None
-    embedder: Embedder | None = _EMBEDDERS.get(name)
-    if embedder is None:
-        embedder = _load("memstore.embedders", name)
-        with suppress(TypeError):  # a class with __slots__ may refuse
-            _EMBEDDERS[name] = embedder
+    embedder: Embedder = _shared("memstore.embedders", name)
     return embedder
+
+
+def load_reranker(name: str) -> Reranker | None:
+    """Give the reranker of this name, such as "cross-encoder:FOLDER", as `load_embedder` does; None for "none"."""
+    if name == "none":
+        return None
+    reranker: Reranker = _shared("memstore.rerankers", name)
+    return reranker
 
 
 def load_chat_model(name: str, settings: Settings | None = None) -> ChatModel | None:
@@ -167,6 +204,15 @@ def load_chat_model(name: str, settings: Settings | None = None) -> ChatModel | 
         return None
     model: ChatModel = _load("memstore.chat_models", name, load_settings({}) if settings is None else settings)
     return model
+
+
+def _shared(group: str, name: str) -> Any:
+    found = _LOADED.get((group, name))
+    if found is None:
+        found = _load(group, name)
+        with suppress(TypeError):  # a class with __slots__ may refuse
+            _LOADED[group, name] = found
+    return found
 
 
 def _load(group: str, name: str, *more: object) -> Any:

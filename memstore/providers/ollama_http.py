@@ -14,25 +14,24 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from memstore.errors import ModelUnavailable, PromptTooLong, ProviderError
 from memstore.providers.optional import brought_by
+from memstore.waiting import within
 
 with brought_by("ollama", "ollama", "httpx"):
     import httpx
     import ollama
 
 Json = dict[str, Any]
-R = TypeVar("R")
 
 TRIES = 4
 CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
@@ -114,7 +113,7 @@ class Server:
         self, method: str, path: str, model: str, body: Json | None, whole: Callable[[Json], bool], seconds: float
     ) -> Json:
         with self._client(model, seconds) as client:
-            told = _within(seconds, lambda: client._request(dict, method, path, json=body))
+            told = within(seconds, lambda: client._request(dict, method, path, json=body), name="memstore-ollama")
         if "error" in told:
             _raise_if_too_long(model, str(told["error"]))
             raise _Passing(str(told["error"])[:300])
@@ -246,20 +245,6 @@ def _certificates() -> ssl.SSLContext:
 def _raise_if_too_long(model: str, why: str) -> None:
     if _WINDOW.search(why):
         raise PromptTooLong(f"The prompt does not fit into the window that Ollama gave {model}: {why[:300]}")
-
-
-def _within(seconds: float, call: Callable[[], R]) -> R:
-    """Give what `call` gives, or raise TimeoutError after so many seconds; closing its client then ends the call."""
-    done: Future[R] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(call())
-        except Exception as error:  # whatever it is, it is raised where the call is waited for
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="memstore-ollama", daemon=True).start()
-    return done.result(seconds)
 
 
 def _retry_after(header: str | None) -> float | None:

@@ -9,14 +9,20 @@ from memstore.errors import ProviderMissing
 
 
 @contextmanager
-def brought_by(extra: str, *modules: str) -> Iterator[None]:
+def brought_by(extra: str, *modules: str, otherwise: str = "") -> Iterator[None]:
     """Import `modules` in here: where one of them is not installed, `ProviderMissing` says which extra brings it.
 
-    Whatever else fails while they are imported is a broken install, and shows its own error.
+    Whatever else fails while they are imported is a broken install, and shows its own error. `otherwise` says what else
+    may be done.
     """
     try:
         yield
     except ModuleNotFoundError as error:
         if error.name not in modules:
             raise
-        raise ProviderMissing(f"{error.name} is not installed: `pip install 'memstore[{extra}]'` brings it.") from error
+        raise missing(error.name, extra, otherwise) from error
+
+
+def missing(module: str, extra: str, otherwise: str = "") -> ProviderMissing:
+    """Give the error that says which extra brings a module."""
+    return ProviderMissing(f"{module} is not installed: `pip install 'memstore[{extra}]'` brings it{otherwise}.")

@@ -16,6 +16,7 @@ from memstore.models import Hit, Tier
 from memstore.providers import Embedder
 from memstore.retrieve import scanned
 from memstore.retrieve.rank import NOTHING, Asked, Candidate, Ranking, best_of_each, rank
+from memstore.retrieve.rewritten import best_of_all
 from memstore.retrieve.signals import Corpus
 from memstore.retrieve.voice import as_told
 from memstore.store import items
@@ -38,6 +39,7 @@ class Question(Asked):
     asked: str
     embedder: Embedder | None
     model: UUID  # under which the embedder's vectors are kept
+    others: tuple[Question, ...] = ()  # what is looked for beside it
 
     @property
     def embedded_by(self) -> str:
@@ -52,8 +54,10 @@ class Question(Asked):
         return replace(self, asked=asked, vector=await in_thread(self.embedder.embed_query, asked))
 
 
-async def prepare(database: Database, embedder: Embedder | None, user_id: UUID, query: str) -> Question:
-    """Embed a question, with no connection held; "" asks for nothing in particular."""
+async def prepare(
+    database: Database, embedder: Embedder | None, user_id: UUID, query: str, others: Sequence[str] = ()
+) -> Question:
+    """Embed a question, and others to be looked for beside it, with no connection held; "" asks for nothing."""
     text = query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY // 2]} {query[-LONGEST_QUERY // 2 :]}"
     words = list(terms(text))
     if len(words) > MOST_TERMS:
@@ -66,6 +70,7 @@ async def prepare(database: Database, embedder: Embedder | None, user_id: UUID, 
         asked=text,
         embedder=embedder,
         model=ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions))),
+        others=tuple([await prepare(database, embedder, user_id, other) for other in others]),
     )
     known = database.cache.get(user_id, question.model)  # as a rule those who speak now; `candidates` looks again
     return await question.of(known.tellers if known else ())
@@ -81,6 +86,16 @@ async def candidates(
     together: bool = False,
 ) -> Ranking:
     """Rank the best units of each tier, or of all `together`, and the first one of each item in `also`."""
+    ranking = await _candidates(scope, question, filters, depth, also, together)
+    if not question.others:
+        return ranking
+    beside = [await _candidates(scope, other, filters, depth, also, together) for other in question.others]
+    return best_of_all([ranking, *beside])
+
+
+async def _candidates(
+    scope: Transaction, question: Question, filters: Filters, depth: int, also: Sequence[UUID], together: bool
+) -> Ranking:
     version = await items.version(scope, question.model)
     if version is None:
         return NOTHING
@@ -174,9 +189,10 @@ async def recall(
     filters: Filters,
     limit: int,
     min_score: float | None,
+    others: Sequence[str] = (),
 ) -> list[Hit]:
-    """Give the best items for a question, each once, the best first."""
-    question = await prepare(database, embedder, user_id, query)
+    """Give the best items for a question, each once, the best first; `others` are looked for beside it."""
+    question = await prepare(database, embedder, user_id, query, others)
     async with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
         return await _best(scope, question, filters, limit, min_score)
 
@@ -190,13 +206,14 @@ async def facts_with_evidence(
     filters: Filters,
     limit: int,
     min_score: float | None,
+    others: Sequence[str] = (),
 ) -> tuple[list[Hit], list[Hit]]:
     """Give the best facts for a question, and the whole messages that they were made from, with their own scores.
 
     Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
     embedded yet.
     """
-    question = await prepare(database, embedder, user_id, query)
+    question = await prepare(database, embedder, user_id, query, others)
     async with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
         facts = await _best(scope, question, filters, limit, min_score, Tier.FACTS)
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))

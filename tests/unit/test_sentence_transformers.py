@@ -5,6 +5,8 @@ import os
 import socket
 import sys
 import threading
+import time
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,8 +15,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from memstore.errors import ProviderError, ProviderMissing
+from memstore.errors import ConfigurationError, ProviderError, ProviderMissing
+from memstore.providers import local_models
 from memstore.providers import sentence_transformers as module
+from memstore.providers.lanes import Lanes
 from memstore.providers.sentence_transformers import SentenceTransformerEmbedder, load
 from memstore.testing import check_embedder
 
@@ -120,7 +124,7 @@ def test_a_missing_extra_is_asked_for(absent: str, monkeypatch: pytest.MonkeyPat
 
     def import_but(name: str) -> ModuleType:
         if name == absent:
-            raise ImportError(name)
+            raise ModuleNotFoundError(name, name=name)
         return import_module(name)
 
     monkeypatch.setattr(importlib, "import_module", import_but)
@@ -165,8 +169,9 @@ def test_the_copies_share_their_weights_and_give_the_errors_of_the_model(
     embedder: SentenceTransformerEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embedder.embed_documents(["a"] * 40)
-    own = {one.data_ptr() for one in embedder._model.parameters()}
-    for one in embedder._copies:
+    own = {one.data_ptr() for one in embedder._lanes.model.parameters()}
+    assert embedder._lanes.copies
+    for one in embedder._lanes.copies:
         assert {weights.data_ptr() for weights in one.parameters()} == own
         monkeypatch.setattr(one, "encode_document", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -174,3 +179,111 @@ def test_the_copies_share_their_weights_and_give_the_errors_of_the_model(
     assert len(embedder.embed_query("a")) == 384
     monkeypatch.undo()
     assert embedder.embed_documents(["a"] * 40).shape == (40, 384)
+
+
+# -- other models, and other ways to compute one
+
+
+@pytest.fixture(scope="module")
+def static(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A static model in a folder: one random vector a word, no window, no special tokens."""
+    library = importlib.import_module("sentence_transformers")
+    static_embedding = importlib.import_module("sentence_transformers.sentence_transformer.modules").StaticEmbedding
+    tokenizers = importlib.import_module("tokenizers")
+    torch = importlib.import_module("torch")
+    torch.manual_seed(0)
+    words = {word: number for number, word in enumerate(["[UNK]", "ferry", "peanuts", "nine", "leaves", "porto"])}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    folder = tmp_path_factory.mktemp("static")
+    library.SentenceTransformer(modules=[static_embedding(tokenizer, embedding_dim=16)]).save(str(folder))
+    return folder
+
+
+def test_a_static_model_embeds_and_counts(static: Path) -> None:
+    embedder = load(str(static))
+    check_embedder(embedder)
+    assert embedder.count("the ferry leaves " * 1000) == 3000
+    assert embedder.max_tokens >= 100_000
+    near, far = embedder.embed_documents(["ferry leaves", "peanuts"] * 40)[:2]
+    assert embedder.embed_query("leaves ferry") @ near > embedder.embed_query("leaves ferry") @ far + 0.1
+    assert module.counting(str(embedder.tokenizer))("a ferry") == 2
+
+
+def test_half_the_precision_is_near_and_has_a_name_of_its_own(embedder: SentenceTransformerEmbedder) -> None:
+    half = load("all-MiniLM-L6-v2?precision=bf16")
+    assert half.name == "sentence-transformers:all-MiniLM-L6-v2?precision=bf16"
+    texts = ["Ada is allergic to peanuts.", "The ferry leaves at nine.", *(f"word {n}" for n in range(70))]
+    made, exact = half.embed_documents(texts), embedder.embed_documents(texts)
+    assert made.dtype == np.float32
+    assert np.allclose(np.linalg.norm(made, axis=1), 1, atol=1e-5)
+    assert (made * exact).sum(axis=1).min() > 0.999
+    assert not np.array_equal(made, exact)
+
+
+@pytest.mark.parametrize("written", ["?precision=bf16&backend=torch", "all-MiniLM-L6-v2?backend=torch&precision=bf16"])
+def test_one_way_to_compute_has_one_name(written: str) -> None:
+    assert load(written).name == "sentence-transformers:all-MiniLM-L6-v2?precision=bf16"
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("?backend=tensorflow", "no backend=tensorflow, but torch, onnx, openvino"),
+        ("?precision=int3", "no precision=int3, but fp32, bf16, fp16"),
+        ("?dtype=bf16", "options are backend, precision and file"),
+        ("?bf16", "options are backend, precision and file"),
+        ("?file=model_int8.onnx", "for the backends onnx and openvino"),
+        ("?backend=onnx&precision=bf16", "name a file of that precision"),
+    ],
+)
+def test_an_option_that_there_is_not_is_named(written: str, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        load(written)
+
+
+@pytest.mark.parametrize(("backend", "module"), [("onnx", "onnxruntime"), ("openvino", "openvino")])
+def test_a_backend_that_is_not_installed_says_what_brings_it(
+    backend: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_models, "find_spec", lambda name: None if name == module else object())
+    with pytest.raises(ProviderMissing, match=rf"needs {module}: .*sentence-transformers\[{backend}\]"):
+        load(f"?backend={backend}")
+
+
+def test_a_broken_install_shows_its_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> ModuleType:
+        raise ImportError("libtorch.so: undefined symbol", name=name)
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    with pytest.raises(ImportError, match="undefined symbol"):
+        load("")
+
+
+class Alone:
+    """A model that computes with threads of its own: whoever asks beside another has it interrupted."""
+
+    def __init__(self) -> None:
+        self.inside, self.most, self.device = 0, 0, None
+
+    def work(self) -> None:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        time.sleep(0.001)
+        self.inside -= 1
+
+
+def test_a_model_that_has_threads_of_its_own_is_asked_by_one_at_a_time() -> None:
+    model = Alone()
+    lanes = Lanes(model, alone=True)
+
+    def ask(_: int) -> None:
+        with lanes.asking() as one:
+            one.work()
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            pool.submit(lanes.each, lambda one, _: one.work(), range(20))
+        deque(pool.map(ask, range(20)), maxlen=0)
+    assert model.most == 1
+    assert lanes.copies == [model]

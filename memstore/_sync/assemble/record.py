@@ -44,16 +44,26 @@ def before(scope: Transaction, conversation: UUID, as_of: datetime | None, viewe
 
 
 def completed(
-    receipt: Receipt, found: Before, *, arguments: Mapping[str, Any], embedder: str, conversation: UUID
+    receipt: Receipt,
+    found: Before,
+    *,
+    arguments: Mapping[str, Any],
+    models: Mapping[str, str],
+    texts: Mapping[str, str],
+    conversation: UUID,
 ) -> Receipt:
-    """Give the receipt with what it was made with, and the tokens that are the same as in the context before."""
+    """Give the receipt with what it was made with, and the tokens that are the same as in the context before.
+
+    `texts` are those that stand nowhere else, beside those that it has.
+    """
     prefix = stable_prefix(receipt.sent, found.previous.sent) if found.previous else 0
     return replace(
         receipt,
         stable_prefix=prefix,
         previous=found.previous.id if found.previous else None,
         arguments={name: value for name, value in arguments.items() if value is not None},
-        models={"embedder": embedder, "memstore": _version()},
+        models={**models, "memstore": _version()},
+        texts={**receipt.texts, **texts},
         hints=(*receipt.hints, *found.hints),
         conversation_id=conversation,
     )

@@ -266,8 +266,8 @@ class ConversationScope(PlainCalls):
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0,
         )
-        embedder = self._opened.encoder()
-        return assemble(self._database, embedder, self._opened.counter_of(model), request)
+        embedder, counter = self._opened.encoder(), self._opened.counter_of(model)
+        return assemble(self._database, embedder, counter, request, self._opened.recall_models())
 
     def receipts(self, *, limit: int = 20) -> list[Receipt]:
         """Give the receipts of this conversation's contexts, the latest first; `user.replay` makes a context again."""

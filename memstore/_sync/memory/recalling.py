@@ -11,10 +11,13 @@ from memstore._sync.assemble.sight import Sight
 from memstore._sync.memory.opened import Opened
 from memstore._sync.retrieve.grouped import by_fact, by_session, groups_in_time, in_time, within_hits
 from memstore._sync.retrieve.recall import DEPTH, facts_with_evidence, recall
+from memstore._sync.retrieve.rewritten import Models, Rewritten, rewritten
 from memstore._sync.store.items import Filters
 from memstore.errors import InvalidInput
 from memstore.ingest.check import one_of
 from memstore.models import Hit, HitGroup, Tier
+from memstore.retrieve.reranked import READ, reranked
+from memstore.waiting import in_place
 
 Order = Literal["score", "time"]
 Grouping = Literal["session", "fact"]
@@ -46,11 +49,13 @@ class Recalling:
 
     def hits(self, limit: int) -> list[Hit]:
         """Give the best hits."""
-        found = recall(*self._asked(), **self._wanted(limit))
-        if not self.sight.filters:
-            return found
-        with self.opened.database.scope(self.user_id) as scope:
-            return (self.sight.hits(scope, found))[:limit]
+        models = self.opened.recall_models()
+        asked = self._rewritten(models)
+        found = recall(*self._asked(), others=asked.others, **self._wanted(limit, models))
+        if self.sight.filters:
+            with self.opened.database.scope(self.user_id) as scope:
+                found = self.sight.hits(scope, found)
+        return (self._reranked(models, asked, found))[:limit]
 
     def sessions(self, limit: int) -> list[HitGroup]:
         """Give the best sessions, with those hits of theirs that are among the best ones of all."""
@@ -64,16 +69,31 @@ class Recalling:
         """Give the best facts, each with the messages that it was made from."""
         if Tier.FACTS not in self.filters.tiers:
             raise InvalidInput(f"group_by='fact' with tiers={[*map(str, self.filters.tiers)]}: give facts among them.")
-        facts, evidence = facts_with_evidence(*self._asked(), **self._wanted(limit))
-        if not self.sight.filters:
-            return by_fact(facts, evidence)
-        with self.opened.database.scope(self.user_id) as scope:
-            seen = (self.sight.hits(scope, facts))[:limit]
-            return by_fact(seen, self.sight.hits(scope, evidence))
+        models = self.opened.recall_models()
+        asked = self._rewritten(models)
+        wanted = self._wanted(limit, models)
+        facts, evidence = facts_with_evidence(*self._asked(), others=asked.others, **wanted)
+        if self.sight.filters:
+            with self.opened.database.scope(self.user_id) as scope:
+                facts = self.sight.hits(scope, facts)
+                evidence = self.sight.hits(scope, evidence)
+        return by_fact((self._reranked(models, asked, facts))[:limit], evidence)
 
     def _asked(self) -> tuple[Any, ...]:
         return self.opened.database, self.opened.encoder(), self.user_id, self.query
 
-    def _wanted(self, limit: int) -> dict[str, Any]:
-        looked_at = max(VIEWED, 4 * limit) if self.sight.filters else limit
-        return {"filters": self.filters, "limit": looked_at, "min_score": self.min_score}
+    def _rewritten(self, models: Models) -> Rewritten:
+        return rewritten(self.opened.database, self.user_id, models, self.query)
+
+    def _reranked(self, models: Models, asked: Rewritten, found: list[Hit]) -> list[Hit]:
+        """Give hits as a reranker orders them, where there is one; no connection is held."""
+        if models.reranker is None:
+            return found
+        ordered = in_place(reranked, models.reranker, asked.text, found)
+        return [hit for hit in ordered if self.min_score is None or hit.score >= self.min_score]
+
+    def _wanted(self, limit: int, models: Models) -> dict[str, Any]:
+        looked_at, least = max(VIEWED, 4 * limit) if self.sight.filters else limit, self.min_score
+        if models.reranker is not None:  # it may put what we rank lower within the limit, and above the least score
+            looked_at, least = max(looked_at, READ), None
+        return {"filters": self.filters, "limit": looked_at, "min_score": least}

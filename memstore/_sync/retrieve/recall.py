@@ -14,6 +14,7 @@ import numpy as np
 
 from memstore import ids
 from memstore._sync.retrieve import scanned
+from memstore._sync.retrieve.rewritten import best_of_all
 from memstore._sync.store import items
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.items import Filters, Said, Version
@@ -39,6 +40,7 @@ class Question(Asked):
     asked: str
     embedder: Embedder | None
     model: UUID  # under which the embedder's vectors are kept
+    others: tuple[Question, ...] = ()  # what is looked for beside it
 
     @property
     def embedded_by(self) -> str:
@@ -53,8 +55,10 @@ class Question(Asked):
         return replace(self, asked=asked, vector=in_place(self.embedder.embed_query, asked))
 
 
-def prepare(database: Database, embedder: Embedder | None, user_id: UUID, query: str) -> Question:
-    """Embed a question, with no connection held; "" asks for nothing in particular."""
+def prepare(
+    database: Database, embedder: Embedder | None, user_id: UUID, query: str, others: Sequence[str] = ()
+) -> Question:
+    """Embed a question, and others to be looked for beside it, with no connection held; "" asks for nothing."""
     text = query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY // 2]} {query[-LONGEST_QUERY // 2 :]}"
     words = list(terms(text))
     if len(words) > MOST_TERMS:
@@ -67,6 +71,7 @@ def prepare(database: Database, embedder: Embedder | None, user_id: UUID, query:
         asked=text,
         embedder=embedder,
         model=ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions))),
+        others=tuple([prepare(database, embedder, user_id, other) for other in others]),
     )
     known = database.cache.get(user_id, question.model)  # as a rule those who speak now; `candidates` looks again
     return question.of(known.tellers if known else ())
@@ -82,6 +87,16 @@ def candidates(
     together: bool = False,
 ) -> Ranking:
     """Rank the best units of each tier, or of all `together`, and the first one of each item in `also`."""
+    ranking = _candidates(scope, question, filters, depth, also, together)
+    if not question.others:
+        return ranking
+    beside = [_candidates(scope, other, filters, depth, also, together) for other in question.others]
+    return best_of_all([ranking, *beside])
+
+
+def _candidates(
+    scope: Transaction, question: Question, filters: Filters, depth: int, also: Sequence[UUID], together: bool
+) -> Ranking:
     version = items.version(scope, question.model)
     if version is None:
         return NOTHING
@@ -175,9 +190,10 @@ def recall(
     filters: Filters,
     limit: int,
     min_score: float | None,
+    others: Sequence[str] = (),
 ) -> list[Hit]:
-    """Give the best items for a question, each once, the best first."""
-    question = prepare(database, embedder, user_id, query)
+    """Give the best items for a question, each once, the best first; `others` are looked for beside it."""
+    question = prepare(database, embedder, user_id, query, others)
     with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
         return _best(scope, question, filters, limit, min_score)
 
@@ -191,13 +207,14 @@ def facts_with_evidence(
     filters: Filters,
     limit: int,
     min_score: float | None,
+    others: Sequence[str] = (),
 ) -> tuple[list[Hit], list[Hit]]:
     """Give the best facts for a question, and the whole messages that they were made from, with their own scores.
 
     Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
     embedded yet.
     """
-    question = prepare(database, embedder, user_id, query)
+    question = prepare(database, embedder, user_id, query, others)
     with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
         facts = _best(scope, question, filters, limit, min_score, Tier.FACTS)
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
