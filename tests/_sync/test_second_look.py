@@ -252,6 +252,15 @@ def test_what_it_costs_counts_for_the_day(url: str) -> None:
         assert "MEMSTORE_LLM_DAILY_TOKENS" in "\n".join(made.receipt.hints)
 
 
+def test_an_answer_of_no_use_costs_as_much(url: str) -> None:
+    rewriter = Rewriter(error=ModelAnswerInvalid("It holds no JSON.", "?", 90, 11))
+    with opened(url, {"llm_daily_tokens": 100}, rewriter=rewriter) as store:
+        scope = talk(store)
+        for _ in range(3):
+            scope.user.recall("And she?")
+        assert len(rewriter.asked) == 1
+
+
 def test_nobody_s_question_is_put_otherwise(url: str) -> None:
     rewriter = Rewriter("Where does Clara live?")
     with opened(url, rewriter=rewriter) as store:

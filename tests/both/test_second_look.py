@@ -251,6 +251,15 @@ async def test_what_it_costs_counts_for_the_day(url: str) -> None:
         assert "MEMSTORE_LLM_DAILY_TOKENS" in "\n".join(made.receipt.hints)
 
 
+async def test_an_answer_of_no_use_costs_as_much(url: str) -> None:
+    rewriter = Rewriter(error=ModelAnswerInvalid("It holds no JSON.", "?", 90, 11))
+    async with await opened(url, {"llm_daily_tokens": 100}, rewriter=rewriter) as store:
+        scope = await talk(store)
+        for _ in range(3):
+            await scope.user.recall("And she?")
+        assert len(rewriter.asked) == 1
+
+
 async def test_nobody_s_question_is_put_otherwise(url: str) -> None:
     rewriter = Rewriter("Where does Clara live?")
     async with await opened(url, rewriter=rewriter) as store:
