@@ -187,7 +187,7 @@ def test_a_unit_scores_as_for_the_question_that_it_answers_best(url: str) -> Non
 
 
 def test_contexts_tell_what_was_said_before_and_what_was_looked_for(url: str) -> None:
-    rewriter = Rewriter("Where does Clara live?", "Clara's city")
+    rewriter = Rewriter("Where does Clara live?", "Clara's\ncity\0\ud800")
     with opened(url, rewriter=rewriter) as store:
         scope = talk(store)
         scope.add("user", "And where does she live?", name="Alice")
@@ -196,7 +196,7 @@ def test_contexts_tell_what_was_said_before_and_what_was_looked_for(url: str) ->
         assert [one["content"] for one in rewriter.asked[0][1]] == [text for _, text in LINES]
         assert made.messages[-1]["content"] == "And where does she live?"
         assert made.receipt.models["rewriter"] == "own"
-        assert made.receipt.texts["rewritten"].splitlines() == ["Where does Clara live?", "Clara's city"]
+        assert made.receipt.texts["rewritten"].splitlines() == ["Where does Clara live?", "Clara's city\ufffd\ufffd"]
         assert (store.user("alice").replay(made.receipt.id)).exact  # type: ignore[arg-type]
         scope.context("And where does she live?", budget=400)
         assert rewriter.asked[1] == rewriter.asked[0]
@@ -217,6 +217,7 @@ def test_the_reranker_reads_the_question_that_stands_alone(url: str) -> None:
         (Rewriter(error=ModelUnavailable("Ollama is away")), "Ollama is away"),
         (Rewriter(error=ZeroDivisionError()), "ZeroDivisionError"),
         (Rewriter(error=ModelAnswerInvalid("It holds no JSON.", "?", 60, 6)), "It holds no JSON."),
+        (Rewriter(error=ValueError("no \0 and no \ud800")), "no \ufffd and no \ufffd"),
         (Rewriter("Where?", seconds=30), "no answer within 0.2 s"),
     ],
 )
