@@ -187,7 +187,7 @@ def test_a_unit_scores_as_for_the_question_that_it_answers_best(url: str) -> Non
 
 
 def test_contexts_tell_what_was_said_before_and_what_was_looked_for(url: str) -> None:
-    rewriter = Rewriter("Where does Clara live?", "Clara's city")
+    rewriter = Rewriter("Where does Clara live?", "Clara's\ncity\0\ud800")
     with opened(url, rewriter=rewriter) as store:
         scope = talk(store)
         scope.add("user", "And where does she live?", name="Alice")
@@ -196,7 +196,7 @@ def test_contexts_tell_what_was_said_before_and_what_was_looked_for(url: str) ->
         assert [one["content"] for one in rewriter.asked[0][1]] == [text for _, text in LINES]
         assert made.messages[-1]["content"] == "And where does she live?"
         assert made.receipt.models["rewriter"] == "own"
-        assert made.receipt.texts["rewritten"].splitlines() == ["Where does Clara live?", "Clara's city"]
+        assert made.receipt.texts["rewritten"].splitlines() == ["Where does Clara live?", "Clara's city\ufffd\ufffd"]
         assert (store.user("alice").replay(made.receipt.id)).exact  # type: ignore[arg-type]
         scope.context("And where does she live?", budget=400)
         assert rewriter.asked[1] == rewriter.asked[0]
@@ -217,6 +217,7 @@ def test_the_reranker_reads_the_question_that_stands_alone(url: str) -> None:
         (Rewriter(error=ModelUnavailable("Ollama is away")), "Ollama is away"),
         (Rewriter(error=ZeroDivisionError()), "ZeroDivisionError"),
         (Rewriter(error=ModelAnswerInvalid("It holds no JSON.", "?", 60, 6)), "It holds no JSON."),
+        (Rewriter(error=ValueError("no \0 and no \ud800")), "no \ufffd and no \ufffd"),
         (Rewriter("Where?", seconds=30), "no answer within 0.2 s"),
     ],
 )
@@ -250,6 +251,15 @@ def test_what_it_costs_counts_for_the_day(url: str) -> None:
         assert len(rewriter.asked) == 2  # 77 tokens, then 154: more than there are
         made = scope.context("And she?", budget=400)
         assert "MEMSTORE_LLM_DAILY_TOKENS" in "\n".join(made.receipt.hints)
+
+
+def test_an_answer_of_no_use_costs_as_much(url: str) -> None:
+    rewriter = Rewriter(error=ModelAnswerInvalid("It holds no JSON.", "?", 90, 11))
+    with opened(url, {"llm_daily_tokens": 100}, rewriter=rewriter) as store:
+        scope = talk(store)
+        for _ in range(3):
+            scope.user.recall("And she?")
+        assert len(rewriter.asked) == 1
 
 
 def test_nobody_s_question_is_put_otherwise(url: str) -> None:

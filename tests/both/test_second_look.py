@@ -186,7 +186,7 @@ async def test_a_unit_scores_as_for_the_question_that_it_answers_best(url: str) 
 
 
 async def test_contexts_tell_what_was_said_before_and_what_was_looked_for(url: str) -> None:
-    rewriter = Rewriter("Where does Clara live?", "Clara's city")
+    rewriter = Rewriter("Where does Clara live?", "Clara's\ncity\0\ud800")
     async with await opened(url, rewriter=rewriter) as store:
         scope = await talk(store)
         await scope.add("user", "And where does she live?", name="Alice")
@@ -195,7 +195,7 @@ async def test_contexts_tell_what_was_said_before_and_what_was_looked_for(url: s
         assert [one["content"] for one in rewriter.asked[0][1]] == [text for _, text in LINES]
         assert made.messages[-1]["content"] == "And where does she live?"
         assert made.receipt.models["rewriter"] == "own"
-        assert made.receipt.texts["rewritten"].splitlines() == ["Where does Clara live?", "Clara's city"]
+        assert made.receipt.texts["rewritten"].splitlines() == ["Where does Clara live?", "Clara's city\ufffd\ufffd"]
         assert (await store.user("alice").replay(made.receipt.id)).exact  # type: ignore[arg-type]
         await scope.context("And where does she live?", budget=400)
         assert rewriter.asked[1] == rewriter.asked[0]
@@ -216,6 +216,7 @@ async def test_the_reranker_reads_the_question_that_stands_alone(url: str) -> No
         (Rewriter(error=ModelUnavailable("Ollama is away")), "Ollama is away"),
         (Rewriter(error=ZeroDivisionError()), "ZeroDivisionError"),
         (Rewriter(error=ModelAnswerInvalid("It holds no JSON.", "?", 60, 6)), "It holds no JSON."),
+        (Rewriter(error=ValueError("no \0 and no \ud800")), "no \ufffd and no \ufffd"),
         (Rewriter("Where?", seconds=30), "no answer within 0.2 s"),
     ],
 )
@@ -249,6 +250,15 @@ async def test_what_it_costs_counts_for_the_day(url: str) -> None:
         assert len(rewriter.asked) == 2  # 77 tokens, then 154: more than there are
         made = await scope.context("And she?", budget=400)
         assert "MEMSTORE_LLM_DAILY_TOKENS" in "\n".join(made.receipt.hints)
+
+
+async def test_an_answer_of_no_use_costs_as_much(url: str) -> None:
+    rewriter = Rewriter(error=ModelAnswerInvalid("It holds no JSON.", "?", 90, 11))
+    async with await opened(url, {"llm_daily_tokens": 100}, rewriter=rewriter) as store:
+        scope = await talk(store)
+        for _ in range(3):
+            await scope.user.recall("And she?")
+        assert len(rewriter.asked) == 1
 
 
 async def test_nobody_s_question_is_put_otherwise(url: str) -> None:

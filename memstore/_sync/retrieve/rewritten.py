@@ -8,6 +8,7 @@ the one that it answers best. So a rewriting that goes astray adds hits, and tak
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,8 +23,10 @@ from memstore.retrieve.rank import Candidate, Ranking
 from memstore.waiting import in_place, within
 
 MOST_PARTS = 3  # each is ranked as the question is; what asks for more than three things names most of them itself
-LONGEST = 1000  # characters of one of them
+LONGEST = 1000  # characters of one of them, or of the reason why there are none
 USED_UP = "the tokens that chat models may use in a day are used up (MEMSTORE_LLM_DAILY_TOKENS)"
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # a model may write them, and a receipt cannot hold them
 
 logger = logging.getLogger("memstore")
 
@@ -115,15 +118,19 @@ def _may_ask(database: Database, daily_tokens: int | None) -> bool:
 
 
 def _as_it_stands(question: str, why: str) -> Rewritten:
-    hint = f"The question was looked for as it stands, for it could not be rewritten: {why}"
+    hint = _storable(f"The question was looked for as it stands, for it could not be rewritten: {why}")
     logger.warning("%s", hint)
     return Rewritten(question, hint=hint)
 
 
 def _read(question: str, answer: Restated, by: str) -> Rewritten:
-    given = [" ".join(text.split())[:LONGEST] for text in (answer.question, *answer.parts[:MOST_PARTS])]
+    given = [" ".join(_storable(text).split()) for text in (answer.question, *answer.parts[:MOST_PARTS])]
     others = tuple(text for text in dict.fromkeys(given) if text and text != question)
     return Rewritten(given[0] or question, others, by)
+
+
+def _storable(text: str) -> str:
+    return _UNSTORABLE.sub("\ufffd", text[:LONGEST])
 
 
 def best_of_all(rankings: Iterable[Ranking]) -> Ranking:
