@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from memstore.assemble import record, render
@@ -14,15 +15,15 @@ from memstore.assemble.gather import gather, offered_at_first
 from memstore.assemble.material import Material, Target
 from memstore.assemble.request import Assembly, Request, settled
 from memstore.assemble.strategies.registry import strategies_told
-from memstore.assemble.stretch import Stretch, newest_question, read, said_before
+from memstore.assemble.stretch import Stretch, newest_question, read
 from memstore.assemble.turns import Turn
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
-from memstore.models import Context, Json, Message, Tier
+from memstore.models import Context, Json, Message, Role, Tier
 from memstore.providers import ChatMessage, Embedder, Reranker, TokenCounter
 from memstore.retrieve import recall
 from memstore.retrieve.reranked import reranked
-from memstore.retrieve.rewritten import NO_MODELS, Models, Rewritten, rewritten
+from memstore.retrieve.rewritten import NO_MODELS, Models, rewritten
 from memstore.store import summaries
 from memstore.store.database import Database, Transaction
 from memstore.store.summaries import Outline
@@ -31,6 +32,7 @@ from memstore.waiting import at_once, in_thread
 # Few hits are offered at first, as most budgets are full with them. Where one is not, as when they say what the recent
 # turns say, so many times as many are, and once more.
 FULL, MORE = 0.97, 4
+LAST_SAID = 6  # messages that tell who "she" is in a question
 
 
 async def assemble(
@@ -42,24 +44,28 @@ async def assemble(
 ) -> Context:
     """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
 
-    The question is embedded while the stretch is read. No transaction waits for a model: one that is slow keeps no
+    The question is embedded while the stretch is read. No transaction waits for the embedder: one that is slow keeps no
     connection from others.
     """
     request.check_texts()
-    asked = await _asked(database, request, models)
+    begun = None if request.query is not None else await _begun(database, request)
+    newest = begun[1] if begun else None
+    query = request.query or (newest.text if newest else None) or ""
     question, (made, stretch) = await at_once(
-        partial(recall.prepare, database, embedder, request.user_id, asked.query, asked.rewritten.others),
-        partial(_read, database, request, asked),
+        partial(recall.prepare, database, embedder, request.user_id, query), partial(_read, database, request, begun)
     )
-    again = partial(_reranked, models.reranker, asked.rewritten.text) if models.reranker else None
-    layout, context = await _composed(database, question, made, stretch, counter, again)
+    asked = await rewritten(database, request.user_id, models, query, _said_before(stretch, query))
+    if asked.others:
+        question = await recall.prepare(database, embedder, request.user_id, query, asked.others)
+    order = None if models.reranker is None else partial(_reranked, models.reranker, asked.text)
+    layout, context = await _composed(database, question, made, stretch, counter, order)
     found = stretch.before
     receipt = record.completed(
         context.receipt,
-        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.rewritten.hint]))),
+        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.hint]))),
         arguments=_arguments(made),
-        models={"embedder": question.embedded_by} | models.names(asked.rewritten),
-        texts=asked.rewritten.texts,
+        models={"embedder": question.embedded_by} | models.names(asked),
+        texts=asked.texts,
         conversation=request.conversation_id,
     )
     if made.exists:
@@ -71,33 +77,20 @@ async def assemble(
     return replace(context, receipt=receipt, **_statistics(made, layout.material, stretch.turns, context))
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is asked: the query, what is looked for beside it, and what had to be read to know it."""
-
-    query: str
-    rewritten: Rewritten
-    newest: Message | None
-    made: Assembly | None
+async def _begun(database: Database, request: Request) -> tuple[Assembly, Message | None]:
+    """Settle a request that has no query, and find the message that asks."""
+    async with database.scope(request.user_id) as scope:
+        made = await settled(scope, request)
+        return made, await newest_question(scope, made)
 
 
-async def _asked(database: Database, request: Request, models: Models) -> _Asked:
-    """Give what is asked: the newest message of a person, where nothing else is."""
-    newest, made, before = None, None, list[ChatMessage]()
-    if request.query is None or models.rewriter is not None:
-        async with database.scope(request.user_id) as scope:
-            made = await settled(scope, request)
-            newest = await newest_question(scope, made) if request.query is None else None
-            before = await said_before(scope, made, newest) if models.rewriter is not None else []
-    query = request.query or (newest and newest.text) or ""
-    return _Asked(query, await rewritten(database, request.user_id, models, query, before), newest, made)
-
-
-async def _read(database: Database, request: Request, asked: _Asked) -> tuple[Assembly, Stretch]:
+async def _read(
+    database: Database, request: Request, begun: tuple[Assembly, Message | None] | None
+) -> tuple[Assembly, Stretch]:
     """Read what does not depend on the question's vector."""
     async with database.scope(request.user_id) as scope:
-        made = asked.made or await settled(scope, request)
-        return made, await read(scope, made, asked.newest)
+        made, newest = begun or (await settled(scope, request), None)
+        return made, await read(scope, made, newest)
 
 
 async def _composed(
@@ -106,19 +99,19 @@ async def _composed(
     made: Assembly,
     stretch: Stretch,
     counter: TokenCounter,
-    again: Callable[[Material], Material] | None,
+    order: Callable[[Material], Material] | None,
 ) -> tuple[Layout, Context]:
     """Compose what is recalled for the question; where that leaves room and there are more hits, with more of them.
 
-    What is recalled is ordered `again`, where a reranker is set.
+    `order` puts them in another order, while no connection is held.
     """
     most = offered_at_first(made.budget, stretch.tokens)
     for last in (False, False, True):
         async with database.scope(made.request.user_id) as scope:
             material = await gather(scope, question, made, stretch, most)
             layout = await _laid_out(scope, made, material, stretch.nest, counter)
-        if again is not None:
-            layout = replace(layout, material=await in_thread(again, layout.material))
+        if order is not None:
+            layout = replace(layout, material=await in_thread(order, layout.material))
         if made.strategies:
             given = (layout.material, stretch.stored, made.strategies, layout.base, counter)
             layout = replace(layout, material=await in_thread(compressed, *given))
@@ -142,6 +135,14 @@ async def _laid_out(
     covering = [one.id for one in offered(nest, upto_seq, tokens)]
     told = [one for one in await summaries.some(scope, covering) if one.text != NOTHING]  # they cover, and say nothing
     return layout.with_summaries(told, is_settled)
+
+
+def _said_before(stretch: Stretch, query: str) -> list[ChatMessage]:
+    """Give what was said last before the question, for whoever puts the question otherwise."""
+    end = stretch.asked.seq if stretch.asked else math.inf
+    said = (one for turn in stretch.turns for one in turn.messages if one.seq < end and one.text != query)
+    spoken = [one for one in said if one.role in (Role.USER, Role.ASSISTANT) and one.text]
+    return [{"role": one.name or one.role, "content": one.text or ""} for one in spoken[-LAST_SAID:]]
 
 
 def _reranked(reranker: Reranker, question: str, material: Material) -> Material:

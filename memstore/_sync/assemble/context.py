@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from memstore._sync.assemble import record
 from memstore._sync.assemble.gather import gather, offered_at_first
 from memstore._sync.assemble.request import Assembly, Request, settled
-from memstore._sync.assemble.stretch import Stretch, newest_question, read, said_before
+from memstore._sync.assemble.stretch import Stretch, newest_question, read
 from memstore._sync.retrieve import recall
-from memstore._sync.retrieve.rewritten import NO_MODELS, Models, Rewritten, rewritten
+from memstore._sync.retrieve.rewritten import NO_MODELS, Models, rewritten
 from memstore._sync.store import summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.summaries import Outline
@@ -25,7 +26,7 @@ from memstore.assemble.strategies.registry import strategies_told
 from memstore.assemble.turns import Turn
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
-from memstore.models import Context, Json, Message, Tier
+from memstore.models import Context, Json, Message, Role, Tier
 from memstore.providers import ChatMessage, Embedder, Reranker, TokenCounter
 from memstore.retrieve.reranked import reranked
 from memstore.waiting import by_threads, in_place
@@ -33,6 +34,7 @@ from memstore.waiting import by_threads, in_place
 # Few hits are offered at first, as most budgets are full with them. Where one is not, as when they say what the recent
 # turns say, so many times as many are, and once more.
 FULL, MORE = 0.97, 4
+LAST_SAID = 6  # messages that tell who "she" is in a question
 
 
 def assemble(
@@ -44,24 +46,28 @@ def assemble(
 ) -> Context:
     """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
 
-    The question is embedded while the stretch is read. No transaction waits for a model: one that is slow keeps no
+    The question is embedded while the stretch is read. No transaction waits for the embedder: one that is slow keeps no
     connection from others.
     """
     request.check_texts()
-    asked = _asked(database, request, models)
+    begun = None if request.query is not None else _begun(database, request)
+    newest = begun[1] if begun else None
+    query = request.query or (newest.text if newest else None) or ""
     question, (made, stretch) = by_threads(
-        partial(recall.prepare, database, embedder, request.user_id, asked.query, asked.rewritten.others),
-        partial(_read, database, request, asked),
+        partial(recall.prepare, database, embedder, request.user_id, query), partial(_read, database, request, begun)
     )
-    again = partial(_reranked, models.reranker, asked.rewritten.text) if models.reranker else None
-    layout, context = _composed(database, question, made, stretch, counter, again)
+    asked = rewritten(database, request.user_id, models, query, _said_before(stretch, query))
+    if asked.others:
+        question = recall.prepare(database, embedder, request.user_id, query, asked.others)
+    order = None if models.reranker is None else partial(_reranked, models.reranker, asked.text)
+    layout, context = _composed(database, question, made, stretch, counter, order)
     found = stretch.before
     receipt = record.completed(
         context.receipt,
-        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.rewritten.hint]))),
+        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.hint]))),
         arguments=_arguments(made),
-        models={"embedder": question.embedded_by} | models.names(asked.rewritten),
-        texts=asked.rewritten.texts,
+        models={"embedder": question.embedded_by} | models.names(asked),
+        texts=asked.texts,
         conversation=request.conversation_id,
     )
     if made.exists:
@@ -73,33 +79,20 @@ def assemble(
     return replace(context, receipt=receipt, **_statistics(made, layout.material, stretch.turns, context))
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is asked: the query, what is looked for beside it, and what had to be read to know it."""
-
-    query: str
-    rewritten: Rewritten
-    newest: Message | None
-    made: Assembly | None
+def _begun(database: Database, request: Request) -> tuple[Assembly, Message | None]:
+    """Settle a request that has no query, and find the message that asks."""
+    with database.scope(request.user_id) as scope:
+        made = settled(scope, request)
+        return made, newest_question(scope, made)
 
 
-def _asked(database: Database, request: Request, models: Models) -> _Asked:
-    """Give what is asked: the newest message of a person, where nothing else is."""
-    newest, made, before = None, None, list[ChatMessage]()
-    if request.query is None or models.rewriter is not None:
-        with database.scope(request.user_id) as scope:
-            made = settled(scope, request)
-            newest = newest_question(scope, made) if request.query is None else None
-            before = said_before(scope, made, newest) if models.rewriter is not None else []
-    query = request.query or (newest and newest.text) or ""
-    return _Asked(query, rewritten(database, request.user_id, models, query, before), newest, made)
-
-
-def _read(database: Database, request: Request, asked: _Asked) -> tuple[Assembly, Stretch]:
+def _read(
+    database: Database, request: Request, begun: tuple[Assembly, Message | None] | None
+) -> tuple[Assembly, Stretch]:
     """Read what does not depend on the question's vector."""
     with database.scope(request.user_id) as scope:
-        made = asked.made or settled(scope, request)
-        return made, read(scope, made, asked.newest)
+        made, newest = begun or (settled(scope, request), None)
+        return made, read(scope, made, newest)
 
 
 def _composed(
@@ -108,19 +101,19 @@ def _composed(
     made: Assembly,
     stretch: Stretch,
     counter: TokenCounter,
-    again: Callable[[Material], Material] | None,
+    order: Callable[[Material], Material] | None,
 ) -> tuple[Layout, Context]:
     """Compose what is recalled for the question; where that leaves room and there are more hits, with more of them.
 
-    What is recalled is ordered `again`, where a reranker is set.
+    `order` puts them in another order, while no connection is held.
     """
     most = offered_at_first(made.budget, stretch.tokens)
     for last in (False, False, True):
         with database.scope(made.request.user_id) as scope:
             material = gather(scope, question, made, stretch, most)
             layout = _laid_out(scope, made, material, stretch.nest, counter)
-        if again is not None:
-            layout = replace(layout, material=in_place(again, layout.material))
+        if order is not None:
+            layout = replace(layout, material=in_place(order, layout.material))
         if made.strategies:
             given = (layout.material, stretch.stored, made.strategies, layout.base, counter)
             layout = replace(layout, material=in_place(compressed, *given))
@@ -144,6 +137,14 @@ def _laid_out(
     covering = [one.id for one in offered(nest, upto_seq, tokens)]
     told = [one for one in summaries.some(scope, covering) if one.text != NOTHING]  # they cover, and say nothing
     return layout.with_summaries(told, is_settled)
+
+
+def _said_before(stretch: Stretch, query: str) -> list[ChatMessage]:
+    """Give what was said last before the question, for whoever puts the question otherwise."""
+    end = stretch.asked.seq if stretch.asked else math.inf
+    said = (one for turn in stretch.turns for one in turn.messages if one.seq < end and one.text != query)
+    spoken = [one for one in said if one.role in (Role.USER, Role.ASSISTANT) and one.text]
+    return [{"role": one.name or one.role, "content": one.text or ""} for one in spoken[-LAST_SAID:]]
 
 
 def _reranked(reranker: Reranker, question: str, material: Material) -> Material:

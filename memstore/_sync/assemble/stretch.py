@@ -17,7 +17,6 @@ from memstore.assemble.compression import Stored
 from memstore.assemble.heard import heard_turns
 from memstore.assemble.turns import Turn, turns
 from memstore.models import Message, Role, Summary
-from memstore.providers import ChatMessage
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.
@@ -27,7 +26,6 @@ A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that 
 LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
 LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
 MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
-LAST_SAID, SPOKEN = 6, {Role.USER, Role.ASSISTANT}  # messages that tell who "she" is in a question
 OVERHEAD = 4  # tokens that a message costs besides its content, at least
 
 
@@ -73,19 +71,6 @@ def newest_question(scope: Transaction, made: Assembly, known: Sequence[Message]
             break
         before = page[-1].seq
     return None
-
-
-def said_before(scope: Transaction, made: Assembly, newest: Message | None) -> list[ChatMessage]:
-    """Give what was said last before the question, of what the viewer sees, for whoever puts the question otherwise."""
-    before = messages.LAST if newest is None else newest.seq
-    conversation, as_of = made.request.conversation_id, made.request.as_of
-    page = messages.newest(scope, conversation, limit=LAST_SAID, before=before, as_of=as_of)
-    return [
-        {"role": one.name or one.role, "content": one.text}
-        for one in reversed(page)
-        if one.seq > made.after and one.role in SPOKEN and made.sight.sees(one)
-        if one.text and one.text != made.request.query
-    ]
 
 
 def read(scope: Transaction, made: Assembly, newest: Message | None) -> Stretch:
