@@ -9,8 +9,6 @@ No text is kept, but vectors and keyed hashes of words are, until others need th
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,18 +21,16 @@ from numpy.typing import NDArray
 
 from memstore.models import Role, Tier, Unit
 from memstore.providers import Vectors
-from memstore.store.neighbours import KERNEL, REACH, Numbers, neighbours
+from memstore.store.neighbours import KERNEL, REACH, Numbers, last_asked, neighbours
 from memstore.store.term_index import TermIndex
 
 Rows = NDArray[np.intp]
 
-MOST_UNITS = 150_000  # of a user (130,000 messages); others are scanned in the database. 315 MB with 384 dimensions
-MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
 ROWS_AT_ONCE = 4096
 OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
 TIERS, ROLES = tuple(Tier), tuple(Role)
-MESSAGES, USER = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1
+MESSAGES, USER, ASSISTANT = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
 # A unit as the statement `arrays` sends it; `name` is item and chunk once more, a string that sorts as they do.
 LAYOUT = {
     "name": ("S20", 0),
@@ -125,15 +121,29 @@ class Arrays:
     @cached_property
     def around(self) -> Numbers:
         """Each row with its neighbours in its session, in order: (5, rows); the number of rows where there is none."""
-        said = np.flatnonzero((self.tiers == MESSAGES) & (self.seqs >= 0))
+        said, conversations = self._said
         some = self.records[said]
-        conversations = np.frombuffer(some["conversation"].tobytes(), ">i8").reshape(-1, 2).astype(np.int64)
         places = (some["seq"].astype(np.int64), some["chunk"].astype(np.int64))
         beside = neighbours(conversations, places, some["role"].astype(np.int64), self.times[said])
         around = np.full((2 * REACH + 1, len(self)), len(self))
         around[REACH] = np.arange(len(self))
         around[np.arange(2 * REACH + 1) != REACH, said[:, None]] = np.append(said, len(self))[beside].T
         return around
+
+    @property
+    def _said(self) -> tuple[Rows, Numbers]:
+        """The rows of messages, and the conversation of each as two halves of its id, (rows, 2)."""
+        said = np.flatnonzero((self.tiers == MESSAGES) & (self.seqs >= 0))
+        ids = np.frombuffer(self.records["conversation"][said].tobytes(), ">i8")
+        return said, ids.reshape(-1, 2).astype(np.int64)
+
+    @cached_property
+    def answered(self) -> tuple[Numbers, Numbers]:
+        """A number for the message of each row, and that of a person's message which it answers; -1 for none."""
+        said, conversations = self._said
+        roles, both = self.records["role"][said], np.full((2, len(self)), -1)
+        both[:, said] = last_asked(conversations, self.seqs[said], roles == USER, roles == ASSISTANT)
+        return both[0], both[1]
 
     @cached_property
     def lengths_around(self) -> NDArray[np.float64]:
@@ -418,31 +428,3 @@ def _elements(sent: bytes, counts: NDArray[np.int64], kind: str) -> NDArray[np.i
 def _vectors(sent: bytes, count: int) -> Vectors:
     """Give the rows of vectors: each is sent as its dimensions and a zero, in 2 bytes each, and its components."""
     return np.ascontiguousarray(np.frombuffer(sent, ">f4").reshape(count, -1)[:, 1:], dtype=np.float32)
-
-
-class ArrayCache:
-    """The arrays of the users who asked last, as many as there is room for. Safe to share by threads.
-
-    Users with more than `most_units` units have none.
-    """
-
-    def __init__(self, most_units: int = MOST_UNITS, most_bytes: int = MOST_BYTES) -> None:
-        self.most_units = most_units
-        self._most = most_bytes
-        self._kept: OrderedDict[tuple[UUID, UUID], Arrays] = OrderedDict()
-        self._turn = threading.Lock()
-
-    def get(self, user_id: UUID, model: UUID) -> Arrays | None:
-        """Give a user's arrays with the vectors of a model, of whatever version."""
-        with self._turn:
-            if (user_id, model) in self._kept:
-                self._kept.move_to_end((user_id, model))
-            return self._kept.get((user_id, model))
-
-    def put(self, user_id: UUID, model: UUID, arrays: Arrays) -> None:
-        """Keep a user's arrays; those of users who have not asked for long go."""
-        with self._turn:
-            self._kept[user_id, model] = arrays
-            self._kept.move_to_end((user_id, model))
-            while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > self._most:
-                self._kept.popitem(last=False)

@@ -25,7 +25,7 @@ from sqlmodel import SQLModel
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.arrays import MOST_UNITS, ArrayCache
+from memstore.store.array_cache import MOST_UNITS, ArrayCache
 from memstore.store.statements import statements
 from memstore.waiting import at_end_of_loop, in_thread
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memstore.models import Role, Tier
-from memstore.store.arrays import ArrayCache, Arrays
+from memstore.store.array_cache import ArrayCache
+from memstore.store.arrays import Arrays
 from memstore.store.neighbours import KERNEL, REACH, SILENCE_HOURS
 from memstore.store.term_index import TermIndex
 from tests.unit.arrays import NOW, Given, arrays, keys

@@ -26,7 +26,7 @@ from sqlmodel import SQLModel
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, ExtensionMissing
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.arrays import MOST_UNITS, ArrayCache
+from memstore.store.array_cache import MOST_UNITS, ArrayCache
 from memstore.store.statements import statements
 from memstore.waiting import at_exit, in_place
 
