@@ -98,12 +98,12 @@ def rank(
     known |= {"role": signals.role(arrays), "brevity": signals.brevity(arrays)}
     known["question"] = signals.question(arrays, asked.mark)
     overview = signals.asks_for_overview(asked.text)
-    rough = known | {}
+    rough = _sum(known)
     if asked.vector is not None:
-        rough |= _semantic(arrays, signals.rough_cosines(arrays, asked.vector), shares, slice(None))
+        rough += _sum(_semantic(arrays, signals.rough_cosines(arrays, asked.vector), shares, slice(None)))
     if overview:
-        rough["answers"] = _answers(arrays, rough, every)
-    rows = np.union1d(_best(arrays, _sum(rough), shown, depth), also)
+        rough += WEIGHTS["answers"] * signals.answers(arrays, rough - WEIGHTS["role"] * known["role"])
+    rows = np.union1d(_best(arrays, rough, shown, depth), also)
     near = np.union1d(rows, _answered(arrays, rows)) if overview else rows
     found = _exact(arrays, asked, known, shares, near)
     if overview:
@@ -139,7 +139,10 @@ def _exact(
 def _answered(arrays: Arrays, rows: Rows) -> Rows:
     """Give the units of what the rows answer."""
     messages, answered = arrays.answered
-    return np.flatnonzero(np.isin(messages, answered[rows]) & (messages >= 0))
+    wanted = np.zeros(len(arrays) + 1, dtype=np.bool_)
+    wanted[answered[rows]] = True
+    wanted[-1] = False  # where -1 leads
+    return np.flatnonzero(wanted[messages])
 
 
 def _answers(arrays: Arrays, found: Mapping[str, Floats], rows: Rows) -> Floats:
