@@ -106,8 +106,7 @@ def rank(
     rows = np.union1d(_best(arrays, rough, shown, depth), also)
     near = np.union1d(rows, _answered(arrays, rows)) if overview else rows
     found = _exact(arrays, asked, known, shares, near)
-    if overview:
-        found["answers"] = _answers(arrays, found, near)
+    found["answers"] = _answers(arrays, found, near) if overview else np.zeros(len(near))
     places = np.searchsorted(near, rows)
     return _ranking(arrays, rows, {name: found[name][places] for name in WEIGHTS if name in found}, depth, also)
 
