@@ -53,14 +53,16 @@ def neighbours(conversations: Numbers, places: tuple[Numbers, Numbers], roles: N
 def last_asked(conversations: Numbers, seqs: Numbers, by_person: Flags, answering: Flags) -> tuple[Numbers, Numbers]:
     """Give a number for the message of each unit, and that of the person's message last said before it, both (n,).
 
-    The latter is -1 for units that are not `answering`, and where no person spoke before them in the conversation.
+    The latter is -1 for units that are not `answering`, and where no person spoke before them in the conversation. Of
+    messages that are not there nothing is known, so nothing answers across them.
     """
     first, second = conversations.T
     order = np.lexsort((seqs, second, first))
-    fresh = np.ones(len(order), dtype=np.bool_)  # of its conversation, the first unit
-    fresh[1:] = (np.diff(conversations[order], axis=0) != 0).any(axis=1)
+    steps = np.diff(seqs[order])
+    fresh = np.ones(len(order), dtype=np.bool_)  # the first unit of a conversation, or after what is not there
+    fresh[1:] = (np.diff(conversations[order], axis=0) != 0).any(axis=1) | (steps > 1)
     begins = fresh.copy()
-    begins[1:] |= np.diff(seqs[order]) != 0
+    begins[1:] |= steps != 0
     numbers = np.cumsum(begins) - 1
     asked = np.maximum.accumulate(np.where(by_person[order], numbers, -1))
     start = np.maximum.accumulate(np.where(fresh, numbers, 0))

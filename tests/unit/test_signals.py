@@ -165,10 +165,12 @@ def test_an_answer_has_the_score_of_the_best_unit_of_what_was_last_asked() -> No
         Given(5),
         Given(6, role=Role.ASSISTANT, conversation=UUID(int=8)),
         Given(9, tier=Tier.FACTS, role=None, seq=-1),
+        Given(7, conversation=UUID(int=8)),
+        Given(10, role=Role.ASSISTANT),  # of what stood between nothing is there
     ]
-    scores = np.array([9.0, 2, 5, 9, 9, 9, 1, 9, 9])
+    scores = np.array([9.0, 2, 5, 9, 9, 9, 1, 9, 9, 3, 9])
     expected = {Key(UUID(int=3), 0): 5.0, Key(UUID(int=3), 1): 5.0}
-    for order in (list(range(9)), [8, 5, 2, 7, 1, 0, 4, 6, 3]):
+    for order in (list(range(11)), [8, 5, 2, 9, 10, 7, 1, 0, 4, 6, 3]):
         some = arrays([said[n] for n in order])
         found = signals.answers(some, scores[order])
         assert {said[n].key: score for n, score in zip(order, found, strict=True) if score} == expected
