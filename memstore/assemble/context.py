@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from uuid import UUID
 
 from memstore.assemble import record, render
 from memstore.assemble.compose import Layout
@@ -42,7 +43,8 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
     newest = begun[1] if begun else None
     query = request.query or (newest.text if newest else None) or ""
     question, (made, stretch) = await at_once(
-        partial(recall.prepare, database, embedder, request.user_id, query), partial(_read, database, request, begun)
+        partial(recall.prepare, database, embedder, request.user_id, query),
+        partial(_read, database, request, begun, recall.model_of(embedder)),
     )
     layout, context = await _composed(database, question, made, stretch, counter)
     found = stretch.before
@@ -70,12 +72,12 @@ async def _begun(database: Database, request: Request) -> tuple[Assembly, Messag
 
 
 async def _read(
-    database: Database, request: Request, begun: tuple[Assembly, Message | None] | None
+    database: Database, request: Request, begun: tuple[Assembly, Message | None] | None, model: UUID
 ) -> tuple[Assembly, Stretch]:
     """Read what does not depend on the question's vector."""
     async with database.scope(request.user_id) as scope:
         made, newest = begun or (await settled(scope, request), None)
-        return made, await read(scope, made, newest)
+        return made, await read(scope, made, newest, model)
 
 
 async def _composed(

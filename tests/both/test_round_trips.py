@@ -54,8 +54,7 @@ async def test_a_context_reads_nothing_twice_and_most_of_it_at_once(
     assert "Porto" in str(context.messages)
     assert [read for read, times in Counter(sent).items() if times > 1] == []
     assert len(sent) >= 8
-    # The conversation, the version of what is searched, the summaries that were chosen, those that strategies read.
-    assert alone <= 3 + len(strategies)
+    assert alone <= 2 + len(strategies)  # the conversation, the summaries that were chosen, those that strategies read
 
 
 async def test_what_was_read_ahead_is_given_once_and_later_read_anew(store: AsyncMemoryStore) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from uuid import UUID
 
 from memstore._sync.assemble import record
 from memstore._sync.assemble.gather import gather, offered_at_first
@@ -44,7 +45,8 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
     newest = begun[1] if begun else None
     query = request.query or (newest.text if newest else None) or ""
     question, (made, stretch) = by_threads(
-        partial(recall.prepare, database, embedder, request.user_id, query), partial(_read, database, request, begun)
+        partial(recall.prepare, database, embedder, request.user_id, query),
+        partial(_read, database, request, begun, recall.model_of(embedder)),
     )
     layout, context = _composed(database, question, made, stretch, counter)
     found = stretch.before
@@ -72,12 +74,12 @@ def _begun(database: Database, request: Request) -> tuple[Assembly, Message | No
 
 
 def _read(
-    database: Database, request: Request, begun: tuple[Assembly, Message | None] | None
+    database: Database, request: Request, begun: tuple[Assembly, Message | None] | None, model: UUID
 ) -> tuple[Assembly, Stretch]:
     """Read what does not depend on the question's vector."""
     with database.scope(request.user_id) as scope:
         made, newest = begun or (settled(scope, request), None)
-        return made, read(scope, made, newest)
+        return made, read(scope, made, newest, model)
 
 
 def _composed(

@@ -64,17 +64,30 @@ def prepare(database: Database, embedder: Embedder | None, user_id: UUID, query:
         hashed(QUESTION, user_id),
         asked=text,
         embedder=embedder,
-        model=ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions))),
+        model=model_of(embedder),
     )
     known = database.cache.get(user_id, question.model)  # as a rule those who speak now; `candidates` looks again
     return question.of(known.tellers if known else ())
 
 
+def model_of(embedder: Embedder | None) -> UUID:
+    """Give the id under which the vectors of an embedder are kept, and what has none without one."""
+    return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
+
+
 def candidates(
-    scope: Transaction, question: Question, filters: Filters, depth: int = DEPTH, also: Sequence[UUID] = ()
+    scope: Transaction,
+    question: Question,
+    filters: Filters,
+    depth: int = DEPTH,
+    also: Sequence[UUID] = (),
+    version: Version | None = None,
 ) -> Ranking:
-    """Rank the best units of each tier, and the first one of each item in `also`, with all their signals."""
-    version = items.version(scope, question.model)
+    """Rank the best units of each tier, and the first one of each item in `also`, with all their signals.
+
+    Those of the `version` that was read before, or of a later one.
+    """
+    version = version or items.version(scope, question.model)
     if version is None:
         return NOTHING
     if question.vector is not None:
