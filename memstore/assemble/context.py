@@ -27,8 +27,8 @@ from memstore.store.database import Database, Transaction
 from memstore.store.summaries import Outline
 from memstore.waiting import at_once, in_thread
 
-# Few hits are offered at first: most budgets are full with them. Where one is not, as they say what the recent turns say
-# already, so many times as many are offered, and once more.
+# Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
+# say, so many times as many are offered, and once more.
 FULL, MORE = 0.97, 4
 
 

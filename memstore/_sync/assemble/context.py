@@ -29,8 +29,8 @@ from memstore.models import Context, Json, Message
 from memstore.providers import Embedder, TokenCounter
 from memstore.waiting import by_threads, in_place
 
-# Few hits are offered at first: most budgets are full with them. Where one is not, as they say what the recent turns say
-# already, so many times as many are offered, and once more.
+# Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
+# say, so many times as many are offered, and once more.
 FULL, MORE = 0.97, 4
 
 
