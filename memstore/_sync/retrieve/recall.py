@@ -68,8 +68,8 @@ def prepare(database: Database, embedder: Embedder | None, user_id: UUID, query:
         embedder=embedder,
         model=ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions))),
     )
-    known = database.cache.get(user_id, question.model)  # as a rule those who speak now; `candidates` looks again
-    return question.of(known.tellers if known else ())
+    # As a rule those who speak now; `candidates` looks again.
+    return question.of(database.cache.tellers(user_id, question.model))
 
 
 def candidates(
@@ -109,8 +109,8 @@ def _scanned(
     found = scanned.scanned(scope, question, question.model, filters, version, depth, also)
     if found is None:
         return NOTHING
-    again = question.of(found.arrays.tellers)
-    if again is not question:  # it names one of those who speak in what was found
+    again = question.of(scope.cache.hear(scope.user_id, question.model, found.arrays.tellers))
+    if again is not question:  # it names somebody who is heard for the first time
         found = scanned.scanned(scope, again, question.model, filters, version, depth, also) or found
     return in_place(scanned.ranked, found, again, filters, depth, also, together)
 
