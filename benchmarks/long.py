@@ -138,7 +138,7 @@ def _derived(store: MemoryStore, part: Part, real: SentenceTransformerEmbedder) 
     seconds = perf_counter() - begun
     if not done:
         return None
-    share = round(timed.ratio(seconds), 2) if timed.calls else None
+    share = round(timed.ratio(seconds), 2) if timed.bare_beside else None
     name = f"{part.derivers[0]}, {done:,} messages"
     return [name, round(seconds - timed.bare_beside, 1), round(timed.seconds, 1), timed.texts, share]
 
