@@ -72,8 +72,8 @@ async def prepare(
         model=model_of(embedder),
         others=tuple([await prepare(database, embedder, user_id, other) for other in others]),
     )
-    known = database.cache.get(user_id, question.model)  # as a rule those who speak now; `candidates` looks again
-    return await question.of(known.tellers if known else ())
+    # As a rule those who speak now; `candidates` looks again.
+    return await question.of(database.cache.tellers(user_id, question.model))
 
 
 def model_of(embedder: Embedder | None) -> UUID:
@@ -137,8 +137,8 @@ async def _scanned(
     found = await scanned.scanned(scope, question, question.model, filters, version, depth, also)
     if found is None:
         return NOTHING
-    again = await question.of(found.arrays.tellers)
-    if again is not question:  # it names one of those who speak in what was found
+    again = await question.of(scope.cache.hear(scope.user_id, question.model, found.arrays.tellers))
+    if again is not question:  # it names somebody who is heard for the first time
         found = await scanned.scanned(scope, again, question.model, filters, version, depth, also) or found
     return await in_thread(scanned.ranked, found, again, filters, depth, also, together)
 

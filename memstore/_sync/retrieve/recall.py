@@ -73,8 +73,8 @@ def prepare(
         model=model_of(embedder),
         others=tuple([prepare(database, embedder, user_id, other) for other in others]),
     )
-    known = database.cache.get(user_id, question.model)  # as a rule those who speak now; `candidates` looks again
-    return question.of(known.tellers if known else ())
+    # As a rule those who speak now; `candidates` looks again.
+    return question.of(database.cache.tellers(user_id, question.model))
 
 
 def model_of(embedder: Embedder | None) -> UUID:
@@ -136,8 +136,8 @@ def _scanned(
     found = scanned.scanned(scope, question, question.model, filters, version, depth, also)
     if found is None:
         return NOTHING
-    again = question.of(found.arrays.tellers)
-    if again is not question:  # it names one of those who speak in what was found
+    again = question.of(scope.cache.hear(scope.user_id, question.model, found.arrays.tellers))
+    if again is not question:  # it names somebody who is heard for the first time
         found = scanned.scanned(scope, again, question.model, filters, version, depth, also) or found
     return in_place(scanned.ranked, found, again, filters, depth, also, together)
 
