@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.ingest.importers import Found, LeftOut, Reading, Record, Skipped
 from memstore.ingest.importers.chatgpt import ChatGPT
 from memstore.ingest.importers.records import check_storable
+from tests.unit.importing import ALWAYS, junk, left_out, or_junk, reasons, texts
 
 NOON = 1714564800.0  # 2024-05-01T12:00:00Z
-ALWAYS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 def said(text: object = "hello", role: object = "user", **more: object) -> dict:
@@ -64,14 +64,6 @@ def one(read):
         return read([conversation(chain(*messages), **more)])
 
     return one
-
-
-def texts(found) -> list[str]:
-    return [record.message["content"] for record in found if isinstance(record, Record)]
-
-
-def reasons(found) -> list[str]:
-    return [skipped.reason for skipped in found if isinstance(skipped, Skipped)]
 
 
 def test_a_message_comes_in_the_pivots_words(one):
@@ -170,6 +162,34 @@ def test_what_is_null_hides_nothing(one, more):
 def test_a_name_is_kept(one):
     (record,) = one(said(author={"role": "user", "name": "Ana"}))
     assert record.message["name"] == "Ana"
+
+
+def test_what_the_format_hides_is_counted(tmp_path):
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([conversation(chain(said("before"), *HIDDEN.values(), said("after")))]))
+    counts = left_out(ChatGPT().read(path))
+    assert counts.total() == len(HIDDEN)
+    assert (counts["system messages"], counts["custom instructions"], counts["thoughts of the model"]) == (2, 2, 2)
+
+
+def test_all_branches_come_by_their_time_each_after_what_it_answers(read):
+    mapping = chain(said("q", create_time=NOON), said("second", "assistant", create_time=NOON + 5))
+    mapping |= {
+        "early": node("n2", said("early child", create_time=NOON - 9)),
+        "b": node("n1", said("first", "assistant", create_time=NOON + 1)),
+        "c": node("b", said("after first", create_time=None)),
+    }
+    found = read([conversation(mapping, current_node="n2")], all_branches=True)
+    assert texts(found) == ["q", "first", "after first", "second", "early child"]
+    others = [record.message["content"] for record in found if record.message["metadata"].get("branch") == "other"]
+    assert others == ["first", "after first", "early child"]
+    assert found[2].message["occurred_at"].timestamp() == NOON + 1
+
+
+@pytest.mark.parametrize("all_branches", [False, True])
+def test_a_deep_tree_is_walked_without_recursion(read, all_branches):
+    mapping = {f"n{n}": node(f"n{n - 1}" if n else None, said(str(n))) for n in range(20_000)}
+    assert len(texts(read([conversation(mapping)], all_branches=all_branches))) == 20_000
 
 
 # --- what they say --------------------------------------------------------------------------------------------------
@@ -337,6 +357,11 @@ def test_a_conversation_is_named_by_its_id(one, given, name):
     assert record.conversation == name
 
 
+def test_a_blank_title_is_none(one):
+    (record,) = one(said(), title=" ")
+    assert record.title is None
+
+
 def test_an_empty_conversation_and_an_empty_list_are_nothing(read):
     assert read([conversation({}, current_node=None), conversation(chain())]) == []
     assert read(b" [ ] ") == []
@@ -468,20 +493,6 @@ def test_a_damaged_member_costs_itself_and_not_the_others(read):
 # --- properties -----------------------------------------------------------------------------------------------------
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=3)
-junk = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | any_text | st.sampled_from(["a", "b", "user"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["a", "b", "parent", "message", "parts", "text"]), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-
-
-def or_junk(strategy):
-    return st.integers(0, 5).flatmap(lambda chance: junk if chance == 0 else strategy)
-
-
 keys = st.sampled_from(["a", "b", "c", "d"])
 contents = or_junk(
     st.fixed_dictionaries(

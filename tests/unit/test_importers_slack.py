@@ -75,6 +75,12 @@ def test_days_come_in_their_order_and_channels_apart(export):
     ]
 
 
+def test_a_talk_of_several_people_is_shown_by_their_names(export):
+    talk = {"id": "G1", "name": "mpdm-ann--bob-1", "members": ["U1", "U2"]}
+    (record,) = read(export([said()], "mpdm-ann--bob-1/2024-05-01.json", mpims=[talk]))
+    assert (record.conversation, record.title) == ("G1", "Ann, Bob Ray")
+
+
 @pytest.mark.parametrize("me", ["Ann", "U1"])
 def test_mine_are_without_a_name(export, me):
     found = read(export([said(), said(user="U2", ts="1714564801")]), me=me)

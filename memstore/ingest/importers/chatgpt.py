@@ -108,7 +108,7 @@ def _conversation(given: object, file: str, where: str, all_branches: bool) -> I
         yield Skipped(where, f"it is not an object; {AGAIN}")
         return
     title, key = given.get("title"), given.get("conversation_id") or given.get("id")
-    title = storable(title)[0] if isinstance(title, str) else None
+    title = storable(title)[0] if isinstance(title, str) and title.strip() else None
     if not is_id(key):
         yield Skipped(where, f"it has no id that can be kept; {AGAIN}")
         return

@@ -88,10 +88,9 @@ def _learn_person(entry: dict[str, Any], workspace: _Workspace) -> None:
 
 def _learn_channel(entry: dict[str, Any], workspace: _Workspace) -> None:
     key, name, members = entry["id"], entry.get("name"), entry.get("members")
-    people = (
-        [workspace.people.get(one, one) for one in members if isinstance(one, str)] if isinstance(members, list) else []
-    )
-    title = f"#{storable(name)[0]}" if isinstance(name, str) else ", ".join(people) or None
+    people = [workspace.people.get(one, one) for one in (members if isinstance(members, list) else []) if is_id(one)]
+    # A talk of several people has a name that is made of theirs: mpdm-ann--bob-1.
+    title = f"#{storable(name)[0]}" if is_id(name) and not name.startswith("mpdm-") else ", ".join(people) or None
     for folder in (key, name):
         if is_id(folder):
             workspace.channels[folder] = (key, title)
