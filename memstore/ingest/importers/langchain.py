@@ -48,6 +48,7 @@ _THREADS: tuple[str, ...] = (
     "config.configurable.thread_id",
 )
 _THREADS += ("checkpoint.thread_id", "metadata.thread_id")
+_STATES = {"values", "checkpoint", "channel_values"}
 _TIMES = ("ts", "created_at", "checkpoint.ts")
 
 
@@ -99,6 +100,8 @@ def _rows(found: Iterator[tuple[str, Any] | Skipped]) -> Iterator[tuple[str, Any
 def _messages(state: Any, where: str, otherwise: str, seen: Occurrences) -> Iterator[Found]:
     """Give the messages of one list or state that no earlier one had."""
     messages = _at(state, _LISTS)
+    if messages is None and isinstance(state, dict) and _STATES & state.keys():
+        return  # the first state of a thread, where nothing is said yet
     if not isinstance(messages, list):
         yield Skipped(where, f"it is no message, and holds no list of them; {AGAIN}")
         return
