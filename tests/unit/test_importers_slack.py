@@ -51,12 +51,12 @@ def read(path: Path, **how: object) -> list[Found]:
 
 def test_a_channel_is_a_conversation_in_the_order_of_time(export):
     later = said("later", "1714564801.5", "U2", thread_ts=TS)
-    path = export([later, said("first")])
+    path = export([later, said("first", thread_ts=TS)])
     assert importer_for(path).name == "slack"
     first, second = read(path)
     assert (first.conversation, first.title, first.channel) == ("C1", "#general", "slack")
     assert (first.message["content"], first.message["name"]) == ("first", "Ann")
-    assert first.message["external_id"] == TS
+    assert (first.message["external_id"], first.message["metadata"]) == (TS, {})
     assert first.message["occurred_at"] == datetime(2024, 5, 1, 12, 0, 0, 100, tzinfo=UTC)
     assert (second.message["name"], second.message["metadata"]) == ("Bob Ray", {"thread": TS})
     assert first.where == "slack.zip, general/2024-05-01.json, message 2"

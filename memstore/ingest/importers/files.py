@@ -21,7 +21,8 @@ from typing import IO, TYPE_CHECKING, Protocol, TypeVar, cast
 
 from memstore.errors import InvalidInput
 
-from .records import PLAINLY, Reading, Skipped, shown
+from .reading import PLAINLY, Reading
+from .records import Skipped, shown
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

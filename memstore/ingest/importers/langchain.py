@@ -24,7 +24,8 @@ from .chat_message import chat_message
 from .files import ONE_FILE, first_head, read_parts
 from .json_stream import keys_in, numbered_values
 from .made_ids import digest
-from .records import PLAINLY, Found, LeftOut, Reading, Record, Skipped, is_id, storable, time_or_none, timed, word
+from .reading import PLAINLY, Reading
+from .records import Found, LeftOut, Record, Skipped, is_id, storable, time_or_none, timed, word
 from .scratch import Occurrences, in_order
 
 AGAIN = "write it anew with messages_to_dict or dumpd, as JSON"

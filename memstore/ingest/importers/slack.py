@@ -19,7 +19,8 @@ from memstore.errors import InvalidInput
 
 from .files import Part, check_file, names, read_parts
 from .json_stream import numbered_elements
-from .records import PLAINLY, Found, LeftOut, Reading, Record, Skipped, is_id, moment, shown, storable
+from .reading import PLAINLY, Reading
+from .records import Found, LeftOut, Record, Skipped, is_id, moment, shown, storable
 from .scratch import in_order
 
 AGAIN = "ask Slack for the export again, and import the zip as it comes"

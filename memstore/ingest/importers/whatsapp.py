@@ -30,7 +30,8 @@ from .files import MOST_UNPACKED, READ_ERRORS, Part, check_file, first_head, is_
 from .lines import LONGEST_LINE, numbered_lines
 from .local_times import Clock, DateOrders, written
 from .made_ids import made_id
-from .records import PLAINLY, DateOrder, Found, LeftOut, Reading, Record, Skipped, shown, storable
+from .reading import PLAINLY, DateOrder, Reading
+from .records import Found, LeftOut, Record, Skipped, shown, storable
 from .scratch import Occurrences
 
 AGAIN = "export the chat again, without media"
