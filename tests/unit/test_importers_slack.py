@@ -154,6 +154,9 @@ def test_without_an_index_ids_are_names(export):
     assert importer_for(path).name == "slack"
     (record,) = read(path)
     assert (record.conversation, record.title, record.message["name"]) == ("general", "#general", "U1")
+    assert "name" not in read(path, me="U1")[0].message
+    with pytest.raises(InvalidInput, match="--me takes one of: an id"):
+        read(path, me="Ann")
 
 
 def test_an_index_that_is_broken_is_told(export):

@@ -29,6 +29,7 @@ SAID = (None, "bot_message", "thread_broadcast", "me_message", "file_share", "fi
 _USERS = re.compile(r"(?:[^/]+/)?users\.json")
 _CHANNELS = re.compile(r"(?:[^/]+/)?(?:channels|groups|dms|mpims)\.json")
 _DAY = re.compile(r"(?:.*/)?(?P<channel>[^/]+)/[0-9]{4}-[0-9]{2}-[0-9]{2}\.json")
+_ID = re.compile(r"[UW][A-Z0-9]+")
 _MARKED = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
@@ -102,7 +103,9 @@ def _person(me: str | None, workspace: _Workspace) -> str | None:
     found = [key for key, name in workspace.people.items() if me in (key, name)]
     if me is None or found:
         return found[0] if found else None
-    some = ", ".join(sorted(map(shown, workspace.people.values()))[:20]) or "nobody, for users.json is missing"
+    if not workspace.people and _ID.fullmatch(me):
+        return me
+    some = ", ".join(sorted(map(shown, workspace.people.values()))[:20]) or "an id, for its users.json cannot be read"
     raise InvalidInput(f"nobody in it is called {shown(me)}; --me takes one of: {some}")
 
 
