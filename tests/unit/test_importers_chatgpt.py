@@ -242,6 +242,11 @@ def test_references_become_what_a_reader_sees(one, given, text):
     assert texts(one(said(given, "assistant"))) == [text]
 
 
+@pytest.mark.parametrize("inside", ["\ue200" * 300_000, "\ue200" + "a" * 300_000, "\ue200a\ue202" * 100_000])
+def test_references_that_never_end_take_no_longer_than_text(one, inside):
+    assert texts(one(said(f"x{inside}", "assistant"))) == ["x" + inside.replace("\ue200", "").replace("\ue202", "")]
+
+
 def test_private_use_characters_of_users_and_others_stay(one):
     assert texts(one(said("a\ue200b\ue201"), said("\uf8ff", "assistant"))) == ["a\ue200b\ue201", "\uf8ff"]
 

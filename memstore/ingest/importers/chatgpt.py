@@ -53,7 +53,7 @@ _POINTERS = {
     "video_container_asset_pointer": "[video]",
 }
 # What the assistant's text refers to stands between private-use characters: a kind, then its fields.
-_REFERENCE = re.compile("( ?)\ue200([a-z_]*)\ue202?([^\ue201\n]*)\ue201")
+_REFERENCE = re.compile("( ?)\ue200([a-z_]{0,40})\ue202?([^\ue200\ue201\n]*)\ue201")
 _MARKS = re.compile("[\ue200-\ue206]")
 
 
