@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
@@ -60,6 +61,14 @@ class Taken:
         return told | {"preview": self.done.spans} if self.dry_run else told
 
 
+def zone(value: str) -> str:
+    """Read the name of a time zone."""
+    try:
+        return ZoneInfo(value).key
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise typer.BadParameter(f"{value!r} is no time zone; give one like Europe/Berlin or UTC.") from None
+
+
 def import_(
     files: Annotated[list[Path], typer.Argument(help="Files, zips or folders of exports; see --format.")],
     user: Annotated[
@@ -77,7 +86,9 @@ def import_(
     ] = None,
     timezone: Annotated[
         str | None,
-        typer.Option(metavar="ZONE", help="Of times that have none, such as Europe/Berlin: whatsapp, locomo."),
+        typer.Option(
+            parser=zone, metavar="ZONE", help="Of times that have none, such as Europe/Berlin: whatsapp, locomo."
+        ),
     ] = None,
     date_order: Annotated[
         str | None,

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import cast, get_args
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memstore.errors import InvalidInput
-from memstore.ingest.check import check_text, one_of
-from memstore.ingest.importers.records import DateOrder, Reading
+from memstore.ingest.check import check_text
 from memstore.models import Fact, FactChange, Receipt, Tier
 
 MOST = 1_000_000  # hits or messages at once
@@ -36,18 +33,6 @@ def check_level(level: int | None) -> None:
     """Refuse what is no level of summaries."""
     if level is not None and (type(level) is not int or not 0 <= level <= HIGHEST):
         raise InvalidInput(f"level={level!r}: give a number from 0 to {HIGHEST}.")
-
-
-def as_reading(*, me: str | None, timezone: str | None, date_order: str | None, all_branches: bool) -> Reading:
-    """Give how a file is to be read, where it does not say so itself."""
-    if me is not None:
-        check_text(me, "me")
-    one_of("date_order", date_order, get_args(DateOrder))
-    try:
-        zone = None if timezone is None else ZoneInfo(timezone)
-    except (ValueError, TypeError, OSError, ZoneInfoNotFoundError):
-        raise InvalidInput(f"timezone={timezone!r}: give a name such as Europe/Berlin or UTC.") from None
-    return Reading(me=me, timezone=zone, date_order=cast(DateOrder | None, date_order), all_branches=all_branches)
 
 
 def listed(values: Sequence[str] | None, name: str, known: type[StrEnum] | None = None) -> list[str] | None:
