@@ -25,6 +25,7 @@ TIERS_REDONE = ("facts", "summaries", "vectors")
 FORMATS = (
     "auto", "jsonl", "chatgpt", "claude", "gemini", "openai", "sharegpt", "langchain", "slack", "whatsapp", "locomo",
 )  # fmt: skip
+EXPORTS = ("chatgpt", "claude", "gemini", "slack", "whatsapp")  # whose folder is read as one
 DATE_ORDERS = ("dmy", "mdy", "ymd")
 
 
@@ -135,11 +136,11 @@ def _each(paths: Sequence[Path], format: str) -> Iterator[Path]:
     from memstore.ingest.importers import importer_for
 
     for path in paths:
-        if not path.is_dir() or format not in ("auto", "jsonl"):
+        if not path.is_dir() or format in EXPORTS:
             yield path
             continue
         try:
-            importer_for(path, "auto")
+            importer_for(path)
             yield path
         except InvalidInput:
             inside = (one for one in sorted(path.rglob("*")) if one.is_file() and not one.is_symlink())
