@@ -62,7 +62,7 @@ class Timed:
 
     def _bare(self, texts: Sequence[str]) -> float:
         begun = perf_counter()
-        self.real._model.encode_document(
+        self.real._lanes.model.encode_document(
             list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
         )
         return perf_counter() - begun
