@@ -18,6 +18,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+import memstore
 from memstore import processes
 from memstore.errors import EmbeddedError
 from memstore.store import _account, _cluster, _data, _locks, embedded
@@ -1167,3 +1168,28 @@ def capabilities(folder: Path) -> int:
 
 def is_gone_on(folder: Path) -> bool:
     return processes_on(folder) == []
+
+
+def test_a_backup_that_is_restored_under_an_open_store_is_what_recall_finds(folder: Path, tmp_path: Path) -> None:
+    """Its transactions are numbered from the backup on, like those that are gone."""
+
+    def said_by_another(text: str) -> None:
+        with memstore.open(f"embedded:{folder}", settings={"embedder": "hashing:64"}) as other:
+            other.user("alice").conversation("c").add("user", text)
+            other.derive()
+
+    def copied(this: Path, to: Path) -> None:
+        subprocess.run(["cp", "-pR", this, to], check=True)  # with its owner, who runs the server
+
+    backup = tmp_path / "backup"
+    with memstore.open(f"embedded:{folder}", settings={"embedder": "hashing:64"}) as store:
+        said_by_another("We painted the fence.")
+        stop(folder)
+        copied(folder / "data", backup)
+        for text in ("The ferry leaves at nine.", "The ferry leaves at ten."):
+            said_by_another(text)
+            (best, *_) = store.user("alice").recall("ferry", tiers=["messages"])
+            assert best.text == text
+            stop(folder)
+            shutil.rmtree(folder / "data")
+            copied(backup, folder / "data")
