@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
 from memstore.assemble import record, render
 from memstore.assemble.compose import Layout
@@ -16,6 +17,7 @@ from memstore.assemble.request import Assembly, Request, settled
 from memstore.assemble.strategies.registry import strategies_told
 from memstore.assemble.stretch import Stretch, newest_question, read
 from memstore.assemble.turns import Turn
+from memstore.errors import BudgetTooSmall
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Context, Json, Message
@@ -29,6 +31,7 @@ from memstore.waiting import at_once, in_thread
 # Few hits are offered at first, as most budgets are full with them. Where one is not, as when they say what the recent
 # turns say, so many times as many are, and once more.
 FULL, MORE = 0.97, 4
+EXACTLY = 8  # budgets that are tried as they are found to be needed
 
 
 async def assemble(database: Database, embedder: Embedder | None, counter: TokenCounter, request: Request) -> Context:
@@ -44,7 +47,11 @@ async def assemble(database: Database, embedder: Embedder | None, counter: Token
     question, (made, stretch) = await at_once(
         partial(recall.prepare, database, embedder, request.user_id, query), partial(_read, database, request, begun)
     )
-    layout, context = await _composed(database, question, made, stretch, counter)
+    try:
+        layout, context = await _composed(database, question, made, stretch, counter)
+    except BudgetTooSmall as error:
+        needed = await _enough(database, question, made, stretch, counter, error.needed)
+        raise BudgetTooSmall(needed, made.budget, error.section) from None
     found = stretch.before
     receipt = record.completed(
         context.receipt,
@@ -95,6 +102,24 @@ async def _composed(
             break
         most *= MORE
     return layout, context
+
+
+async def _enough(
+    database: Database, question: recall.Question, made: Assembly, stretch: Stretch, counter: TokenCounter, needed: int
+) -> int:
+    """Give a budget that is enough, beginning with what was `needed` in one that was not.
+
+    With more room strategies and summaries offer more, and more of it must be in, up to the minimums in tokens. So each
+    budget is tried: a few as they are found, as the least of them is wanted, then with growing steps.
+    """
+    for tried in count():
+        try:
+            await _composed(database, question, replace(made, budget=needed), stretch, counter)
+        except BudgetTooSmall as error:
+            needed = error.needed + (2 ** (tried - EXACTLY) if tried >= EXACTLY else 0)
+        else:
+            return needed
+    raise AssertionError
 
 
 async def _laid_out(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
 from memstore._sync.assemble import record
 from memstore._sync.assemble.gather import gather, offered_at_first
@@ -22,6 +23,7 @@ from memstore.assemble.cover import offered
 from memstore.assemble.material import Material, Target
 from memstore.assemble.strategies.registry import strategies_told
 from memstore.assemble.turns import Turn
+from memstore.errors import BudgetTooSmall
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Context, Json, Message
@@ -31,6 +33,7 @@ from memstore.waiting import by_threads, in_place
 # Few hits are offered at first, as most budgets are full with them. Where one is not, as when they say what the recent
 # turns say, so many times as many are, and once more.
 FULL, MORE = 0.97, 4
+EXACTLY = 8  # budgets that are tried as they are found to be needed
 
 
 def assemble(database: Database, embedder: Embedder | None, counter: TokenCounter, request: Request) -> Context:
@@ -46,7 +49,11 @@ def assemble(database: Database, embedder: Embedder | None, counter: TokenCounte
     question, (made, stretch) = by_threads(
         partial(recall.prepare, database, embedder, request.user_id, query), partial(_read, database, request, begun)
     )
-    layout, context = _composed(database, question, made, stretch, counter)
+    try:
+        layout, context = _composed(database, question, made, stretch, counter)
+    except BudgetTooSmall as error:
+        needed = _enough(database, question, made, stretch, counter, error.needed)
+        raise BudgetTooSmall(needed, made.budget, error.section) from None
     found = stretch.before
     receipt = record.completed(
         context.receipt,
@@ -97,6 +104,24 @@ def _composed(
             break
         most *= MORE
     return layout, context
+
+
+def _enough(
+    database: Database, question: recall.Question, made: Assembly, stretch: Stretch, counter: TokenCounter, needed: int
+) -> int:
+    """Give a budget that is enough, beginning with what was `needed` in one that was not.
+
+    With more room strategies and summaries offer more, and more of it must be in, up to the minimums in tokens. So each
+    budget is tried: a few as they are found, as the least of them is wanted, then with growing steps.
+    """
+    for tried in count():
+        try:
+            _composed(database, question, replace(made, budget=needed), stretch, counter)
+        except BudgetTooSmall as error:
+            needed = error.needed + (2 ** (tried - EXACTLY) if tried >= EXACTLY else 0)
+        else:
+            return needed
+    raise AssertionError
 
 
 def _laid_out(
