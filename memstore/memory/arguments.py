@@ -29,11 +29,11 @@ def known_tiers(tiers: Sequence[str]) -> tuple[Tier, ...]:
     return tuple(Tier(tier) for tier in given)
 
 
-def check_recall(query: str, limit: int, min_score: float | None) -> None:
+def check_recall(query: object, limit: int, min_score: object) -> None:
     """Refuse what is no question, no number of hits, or no score."""
     check_text(query, "the query")
     check_limit(limit)
-    is_number = isinstance(min_score, Real) and not isinstance(min_score, bool) and not math.isnan(min_score)
+    is_number = isinstance(min_score, Real) and not math.isnan(min_score)
     if min_score is not None and not is_number:
         raise InvalidInput(f"min_score={min_score!r:.60}: give a number, or None for any score.")
 
