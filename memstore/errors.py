@@ -106,8 +106,8 @@ class BudgetTooSmall(MemstoreError):
     """What must be in the context does not fit into the budget.
 
     `needed` and `budget` are tokens of the finished rendering; `section` names the largest part of what is needed. With
-    `needed` it fits. It is also the least that does, but for strategies: what they make, and so what must be in,
-    depends on the room that they are given, and with less room they may make less.
+    `needed` it fits: it was tried. It is also the least that does, but for strategies: what they make, and so what must
+    be in, depends on the room that they are given, and with less room they may make less.
     """
 
     def __init__(self, needed: int, budget: int, section: str) -> None:

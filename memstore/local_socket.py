@@ -1,10 +1,8 @@
-"""The socket of the resident encoder: where it is, whose it may be, and how two processes talk over it.
+"""How two processes of one account talk over the socket of the resident encoder. Nothing goes over a network.
 
-It lies in a folder that nobody but this account enters, and is named after all that decides what stands behind it: the
-installation, the embedder, and what of the environment changes numbers or places. Nothing goes over a network. Whoever
-answers holds the lock beside the socket, which the kernel drops however the process ends.
-
-A message is its length, an object of JSON and, where that says so ("bytes"), as many bytes behind it.
+A message is its length, an object of JSON and, where that says so ("bytes"), as many bytes behind it. Whoever waits for
+an answer longer than a moment asks for a sign of life on a second line: a process that is stopped, or starved of
+memory, listens and never says anything.
 """
 
 from __future__ import annotations
@@ -14,27 +12,18 @@ import os
 import socket
 import stat
 import struct
-import sys
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-if sys.platform != "win32":
-    import fcntl
+from memstore.socket_place import is_starting
 
-SUPPORTED = hasattr(socket, "AF_UNIX") and sys.platform != "win32"
-PATH_BYTES = 100  # sun_path holds 104 on macOS, 108 on Linux
 LONGEST = 1 << 30  # bytes of a message
 SECONDS_TO_CONNECT = 5.0
-# What of the environment decides what a model gives, bit for bit, and in which folders things lie.
-DECIDING = (
-    "HOME", "HF_HOME", "HF_HUB_CACHE", "LD_LIBRARY_PATH", "PYTHONPATH", "SENTENCE_TRANSFORMERS_HOME", "TMPDIR",
-    "XDG_DATA_HOME",
-)  # fmt: skip
+SECONDS_TO_PASS = 10.0  # a part of a message, from one living process to another
+SECONDS_OF_PATIENCE = 2.0  # a sign of life needs no model and takes a millisecond
 _LENGTH = struct.Struct(">I")
 
 Message = dict[str, Any]
@@ -42,72 +31,6 @@ Message = dict[str, Any]
 
 class Unanswered(Exception):
     """Nobody answers there, or not any more; whoever asked goes another way."""
-
-
-def socket_path(embedder: str) -> Path | None:
-    """Give where the encoder of this embedder listens, or would; None where there is no place that is private."""
-    if not SUPPORTED:
-        return None
-    package = Path(__file__).parent
-    decided = [embedder, str(package), *(f"{name}={os.environ.get(name)}" for name in DECIDING)]
-    # Another installation is another encoder: installing touches both folders.
-    decided += [str(folder.stat().st_mtime_ns) for folder in (package, package.parent)]
-    name = blake2b("\0".join(decided).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-    for folder in _folders():
-        path = folder / f"{name}.sock"
-        if len(os.fsencode(path)) <= PATH_BYTES and _is_private(folder, make=True):
-            return path
-    return None
-
-
-def running() -> list[Path]:
-    """Give the sockets of every encoder of this account that runs here, of other installations and embedders too."""
-    if not SUPPORTED:
-        return []
-    found = [path for folder in _folders() if _is_private(folder) for path in sorted(folder.glob("*.sock"))]
-    return [path for path in found if is_held(path)]
-
-
-def _folders() -> list[Path]:
-    own = f"memstore-{os.geteuid()}"
-    runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent")
-    found = [runtime / "memstore"] if _is_private(runtime) else []
-    return list(dict.fromkeys([*found, Path(tempfile.gettempdir()) / own, Path("/tmp") / own]))
-
-
-def _is_private(folder: Path, *, make: bool = False) -> bool:
-    """Whether nobody else enters: in a temporary folder, anybody could have made one of this name, or a link."""
-    with suppress(OSError):
-        if make:
-            with suppress(FileExistsError):
-                folder.mkdir(mode=0o700)
-        found = folder.lstat()
-        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
-    return False
-
-
-def take(path: Path) -> int | None:
-    """Take the place of the one who answers at this path, as long as the process lives; None where somebody has it."""
-    descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def is_held(path: Path) -> bool:
-    """Whether a process answers at this path, or is about to."""
-    with suppress(OSError):
-        descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-    return False
 
 
 def listen(path: Path) -> socket.socket:
@@ -127,15 +50,19 @@ def listen(path: Path) -> socket.socket:
 
 
 class Line:
-    """A connection between two processes of one account."""
+    """A connection between two processes of one account; `path` is where the other one listens."""
 
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(self, connected: socket.socket, path: Path | None = None) -> None:
         self._socket = connected
+        self._path = path
 
     @classmethod
     def to(cls, path: Path) -> Line:
         """Connect to who listens at this path; raise `Unanswered` where nobody of this account does."""
-        connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        except OSError as error:  # too many open files
+            raise Unanswered(str(error)) from error
         try:
             found = path.lstat()
             if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
@@ -149,7 +76,7 @@ class Line:
         except Unanswered:
             connected.close()
             raise
-        return cls(connected)
+        return cls(connected, path)
 
     def __enter__(self) -> Line:
         return self
@@ -164,16 +91,29 @@ class Line:
         self._socket.close()
 
     def ask(self, message: Mapping[str, Any], *, seconds: float) -> tuple[Message, bytes]:
-        """Send a message and give the answer; raise `Unanswered` where none comes, or not in time."""
+        """Send a message and give the answer; raise `Unanswered` where none comes, or no sign of life meanwhile."""
         try:
-            self._socket.settimeout(seconds)
+            self._socket.settimeout(SECONDS_TO_PASS)
             self.send(message)
+            self._await(seconds)
+            self._socket.settimeout(SECONDS_TO_PASS)
             answer = self.receive()
         except (OSError, ValueError) as error:
             raise Unanswered(str(error)) from error
         if answer is None:
             raise Unanswered("hung up")
         return answer
+
+    def _await(self, seconds: float) -> None:
+        """Wait until an answer begins, or the other side has hung up."""
+        while True:
+            self._socket.settimeout(min(seconds, SECONDS_OF_PATIENCE))
+            with suppress(TimeoutError):
+                self._socket.recv(1, socket.MSG_PEEK)
+                return
+            seconds -= SECONDS_OF_PATIENCE
+            if seconds <= 0 or (self._path is not None and not is_alive(self._path)):
+                raise Unanswered("it does not answer")
 
     def send(self, message: Mapping[str, Any], data: bytes = b"") -> None:
         """Send a message; raises OSError where the other side has gone."""
@@ -200,6 +140,16 @@ class Line:
                 break
             data += part
         return bytes(data)
+
+
+def is_alive(path: Path) -> bool:
+    """Whether who listens at this path gives a sign of life, or is still starting."""
+    if is_starting(path):
+        return True
+    with suppress(Unanswered), Line.to(path) as line:
+        line.ask({"ask": "status"}, seconds=SECONDS_OF_PATIENCE)
+        return True
+    return False
 
 
 def check_peer(connected: socket.socket) -> None:

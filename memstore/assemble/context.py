@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
+from typing import Protocol
 from uuid import UUID
 
 from memstore.assemble import record, render
@@ -18,6 +20,7 @@ from memstore.assemble.request import Assembly, Request, settled
 from memstore.assemble.strategies.registry import strategies_told
 from memstore.assemble.stretch import Stretch, newest_question, read
 from memstore.assemble.turns import Turn
+from memstore.errors import BudgetTooSmall
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Context, Json, Message, Role, Tier
@@ -34,6 +37,7 @@ from memstore.waiting import at_once, in_thread
 # say, so many times as many are offered, and once more.
 FULL, MORE = 0.97, 4
 LAST_SAID = 6  # messages that tell who "she" is in a question
+EXACTLY = 8  # budgets that are tried as they are found to be needed
 
 
 async def assemble(
@@ -60,7 +64,12 @@ async def assemble(
     if asked.others:
         question = await recall.prepare(database, embedder, request.user_id, query, asked.others)
     order = None if models.reranker is None else partial(_reranked, models.reranker, asked.text)
-    layout, context = await _composed(database, question, made, stretch, counter, order)
+    composed = partial(_composed, database, question, stretch, counter, order)
+    try:
+        layout, context = await composed(made)
+    except BudgetTooSmall as error:
+        needed = await _enough(composed, made, error.needed)
+        raise BudgetTooSmall(needed, made.budget, error.section) from None
     found = stretch.before
     receipt = record.completed(
         context.receipt,
@@ -98,10 +107,10 @@ async def _read(
 async def _composed(
     database: Database,
     question: recall.Question,
-    made: Assembly,
     stretch: Stretch,
     counter: TokenCounter,
     order: Callable[[Material], Material] | None,
+    made: Assembly,
 ) -> tuple[Layout, Context]:
     """Compose what is recalled for the question; where that leaves room and there are more hits, with more of them.
 
@@ -122,6 +131,27 @@ async def _composed(
             break
         most *= MORE
     return layout, context
+
+
+class _Composing(Protocol):
+    async def __call__(self, made: Assembly) -> tuple[Layout, Context]:
+        """Compose within the budget of this assembly."""
+
+
+async def _enough(composed: _Composing, made: Assembly, needed: int) -> int:
+    """Give a budget that is enough, beginning with what was `needed` in one that was not.
+
+    With more room strategies and summaries offer more, and more of it must be in, up to the minimums in tokens. So each
+    budget is tried: a few as they are found, as the least of them is wanted, then with growing steps.
+    """
+    for tried in count():
+        try:
+            await composed(replace(made, budget=needed))
+        except BudgetTooSmall as error:
+            needed = error.needed + (2 ** (tried - EXACTLY) if tried >= EXACTLY else 0)
+        else:
+            return needed
+    raise AssertionError
 
 
 async def _laid_out(

@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from memstore.assemble.turns import Turn
 from memstore.ingest.sentences import sentences
 from memstore.providers import TokenCounter
 
 MARK = " […]"
-
-
+CHARACTERS = 32  # read for each token, which in prose stands for 4: not all of a text of megabytes
 CLOSELY = 0.7  # of the tokens, which sentences must use, else it is cut after a word
 _WORD = re.compile(r"\S+")
 
 
 def cut_text(text: str, tokens: int, counter: TokenCounter) -> str | None:
     """Give the first sentences of the text with a mark, as many as have at most so many tokens; None for none."""
-    return _cut(text, [stop for _, stop in sentences(text)], tokens, counter)
+    begun = text[: max(0, tokens) * CHARACTERS]
+    whole = sentences(begun) if begun == text else sentences(begun)[:-1]  # the last one may go on
+    return _cut(text, [stop for _, stop in whole], tokens, counter)
 
 
 def cut_closely(text: str, tokens: int, counter: TokenCounter) -> str | None:
@@ -27,7 +29,9 @@ def cut_closely(text: str, tokens: int, counter: TokenCounter) -> str | None:
     found = cut_text(text, tokens, counter)
     if found is not None and counter.count(found) >= CLOSELY * tokens:
         return found
-    return _cut(text, [word.end() for word in _WORD.finditer(text)][: tokens + 1], tokens, counter) or found
+    return (
+        _cut(text, [word.end() for word in islice(_WORD.finditer(text), max(0, tokens + 1))], tokens, counter) or found
+    )
 
 
 def _cut(text: str, ends: Sequence[int], tokens: int, counter: TokenCounter) -> str | None:

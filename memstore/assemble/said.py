@@ -20,6 +20,7 @@ from uuid import UUID
 ROW = 4  # words; texts of fewer are not compared: they cost little, and a "yes" may answer anything
 ENOUGH = 0.9  # of the rows, or of the words
 WORD = 4  # letters; shorter ones ("I am", "the") differ between a statement and the fact that it became
+LONGEST = 100_000  # characters: nothing says a longer text too, and a look at one of megabytes takes seconds
 _FRAME = re.compile(
     r"^\s*[^:\n]{1,40}: |\s*\([^()\n]*\b\d{4}\)"
 )  # who says a line of a summary, which day is meant in it
@@ -87,7 +88,7 @@ class Said:
 
     def says(self, wording: Wording, message: UUID | None = None) -> bool:
         """Whether what is there says this text too; `message` is the one that it is, where it is one."""
-        if not wording.rows:
+        if len(wording.text) > LONGEST or not wording.rows:
             return False
         self._take_in()
         known = self._share(wording.rows)

@@ -140,7 +140,7 @@ def _checked(section: Section) -> Section:
 def _check_limits(section: Section) -> None:
     name, least, most = section.name, section.minimum, section.maximum
     for what, amount in (("minimum", least), ("maximum", most)):
-        if amount is not None and not _is_amount(amount):
+        if not _is_amount(amount) and not (amount is None and what == "maximum"):  # without one there is no limit
             raise InvalidInput(
                 f"{name}: {what}={amount!r}: give tokens (a whole number) or a share of the room (0.0 to 1.0)."
             )

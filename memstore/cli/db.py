@@ -82,6 +82,9 @@ def index(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     else:
         rows = [(one.name, f"{one.units:,}", "yes" if one.indexed else "no") for one in found]
         table(("user", "units", "indexed"), rows)
+    names = {one.name for one in refused}
+    if waiting := ", ".join(repr(one.name) for one in found if not one.indexed and one.name not in names):
+        hint(f"Another process builds what is missing for {waiting}.")
     if refused:
         hint("This login may not build indexes on the vectors: run it with that of the tables' owner.")
         raise typer.Exit(1)

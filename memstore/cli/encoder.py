@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,17 @@ import typer
 
 from memstore import errors
 from memstore.cli.options import JsonFlag
-from memstore.cli.show import print_json, say, table
+from memstore.cli.show import hint, print_json, say, table
 from memstore.plain import plain
 
 if TYPE_CHECKING:
     from memstore.models import Json
+    from memstore.store.folders import Place
 
 SECONDS_TO_ANSWER = 300.0
 RESIDENT = "resident:"
+# An embedded server that has died is started again by who opens it.
+STARTED_HERE = (errors.DatabaseUnreachable, errors.EmbeddedError)
 COLUMNS = ("process", "minutes up", "ends after", "stores", "state", "embedder")
 
 app = typer.Typer(
@@ -37,27 +40,31 @@ def recalled(database: str | None, user: str, asked: Mapping[str, Any]) -> list[
     from memstore.local_socket import Unanswered
 
     options = settings_file.unchecked()
-    target = _address(database or str(options.get("database_url", "embedded")))
+    target, folder = _address(database or str(options.get("database_url", "embedded")))
     embedder, minutes = str(options.get("embedder", residence.EMBEDDER)), _minutes(options, residence.MINUTES)
     options["embedder"] = embedder = embedder.removeprefix(RESIDENT)
     if target is None or not residence.is_worth_it(embedder, minutes):
         return None
-    message = {"ask": "recall", "options": options, "database": target, "user": user, "asked": plain(asked)}
+    about = {"options": options, "database": target, "folder": folder, "user": user}
+    message = {"ask": "recall", **about, "asked": plain(asked)}
     try:
         with residence.reached(embedder, minutes) as line:
             answer, _ = line.ask(message, seconds=SECONDS_TO_ANSWER)
     except (Unanswered, TypeError):  # a file of settings may hold what JSON has not
         return None
-    return _hits(answer)
+    return _hits(answer, again=STARTED_HERE if target.startswith("embedded:") else ())
 
 
-def _hits(answer: Json) -> list[Json] | None:
-    """Give the hits, or raise the error that the store raised; what is wrong with settings is told better from here."""
+def _hits(answer: Json, *, again: tuple[type[Exception], ...]) -> list[Json] | None:
+    """Give the hits, or raise the error that the store raised; None for those after which this process tries `again`.
+
+    What is wrong with settings is told better from here.
+    """
     if "error" not in answer:
         hits: list[Json] = answer["hits"]
         return hits
     kind = getattr(errors, str(answer["kind"]), errors.ConfigurationError)
-    if issubclass(kind, errors.ConfigurationError | errors.ProviderMissing):
+    if issubclass(kind, (errors.ConfigurationError, errors.ProviderMissing, *again)):
         return None
     raise kind(answer["error"])
 
@@ -69,12 +76,18 @@ def _minutes(options: Mapping[str, Any], default: float) -> float:
         return 0.0
 
 
-def _address(database: str) -> str | None:
-    """Give the database as another process finds it; None where this one's environment says how to get there."""
-    kind, sign, folder = database.partition(":")
+def _address(database: str) -> tuple[str | None, Place]:
+    """Give the database as another process finds it, and for an embedded one which folder that is.
+
+    No address where this process' environment says how to get there.
+    """
+    from memstore.store.folders import default_folder, place_of
+
+    kind, _, named = database.partition(":")
     if kind == "embedded":
-        return f"{kind}:{Path(folder).expanduser().absolute()}" if sign and folder else kind
-    return None if any(name.startswith("PG") for name in os.environ) else database
+        folder = (Path(named).expanduser() if named else default_folder()).absolute()
+        return f"{kind}:{folder}", place_of(folder)
+    return None if any(name.startswith("PG") for name in os.environ) else database, None
 
 
 @app.command()
@@ -98,7 +111,7 @@ def start(as_json: JsonFlag = False) -> None:
         with residence.reached(embedder, settings.resident_minutes) as line:
             answer, _ = line.ask({"ask": "model", "embedder": embedder}, seconds=SECONDS_TO_ANSWER)
     except Unanswered as error:
-        raise errors.ProviderError(f"The encoder does not answer: {error}.") from None
+        raise errors.ProviderError(f"The encoder does not answer ({error}). memstore encoder stop ends it.") from None
     if "error" in answer:
         raise errors.ProviderError(str(answer["error"]))
     _show(as_json)
@@ -110,29 +123,37 @@ def status(as_json: JsonFlag = False) -> None:
 
     On a pipe, a line an encoder, its cells parted by tabs: process, minutes up, ends after, stores, state, embedder.
 
+    One that is silent listens and does not answer: it is stopped, or short of memory. Commands do without it.
+
     JSON: [{"process", "seconds": since it began, "minutes": after which it ends when nobody asks, "stores": open ones,
-    "ready": whether its model is loaded, "embedder", "socket"}].
+    "ready": whether its model is loaded, "state": ready, loading or silent, "embedder", "socket"}]; null for what one
+    that does not answer leaves unknown.
     """
     _show(as_json)
 
 
 @app.command()
 def stop(as_json: JsonFlag = False) -> None:
-    """End every encoder that runs; a command that needs one starts another.
+    """End every encoder that runs, by a signal where it is silent; a command that needs one starts another.
 
     JSON: {"stopped": integer}.
     """
-    from memstore import local_socket, residence
+    from memstore import residence, socket_place
 
-    stopped = [path for path in local_socket.running() if residence.stop(path)]
+    found = socket_place.running()
+    stopped = [path for path in found if residence.stop(path)]
     if as_json:
         print_json({"stopped": len(stopped)})
     else:
-        say(f"{len(stopped)} stopped" if stopped else "none was running")
+        say(f"{len(stopped)} stopped" if found else "none was running")
+    for path in set(found) - set(stopped):
+        hint(f"{path}: whoever has it does not end, or runs in another container")
 
 
 def _show(as_json: bool) -> None:
-    found = list(running())
+    from memstore.residence import states
+
+    found = list(states())
     if as_json:
         print_json(found)
         return
@@ -140,15 +161,13 @@ def _show(as_json: bool) -> None:
 
 
 def _row(one: Json) -> tuple[object, ...]:
-    state = "ready" if one["ready"] else "loading"
-    return one["process"], one["seconds"] // 60, f"{one['minutes']:g} idle", one["stores"], state, one["embedder"]
-
-
-def running() -> Iterable[Json]:
-    """Give the state of each encoder that runs and answers."""
-    from memstore import local_socket, residence
-
-    for path in local_socket.running():
-        state = residence.asked(path, {"ask": "status"})
-        if state is not None:
-            yield state | {"socket": str(path)}
+    if one["seconds"] is None:
+        return one["process"] or "", "", "", "", one["state"], one["embedder"] or ""
+    return (
+        one["process"],
+        one["seconds"] // 60,
+        f"{one['minutes']:g} idle",
+        one["stores"],
+        one["state"],
+        one["embedder"],
+    )

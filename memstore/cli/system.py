@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from memstore.cli.encoder import RESIDENT, running
+from memstore.cli.encoder import RESIDENT
 from memstore.cli.exits import exit_code
 from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption, UserOption
 from memstore.cli.show import hint, print_json, say, table
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memstore.models import Drift
 
 LOCAL = ("sentence-transformers", "cross-encoder")  # kinds of models that take seconds to load
+STOP = "memstore encoder stop"
 LETTER_COLUMNS = ("deriver", "conversation", "messages", "attempts", "error", "answer")
 
 
@@ -179,11 +180,22 @@ def _there(what: str, name: str, load: Callable[[str], object]) -> Finding:
 
 
 def _encoder(settings: Settings) -> Finding:
-    """Tell of the processes that stay in the background."""
-    told = "; ".join(f"process {one['process']} for {one['embedder']}" for one in running())
-    ends = f"ends {settings.resident_minutes:g} minutes after it was last asked" if settings.resident_minutes else ""
-    why = "the first question starts one" if ends else "resident_minutes=0 lets none stay"
-    return Finding("resident encoder", f"{told}; {ends or 'memstore encoder stop'}" if told else f"none runs; {why}")
+    """Tell of the processes that stay in the background, or why there is none."""
+    from memstore import residence
+
+    what, embedder, minutes = "resident encoder", settings.embedder.removeprefix(RESIDENT), settings.resident_minutes
+    found = list(residence.states())
+    silent = ", ".join(f"process {one['process'] or 'unknown'}" for one in found if one["state"] == "silent")
+    if silent:
+        return Finding(what, f"{silent} does not answer, and commands do without: {STOP}", 1)
+    if found:
+        told = "; ".join(f"process {one['process']} for {one['embedder']}" for one in found)
+        return Finding(what, f"{told}; {f'ends {minutes:g} minutes after it was last asked' if minutes else STOP}")
+    if not minutes:
+        return Finding(what, "none runs; resident_minutes=0 lets none stay")
+    if residence.is_worth_it(embedder, minutes) and (why := residence.obstacle(embedder)):
+        return Finding(what, f"none can be started, so that every command loads the model itself: {why}", 1)
+    return Finding(what, "none runs; the first question starts one")
 
 
 def _chat_models(settings: Settings) -> Iterator[Finding]:

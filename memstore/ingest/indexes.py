@@ -13,6 +13,7 @@ from memstore.store import items, postings, vector_indexes
 from memstore.store.database import Database
 from memstore.store.items import Model
 from memstore.store.postings import Reach
+from memstore.store.vector_indexes import Built
 from memstore.store.watermarks import LostRace
 
 
@@ -29,24 +30,28 @@ async def large(database: Database) -> list[LargeUser]:
 
 async def tend_all(database: Database, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
     """Make what is missing for every user with very many units; give those for whom this login may not."""
+    refused = []
     for user in await large(database):
         progress(user)
-        await tend(database, user.id)
-    return [user for user in await large(database) if not user.indexed]
+        if not await tend(database, user.id):
+            refused.append(user)
+    return refused
 
 
-async def tend(database: Database, user: UUID) -> None:
-    """Make or drop what a user's number of units calls for. Where this login may not make an index, there is none.
+async def tend(database: Database, user: UUID) -> bool:
+    """Make or drop what a user's number of units calls for; False where this login may not make an index.
 
-    Postings follow in runs, those of 100,000 units in ten seconds; the index takes a minute for 100,000, once.
+    Postings follow in runs, those of 100,000 units in ten seconds; the index takes a minute for 100,000, once. What
+    another process does at the same moment is left to it.
     """
     async with database.scope(user) as scope:
         reach = await postings.reach(scope)
     if reach.units > database.most_units:
         await _post(database, user, reach)
-        await _index(database, user, reach.units)
-    elif reach.posted and reach.units <= database.most_units // 2:  # who stands at the border does not fall to and fro
+        return await _index(database, user, reach.units)
+    if reach.posted and reach.units <= database.most_units // 2:  # who stands at the border does not fall to and fro
         await _drop(database, user)
+    return True
 
 
 async def _post(database: Database, user: UUID, reach: Reach) -> None:
@@ -64,9 +69,12 @@ async def _post(database: Database, user: UUID, reach: Reach) -> None:
         after = run.units[-1].number
 
 
-async def _index(database: Database, user: UUID, units: int) -> None:
-    for model in await _unindexed(database, user):
+async def _index(database: Database, user: UUID, units: int) -> bool:
+    built = [
         await vector_indexes.build(database, user, model.id, model.dimensions, units)
+        for model in await _unindexed(database, user)
+    ]
+    return Built.REFUSED not in built
 
 
 async def _unindexed(database: Database, user: UUID) -> list[Model]:
@@ -77,8 +85,11 @@ async def _unindexed(database: Database, user: UUID) -> list[Model]:
 
 
 async def _drop(database: Database, user: UUID) -> None:
-    async with database.scope(user) as scope:
-        await postings.forget(scope)
-        models = await items.models(scope)
+    try:
+        async with database.scope(user) as scope:
+            await postings.forget(scope)
+            models = await items.models(scope)
+    except LostRace:  # another process does it, or makes them
+        return
     for model in models:
         await vector_indexes.drop(database, user, model.id)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memstore.errors import ConfigurationError
 from memstore.settings import load
-from memstore.store.embedded import default_folder
+from memstore.store.folders import default_folder
 
 EMBEDDED = "embedded"
 SCHEMES = ("postgresql://", "postgres://")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from numbers import Real
 from uuid import UUID
 
 from memstore.errors import InvalidInput
-from memstore.ingest.check import check_text
-from memstore.models import Fact, FactChange, Receipt, Tier
+from memstore.ingest.check import check_json, check_text
+from memstore.models import Fact, FactChange, Json, Receipt, Tier
+from memstore.store.messages import LAST
 
 MOST = 1_000_000  # hits or messages at once
 HIGHEST = 100  # level of summaries: each stands for several below it
@@ -23,9 +26,31 @@ def known_tiers(tiers: Sequence[str]) -> tuple[Tier, ...]:
     return tuple(Tier(tier) for tier in given)
 
 
-def check_limit(limit: int | None) -> None:
-    """Refuse what is no number of rows."""
-    if limit is not None and (type(limit) is not int or not 1 <= limit <= MOST):
+def check_recall(query: object, limit: int, min_score: object) -> None:
+    """Refuse what is no question, no number of hits, or no score."""
+    check_text(query, "the query")
+    check_limit(limit)
+    is_number = isinstance(min_score, Real) and not math.isnan(min_score)
+    if min_score is not None and not is_number:
+        raise InvalidInput(f"min_score={min_score!r:.60}: give a number, or None for any score.")
+
+
+def check_seq(seq: int, name: str) -> None:
+    """Refuse what is no number of a message."""
+    if type(seq) is not int or abs(seq) > LAST:
+        raise InvalidInput(f"{name}={seq!r:.60}: give the number of a message, from 1.")
+
+
+def check_object(value: Json | None, name: str) -> None:
+    """Refuse what is no object of JSON; None is."""
+    if value is not None and not isinstance(value, dict):
+        raise InvalidInput(f"{name}={value!r:.60}: give a dict.")
+    check_json(value, name)
+
+
+def check_limit(limit: int | None, *, or_none: bool = False) -> None:
+    """Refuse what is no number of rows; None, for all of them, only where it may be."""
+    if not (limit is None and or_none) and (type(limit) is not int or not 1 <= limit <= MOST):
         raise InvalidInput(f"limit={limit!r}: give a number from 1 to {MOST:,}.")
 
 

@@ -16,7 +16,16 @@ from memstore.errors import InvalidInput
 from memstore.events import Event, EventType
 from memstore.ingest.add import Place
 from memstore.ingest.check import check_name, check_text, one_of
-from memstore.memory.arguments import aware, check_limit, id_of, id_of_receipt, ids_of, known_tiers, listed
+from memstore.memory.arguments import (
+    aware,
+    check_limit,
+    check_recall,
+    id_of,
+    id_of_receipt,
+    ids_of,
+    known_tiers,
+    listed,
+)
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.opened import Opened
 from memstore.memory.recalling import Grouping, Order, Recalling
@@ -64,6 +73,8 @@ class AsyncUserScope:
 
     async def conversations(self, *, channel: str | None = None) -> list[Conversation]:
         """Give the user's conversations, the latest first."""
+        if channel is not None:
+            check_text(channel, "the channel")
         async with self._opened.database.scope(self.id) as scope:
             return await messages.conversations(scope, channel)
 
@@ -136,8 +147,7 @@ class AsyncUserScope:
         without a silence of four hours, "fact" gives facts, each with the messages that it was made from; `limit` is
         then of groups. Raises `InvalidInput` for what is none of the words that there are.
         """
-        check_text(query, "the query")
-        check_limit(limit)
+        check_recall(query, limit, min_score)
         if conversation is not None:
             check_name(conversation, "conversation")
         filters = Filters(

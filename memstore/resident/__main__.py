@@ -6,7 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from memstore.local_socket import listen, take
+from memstore.local_socket import listen
+from memstore.socket_place import take
 
 
 def main() -> int:
@@ -22,7 +23,7 @@ def main() -> int:
     os.ftruncate(2, 0)
     from memstore.resident.server import Encoder  # noqa: PLC0415  (after the fork, which is to be small)
 
-    Encoder(path, listening, embedder, minutes).serve()
+    Encoder(path, place, listening, embedder, minutes).serve()
     return 0
 
 

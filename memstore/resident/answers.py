@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
 import memstore
+from memstore import MemoryStore
 from memstore.errors import ConfigurationError, ProviderMissing
 from memstore.local_socket import Message
 from memstore.memory.address import embedded_folder, is_embedded
 from memstore.plain import plain
 from memstore.providers import Embedder, load_embedder
+from memstore.resident.stores import OpenStores
 from memstore.settings import load
+from memstore.store.folders import Place, place_of
 
-MOST_STORES = 4
 TIMES = ("since", "until", "as_of")
 
 
@@ -29,10 +30,8 @@ class Answers:
 
     def __init__(self, embedder: str) -> None:
         self._asked = embedder
-        self._stores: OrderedDict[str, memstore.MemoryStore] = OrderedDict()
-        self._asking: Counter[str] = Counter()
+        self._stores = OpenStores()
         self._loading = threading.Lock()
-        self._opening = threading.Lock()
 
     @property
     def embedder(self) -> Embedder:
@@ -76,47 +75,29 @@ class Answers:
             case {"ask": "tokenizer"}:
                 return {"tokenizer": getattr(self.embedder, "tokenizer", None)}, b""
             case {"ask": "recall", "options": options, "database": database, "user": user, "asked": asked}:
-                return {"hits": self._recall(options, database, user, asked)}, b""
+                with self._store(options, database, message.get("folder")) as store:
+                    return {"hits": _recalled(store, user, asked)}, b""
         raise ConfigurationError(f"This is the encoder of {self._asked}, which does not know what was asked.")
 
-    def _recall(self, options: Message, database: str, user: str, asked: Message) -> Any:
-        times = {name: datetime.fromisoformat(asked[name]) for name in TIMES if asked.get(name)}
-        with self._store(options, database) as store:
-            return plain(store.user(user).recall(**asked | times))
+    def _store(self, options: Mapping[str, Any], database: str, folder: Place) -> AbstractContextManager[MemoryStore]:
+        """Give the store of these settings; of an embedded database, it must lie where the one who asks sees it."""
+        here = place_of(embedded_folder(database)) if is_embedded(database) else None
+        if here != folder:
+            raise ConfigurationError(f"{database} is another folder for the resident encoder than for who asks.")
+        key = json.dumps([options, database, here], sort_keys=True)
+        return self._stores.asked(key, lambda: self._open(options, database))
 
-    @contextmanager
-    def _store(self, options: Mapping[str, Any], database: str) -> Iterator[memstore.MemoryStore]:
-        """Give the store of these settings, which is open or opened; of many, those asked longest ago are closed."""
-        key = json.dumps([options, database, _made(database)], sort_keys=True)
-        with self._opening:
-            if key not in self._stores:
-                self._stores[key] = self._open(options, database)
-            self._stores.move_to_end(key)
-            self._asking[key] += 1
-            for old in [one for one in self._stores if not self._asking[one]][: len(self._stores) - MOST_STORES]:
-                self._stores.pop(old).close()
-        try:
-            yield self._stores[key]
-        finally:
-            with self._opening:
-                self._asking[key] -= 1
-
-    def _open(self, options: Mapping[str, Any], database: str) -> memstore.MemoryStore:
+    def _open(self, options: Mapping[str, Any], database: str) -> MemoryStore:
         settings = load(options)
         if settings.embedder != self._asked:
             raise ConfigurationError(f"This is the encoder of {self._asked}, and not of {settings.embedder}.")
         return memstore.open(database, settings=settings)
 
     def close(self) -> None:
-        """Close the stores; the last to leave an embedded Postgres stops it."""
-        with self._opening:
-            while self._stores:
-                self._stores.popitem()[1].close()
+        """Close the stores."""
+        self._stores.close()
 
 
-def _made(database: str) -> int:
-    """Give when the embedded database was made: one that was removed and made anew is another one."""
-    with suppress(OSError):
-        if is_embedded(database):
-            return (embedded_folder(database) / "data" / "PG_VERSION").stat().st_mtime_ns
-    return 0
+def _recalled(store: MemoryStore, user: str, asked: Message) -> Any:
+    times = {name: datetime.fromisoformat(asked[name]) for name in TIMES if asked.get(name)}
+    return plain(store.user(user).recall(**asked | times))

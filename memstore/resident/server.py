@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import signal
 import socket
 import threading
@@ -16,17 +17,26 @@ from types import FrameType
 from memstore.errors import MemstoreError
 from memstore.local_socket import Line, Message, Unanswered, check_peer
 from memstore.resident.answers import Answers
+from memstore.socket_place import say_ready
 
 LOOKED_AFTER = 5.0  # seconds; how soon it sees that its time is over or its socket gone
+SECONDS_OF_SILENCE = 60.0  # after which a line is hung up; who has more to ask connects again
+MOST_LINES = 128  # threads, which wait
+FILES_PER_LINE = 4  # of those that the system allows: stores and models need some too
+SECONDS_TO_RECOVER = 0.1  # where the system refuses a file or a thread
 
 logger = logging.getLogger("memstore")
 
 
 class Encoder:
-    """Answers at a socket until nobody asked for so many minutes, somebody says stop, or the socket is removed."""
+    """Answers at a socket until nobody asked for so many minutes, somebody says stop, or the socket is removed.
 
-    def __init__(self, path: Path, listening: socket.socket, embedder: str, minutes: float) -> None:
+    `place` is the descriptor of the lock that makes it the one who answers there.
+    """
+
+    def __init__(self, path: Path, place: int, listening: socket.socket, embedder: str, minutes: float) -> None:
         self._path = path
+        self._place = place
         self._listening = listening
         self._identity = path.stat().st_ino
         self._minutes = minutes
@@ -35,6 +45,8 @@ class Encoder:
         self._asking = 0
         self._last = self._began = time.monotonic()
         self._counting = threading.Lock()
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._lines = threading.Semaphore(max(1, min(MOST_LINES, files // FILES_PER_LINE)))
 
     def serve(self) -> None:
         """Answer until the end; then whoever is connected is hung up on, and what was opened is closed."""
@@ -43,15 +55,34 @@ class Encoder:
         threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
         self._listening.settimeout(min(LOOKED_AFTER, 60 * self._minutes / 4))
         while not self._is_over():
-            with suppress(TimeoutError):
-                connected, _ = self._listening.accept()
-                threading.Thread(target=self._talk, args=[connected], name="line", daemon=True).start()
+            self._accept()
         self._leave()
+
+    def _accept(self) -> None:
+        """Wait for a connection and have a thread answer it; with too many, the newest is hung up."""
+        try:
+            connected, _ = self._listening.accept()
+        except TimeoutError:
+            return
+        except OSError:  # too many open files; who waits in the queue is answered once there are fewer
+            self._ended.wait(SECONDS_TO_RECOVER)
+            return
+        if not self._lines.acquire(blocking=False):
+            connected.close()
+            return
+        try:
+            threading.Thread(target=self._talk, args=[connected], name="line", daemon=True).start()
+        except RuntimeError:  # the system gives no more threads
+            connected.close()
+            self._lines.release()
 
     def _warm_up(self) -> None:
         """Load the model before anybody waits for it; whoever asks first is told why where that fails."""
-        with suppress(MemstoreError):
-            self._answers.embedder  # noqa: B018
+        try:
+            with suppress(MemstoreError):
+                self._answers.embedder  # noqa: B018
+        finally:
+            say_ready(self._place)
 
     def _stop(self, number: int = 0, frame: FrameType | None = None) -> None:
         self._ended.set()
@@ -74,11 +105,14 @@ class Encoder:
 
     def _talk(self, connected: socket.socket) -> None:
         """Answer one connection until it is hung up; whoever goes away in the middle is nobody's trouble."""
-        with suppress(OSError, ValueError, Unanswered), Line(connected) as line:
-            check_peer(connected)
-            connected.settimeout(None)
-            while (received := line.receive()) is not None:
-                line.send(*self._answered(received[0]))
+        try:
+            with suppress(OSError, ValueError, Unanswered), Line(connected) as line:
+                check_peer(connected)
+                connected.settimeout(SECONDS_OF_SILENCE)
+                while (received := line.receive()) is not None:
+                    line.send(*self._answered(received[0]))
+        finally:
+            self._lines.release()
 
     def _answered(self, message: Message) -> tuple[Message, bytes]:
         with self._counting:

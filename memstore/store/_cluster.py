@@ -22,10 +22,10 @@ from typing import NamedTuple
 import psycopg
 
 from memstore.errors import EmbeddedError
+from memstore.processes import command_of, processes_of
 from memstore.store._account import ELSEWHERE, Account
 from memstore.store._data import DATABASE, check_version, clear, executable, failure, make, privately, write_settings
 from memstore.store._locks import EXCLUSIVE, FolderLock, attempts
-from memstore.store._processes import command_of, processes_of
 
 PORT = 5432
 SOCKET = f".s.PGSQL.{PORT}"
@@ -215,8 +215,8 @@ class Cluster:
 
     def _make_sockets(self) -> Path:
         places = [self.folder / "run"]
-        runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent")
-        if self.account.keeps_private(runtime):
+        runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent")  # of no meaning where it is relative
+        if runtime.is_absolute() and self.account.keeps_private(runtime):
             places.append(runtime / self._mark())
         places += [Path(tempfile.gettempdir()) / self._mark(), Path("/tmp") / self._mark()]
         for place in places:

@@ -18,8 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-import platformdirs
-
 from memstore.errors import EmbeddedError
 from memstore.store._account import ELSEWHERE, Account
 from memstore.store._cluster import ORPHAN_SECONDS, PORT, START_SECONDS, STOP_SECONDS, Cluster
@@ -103,11 +101,6 @@ def stop(folder: Path) -> bool:
         account = Account.of(folder)
         with _alone(folder, account):
             return _stop(Cluster(folder, account))
-
-
-def default_folder() -> Path:
-    """Give the folder of the store that is opened without a name."""
-    return platformdirs.user_data_path("memstore", appauthor=False) / "postgres"
 
 
 def _stop(cluster: Cluster) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from enum import Enum
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -65,33 +66,49 @@ async def literally(scope: Transaction, statement: LiteralString, **values: Any)
         return await cursor.fetchall()
 
 
-async def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units: int) -> bool:
-    """Make the index of a user's vectors; False where this login may not, or another process does already.
+class Built(Enum):
+    """What became of building an index."""
+
+    READY = "it is there"
+    TAKEN = "another process builds it"
+    REFUSED = "this login may not"
+
+
+async def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units: int) -> Built:
+    """Make the index of a user's vectors, where it is missing.
 
     A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced.
     """
     name = name_of(user_id, model)
     async with _as_owner(database) as connection:
-        row = await (await connection.execute(SQL["owner"])).fetchone()
-        taken = await (await connection.execute(SQL["building_lock"], {"name": name})).fetchone()
-        if not (row and row[0] and taken and taken[0]):
-            return False
+        if not await _first(connection, SQL["owner"]):
+            return Built.REFUSED
+        if not await _first(connection, SQL["building_lock"], name=name):
+            return Built.TAKEN
+        if await _first(connection, SQL["state"], name=name):  # who had the lock before has made it
+            return Built.READY
         kilobytes = min(units * (2 * dimensions + 400) // 1024 + 2**16, MOST_KILOBYTES)
         await connection.execute(SQL["building_memory"], {"kilobytes": kilobytes})
         await connection.execute(_named(SQL["drop"], name))
         literals = {"user_id": Literal(user_id), "model_id": Literal(model), "dimensions": Literal(dimensions)}
         await connection.execute(_named(SQL["build"], name, **literals))
-    return True
+    return Built.READY
 
 
 async def drop(database: Database, user_id: UUID, model: UUID) -> bool:
-    """Drop the index of a user's vectors; False where this login may not."""
+    """Drop the index of a user's vectors; False where this login may not, or another process is at it."""
+    name = name_of(user_id, model)
     async with _as_owner(database) as connection:
-        row = await (await connection.execute(SQL["owner"])).fetchone()
-        if not (row and row[0]):
+        if not (await _first(connection, SQL["owner"]) and await _first(connection, SQL["building_lock"], name=name)):
             return False
-        await connection.execute(_named(SQL["drop"], name_of(user_id, model)))
+        await connection.execute(_named(SQL["drop"], name))
     return True
+
+
+async def _first(connection: AsyncConnection[Any], statement: LiteralString, **values: Any) -> bool:
+    """Give whether there is a row, and its first column says yes."""
+    row = await (await connection.execute(statement, values)).fetchone()
+    return bool(row and row[0])
 
 
 @asynccontextmanager

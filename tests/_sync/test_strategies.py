@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from memstore import InvalidInput
+from memstore import BudgetTooSmall, InvalidInput, Section
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.store import MemoryStore
 from memstore._sync.store import messages
@@ -98,6 +99,27 @@ def test_a_small_budget_keeps_more_of_the_conversation_with_strategies(store: Me
     squeezed = scope.context("And offer 3?", budget=4000, strategy="tool_calls")
     said = [sum(one["role"] == "user" for one in found.messages) for found in (plain, squeezed)]
     assert said[1] >= 1.5 * said[0]
+
+
+TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
+TEMPLATE = "{% for turn in turns %}{{ turn.role }}: {{ turn.text }}\n{% endfor %}{{ question }}"
+
+
+@pytest.mark.parametrize("format", ["openai", TEMPLATE])
+def test_the_budget_that_is_said_to_be_needed_is_enough(store: MemoryStore, format: str) -> None:
+    """Though strategies make more in more room, of which more must be in."""
+    scope = store.user("alice").conversation("talk")
+    given = [
+        {"role": ("user", "assistant")[n % 2], "content": f"On day {n} we talked about ferries."} for n in range(40)
+    ]
+    scope.add_many(given)
+    asked: dict[str, Any] = {"strategy": ["summary_buffer"], "sections": [Section("recent", minimum=500)]}
+    asked |= {"tools": [TOOL], "format": format}
+    for budget in (1, 90, 140):
+        with pytest.raises(BudgetTooSmall) as caught:
+            scope.context("Which ferry?", budget=budget, **asked)
+        assert caught.value.budget == budget < caught.value.needed < 500
+        assert (scope.context("Which ferry?", budget=caught.value.needed, **asked)).tokens <= caught.value.needed
 
 
 def test_results_that_the_model_waits_for_stay_whole(store: MemoryStore) -> None:

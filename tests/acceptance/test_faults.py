@@ -22,10 +22,10 @@ import pytest
 
 import memstore
 from memstore import ids
+from memstore.processes import command_of, processes_of
 from memstore.providers import Vectors
 from memstore.store import embedded
 from memstore.store._locks import attempts
-from memstore.store._processes import command_of, processes_of
 from memstore.testing import HashingEmbedder
 from tests.rows import rows
 

@@ -18,9 +18,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+import memstore
+from memstore import processes
 from memstore.errors import EmbeddedError
-from memstore.store import _account, _cluster, _data, _locks, _processes, embedded
-from memstore.store.embedded import EmbeddedServer, default_folder, stop
+from memstore.store import _account, _cluster, _data, _locks, embedded
+from memstore.store.embedded import EmbeddedServer, stop
+from memstore.store.folders import default_folder
 
 IS_ROOT = os.geteuid() == 0
 IS_LINUX = sys.platform == "linux"
@@ -117,7 +120,7 @@ def end(folder: Path) -> None:
 
 
 def processes_on(folder: Path) -> list[int]:
-    return _processes.processes_of(cluster_of(folder)._mark())
+    return processes.processes_of(cluster_of(folder)._mark())
 
 
 def cluster_of(folder: Path) -> _cluster.Cluster:
@@ -535,7 +538,7 @@ def test_a_killed_postmaster_that_its_starter_has_not_buried(folder: Path, open_
     client.line()
     pid = postmaster(folder)
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: _processes.command_of(pid) == "")
+    wait_for(lambda: processes.command_of(pid) == "")
     server = EmbeddedServer.open(folder)
     assert not is_gone(pid)
     assert ask(server.url, "SELECT 1") == 1
@@ -600,7 +603,7 @@ def test_a_creation_that_was_killed_is_begun_anew(
 
 
 def initdb_runs(folder: Path) -> bool:
-    return bool(_processes.processes_of(f"{folder}/data.new-"))
+    return bool(processes.processes_of(f"{folder}/data.new-"))
 
 
 def test_a_half_made_cluster_is_not_trusted(folder: Path) -> None:
@@ -737,18 +740,18 @@ def test_processes_are_known_without_proc(
     folder: Path, sleeper: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By `ps`, as on macOS."""
-    monkeypatch.setattr(_processes, "PROC", tmp_path / "no-proc")
+    monkeypatch.setattr(processes, "PROC", tmp_path / "no-proc")
     folder = folder.with_name("störe")
     server = EmbeddedServer.open(folder)
     pid = postmaster(folder)
-    assert "postgres" in _processes.command_of(pid)
+    assert "postgres" in processes.command_of(pid)
     assert pid in processes_on(folder)
     os.kill(pid, signal.SIGKILL)
     server.ensure()
     pid = postmaster(folder)
     assert stop(folder) is True
     assert is_gone(pid)
-    assert _processes.command_of(pid) == ""
+    assert processes.command_of(pid) == ""
     (folder / "data" / "postmaster.pid").write_text(stale(sleeper.pid, folder))
     server.ensure()
     server.close()
@@ -1165,3 +1168,28 @@ def capabilities(folder: Path) -> int:
 
 def is_gone_on(folder: Path) -> bool:
     return processes_on(folder) == []
+
+
+def test_a_backup_that_is_restored_under_an_open_store_is_what_recall_finds(folder: Path, tmp_path: Path) -> None:
+    """Its transactions are numbered from the backup on, like those that are gone."""
+
+    def said_by_another(text: str) -> None:
+        with memstore.open(f"embedded:{folder}", settings={"embedder": "hashing:64"}) as other:
+            other.user("alice").conversation("c").add("user", text)
+            other.derive()
+
+    def copied(this: Path, to: Path) -> None:
+        subprocess.run(["cp", "-pR", this, to], check=True)  # with its owner, who runs the server
+
+    backup = tmp_path / "backup"
+    with memstore.open(f"embedded:{folder}", settings={"embedder": "hashing:64"}) as store:
+        said_by_another("We painted the fence.")
+        stop(folder)
+        copied(folder / "data", backup)
+        for text in ("The ferry leaves at nine.", "The ferry leaves at ten."):
+            said_by_another(text)
+            (best, *_) = store.user("alice").recall("ferry", tiers=["messages"])
+            assert best.text == text
+            stop(folder)
+            shutil.rmtree(folder / "data")
+            copied(backup, folder / "data")

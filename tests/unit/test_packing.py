@@ -201,3 +201,28 @@ def test_a_beginning_ends_with_a_sentence_or_else_with_a_word() -> None:
     assert cut_closely(text, 6, WordCounter()) == "Ann sails. She has a […]"
     assert cut_closely(text, 3, WordCounter()) == "Ann sails. […]"
     assert cut_closely("日本語", 0, WordCounter()) is None
+
+
+class Reading(WordCounter):
+    """Notes the longest text that it was given."""
+
+    longest = 0
+
+    def count(self, text: str) -> int:
+        self.longest = max(self.longest, len(text))
+        return super().count(text)
+
+
+def test_of_a_very_long_text_only_the_beginning_is_read() -> None:
+    counter = Reading()
+    found = cut_closely("Ann sails on the lake. " * 100_000, 40, counter)
+    assert found is not None
+    assert found.startswith("Ann sails on the lake. Ann")
+    assert 28 <= WordCounter().count(found) <= 40
+    assert counter.longest < 2_000
+    said = Said()
+    said.add(Wording("Ann sails on the lake."))
+    long = Wording("Ann sails on the lake. " * 100_000)
+    assert not said.says(long)
+    assert "words" not in vars(long)
+    assert said.says(Wording("Ann sails on the lake. " * 10))

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
+from typing import Protocol
 from uuid import UUID
 
 from memstore._sync.assemble import record
@@ -25,6 +27,7 @@ from memstore.assemble.cover import offered
 from memstore.assemble.material import Material, Target
 from memstore.assemble.strategies.registry import strategies_told
 from memstore.assemble.turns import Turn
+from memstore.errors import BudgetTooSmall
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Context, Json, Message, Role, Tier
@@ -36,6 +39,7 @@ from memstore.waiting import by_threads, in_place
 # say, so many times as many are offered, and once more.
 FULL, MORE = 0.97, 4
 LAST_SAID = 6  # messages that tell who "she" is in a question
+EXACTLY = 8  # budgets that are tried as they are found to be needed
 
 
 def assemble(
@@ -62,7 +66,12 @@ def assemble(
     if asked.others:
         question = recall.prepare(database, embedder, request.user_id, query, asked.others)
     order = None if models.reranker is None else partial(_reranked, models.reranker, asked.text)
-    layout, context = _composed(database, question, made, stretch, counter, order)
+    composed = partial(_composed, database, question, stretch, counter, order)
+    try:
+        layout, context = composed(made)
+    except BudgetTooSmall as error:
+        needed = _enough(composed, made, error.needed)
+        raise BudgetTooSmall(needed, made.budget, error.section) from None
     found = stretch.before
     receipt = record.completed(
         context.receipt,
@@ -100,10 +109,10 @@ def _read(
 def _composed(
     database: Database,
     question: recall.Question,
-    made: Assembly,
     stretch: Stretch,
     counter: TokenCounter,
     order: Callable[[Material], Material] | None,
+    made: Assembly,
 ) -> tuple[Layout, Context]:
     """Compose what is recalled for the question; where that leaves room and there are more hits, with more of them.
 
@@ -124,6 +133,27 @@ def _composed(
             break
         most *= MORE
     return layout, context
+
+
+class _Composing(Protocol):
+    def __call__(self, made: Assembly) -> tuple[Layout, Context]:
+        """Compose within the budget of this assembly."""
+
+
+def _enough(composed: _Composing, made: Assembly, needed: int) -> int:
+    """Give a budget that is enough, beginning with what was `needed` in one that was not.
+
+    With more room strategies and summaries offer more, and more of it must be in, up to the minimums in tokens. So each
+    budget is tried: a few as they are found, as the least of them is wanted, then with growing steps.
+    """
+    for tried in count():
+        try:
+            composed(replace(made, budget=needed))
+        except BudgetTooSmall as error:
+            needed = error.needed + (2 ** (tried - EXACTLY) if tried >= EXACTLY else 0)
+        else:
+            return needed
+    raise AssertionError
 
 
 def _laid_out(

@@ -13,6 +13,7 @@ from memstore._sync.store import items, postings, vector_indexes
 from memstore._sync.store.database import Database
 from memstore._sync.store.items import Model
 from memstore._sync.store.postings import Reach
+from memstore._sync.store.vector_indexes import Built
 from memstore.models import LargeUser
 from memstore.store.watermarks import LostRace
 
@@ -30,24 +31,28 @@ def large(database: Database) -> list[LargeUser]:
 
 def tend_all(database: Database, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
     """Make what is missing for every user with very many units; give those for whom this login may not."""
+    refused = []
     for user in large(database):
         progress(user)
-        tend(database, user.id)
-    return [user for user in large(database) if not user.indexed]
+        if not tend(database, user.id):
+            refused.append(user)
+    return refused
 
 
-def tend(database: Database, user: UUID) -> None:
-    """Make or drop what a user's number of units calls for. Where this login may not make an index, there is none.
+def tend(database: Database, user: UUID) -> bool:
+    """Make or drop what a user's number of units calls for; False where this login may not make an index.
 
-    Postings follow in runs, those of 100,000 units in ten seconds; the index takes a minute for 100,000, once.
+    Postings follow in runs, those of 100,000 units in ten seconds; the index takes a minute for 100,000, once. What
+    another process does at the same moment is left to it.
     """
     with database.scope(user) as scope:
         reach = postings.reach(scope)
     if reach.units > database.most_units:
         _post(database, user, reach)
-        _index(database, user, reach.units)
-    elif reach.posted and reach.units <= database.most_units // 2:  # who stands at the border does not fall to and fro
+        return _index(database, user, reach.units)
+    if reach.posted and reach.units <= database.most_units // 2:  # who stands at the border does not fall to and fro
         _drop(database, user)
+    return True
 
 
 def _post(database: Database, user: UUID, reach: Reach) -> None:
@@ -65,9 +70,11 @@ def _post(database: Database, user: UUID, reach: Reach) -> None:
         after = run.units[-1].number
 
 
-def _index(database: Database, user: UUID, units: int) -> None:
-    for model in _unindexed(database, user):
-        vector_indexes.build(database, user, model.id, model.dimensions, units)
+def _index(database: Database, user: UUID, units: int) -> bool:
+    built = [
+        vector_indexes.build(database, user, model.id, model.dimensions, units) for model in _unindexed(database, user)
+    ]
+    return Built.REFUSED not in built
 
 
 def _unindexed(database: Database, user: UUID) -> list[Model]:
@@ -78,8 +85,11 @@ def _unindexed(database: Database, user: UUID) -> list[Model]:
 
 
 def _drop(database: Database, user: UUID) -> None:
-    with database.scope(user) as scope:
-        postings.forget(scope)
-        models = items.models(scope)
+    try:
+        with database.scope(user) as scope:
+            postings.forget(scope)
+            models = items.models(scope)
+    except LostRace:  # another process does it, or makes them
+        return
     for model in models:
         vector_indexes.drop(database, user, model.id)

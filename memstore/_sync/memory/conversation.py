@@ -19,8 +19,8 @@ from memstore.assemble.strategies.registry import Strategies
 from memstore.assemble.strategies.registry import strategies as strategies_of
 from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput, ModelUnavailable, ProviderError
-from memstore.ingest.check import check_json, check_name
-from memstore.memory.arguments import aware, check_level, check_limit, listed
+from memstore.ingest.check import check_name, check_text
+from memstore.memory.arguments import aware, check_level, check_limit, check_object, check_seq, listed
 from memstore.models import Context, Conversation, Fact, Json, Message, Receipt, Role, Summary
 from memstore.providers.chat_values import check_tools
 
@@ -57,7 +57,7 @@ class ConversationScope(PlainCalls):
         The result of a tool whose call is not in the conversation is stored too: contexts have it as a hit only, for
         chat formats refuse it among the turns.
         """
-        given: Json = {"role": role, "content": content, "tags": list(tags), "metadata": metadata or {}}
+        given: Json = {"role": role, "content": content, "tags": tags, "metadata": {} if metadata is None else metadata}
         more = {
             "name": name,
             "occurred_at": occurred_at,
@@ -97,8 +97,10 @@ class ConversationScope(PlainCalls):
         limit: int | None = None,
     ) -> list[Message]:
         """Give messages in order. Tags and metadata must all be there; `since` is inclusive, `until` is not."""
-        check_limit(limit)
-        check_json(metadata, "metadata")
+        check_limit(limit, or_none=True)
+        check_seq(from_seq, "from_seq")
+        check_seq(to_seq, "to_seq")
+        check_object(metadata, "metadata")
         with self._database.scope(self.user.id) as scope:
             return messages.messages(
                 scope,
@@ -193,10 +195,11 @@ class ConversationScope(PlainCalls):
         `participants`, `strategies` and `sections`; None takes one away, and others are your own. Raises `InvalidInput`
         for what cannot be.
         """
-        check_json([title, channel, settings], "title, channel or settings")
+        for text, what in ((title, "the title"), (channel, "the channel")):
+            if text is not None:
+                check_text(text, what)
+        check_object(settings, "settings")
         settings = {} if settings is None else settings
-        if not isinstance(settings, dict):
-            raise InvalidInput(f"settings={settings!r:.60}: give a dict.")
         check_size(settings)
         given = {STRATEGIES: strategies, SECTIONS: sections}
         settings = check_settings(settings | {name: value for name, value in given.items() if value is not None})

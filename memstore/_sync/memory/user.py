@@ -22,7 +22,16 @@ from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput
 from memstore.events import Event, EventType
 from memstore.ingest.check import check_name, check_text, one_of
-from memstore.memory.arguments import aware, check_limit, id_of, id_of_receipt, ids_of, known_tiers, listed
+from memstore.memory.arguments import (
+    aware,
+    check_limit,
+    check_recall,
+    id_of,
+    id_of_receipt,
+    ids_of,
+    known_tiers,
+    listed,
+)
 from memstore.models import (
     FACT_KINDS,
     FACT_STATES,
@@ -63,6 +72,8 @@ class UserScope:
 
     def conversations(self, *, channel: str | None = None) -> list[Conversation]:
         """Give the user's conversations, the latest first."""
+        if channel is not None:
+            check_text(channel, "the channel")
         with self._opened.database.scope(self.id) as scope:
             return messages.conversations(scope, channel)
 
@@ -135,8 +146,7 @@ class UserScope:
         without a silence of four hours, "fact" gives facts, each with the messages that it was made from; `limit` is
         then of groups. Raises `InvalidInput` for what is none of the words that there are.
         """
-        check_text(query, "the query")
-        check_limit(limit)
+        check_recall(query, limit, min_score)
         if conversation is not None:
             check_name(conversation, "conversation")
         filters = Filters(

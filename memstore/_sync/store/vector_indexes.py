@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -66,33 +67,49 @@ def literally(scope: Transaction, statement: LiteralString, **values: Any) -> li
         return cursor.fetchall()
 
 
-def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units: int) -> bool:
-    """Make the index of a user's vectors; False where this login may not, or another process does already.
+class Built(Enum):
+    """What became of building an index."""
+
+    READY = "it is there"
+    TAKEN = "another process builds it"
+    REFUSED = "this login may not"
+
+
+def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units: int) -> Built:
+    """Make the index of a user's vectors, where it is missing.
 
     A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced.
     """
     name = name_of(user_id, model)
     with _as_owner(database) as connection:
-        row = (connection.execute(SQL["owner"])).fetchone()
-        taken = (connection.execute(SQL["building_lock"], {"name": name})).fetchone()
-        if not (row and row[0] and taken and taken[0]):
-            return False
+        if not _first(connection, SQL["owner"]):
+            return Built.REFUSED
+        if not _first(connection, SQL["building_lock"], name=name):
+            return Built.TAKEN
+        if _first(connection, SQL["state"], name=name):  # who had the lock before has made it
+            return Built.READY
         kilobytes = min(units * (2 * dimensions + 400) // 1024 + 2**16, MOST_KILOBYTES)
         connection.execute(SQL["building_memory"], {"kilobytes": kilobytes})
         connection.execute(_named(SQL["drop"], name))
         literals = {"user_id": Literal(user_id), "model_id": Literal(model), "dimensions": Literal(dimensions)}
         connection.execute(_named(SQL["build"], name, **literals))
-    return True
+    return Built.READY
 
 
 def drop(database: Database, user_id: UUID, model: UUID) -> bool:
-    """Drop the index of a user's vectors; False where this login may not."""
+    """Drop the index of a user's vectors; False where this login may not, or another process is at it."""
+    name = name_of(user_id, model)
     with _as_owner(database) as connection:
-        row = (connection.execute(SQL["owner"])).fetchone()
-        if not (row and row[0]):
+        if not (_first(connection, SQL["owner"]) and _first(connection, SQL["building_lock"], name=name)):
             return False
-        connection.execute(_named(SQL["drop"], name_of(user_id, model)))
+        connection.execute(_named(SQL["drop"], name))
     return True
+
+
+def _first(connection: Connection[Any], statement: LiteralString, **values: Any) -> bool:
+    """Give whether there is a row, and its first column says yes."""
+    row = (connection.execute(statement, values)).fetchone()
+    return bool(row and row[0])
 
 
 @contextmanager

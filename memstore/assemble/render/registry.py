@@ -12,6 +12,7 @@ from memstore.assemble.render.ollama import Ollama
 from memstore.assemble.render.openai import OpenAI
 from memstore.assemble.render.text import PlainText
 from memstore.errors import InvalidInput
+from memstore.ingest.check import check_text
 from memstore.models import Json
 
 FORMATS: dict[str, Format] = {one.name: one for one in (OpenAI(), Ollama(), Anthropic(), PlainText())}
@@ -62,7 +63,8 @@ def _options(format: Format) -> Json:
 
 
 def format_of_template(source: str) -> Format:
-    """Give the format that a template is; raise `InvalidInput` where it is wrong."""
+    """Give the format that a template is; raise `InvalidInput` where it is wrong, or cannot be kept with a receipt."""
+    check_text(source, "a template")
     from memstore.assemble.render.template import Template  # noqa: PLC0415 (Jinja: 0.1 s, for few)
 
     return Template(source)

@@ -26,6 +26,7 @@ from memstore.assemble.render.text import section_texts
 from memstore.assemble.strategies.view import Entry
 from memstore.fences import FENCES
 from memstore.function_calls import arguments_text, name_of
+from memstore.ingest.check import check_text
 from memstore.models import Hit, Json, Summary
 from memstore.times import day
 
@@ -55,7 +56,9 @@ class Template:
     def render(self, chosen: Chosen) -> Rendered:
         """Give the text that the template makes."""
         template, guard = _compiled(self.source)
-        return Rendered(text=templates.rendered(template, _data(chosen, guard)))
+        text = templates.rendered(template, _data(chosen, guard))
+        check_text(text, "what the template makes")
+        return Rendered(text=text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,9 @@ WHERE user_id = %(user_id)s AND recorded_at <= %(as_of)s
 
 -- version --
 -- What arrays in a process must agree with, and other embedders. Whoever adds or removes units updates the user's row.
--- Whoever gives vectors to units that were there writes the model's row anew.
-SELECT u.xmin || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
+-- Whoever gives vectors to units that were there writes the model's row anew. A server that was restored from a backup
+-- counts its transactions from there again, and has been started since.
+SELECT u.xmin || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
                                   WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.units, u.unit_length, u.posted,
        ARRAY(SELECT m.name FROM embedding_models m
              WHERE m.user_id = %(user_id)s AND m.id <> %(model_id)s ORDER BY m.created_at, m.id) AS others
@@ -87,7 +88,7 @@ string_agg(vector_send(v.embedding), '') AS vectors
 -- arrays --
 -- Units that came since a moment; count and digest are of all units.
 -- Into the digest goes when each was recorded: what was made anew has the name that it had before.
-SELECT u.xmin || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
+SELECT u.xmin || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
                                   WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version,
        total.units, total.digest, total.newest, fresh.*
 FROM users u,

@@ -1,0 +1,126 @@
+"""What callers give wrongly is refused in memstore's own words: never by Python's, nor by the database's."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from memstore import DatabaseError, InvalidInput, Section
+from memstore.errors import MemstoreError
+from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.user import AsyncUserScope
+
+WRONG: list[Any] = [
+    0, -1, 1.5, float("nan"), True, None, "x", "\ud800", "a\0b", b"x", [], [1], ["\ud800"], {}, {"a": "\ud800"},
+    object(), datetime(2024, 1, 1), 2**70,
+]  # fmt: skip
+OF_A_USER: dict[str, tuple[list[Any], list[str]]] = {
+    "conversations": ([], ["channel"]),
+    "recall": (
+        ["fence"],
+        [
+            "query", "limit", "tiers", "conversation", "roles", "tags", "since", "until", "as_of", "min_score",
+            "viewer", "visibility", "order", "group_by",
+        ],
+    ),
+    "facts": ([], ["state", "type", "subject", "kind", "as_of"]),
+    "entity": (["Alice"], ["name", "depth"]),
+    "receipt": ([None], ["receipt"]),
+    "replay": ([None], ["receipt"]),
+    "fact_history": ([None], ["fact"]),
+    "retract_fact": ([None], ["fact"]),
+    "undo": ([None], ["change"]),
+    "dead_letters": ([], ["limit"]),
+    "events": ([], ["after", "types", "limit"]),
+}  # fmt: skip
+OF_A_CONVERSATION: dict[str, tuple[list[Any], list[str]]] = {
+    "add": (
+        ["user"],
+        [
+            "role", "content", "name", "occurred_at", "external_id", "tool_calls", "tool_call_id", "tags", "metadata",
+            "on_conflict",
+        ],
+    ),
+    "messages": ([], ["from_seq", "to_seq", "roles", "tags", "metadata", "since", "until", "limit"]),
+    "summaries": ([], ["level"]),
+    "summarize": ([], ["from_seq", "to_seq"]),
+    "describe": ([], ["title", "channel", "strategies", "sections", "settings"]),
+    "context": (
+        ["fence"],
+        [
+            "query", "budget", "system", "reserve", "strategy", "sections", "viewer", "visibility", "as_of", "model",
+            "tools", "format",
+        ],
+    ),
+    "receipts": ([], ["limit"]),
+    "get_recent": ([1], ["n"]),
+    "by_role": (["user"], ["role"]),
+}  # fmt: skip
+FIRST = {"recall": "query", "entity": "name", "add": "role", "context": "query", "get_recent": "n", "by_role": "role"}
+FIRST |= {"receipt": "receipt", "replay": "receipt", "fact_history": "fact", "retract_fact": "fact", "undo": "change"}
+
+
+async def talked(store: AsyncMemoryStore, name: str = "c") -> AsyncConversationScope:
+    scope = store.user("alice").conversation(name)
+    await scope.add("user", "We painted the garden fence blue.", tags=["home"])
+    return scope
+
+
+async def refused(call: Callable[..., Awaitable[Any]], positional: list[Any], first: str | None, name: str) -> None:
+    """Call with each wrong value under one name: it works, or is refused in words of ours."""
+    given = {} if first is None else {first: positional[0]}
+    for wrong in WRONG:
+        try:
+            await call(**given | {name: wrong})
+        except DatabaseError as error:
+            pytest.fail(f"{name}={wrong!r}: {error}")
+        except MemstoreError:
+            pass
+        except Exception as error:
+            pytest.fail(f"{name}={wrong!r}: {type(error).__name__}: {error}")
+
+
+@pytest.mark.parametrize("method", OF_A_USER)
+async def test_what_is_wrong_for_a_user_is_refused(store: AsyncMemoryStore, method: str) -> None:
+    await talked(store)
+    positional, names = OF_A_USER[method]
+    user: AsyncUserScope = store.user("alice")
+    for name in names:
+        await refused(getattr(user, method), positional, FIRST.get(method), name)
+
+
+@pytest.mark.parametrize("method", OF_A_CONVERSATION)
+async def test_what_is_wrong_for_a_conversation_is_refused(store: AsyncMemoryStore, method: str) -> None:
+    scope = await talked(store)
+    positional, names = OF_A_CONVERSATION[method]
+    for name in names:
+        call = getattr(store.user("alice").conversation(name) if method == "add" else scope, method)
+        await refused(call, positional, FIRST.get(method), name)
+    assert await scope.messages()
+
+
+async def test_what_would_be_taken_for_something_else_is_refused(store: AsyncMemoryStore) -> None:
+    scope, user = await talked(store), store.user("alice")
+    for wrong in (
+        lambda: user.recall("fence", limit=None),  # type: ignore[call-overload]
+        lambda: user.recall("fence", min_score="x"),  # type: ignore[call-overload]
+        lambda: user.recall("fence", min_score=float("nan")),
+        lambda: scope.add("user", "hello", tags=0),  # type: ignore[arg-type]
+        lambda: scope.add("user", "hello", tags="home"),
+        lambda: scope.add("user", "hello", metadata=0),  # type: ignore[arg-type]
+        lambda: scope.messages(from_seq="x"),  # type: ignore[arg-type]
+        lambda: scope.messages(metadata=0),  # type: ignore[arg-type]
+        lambda: scope.describe(title=0),  # type: ignore[arg-type]
+        lambda: scope.context("fence", sections=[Section("facts", minimum=None)]),  # type: ignore[arg-type]
+        lambda: scope.context("fence", format="{{ question }}\ud800"),
+        lambda: scope.context("fence", format="{{ question }}\0"),
+        lambda: scope.context("fence", format="{{ '\\ud800' }}"),
+        lambda: scope.context("fence", format="{{ '\\0' }}"),
+    ):
+        with pytest.raises(InvalidInput):
+            await wrong()
+    assert [one.text for one in await scope.messages(limit=None)] == ["We painted the garden fence blue."]
