@@ -32,6 +32,13 @@ _LEAD_IN = re.compile(
     re.IGNORECASE,
 )
 _UNREAL = re.compile(r"\b(?:wenn|falls|würde|könnte|hätte|wäre|vielleicht|ob|du|dir|dich|dein\w*)\b", re.IGNORECASE)
+# "Ab März arbeite ich bei Zeiss": a time, a place or how often, the verb, and then who.
+_FRONTED = re.compile(
+    r"(?P<front>(?:ab|seit|am|im|in|bis|um|nach|vor|von|jede[nsr]?|jetzt|nun|inzwischen|mittlerweile|aktuell|derzeit"
+    r"|momentan|neuerdings|heute|morgen|übermorgen|nächste[nrs]?|kommende[nrs]?|\w+mal|täglich|morgens|abends|nachts"
+    r"|hauptberuflich|beruflich|privat|nebenbei|außerdem|\w+tags)\b[^,;:]{0,60}?) (?P<verb>[a-zäöüß]+) ich(?P<rest> .*|$)",
+    re.IGNORECASE,
+)
 _NO_WORD_AT_END = re.compile(r"[^\w)\"'%€$£°+]+$")
 
 
@@ -59,7 +66,10 @@ def read(sentence: Clause) -> Iterator[tuple[Clause, Reading]]:
 
 
 def _rule(words: str) -> Rule | None:
-    return next((rule for rule in GERMAN if rule.pattern.match(words)), None)
+    """Give the first rule that fits; what stands before the verb may as well stand behind it."""
+    fronted = _FRONTED.match(words)
+    orders = [words, f"ich {fronted['verb']} {fronted['front'].lower()}{fronted['rest']}"] if fronted else [words]
+    return next((rule for order in orders for rule in GERMAN if rule.pattern.match(order)), None)
 
 
 def _clauses(sentence: Clause) -> list[Clause]:

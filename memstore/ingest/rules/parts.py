@@ -60,7 +60,7 @@ def _joints(subject: str, verb: str, joined: str, listed: str, *beside: str) -> 
     compiled = [re.compile(rf"{own} {form}", re.IGNORECASE) for form in beside]
     return _Joints(
         re.compile(own, re.IGNORECASE),
-        re.compile(rf"\s*,\s*(?:(?:{joined})\s+)?|\s+(?:{joined}|&)\s+", re.IGNORECASE),
+        re.compile(rf"\s*(?:(?<!\d),|,(?!\d))\s*(?:(?:{joined})\s+)?|\s+(?:{joined}|&)\s+", re.IGNORECASE),
         re.compile(listed, re.IGNORECASE),
         re.compile(rf"{listed} [\w-]+(?: [\w-]+)?(?:, [\w-]+(?: [\w-]+)?)+,? (?:{joined}) ", re.IGNORECASE),
         tuple(compiled),
@@ -73,7 +73,7 @@ _JOINTS = {
         r"am|is|are|have|has|live|lives|work|works|am living|is living|am working|is working|speak|speaks|do not"
         r"|does not"
         r"|don't|doesn't|can not|can't|teach|teaches|study|studies|moved|relocated",
-        r"and|or",
+        r"and also|as well as|and|or",
         r"(?:allergic to|not eat|n't eat|never eat|no longer eat)(?= )",
         r"(?P<one>(?:in|near|at) [^,]{2,40}?) (?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60})",
         r"(?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60}?) (?P<one>(?:in"
@@ -85,7 +85,7 @@ _JOINTS = {
         r"ich|wir|(?:mein|unser)e? (?:[\w-]+ ){0,2}?[\w-]+",
         r"bin|sind|ist|habe|haben|hat|wohne|wohnen|wohnt|lebe|leben|lebt|arbeite|arbeiten|arbeitet|esse|isst|spreche"
         r"|spricht",
-        r"und|oder",
+        r"und auch|sowie|und|oder",
         r"(?:allergisch gegen|esse keine?n?|isst keine?n?)(?= )",
         r"(?P<one>(?:in|bei) [^,]{2,40}?) (?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60})",
         r"(?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60}?) (?P<one>in (?-i:[A-ZÄÖÜ])[^,]{1,40})",
@@ -106,6 +106,31 @@ _ELLIPSES = {
         rf"(?:(?:aber|und) )?(?P<subject>ich|(?:mein|unser)e? (?:[\w-]+ ){{0,2}}?[\w-]+|{_NAME}) (?P<be>ist"
         rf"|bin)(?: es)?"
         r"(?P<no> nicht)?(?P<do>)",
+        re.IGNORECASE,
+    ),
+}
+# "…, but still no meat": the verb of which this is denied stands in the clause before.
+_WITHOUT = {
+    "en": re.compile(
+        r"(?:(?:but|and|though) )?(?P<often>(?:(?:still|also|absolutely|now) )*)(?P<no>no) (?P<what>(?!longer|idea|one|way|more|"
+        r"problem|luck|doubt|need|thanks)[\w-]+(?: [\w-]+)?)",
+        re.IGNORECASE,
+    ),
+    "de": re.compile(
+        r"(?:(?:aber|und|doch) )?(?P<often>(?:(?:weiterhin|noch immer|immer noch|nach wie vor|auch|trotzdem|dafür) )*)"
+        r"(?P<no>keine?n?) (?P<what>(?!ahnung|problem|lust|zeit|sorge|angst)[\w-]+(?: mehr)?)",
+        re.IGNORECASE,
+    ),
+}
+_OBJECT = {
+    "en": re.compile(
+        rf"(?P<subject>I|we|(?:my|our) (?:[\w-]+ ){{0,2}}?[\w-]+|{_NAME}){_OFTEN} (?P<verb>eats?|drinks?|have|has|speaks?"
+        r"|owns?|takes?)(?= )",
+        re.IGNORECASE,
+    ),
+    "de": re.compile(
+        rf"(?P<subject>ich|wir|(?:mein|unser)e? (?:[\w-]+ ){{0,2}}?[\w-]+|{_NAME}){_OFTEN} (?P<verb>esse|essen|isst|trinke"
+        r"|trinken|trinkt|habe|haben|hat|spreche|spricht|nehme|nimmt|mag|besitze)(?= )",
         re.IGNORECASE,
     ),
 }
@@ -145,7 +170,13 @@ def lists_in(sentence: str, language: str) -> list[re.Match[str]]:
 
 
 def completed(clause: str, before: str, language: str) -> str:
-    """Give "my daughter Mia is vegan" for "my daughter Mia is" behind "I'm not vegan"; else the clause as it is."""
+    """Give "my daughter Mia is vegan" for "my daughter Mia is" behind "I'm not vegan"; else the clause as it is.
+
+    "but still no meat" behind "I eat fish again" is "I still eat no meat".
+    """
+    denied = _denied(clause.strip(" .!"), before, language)
+    if denied:
+        return denied
     form, past = _ELLIPSES.get(language), _COMPLETE.get(language)
     found = form.fullmatch(_LONG.sub(_long, clause.strip(" .!"))) if form else None
     whole = past.match(_LONG.sub(_long, before)) if found and past else None
@@ -160,6 +191,16 @@ def completed(clause: str, before: str, language: str) -> str:
     return f"{found['subject']} {verb if first else agreeing_verb(verb)} {rest}"
 
 
+def _denied(clause: str, before: str, language: str) -> str | None:
+    form = _WITHOUT.get(language)
+    found = form.fullmatch(clause) if form else None
+    whole = _OBJECT[language].match(before) if found else None
+    if not found or not whole:
+        return None
+    words = (found["often"], whole["verb"]) if language == "en" else (whole["verb"], found["often"])
+    return f"{whole['subject']} {' '.join(word.strip() for word in words if word)} {found['no']} {found['what']}"
+
+
 def _long(short: re.Match[str]) -> str:
     return {"'m": " am", "'re": " are", "n't": " not"}[short[0].lower()]
 
@@ -170,7 +211,9 @@ def goes_on(piece: str, subjects: list[str], sure: Sure) -> str | None:
         return None
     lower = piece[0].islower() or piece[0].isdigit()
     before = subjects if lower else [one for one in subjects if _LISTED.search(one)]  # "from Trinidad and Tobago"
-    return next((one for one in before if sure(f"{one} {piece}")), None)
+    first = f" {piece.split()[0].casefold()}"  # "allergic to nuts and to cats"
+    once = [one[: -len(first)] if one.casefold().endswith(first) else one for one in before]
+    return next((one for one in once if sure(f"{one} {piece}")), None)
 
 
 def _in_order(whole: Part, joints: _Joints, sure: Sure) -> Iterator[Part]:

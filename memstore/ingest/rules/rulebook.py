@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memstore.ingest.rules.name_words import NO_FIRST_NAME, NO_SURNAME
+from memstore.ingest.rules.name_words import AMOUNTS, GERMAN_AMOUNTS, NO_FIRST_NAME, NO_SURNAME
 
 FOODS = (
     r"meat|fish|seafood|shellfish|pork|beef|dairy|milk|cheese|lactose|gluten|wheat|bread|eggs?|nuts?|peanuts?|almonds?"
@@ -49,6 +49,8 @@ def _spelled_out(pattern: str) -> str:
 _WORD = re.compile(r"<(\w+)>")
 _WORDS = {
     "food": FOODS,
+    "amount": AMOUNTS,
+    "betrag": GERMAN_AMOUNTS,
     "name": r"(?-i:[A-Z])[\w'’.-]*",
     "first": r"(?-i:[A-ZÄÖÜ][a-zäöüß]+)",
     "full": r"(?!(?:<region>) )(?-i:[A-ZÄÖÜ][a-zà-ÿ'-]\S*) (?!(?:<people>)(?!\w))(?-i:[A-ZÄÖÜ][a-zà-ÿ'-]\S*)",
@@ -119,11 +121,14 @@ _WORDS = {
     r"|owns?|runs?|moved|died|passed away|got (?!me\b)|turned|turns|comes?|came|visited|grew up|started|joined"
     r"|graduated|speaks?|wants? (?:a|an|to)|bought|adopted|gave me an?|had|took|(?:can't|can ?not|doesn't|does not)"
     r" (?:eat|drink|like|have)|uses? a wheelchair",
-    "bald": r"morgen|übermorgen|am \w+tag|am wochenende|nächste[nmrs]? \w+|am \d+\.|bald|heute abend|im (?:januar"
+    "bald": r"morgen|übermorgen|am \w+tag|am wochenende|nächste[nmrs]? \w+|am \d+\. ?\w+|bald|heute abend|im (?:januar"
     r"|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember|sommer|herbst|winter|frühling)"
     r"|in (?:einer|einem|zwei|drei|vier) (?:tagen|wochen?|monate?n?)",
     "neulich": r"gestern|vorgestern|letzte[nmrs]? \w+|vor (?:\d+|einer|einem|zwei|drei|vier|ein paar) (?:tag|woche"
     r"|monat|jahr)\w*|im jahr \d+",
+    "oft": r"(?:(?:ein|zwei|drei|vier|fünf|mehr)mal|jede[nsr]?) (?:die |in der |am |im |pro )?(?:zweite[nrs]? )?(?-i:[A-Z])\w+"
+    r"|(?:ein|zwei|drei|mehr)mal täglich|täglich|wöchentlich|(?:mon|diens|mittwoch|donners|frei|sams|sonn)(?:tag)?s"
+    r"|morgens|abends|regelmäßig|meistens|immer (?:am|im)",
     "familie": r"\w*mutter|mama|\w*vater|papa|\w*schwestern?|\w*br[uü]der|geschwister|eltern|\w*tante|\w*onkel|oma"
     r"|opa|cousine?|frau|mann|partner(?:in)?|freund(?:in)?|sohn|tochter|kinder|hund|hündin|katze|kater|chef(?:in)?"
     r"|kolleg(?:e|in)|nachbar(?:in)?",
@@ -144,7 +149,7 @@ FIRST = _table(
          r"|am going) (?:<trait>|gluten-free|dairy-free)"
      r"|(?:can ?not|can't|don't|do not|never|stopped|quit|gave up|avoid) (?:eat|eating|drink|drinking|smoke|smoking"
      r"|have|having)? ?(?:meat|fish|seafood|shellfish|pork|beef|dairy|milk|gluten|eggs?|nuts?|peanuts?|sugar|alcohol"
-     r"|wine|coffee|caffeine|soy|wheat|bread|spicy|smok(?:e|ing)|drinking)|eat (?:fish|meat|eggs|dairy)"),
+     r"|wine|coffee|caffeine|soy|wheat|bread|spicy|smok(?:e|ing)|drinking)|eat (?:fish|meat|eggs|dairy)|(?:eat|drink) no (?:<food>)"),
     ("constraint", 0.9, r"(?:use|need|am in|am on|depend on|rely on) (?:an?|my|the) (?:\w+ )?(?:wheelchair"
      r"|walking frame"
      r"|hearing aids?|rollator|crutches)|am a wheelchair user"),
@@ -217,11 +222,12 @@ FIRST = _table(
 # "My …": what follows the word. -------------------------------------------------------------------------------------
 MINE = _table(
     ("relationship", 0.9, r"(?:\w+ )?(?:<kin>)'s (?:birthday|wedding|name|anniversary|favou?rite \w+) (?:is|was|are)"),
-    ("identity", 0.95, r"(?:full |first |last |middle |nick)?name (?:is|was)|(?:native|first) language is"
+    ("identity", 0.95, r"(?:(?:new |full |first |last |middle |maiden |married |sur|nick)*name|surname) (?:is|was)|(?:native|first) language is"
      r"|mother tongue is"),
     ("identity", 0.95, r"(?:(?:new |current |old |home |work |private )*)(?:birthday|anniversary|hometown|address"
      r"|e-?mail|phone number|age) (?:is|falls)"
      r"|pronouns are"),
+    ("identity", 0.9, r"(?:[\w-]+ ){0,2}?(?:<amount>) (?:is|was|went|has (?:gone|risen)|comes) .{0,40}?\d"),
     ("preference", 0.85, r"(?:\w+ )?favou?rites? (?:(?:\w+ ){0,5}(?:is|are|was|has always been)|(?:is|are)) (?!when"
      r"|how|what|that)"),
     ("preference", 0.85, r"(?:\w+ )?(?:hobb(?:y|ies)|passions?|guilty pleasure)(?: \w+){0,2} (?:is|are|include)"),
@@ -291,6 +297,9 @@ GERMAN = _table(
     ("constraint", 0.9, r"ich (?:esse|trinke) (?:\w+ ){0,4}?(?:kein|keine|keinen|nie|nur|wieder|auch|seit)"),
     ("identity", 0.9, r"ich (?:wohne|lebe) (?:[\w.]+ ){0,4}?(?:in|bei|mit|auf|seit)|ich bin .{0,80}(?:gezogen"
      r"|umgezogen)"),
+    ("identity", 0.95, r"(?:mein|unser)e? (?:(?:neue|private|aktuelle)[rs]? )?(?:adresse|anschrift|(?:handy|telefon)?nummer|e-?mail\S*"
+     r"|geburtstag|nachname|vorname|familienname|spitzname|arbeitgeber) (?:ist|lautet)"),
+    ("identity", 0.9, r"(?:mein|unser)e? (?:\w+ ){0,2}?(?:<betrag>) (?:ist|sind|beträgt|betragen|liegt) .{0,40}?\d"),
     ("identity", 0.9, r"ich bin (?:\w+ )?(?:verheiratet|geschieden|ledig|verlobt|schwanger)"),
     ("identity", 0.9, r"ich (?:bin|arbeite) (?:jetzt |nun |inzwischen )?(?:selbstständig|selbständig|freiberuflich"
      r"|arbeitslos|in rente)(?!\w)|ich bin (?:jetzt |nun |endlich )?(?:wieder )?zurück in (?-i:[A-ZÄÖÜ])"),
@@ -309,6 +318,9 @@ GERMAN = _table(
      r" (?:noch )?(?:(?:mit|bei|in|per|von) )?(?!\d|ein|kurz|mal|es\b)\w+"),
     ("preference", 0.85, r"ich \w+ (?:sehr |besonders )?(?:gern|gerne|lieber|am liebsten)"),
     ("strength", 0.75, r"ich (?:spreche|spiele|lerne) (?!das\b|es\b)\w+"),
+    ("constraint", 0.9, r"ich nehme .*?(?:\d+ ?(?:mg|µg|ml|milligramm)|\w*tabletten?|\w*medikament\w*|\w*antibiotik\w*|insulin"
+     r"|\w*blutverdünner|\w*antidepressiv\w*|\w*k?c?ortison|(?-i:[A-ZÄÖÜ])[\w-]{4,} \d+$)"),
+    ("interest", 0.75, r"ich (?!bin |habe |war |muss |soll |kann )\w+ (?:[\w.]+ ){0,8}?(?:<oft>)"),
     ("plan", 0.75, r"ich (?:fliege|fahre|reise|ziehe|besuche|treffe|heirate|beginne|fange|gehe|mache"
      r"|habe) .*(?:<bald>)"),
     ("plan", 0.75, r"(?:<bald>).*? (?:fliege|fahre|reise|ziehe|besuche|treffe|heirate|beginne|habe|gehe|mache"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memstore.ingest.rules.name_words import NO_FIRST_NAME, NO_SURNAME
+from memstore.ingest.rules.name_words import AMOUNTS, NO_FIRST_NAME, NO_SURNAME
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 from memstore.ingest.rules.thirdperson import agreeing_verb
 
@@ -41,12 +41,15 @@ _WORDS = {
     r"|lesson"
     r"|recital|concert|conference|tournament|match|race|marathon|reservation|party|presentation|defen[cs]e|viewing"
     r"|holiday|vacation|move|launch|release|rehearsal|hearing|scan|reunion|dinner|review|demo|workshop|game|call"
-    r"|retreat|photo shoot|delivery|shift|visit)(?: with (?-i:[A-Z])\w+)?",
+    r"|retreat|photo shoot|delivery|shift|visit|fitting|ceremony|session|lunch|brunch|graduation|funeral|christening)(?: with (?-i:[A-Z])\w+)?",
     "moved": r"(?:re-?scheduled|moved|postponed|pushed(?: back)?|brought forward|shifted|changed|delayed|put off"
     r"|rebooked|bumped)",
     "shift": r"re-?scheduled?|moved?|postponed?|push(?:ed)?(?: back)?|brought forward|shift(?:ed)?|changed?"
     r"|delay(?:ed)?|put off|rebook(?:ed)?",
     "is": r"is|are|will be|takes place|starts|happens|is now|is scheduled|is set|is booked|is planned|falls|leaves",
+    "measured": rf"{AMOUNTS}",
+    "amount": r"(?:[$€£¥] ?)?\d+(?:[.,' ]\d{3})*(?:[.,]\d{1,2})?(?: ?(?:k|thousand|million))?(?: ?(?:[%$€£¥]|(?:kg|km|cm|m|lbs?"
+    r"|ft|bpm|eur|usd|euros?|dollars?|pounds?|francs?|kilos?|percent|hours?)(?!\w)))?(?: (?:a|per) (?:year|month|week|day|night|person))?",
     "call": r"called|named",
     "stopped": r"stopped|quit|gave up|have stopped|have quit|have given up|has stopped|has quit|has given up",
     "bad": r"do not (?:really |actually )?(?:like|enjoy|love)|hate|dislike|can not stand|cannot stand|can't stand"
@@ -159,11 +162,12 @@ _ROWS = (
      r"|became|went|turned>)(?:an? )?(?:(?!not|no|never|neither)"
      r"\w+ )?(?P<v><diet>)"),
     ("diet!", "omnivore", r"(?:I|we) (?:have )?(?:eat|started eating|am eating|been eating) meat again"),
-    ("diet!", "pescatarian", r"(?:I|we) (?:have )?(?:eat|started eating|am eating) fish (?:again|now)"),
-    ("diet!", "vegetarian", r"(?:I|we) (?:(?:<stopped>) eating|gave up|have given up|no longer eat|do not eat) meat(?:"
-     r" any ?more)?"),
-    ("eats/{t}", "no", r"(?:I|we) (?:<stopped> eating|gave up|no longer eat|do not eat|can not eat|never eat) <T>"),
-    ("eats/{t}", "yes", r"(?:I|we) (?:can )?eat <T> again"),
+    ("diet!", "vegetarian", r"(?:I|we) (?:still |now |also )?(?:(?:<stopped>) eating|gave up|have given up|no longer eat|do not eat|eat"
+     r" no) meat(?: any ?more)?"),
+    ("eats/{t}", "no", r"(?:I|we) (?:<stopped> eating|gave up|no longer eat|do not eat|can not eat|never eat"
+     r"|(?:(?:still|also) )?eat no) <T>"),
+    ("eats/{t}", "yes", r"(?:I|we) (?:(?:can|may|have started to) )?(?:eat|started eating|am eating|are eating) <T>"
+     r" (?:again|now)"),
     # Who they are.
     ("name", "", r"my (?:full |real |legal )?name is (?:now )?<V>"),
     ("name", "", r"I am (?P<v>(?!(?:<region>) )(?-i:[A-Z][a-zà-ÿ'-]\S*) (?!(?:<people>)(?!\w))"
@@ -173,9 +177,14 @@ _ROWS = (
     ("name", "", r"<S:am/is>called <V>|(?:my|our) (?P<who><kin>)'s name is (?P<t>(?-i:[A-Z])\w+)"),
     ("nickname", "", r"(?<!not )(?:please |just |you can |everyone |people |my friends )?(?<!not )call(?:s)? me <V>"),
     ("nickname", "", r"(?:I go by|my nickname is) <V>"),
-    ("age", "", r"<S:am|turned|just turned/is|turned>(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|last|this"
-     r"|yesterday|and)|[,.!]|$)"),
-    ("age", "", r"I am (?:now )?(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|and)|[,.!]|$)"),
+    ("amount/{t}", "", r"(?:(?:my|our) |^)(?:new |current )?(?P<t>(?:[\w-]+ ){0,2}?<measured>) (?:is|was raised to|was cut to"
+     r"|went up to|went down to|comes to) (?:now |currently |about |up to |at most )?(?P<v><amount>)"),
+    ("amount/{t}~", "", r"(?:I|we|they) (?:have )?(?:raised|increased|cut|lowered|reduced|changed) (?:my|our|the)"
+     r" (?P<t>(?:[\w-]+ ){0,2}?<measured>)(?: from [^;!?]{1,30}?)? to (?P<v><amount>)"),
+    ("age", "", r"<S:am|turned|just turned/is|turned>(?P<v>\d{1,3}) years? old"),
+    ("age", "", r"(?!(?:<measured>) )<S:am|turned|just turned/is|turned>(?P<v>(?:1[01]|[1-9])?\d)(?= (?:now|today|last|this"
+     r"|yesterday|and)|[,.](?!\d)|!|$)"),
+    ("age", "", r"I am (?:now )?(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|and)|[,.](?!\d)|!|$)"),
     ("birthday", "", r"my birthday is (?:actually )?(?:on )?(?:the )?<V>"),
     ("birthday", "", r"I was born on (?:the )?<V>"),
     ("marital_status", "", r"(?:I am (?:now )?|we are (?:now )?|<S:got|gotten|become/is|got|gotten>)(?:(?!not|no"
@@ -187,7 +196,7 @@ _ROWS = (
      r" )?(?-i:(?=[A-Z]))(?P<v>\w+)"),
     ("phone", "", r"my (?:new )?(?:phone|mobile|cell|telephone)(?: number)? is (?:now )?(?P<v>\+?\d[\d /()-]{4,20}\d)"),
     ("email", "", r"my (?:new |work |private )?e-?mail(?: address)? is (?:now )?(?P<v>[\w.+-]+@[\w-]+\.[\w.-]*\w)"),
-    ("address", "", r"my (?:new |home )?address is (?:now )?<V>"),
+    ("address", "", r"(?:my|our) (?:new |home )?address is (?:now )?<V>"),
     ("address", "", r"I live (?:at|on) (?P<v>\d+[a-z]? [^,.;!?]{3,40}|[^,.;!?]{3,40}? \d+[a-z]?)(?=[,.;!?]|$)"),
     ("language/{t}", "yes", r"<S:speak/speaks>(?:fluent |some |good |a little )?(?P<t><tongue>)"),
     # How they want to be answered.
@@ -248,13 +257,15 @@ _ROWS = (
      r"|for|from) [^,]{1,30}?)?"
      r" (?:was|is|has been|has|got|is being|had to be)"
      r" (?:now )?(?:been )?(?:<moved>) (?:from [^,]{1,30}? )?(?:to|until|till|by) (?P<v><dates>)"),
-    ("{plan}~", "", r"(?:I|we|they|he|she) (?:have |has |had to |just )?(?:<shift>) (?:the|my|our) (?P<t>(?:[\w-]+"
-     r" ){0,2}?<event>)"
+    ("{plan}~", "", r"(?:I|we|they|he|she) (?:have |has |had to |just )?(?:<shift>) (?:the date (?:of|for) )?(?:the"
+     r"|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>)(?: back| forward)?"
      r"(?: (?:with|to|in|at|on|for) [^,]{1,30}?)? (?:from [^,]{1,30}? )?(?:to|until|till) (?P<v><dates>)"),
     ("{plan}", "", r"(?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>(?: with (?-i:[A-Z])\w+)?)(?: (?:with|to|in|at|for)"
      r" [^,]{1,30}?)? (?:<is>)"
      r" (?:now |actually |set for |scheduled for )?(?:on |at |in |for )?"
      r"(?:the )?(?P<v><dates>)"),
+    ("{plan}", "", r"(?:the|my|our) (?:new )?date (?:of|for) (?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>) is (?:now )?"
+     r"(?:on )?(?:the )?(?P<v><dates>)"),
     ("+{plan}", "", r"(?:I|we) (?:have|have got|booked|scheduled|made) (?:an?|the|my|our) (?P<t>(?:[\w-]+"
      r" ){0,2}?<event>)(?: (?:with|to|in|at|for) [^,]{1,30}?)?"
      r" (?:on |at |in |for )?(?:the )?(?P<v><dates>)"),
