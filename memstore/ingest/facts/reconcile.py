@@ -31,6 +31,7 @@ CONTRARY = 0.80  # cosine from which statements that differ in a negation only s
 # "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
 PLANS = ("plan/", "appointment/", "deadline/")
 ONE_PLAN = timedelta(days=60)
+JOB = "job"
 
 Kind = Literal["new", "same", "supersedes", "outdated", "conflict"]
 
@@ -149,7 +150,7 @@ def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
     if slot.attribute.removeprefix(FORMER).startswith(PLANS) and slot.manner is Manner.HOLDS and apart > ONE_PLAN:
         return False
     if slot.attribute == one.attribute:
-        return other_value(slot, one.value)
+        return other_value(slot, one.value) or _another_job(incoming, slot, one)
     if slot.attribute.endswith(COUNTRY) != one.attribute.endswith(COUNTRY):
         return _abroad(incoming, slot, one.attribute, one.value, one.occurred_at)
     if slot.attribute == FORMER + one.attribute:
@@ -171,6 +172,14 @@ def _abroad(incoming: Incoming, slot: Slot, attribute: str, value: str, said: da
     if is_country(slot.value) and is_country(value):  # "I moved to Spain"
         return slot.value != value
     return said > incoming.occurred_at if slot.attribute.endswith(COUNTRY) else incoming.occurred_at > said
+
+
+def _another_job(incoming: Incoming, slot: Slot, one: Known) -> bool:
+    """Whether the later of two jobs is the earlier one told more exactly, so that nothing is lost with the earlier."""
+    if slot.attribute != JOB or slot.many or one.value is None or one.occurred_at == incoming.occurred_at:
+        return False
+    earlier, later = (one.value, slot.value) if one.occurred_at < incoming.occurred_at else (slot.value, one.value)
+    return set(earlier.casefold().split()) < set(later.casefold().split())
 
 
 def other_value(slot: Slot, value: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memstore.ingest.rules.parts import completed, parts_of
 from memstore.ingest.rules.reading import ALLERGY, Reading
-from memstore.ingest.rules.rulebook import GERMAN, Rule
+from memstore.ingest.rules.rulebook import GERMAN, GERMAN_KIN, Rule
 from memstore.ingest.rules.slots_german import GERMAN as SLOTS
 from memstore.ingest.rules.statements import Clause, is_question
 
@@ -34,11 +34,11 @@ _LEAD_IN = re.compile(
 _UNREAL = re.compile(r"\b(?:wenn|falls|würde|könnte|hätte|wäre|vielleicht|ob|du|dir|dich|dein\w*)\b", re.IGNORECASE)
 # "Ab März arbeite ich bei Zeiss": a time, a place or how often, the verb, and then who.
 _FRONTED = re.compile(
-    r"(?P<front>(?:ab|seit|am|im|in|bis|um|nach|vor|von|jede[nsr]?|jetzt|nun|inzwischen|mittlerweile|aktuell|derzeit"
-    r"|momentan|neuerdings|heute|morgen|übermorgen|nächste[nrs]?|kommende[nrs]?|\w+mal|täglich|morgens|abends|nachts"
-    r"|hauptberuflich|beruflich|privat|nebenbei|außerdem|\w+tags)\b[^,;:]{0,60}?) (?P<verb>[a-zäöüß]+) ich(?P<rest> .*|$)",
+    r"(?P<front>(?:ab|seit|bis|in (?-i:[A-ZÄÖÜ])\w+|jede[nsr]?|jetzt|nun|inzwischen|mittlerweile|aktuell|derzeit|momentan"
+    r"|neuerdings|\w+mal|täglich|morgens|abends|nachts|hauptberuflich|beruflich|privat|nebenbei|außerdem|\w+tags)\b[^,;:]{0,60}?) (?P<verb>[a-zäöüß]+) ich(?P<rest> .*|$)",
     re.IGNORECASE,
 )
+_KIN_OF = re.compile(rf"\w+(?:s|'s?) (?:{GERMAN_KIN})\b", re.IGNORECASE)
 _NO_WORD_AT_END = re.compile(r"[^\w)\"'%€$£°+]+$")
 
 
@@ -59,7 +59,7 @@ def read(sentence: Clause) -> Iterator[tuple[Clause, Reading]]:
             rule = _rule(part.words)
             if rule:
                 kind = "constraint" if ALLERGY.search(part.words) else rule.type
-                about = part.words.split()[0] if rule.about_named else None
+                about = _named(part.words) if rule.about_named else None
                 reading = Reading(kind, rule.confidence, about, rule.type == "event")
                 stop = min(start + part.stop, clause.stop)  # a clause that was completed is longer than what was said
                 yield Clause(part.words, min(start + part.start, stop - 1), stop), reading
@@ -70,6 +70,12 @@ def _rule(words: str) -> Rule | None:
     fronted = _FRONTED.match(words)
     orders = [words, f"ich {fronted['verb']} {fronted['front'].lower()}{fronted['rest']}"] if fronted else [words]
     return next((rule for order in orders for rule in GERMAN if rule.pattern.match(order)), None)
+
+
+def _named(words: str) -> str:
+    """Give "Jonas' Vater" for "Jonas' Vater ist …", "Jonas" for "Jonas ist …"."""
+    found = _KIN_OF.match(words)
+    return found[0] if found else words.split()[0]
 
 
 def _clauses(sentence: Clause) -> list[Clause]:

@@ -19,3 +19,21 @@ GERMAN_AMOUNTS = (
     r"\w*budget|\w*gehalt|\w*lohn|\w*einkommen|\w*rente|\w*miete|kaution|\w*preis|\w*kosten|gebühr|ersparnisse|\w*limit"
     r"|\w*gewicht|größe|körpergröße|\w*größe|blutdruck|ruhepuls|puls|temperatur|punktzahl|note|schnitt|arbeitsweg|\w*rate"
 )
+JOBS = (
+    r"\w*(?:nurse|teacher|doctor|engineer|developer|programmer|designer|lawyer|writer|author|journalist|editor"
+    r"|chef|cook|baker|barista|waiter|waitress|musician|manager|accountant|scientist|researcher|professor|driver"
+    r"|pilot|illustrator|\w{3,}(?:ologist|ician|grapher)|consultant|analyst|architect|therapist|counsell?or|dentist"
+    r"|pharmacist|plumber|carpenter|farmer|librarian|translator|producer|director|actor|actress|firefighter|soldier"
+    r"|paramedic|midwife|freelancer|secretary|receptionist|cashier|gardener|hairdresser|barber|bartender|student"
+    r"|tutor|coordinator|assistant|gardener|mechanic|janitor|judge|surgeon|physiotherapist|recruiter)"
+)
+GERMAN_JOBS = (
+    r"\w*(?:lehrer|arzt|ärztin|ingenieur|entwickler|architekt|designer|pfleger|krankenschwester|köch|koch|autor"
+    r"|fotograf|anwalt|anwält|verkäufer|kellner|erzieher|bäcker|gärtner|förster|student|journalist|musiker"
+    r"|schauspieler|richter|pilot|fahrer|mechaniker|tischler|maler|buchhalter|berater|hebamme|apotheker|psychologe"
+    r"|programmierer|polizist|bademeister|friseur|informatiker)(?:in)?"
+)
+ROLES = (
+    r"(?:team|tech|technical|project|squad) lead(?:er)?|(?:deputy )?head of [a-z]+|department head|head (?:nurse|chef|teacher|coach)"
+    r"|c[etfo]o|managing director|vice president|co-founder|founder|chair(?:man|woman|person)?|principal"
+)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from memstore.ingest.rules.name_words import GERMAN_JOBS, JOBS, ROLES
 from memstore.ingest.rules.thirdperson import agreeing_verb, is_past
 
 Sure = Callable[[str], bool]
@@ -44,7 +45,9 @@ _OPEN = re.compile(
     r"|beide|zusammen)\b",
     re.IGNORECASE,
 )
-_NAME = r"(?!(?:It|That|This|He|She|They|There|The|Ich|Er|Sie|Es|Das|Wir|I|We|You)\b)(?-i:[A-ZÄÖÜÉ][a-zà-ÿß]+)"
+_NAME = (
+    r"(?!(?:It|That|This|He|She|They|There|The|Ich|Er|Sie|Es|Das|Wir|I|We|You)\b)(?-i:[A-ZÄÖÜÉ][a-zà-ÿß]+)(?:'s? [\w-]+)?"
+)
 _DENIES = re.compile(r"(?:not|n't)$", re.IGNORECASE)
 _LISTED = re.compile(r" (?:to|gegen|eat|keine?n?)$", re.IGNORECASE)
 _NO_PART = re.compile(
@@ -67,6 +70,13 @@ def _joints(subject: str, verb: str, joined: str, listed: str, *beside: str) -> 
     )
 
 
+# Where somebody works: "at the weekend" is a time.
+_WHERE_EN = (
+    r"(?:(?:at|for|with) (?-i:[A-Z])|at the (?!weekends?\b|moment|minute|same|start|beginning|end\b|time|age|top|front))[^,]{1,60}"
+)
+_WHERE_DE = r"(?:(?:bei|für)(?: der)? |(?:in|an) (?:der|dem) )(?-i:[A-ZÄÖÜ])[^,]{1,40}"
+_WORKS = {"am": "work", "are": "work", "is": "works", "'m": " work", "'re": " work", "'s": " works"}
+_WORKS |= {"bin": "arbeite", "sind": "arbeiten", "ist": "arbeitet"}
 _JOINTS = {
     "en": _joints(
         r"I|we|(?:my|our) (?:[\w-]+ ){0,2}?[\w-]+",
@@ -78,8 +88,9 @@ _JOINTS = {
         r"(?P<one>(?:in|near|at) [^,]{2,40}?) (?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60})",
         r"(?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60}?) (?P<one>(?:in"
         r"|near) (?-i:[A-Z])[^,]{1,40})",
-        r"(?P<one>as an? [^,]{2,40}?) (?P<two>(?:at|for|with) (?-i:[A-Z])[^,]{1,40})",
-        r"(?P<two>(?:at|for|with) (?-i:[A-Z])[^,]{1,40}?) (?P<one>as an? [^,]{2,40})",
+        rf"(?P<one>as an? [^,]{{2,40}}?) (?P<two>{_WHERE_EN})",
+        rf"(?P<two>{_WHERE_EN}?) (?P<one>as an? [^,]{{2,40}})",
+        rf"(?!.*\bstudent )(?P<one>(?:an? |the )?(?:(?!of |in |for )[\w-]+ ){{0,3}}?(?:{JOBS}|{ROLES})) (?P<works>{_WHERE_EN})",
     ),
     "de": _joints(
         r"ich|wir|(?:mein|unser)e? (?:[\w-]+ ){0,2}?[\w-]+",
@@ -89,11 +100,17 @@ _JOINTS = {
         r"(?:allergisch gegen|esse keine?n?|isst keine?n?)(?= )",
         r"(?P<one>(?:in|bei) [^,]{2,40}?) (?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60})",
         r"(?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60}?) (?P<one>in (?-i:[A-ZÄÖÜ])[^,]{1,40})",
-        r"(?P<one>als [^,]{2,40}?) (?P<two>(?:bei|für) (?-i:[A-ZÄÖÜ])[^,]{1,40})",
-        r"(?P<two>(?:bei|für) (?-i:[A-ZÄÖÜ])[^,]{1,40}?) (?P<one>als [^,]{2,40})",
+        rf"(?P<one>als [^,]{{2,40}}?) (?P<two>{_WHERE_DE})",
+        rf"(?P<two>{_WHERE_DE}?) (?P<one>als [^,]{{2,40}})",
+        rf"(?!.*\bstudent)(?P<one>(?:eine? )?(?:[a-zäöüß-]+ ){{0,2}}?(?:{GERMAN_JOBS})) (?P<works>{_WHERE_DE})",
     ),
 }  # fmt: skip
 
+# "My address is Lindenweg 4, 04107 Leipzig" says one thing.
+_OF_ONE_VALUE = re.compile(
+    r"(?:my|our|meine?|unsere?) (?:[\w-]+ ){0,3}?(?:\w*name|\w*address|\w*adresse|anschrift|\w*number|\w*nummer|e-?mail)\b",
+    re.IGNORECASE,
+)
 _LONG = re.compile(r"'m\b|'re\b|n't\b", re.IGNORECASE)
 # "…, my daughter is", "…, but I don't": of what was said before only the subject and the verb are new.
 _ELLIPSES = {
@@ -149,6 +166,8 @@ def parts_of(clause: str, language: str, sure: Sure) -> list[Part]:
     joints = _JOINTS.get(language)
     head = joints.subject.match(clause) if joints else None
     if joints is None or head is None or not sure(clause):
+        return [whole]
+    if _OF_ONE_VALUE.match(clause):
         return [whole]
     parts = list(_in_order(whole, joints, sure)) or [whole]
     return [one for part in parts for one in _side_by_side(part, joints, sure)]
@@ -246,12 +265,20 @@ def _side_by_side(part: Part, joints: _Joints, sure: Sure) -> list[Part]:
         found = form.fullmatch(part.words.rstrip(" .!"))
         if not found:
             continue
-        head = f"{found['subject']}{found['verb']}"
-        told = [f"{head} {found[name]}" for name in ("one", "two")]
-        if all(map(sure, told)):
+        names = ("one", "works") if "works" in form.groupindex else ("one", "two")
+        told = [_told(found, name) for name in names]
+        if all(told) and all(map(sure, told)):
             shift = part.stop - len(part.words)  # the words end where the part ends, whatever was put before them
-            first, second = sorted(("one", "two"), key=found.start)
+            first, second = sorted(names, key=found.start)
             cut = found.start(second) + shift
             spans = {first: (part.start, max(part.start + 1, cut - 1)), second: (cut, part.stop)}
-            return [Part(words, *spans[name]) for words, name in zip(told, ("one", "two"), strict=True)]
+            return [Part(words, *spans[name]) for words, name in zip(told, names, strict=True)]
     return [part]
+
+
+def _told(found: re.Match[str], name: str) -> str:
+    """Give one of two things with the verb: who is a nurse at Siemens works there. Empty where they do another thing."""
+    *adverbs, verb = found["verb"].split(" ")
+    if name == "works":
+        verb = _WORKS.get(verb.lower(), "")
+    return f"{found['subject']}{' '.join([*adverbs, verb])} {found[name]}" if verb else ""

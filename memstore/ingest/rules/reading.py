@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memstore.ingest.rules.rulebook import FIRST, FOODS, INSTRUCTIONS, MINE, NAMED, Rule
+from memstore.ingest.rules.rulebook import FIRST, FOODS, INSTRUCTIONS, KIN, MINE, NAMED, PETS, Rule
 from memstore.ingest.rules.statements import TIME_FIRST
 from memstore.ingest.rules.thirdperson import is_modal, is_past, is_present
 
@@ -32,7 +32,8 @@ _I = re.compile(
 )
 _WE = re.compile(rf"{_WHEN}we (?:{_ADVERB} )*(?P<rest>.*)", re.IGNORECASE)
 _MY = re.compile(rf"{_WHEN}(?:my|our) (?P<rest>.*)", re.IGNORECASE)
-_NAME = re.compile(r"(?P<name>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?) (?P<rest>.*)")
+_NAME = re.compile(rf"(?P<name>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?(?:'s? (?:{KIN})(?: [A-Z][a-zà-ÿ]+)?)?) (?P<rest>.*)")
+_KIN_OF_KIN = re.compile(rf"(?:{KIN})'s? (?:{KIN}|{PETS})\b", re.IGNORECASE)  # "My brother's wife"
 _SINGULAR = {"are": "am", "were": "was"}  # the tables speak of one person
 _NO_NAME = re.compile(
     r"(?:It|That|This|He|She|They|There|Every\w+|Some\w+|Life|Music|Art|Wh\w+|How|Here|Today|Yesterday|Tomorrow|The"
@@ -190,8 +191,9 @@ def _of_my(clause: str) -> Reading | None:
     rule = (_first if favourite else _fitting)(MINE, found["rest"]) if found else None
     if not found or not rule:
         return None
-    words = found["rest"].split()
-    kin = f"'s {words[0].removesuffix(chr(39) + 's')}" if rule.type == "relationship" else None
+    words, theirs = found["rest"].split(), _KIN_OF_KIN.match(found["rest"])
+    whose = theirs[0] if theirs else words[0].removesuffix("'s")
+    kin = f"'s {whose}" if rule.type == "relationship" else None
     return Reading(rule.type, rule.confidence, kin, any(is_past(word) for word in words[1:6]))
 
 

@@ -9,13 +9,29 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memstore.ingest.rules.name_words import AMOUNTS, GERMAN_AMOUNTS, NO_FIRST_NAME, NO_SURNAME
+from memstore.ingest.rules.name_words import AMOUNTS, GERMAN_AMOUNTS, NO_FIRST_NAME, NO_SURNAME, ROLES
 
 FOODS = (
     r"meat|fish|seafood|shellfish|pork|beef|dairy|milk|cheese|lactose|gluten|wheat|bread|eggs?|nuts?|peanuts?|almonds?"
     r"|sugar|fruit|soy|sesame|alcohol|wine|beer|coffee|caffeine|chocolate|salt|spicy"
 )
 
+KIN = (
+    r"mother|mom|mum|mama|father|dad|papa|parents|sisters?|brothers?|siblings?|sons?|daughters?|kids?"
+    r"|child(?:ren)?|twins?|baby|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[ée]e?|aunts?|uncles?|cousins?"
+    r"|grand(?:ma|mother|pa|father|son|daughter|parents|kids|child|children)|nieces?|nephews?|family|friends?"
+    r"|room-?mate|flat-?mate|boss|manager|mentor|colleagues?|co-?workers?|teacher|coach|neighbou?rs?|(?:mother|father"
+    r"|sister|brother)-in-law|in-laws|step\w+|ex"
+)
+PETS = (
+    r"dogs?|pup|pupp(?:y|ies)|cats?|kittens?|turtles?|tortoises?|hamsters?|rabbits?|parrots?|horses?|pony"
+    r"|snakes?|guinea pigs?|gold-?fish|birds?|pets?|lizards?|geckos?|chickens?|retrievers?|shepherds?|labradors?"
+)
+GERMAN_KIN = (
+    r"\w*mutter|mama|\w*vater|papa|\w*schwestern?|\w*br[uü]der|geschwister|eltern|\w*tante|\w*onkel|oma"
+    r"|opa|cousine?|frau|mann|partner(?:in)?|freund(?:in)?|sohn|tochter|kinder|hund|hündin|katze|kater|chef(?:in)?"
+    r"|kolleg(?:e|in)|nachbar(?:in)?"
+)
 
 class Rule(NamedTuple):
     """A kind of fact, how far it is to be trusted, and what a clause that says it looks like.
@@ -49,6 +65,7 @@ def _spelled_out(pattern: str) -> str:
 _WORD = re.compile(r"<(\w+)>")
 _WORDS = {
     "food": FOODS,
+    "role": ROLES,
     "amount": AMOUNTS,
     "betrag": GERMAN_AMOUNTS,
     "name": r"(?-i:[A-Z])[\w'’.-]*",
@@ -68,13 +85,8 @@ _WORDS = {
     r"|pharmacist|plumber|electrician|carpenter|farmer|librarian|translator|salesperson|producer|director|actor"
     r"|actress|gamer|streamer|volunteer|firefighter|officer|soldier|mother|mom|mum|father|dad|parent|widow|immigrant"
     r"|runner|streamer|graduate|beginner|coordinator|assistant)",
-    "kin": r"mother|mom|mum|mama|father|dad|papa|parents|sisters?|brothers?|siblings?|sons?|daughters?|kids?"
-    r"|child(?:ren)?|twins?|baby|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[ée]e?|aunts?|uncles?|cousins?"
-    r"|grand(?:ma|mother|pa|father|son|daughter|parents|kids|child|children)|nieces?|nephews?|family|friends?"
-    r"|room-?mate|flat-?mate|boss|manager|mentor|colleagues?|co-?workers?|teacher|coach|neighbou?rs?|(?:mother|father"
-    r"|sister|brother)-in-law|in-laws|step\w+|ex",
-    "pet": r"dogs?|pup|pupp(?:y|ies)|cats?|kittens?|turtles?|tortoises?|hamsters?|rabbits?|parrots?|horses?|pony"
-    r"|snakes?|guinea pigs?|gold-?fish|birds?|pets?|lizards?|geckos?|chickens?|retrievers?|shepherds?|labradors?",
+    "kin": KIN,
+    "pet": PETS,
     "thing": r"car|bike|bicycle|motorbike|house|flat|apartment|home|garden|guitar|piano|violin|keyboard|camera|boat"
     r"|van|truck|tattoos?|laptop|phone|computer|console|collection|business|company|shop|store|studio|bakery"
     r"|restaurant|degree|diploma|licen[cs]e|master'?s|phd|mortgage|blog|channel|podcast|farm|cabin|allotment"
@@ -129,9 +141,7 @@ _WORDS = {
     "oft": r"(?:(?:ein|zwei|drei|vier|fünf|mehr)mal|jede[nsr]?) (?:die |in der |am |im |pro )?(?:zweite[nrs]? )?(?-i:[A-Z])\w+"
     r"|(?:ein|zwei|drei|mehr)mal täglich|täglich|wöchentlich|(?:mon|diens|mittwoch|donners|frei|sams|sonn)(?:tag)?s"
     r"|morgens|abends|regelmäßig|meistens|immer (?:am|im)",
-    "familie": r"\w*mutter|mama|\w*vater|papa|\w*schwestern?|\w*br[uü]der|geschwister|eltern|\w*tante|\w*onkel|oma"
-    r"|opa|cousine?|frau|mann|partner(?:in)?|freund(?:in)?|sohn|tochter|kinder|hund|hündin|katze|kater|chef(?:in)?"
-    r"|kolleg(?:e|in)|nachbar(?:in)?",
+    "familie": GERMAN_KIN,
 }
 
 # "I …": what follows the speaker, adverbs taken out. -----------------------------------------------------------------
@@ -164,7 +174,7 @@ FIRST = _table(
      r"|our)(?: \w+){0,3} (?:<pet>)|am (?:a )?(?:mother|father|mom|dad|mum|parent) (?:of|to)|became a"
      r"|am expecting (?:an?|my|our|twins)(?! \w+ (?:kit|package|delivery))|miss my (?:<kin>)|(?:live|stay) with my"
      r"|am close (?:to|with) my"),
-    ("identity", 0.9, r"am an? (?:\w+[ -]){0,4}?(?:<job>)|am (?:\w+ing )?(?:as )?an? (?:\w+ ){0,2}(?:<job>)"),
+    ("identity", 0.9, r"am (?:an? |the )?(?:<role>)|am an? (?:\w+[ -]){0,4}?(?:<job>)|am (?:\w+ing )?(?:as )?an? (?:\w+ ){0,2}(?:<job>)"),
     ("identity", 0.9, r"(?:don't )?live (?:in|near|with|on|at|by|alone|outside|close)|am living (?:in|with|near"
      r"|alone)|am based in|am (?:moving|relocating) (?:to|in|back|out)|(?:moved|relocated) (?:to|from|into|in with"
      r"|back|here|out of|away)|lived (?:in|with|near)|have (?:lived|been living) (?:in|here|with)"),
@@ -236,7 +246,8 @@ MINE = _table(
      r"|says|said)"),
     ("plan", 0.75, r"(?:\w+ ){0,2}(?:<meeting>)(?: \w+){0,4} (?:is|are|will be|got|leaves|starts|ends) .*?(?:\d"
      r"|<ahead>|day)"),
-    ("relationship", 0.9, r"(?:\w+ ){0,2}?(?:<kin>|<pet>)(?: <name>| and <name>)?,?(?: <name>,?)? (?:<about>)"),
+    ("relationship", 0.9, r"(?:\w+ ){0,2}?(?:<kin>|<pet>)(?:'s? (?:<kin>|<pet>))?(?: <name>| and <name>)?,?"
+     r"(?: <name>,?)? (?:<about>)"),
     ("identity", 0.85, r"(?:new |current |day )?(?:job|employer|salary|company|business)(?: \w+){0,2} (?:is (?:an?"
          r"|in|at"
      r"|\$)|pays)"),
@@ -275,7 +286,7 @@ INSTRUCTIONS = _table(
 
 # German, kept as it was said: in its inflections, a safe third person is not a matter of rules. ----------------------
 GERMAN = _table(
-    ("constraint", 0.95, r"<name> (?:ist|hat) (?:\w+ ){0,2}(?:allergisch|\w*intolerant|vegetarier(?:in)?|veganer(?:in)?"
+    ("constraint", 0.95, r"<name> (?:(?:<familie>) )?(?:ist|hat) (?:\w+ ){0,2}(?:allergisch|\w*intolerant|vegetarier(?:in)?|veganer(?:in)?"
      r"|\w*allergie)"),
     ("identity", 0.95, r"ich hei(?:ß|ss)e <name>|mein name ist|ich bin \d+ jahre|ich komme (?:ursprünglich )?aus"),
     ("identity", 0.95, r"ich bin .{0,60}geboren|ich wurde .{0,60}geboren"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memstore.ingest.rules.name_words import AMOUNTS, NO_FIRST_NAME, NO_SURNAME
+from memstore.ingest.rules.name_words import AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 from memstore.ingest.rules.thirdperson import agreeing_verb
 
@@ -16,12 +16,8 @@ _WORDS = {
     "diet": r"(?:vegan|vegetarian|pescatarian|flexitarian|omnivore|carnivore)(?! (?:restaurant|caf[eé]|chef|cook|food"
     r"|recipe|dish))",
     "married": r"single|married|divorced|engaged|widowed|separated",
-    "job": r"\w*(?:nurse|teacher|doctor|engineer|developer|programmer|designer|lawyer|writer|author|journalist|editor"
-    r"|chef|cook|baker|barista|waiter|waitress|musician|manager|accountant|scientist|researcher|professor|driver"
-    r"|pilot|illustrator|\w{3,}(?:ologist|ician|grapher)|consultant|analyst|architect|therapist|counsell?or|dentist"
-    r"|pharmacist|plumber|carpenter|farmer|librarian|translator|producer|director|actor|actress|firefighter|soldier"
-    r"|paramedic|midwife|freelancer|secretary|receptionist|cashier|gardener|hairdresser|barber|bartender|student"
-    r"|tutor|coordinator|assistant|gardener|mechanic|janitor|judge|surgeon|physiotherapist|recruiter)",
+    "job": JOBS,
+    "role": ROLES,
     "region": NO_FIRST_NAME,
     "people": NO_SURNAME,
     "pet": r"dog|puppy|cat|kitten|turtle|tortoise|hamster|rabbit|parrot|horse|pony|snake|guinea pig|goldfish|bird"
@@ -70,9 +66,9 @@ _WORDS = {
 _SUBJECT = Subject(
     first=r"(?:I|we)",
     inverted="",
-    third=r"(?:my|our) (?:(?:little|big|older|younger|elder|twin|best|new|old|late) )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
+    third=r"(?:my|our) (?:(?:little|big|older|younger|elder|twin|best|new|old|late) )?(?:<kin>)(?:'s? (?:<kin>))?(?: (?-i:[A-Z])\w+)?"
     r"|(?!(?:It|That|This|He|She|They|There|The|A|An|My|Our|Your|His|Her|Their|I|We|You|Who|What|Nothing|Everything"
-    r"|Something|Anything|Everyone|Everybody|Someone|Somebody|Nobody|Not)\b)(?-i:[A-Z][a-zà-ÿ]+)",
+    r"|Something|Anything|Everyone|Everybody|Someone|Somebody|Nobody|Not)\b)(?-i:[A-Z][a-zà-ÿ]+)(?:'s? (?:<kin>)(?: (?-i:[A-Z])\w+)?)?",
     adverbs=r"(?: (?:now|also|just|still|actually|recently|finally|currently|really|both|only|originally|happily"
     r"|officially|already|all|have|has|am|is|are|been))* ",
 )
@@ -144,6 +140,7 @@ _ROWS = (
     ("job!", "retired", r"I (?:am |have )?(?:now |just |finally |recently )*retired"),
     ("job!", "retired", r"<S:retired|am retired/retired>"),
     ("job", "", r"(?:I am (?:now )?|<S:am/is>)(?P<v>an? (?:[\w-]+ ){0,2}?<job>)(?! (?:of|to|in training))"),
+    ("job", "", r"(?:I am (?:now )?|<S:am|became/is|became>)(?:an? |the )?(?P<v><role>)"),
     ("job", "", r"(?:I am (?:now )?|<S:am|work|went|became/is|works|went|became>)(?P<v>self-employed|freelance"
      r"|unemployed)"),
     ("job", "", r"my (?:new |current |day )?job is (?:being )?<V>"),
@@ -177,7 +174,8 @@ _ROWS = (
     ("name", "", r"<S:am/is>called <V>|(?:my|our) (?P<who><kin>)'s name is (?P<t>(?-i:[A-Z])\w+)"),
     ("nickname", "", r"(?<!not )(?:please |just |you can |everyone |people |my friends )?(?<!not )call(?:s)? me <V>"),
     ("nickname", "", r"(?:I go by|my nickname is) <V>"),
-    ("amount/{t}", "", r"(?:(?:my|our) |^)(?:new |current )?(?P<t>(?:[\w-]+ ){0,2}?<measured>) (?:is|was raised to|was cut to"
+    ("amount/{t}", "", r"(?:(?:my|our) (?:new |current )?(?P<t>(?:[\w-]+ ){0,2}?<measured>)|^(?P<t><measured>)"
+     r"|(?<!\w)the (?P<t>(?:[\w-]+ ){0,2}?budget)) (?:is|was raised to|was cut to"
      r"|went up to|went down to|comes to) (?:now |currently |about |up to |at most )?(?P<v><amount>)"),
     ("amount/{t}~", "", r"(?:I|we|they) (?:have )?(?:raised|increased|cut|lowered|reduced|changed) (?:my|our|the)"
      r" (?P<t>(?:[\w-]+ ){0,2}?<measured>)(?: from [^;!?]{1,30}?)? to (?P<v><amount>)"),
@@ -188,7 +186,7 @@ _ROWS = (
     ("birthday", "", r"my birthday is (?:actually )?(?:on )?(?:the )?<V>"),
     ("birthday", "", r"I was born on (?:the )?<V>"),
     ("marital_status", "", r"(?:I am (?:now )?|we are (?:now )?|<S:got|gotten|become/is|got|gotten>)(?:(?!not|no"
-     r"|never|neither)"
+     r"|never|neither|getting|about|almost|nearly|soon)"
      r"\w+ )?(?P<v><married>)(?! to [^,]{1,9} idea)"),
     ("partner", "", r"<S:dating|married to|engaged to|seeing|together with/dating|married to|engaged to|seeing"
      r"|together with>(?-i:(?=[A-Z]))(?P<v>\w+)"),
@@ -303,7 +301,8 @@ ENGLISH = Grammar(
     subordinate=words(
         r"(?:where|who|which|when|before|until|while|than|as|how|why|what|after|since|whether|if|the \w+ that"
         r"|the (?:day|time|year|place|city|town|reason|house|company|job|man|woman|person|one|first|last)"
-        r"|everything|things|all that|did|do|does|have|are|were|said|says|thought) *$"
+        r"|everything|things|all that|did|do|does|have|are|were|said|says|thought"
+        r"|of|from|with|without|by|near|for|about|against|like) *$"  # "the mother of Jonas is"
     ),
     temporary=words(
         r"this (?:week|weekend|month|summer|winter|spring|autumn|fall|semester)|for (?:the|this|a|an|one|two|three|a"

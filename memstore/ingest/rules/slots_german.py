@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memstore.ingest.rules.name_words import GERMAN_AMOUNTS
+from memstore.ingest.rules.name_words import GERMAN_AMOUNTS, GERMAN_JOBS
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 
 _WORDS = {
@@ -12,10 +12,7 @@ _WORDS = {
     r"|onkel|oma|opa|cousine?|nichte|neffe|chef(?:in)?|kolleg(?:e|in)|nachbar(?:in)?|mitbewohner(?:in)?",
     "diet": r"vegan(?:er(?:in)?)?|vegetarier(?:in)?|vegetarisch|pescetarier(?:in)?|flexitarier(?:in)?",
     "married": r"ledig|verheiratet|geschieden|verlobt|verwitwet|single|getrennt",
-    "job": r"\w*(?:lehrer|arzt|ärztin|ingenieur|entwickler|architekt|designer|pfleger|krankenschwester|köch|koch|autor"
-    r"|fotograf|anwalt|anwält|verkäufer|kellner|erzieher|bäcker|gärtner|förster|student|journalist|musiker"
-    r"|schauspieler|richter|pilot|fahrer|mechaniker|tischler|maler|buchhalter|berater|hebamme|apotheker|psychologe"
-    r"|programmierer|polizist|bademeister|friseur|informatiker)(?:in)?",
+    "job": GERMAN_JOBS,
     "pet": r"hund|hündin|katze|kater|hamster|kaninchen|pferd|papagei|schildkröte|wellensittich|meerschweinchen|vogel",
     "thing": r"fahrrad|motorrad|haus|wohnung|gitarre|klavier|geige|kamera|boot|roller|wohnmobil|e-bike|garten",
     "tongue": r"deutsch|englisch|französisch|spanisch|italienisch|portugiesisch|niederländisch|polnisch|russisch"
@@ -42,7 +39,7 @@ _SUBJECT = Subject(
     third=r"(?:mein|unser)(?:e[nmr]?)? (?:(?:kleine|große|ältere|jüngere|beste"
     r"|neue)[rn]? )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
     r"|(?!(?:Ich|Er|Sie|Es|Das|Wir|Ihr|Der|Die|Wer|Was|Mein|Meine|Unser|Unsere|Man|Nichts"
-    r"|Alles)\b)(?-i:[A-ZÄÖÜ][a-zäöüß]+)",
+    r"|Alles)\b)(?-i:[A-ZÄÖÜ][a-zäöüß]+)(?:'? (?:<kin>))?",
     adverbs=r"(?: (?:jetzt|nun|auch|gerade|weiterhin|nach wie vor|trotzdem|inzwischen|mittlerweile|wieder|seit \w+(?: (?!kein|nicht|in|bei|als)\w+)?"
     r"|noch|immer|schon|aktuell"
     r"|derzeit|momentan|eigentlich|übrigens|sehr|wirklich|gern|gerne|endlich|letzten? \w+|ab \w+|diese \w+"
@@ -106,7 +103,7 @@ _ROWS = (
      r"(?-i:[A-ZÄÖÜ][a-zäöüß-][\w'-]*))"
      r"(?=[.!]*$)"),
     ("nickname", "", r"(?:nenn|nennt) mich (?:bitte )?(?:einfach )?<V>"),
-    ("amount/{t}", "", r"(?:(?:mein|unser)e? |^)(?:neue[rs]? |aktuelle[rs]? )?(?P<t><measured>) (?:ist|beträgt|liegt)"
+    ("amount/{t}", "", r"(?:(?:mein|unser)e? (?:neue[rs]? |aktuelle[rs]? )?(?P<t><measured>)|^(?P<t><measured>)|das (?P<t>\w*budget)) (?:ist|beträgt|liegt)"
      r" (?:jetzt |nun |inzwischen |aktuell |bei |auf |etwa |höchstens )*(?P<v><amount>)"),
     ("age", "", r"<S:bin|wurde/ist|wurde>(?P<v>\d{1,3})(?: jahre alt| geworden)"),
     ("age", "", r"(?!(?:<measured>) )<S:bin|wurde/ist|wurde>(?P<v>(?:1[01]|[1-9])?\d)(?= jahre| geworden|[,.](?!\d)|!|$)"),
@@ -172,7 +169,8 @@ GERMAN = Grammar(
     reported=words(r"(?:er|(?-i:sie|Sie)|man|meine? \w+|(?!Ich)(?-i:[A-ZÄÖÜ])\w+|jemand) (?:sagt|sagte|meint|meinte"
      r"|glaubt|glaubte"
                    r"|denkt|behauptet|behauptete|schrieb|schreibt|erzählt|erzählte)|laut|gerüchte"),
-    subordinate=words(r"(?:wo|wer|was|wie|warum|dass ich gesagt habe|bevor|als|während|obwohl man|ob|nachdem|bis) *$"),
+    subordinate=words(r"(?:wo|wer|was|wie|warum|dass ich gesagt habe|bevor|als|während|obwohl man|ob|nachdem|bis|von|vom|mit|ohne"
+     r"|für|gegen|neben|über) *$"),  # "die Mutter von Jonas ist"
     temporary=words(r"(?-i:diese[nsr]?) (?:woche|wochenende|monat|sommer|winter|tage)|übers wochenende|am wochenende"
     r"|im moment|bis (?:zum |zur )?(?:ende |anfang |mitte )?(?:nächste\w* |diese\w* )?(?:\w+tag|\d+\.|januar|februar"
     r"|märz"
