@@ -150,7 +150,7 @@ def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
     if slot.attribute.removeprefix(FORMER).startswith(PLANS) and slot.manner is Manner.HOLDS and apart > ONE_PLAN:
         return False
     if slot.attribute == one.attribute:
-        return other_value(slot, one.value) or _another_job(incoming, slot, one)
+        return other_value(slot, one.value) or narrows(slot, incoming.occurred_at, one.value, one.occurred_at)
     if slot.attribute.endswith(COUNTRY) != one.attribute.endswith(COUNTRY):
         return _abroad(incoming, slot, one.attribute, one.value, one.occurred_at)
     if slot.attribute == FORMER + one.attribute:
@@ -174,11 +174,11 @@ def _abroad(incoming: Incoming, slot: Slot, attribute: str, value: str, said: da
     return said > incoming.occurred_at if slot.attribute.endswith(COUNTRY) else incoming.occurred_at > said
 
 
-def _another_job(incoming: Incoming, slot: Slot, one: Known) -> bool:
-    """Whether the later of two jobs is the earlier one told more exactly, so that nothing is lost with the earlier."""
-    if slot.attribute != JOB or slot.many or one.value is None or one.occurred_at == incoming.occurred_at:
+def narrows(slot: Slot, said: datetime, value: str, other_said: datetime) -> bool:
+    """Whether the later of two jobs is the earlier one told more exactly: "paediatric nurse" after "nurse"."""
+    if slot.attribute != JOB or slot.many or said == other_said:
         return False
-    earlier, later = (one.value, slot.value) if one.occurred_at < incoming.occurred_at else (slot.value, one.value)
+    earlier, later = (slot.value, value) if said < other_said else (value, slot.value)
     return set(earlier.casefold().split()) < set(later.casefold().split())
 
 

@@ -128,7 +128,8 @@ def _of_statement(statement: Clause, message: _Message) -> _Candidate | None:
 
 def _is_believed(standing: Standing, talk: Talk, rule: Reading | None) -> bool:
     """Whether a statement is the speaker's own: to an assistant one says "you" in requests, and much is pasted."""
-    if not 2 < len(standing.plain.split()) <= MOST_WORDS or standing.plain == f"I am {talk.speaker}":
+    shortest = 2 if rule is not None and rule.about is not None else 3  # "Bruno died."
+    if not shortest <= len(standing.plain.split()) <= MOST_WORDS or standing.plain == f"I am {talk.speaker}":
         return False
     own = standing.named or (rule is not None and rule.about is not None)
     return talk.partner is not None or (own and not standing.to_you)

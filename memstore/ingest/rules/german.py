@@ -68,7 +68,7 @@ def read(sentence: Clause) -> Iterator[tuple[Clause, Reading]]:
 def _rule(words: str) -> Rule | None:
     """Give the first rule that fits; what stands before the verb may as well stand behind it."""
     fronted = _FRONTED.match(words)
-    orders = [words, f"ich {fronted['verb']} {fronted['front'].lower()}{fronted['rest']}"] if fronted else [words]
+    orders = [words, f"ich {fronted['verb']} {fronted['front'][0].lower()}{fronted['front'][1:]}{fronted['rest']}"] if fronted else [words]
     return next((rule for order in orders for rule in GERMAN if rule.pattern.match(order)), None)
 
 

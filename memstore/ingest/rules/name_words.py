@@ -31,7 +31,7 @@ GERMAN_JOBS = (
     r"\w*(?:lehrer|arzt|ärztin|ingenieur|entwickler|architekt|designer|pfleger|krankenschwester|köch|koch|autor"
     r"|fotograf|anwalt|anwält|verkäufer|kellner|erzieher|bäcker|gärtner|förster|student|journalist|musiker"
     r"|schauspieler|richter|pilot|fahrer|mechaniker|tischler|maler|buchhalter|berater|hebamme|apotheker|psychologe"
-    r"|programmierer|polizist|bademeister|friseur|informatiker)(?:in)?"
+    r"|programmierer|polizist|(?:team|abteilungs|projekt|stations)leiter|geschäftsführer|bademeister|friseur|informatiker)(?:in)?"
 )
 ROLES = (
     r"(?:team|tech|technical|project|squad) lead(?:er)?|(?:deputy )?head of [a-z]+|department head|head (?:nurse|chef|teacher|coach)"

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from memstore.ingest.rules.name_words import GERMAN_JOBS, JOBS, ROLES
-from memstore.ingest.rules.thirdperson import agreeing_verb, is_past
+from memstore.ingest.rules.thirdperson import agreeing_verb, is_past, is_present
 
 Sure = Callable[[str], bool]
 MOST = 12  # places at which a clause may be parted: each is tried with every rule
@@ -54,6 +54,12 @@ _NO_PART = re.compile(
     r"(?:not|but|so|which|who|where|please|thanks|no|yes|nicht|sondern|aber|wo|bitte|kein\w*"
     r"|I|we|he|she|they|you|ich|wir|er|sie|es|du|ihr|man|(?:mein|unser)e?)(?!\w)",  # it has a subject itself
     re.IGNORECASE,
+)
+_STATES = frozenset(("divorced", "engaged", "married", "retired", "separated", "tired", "widowed", "left-handed", "bred"))
+# Behind such a verb a second one may stand, in the first person in "e" as many adjectives: "arbeite bei Zeiss und koche gern".
+_GERMAN_VERB = re.compile(r" (?:(?:wohn|leb|arbeit|hab)e?[nt]?|hat|esse|isst|spreche|spricht)$")
+_OBJECT_IN_GERMAN = re.compile(
+    r"(?:als|bei|in|für|mit|an|auf|seit|am|im|gegen|eine?n?|keine?n?|zwei|drei|etwas|fließend|kein\w*)\b|[A-ZÄÖÜ\d]"
 )
 _OFTEN = r"(?: (?:also|now|still|currently|actually|just|auch|jetzt|nun|inzwischen|aktuell|noch))*"
 
@@ -228,11 +234,19 @@ def goes_on(piece: str, subjects: list[str], sure: Sure) -> str | None:
     """Give what a piece of a sentence leaves out before its first word; None where nothing makes sense of it."""
     if not piece or _OPEN.search(piece) or _NO_PART.match(piece):
         return None
+    if _is_verb(piece.split()[0]):  # "I teach and prepare all day": not "I teach prepare all day"
+        subjects = subjects[:1]
+    elif len(subjects) > 1 and _GERMAN_VERB.search(subjects[1]) and not _OBJECT_IN_GERMAN.match(piece):
+        subjects = [subjects[0], *subjects[2:]]
     lower = piece[0].islower() or piece[0].isdigit()
     before = subjects if lower else [one for one in subjects if _LISTED.search(one)]  # "from Trinidad and Tobago"
     first = f" {piece.split()[0].casefold()}"  # "allergic to nuts and to cats"
     once = [one[: -len(first)] if one.casefold().endswith(first) else one for one in before]
     return next((one for one in once if sure(f"{one} {piece}")), None)
+
+
+def _is_verb(word: str) -> bool:
+    return is_present(word) or is_present(word.removesuffix("s")) or (is_past(word) and word not in _STATES)
 
 
 def _in_order(whole: Part, joints: _Joints, sure: Sure) -> Iterator[Part]:

@@ -94,6 +94,11 @@ _OF_NOW = re.compile(
     r"|tired|grateful|thankful|nervous|sorry|sad|busy|ready|thrilled|stoked|lucky|torn|stuck|motivated)\b)",
     re.IGNORECASE,
 )
+# "My rent is 900 euros": what is said to be so, where no cue says that it is liked.
+_IS_SOMETHING = re.compile(r"(?:(?:my|our) (?:[\w'-]+ ){1,4}?(?:is|are) (?:now )?(?:an?\b|\d|[$€£]\d|(?-i:[A-Z])\w)|I am"
+    r" (?:an?\b|\d))",
+    re.IGNORECASE,
+)
 _SPEAKER = re.compile(r"\b(?:I|me|my|we|us|our)\b")
 _WORD = re.compile(r"[A-Za-z']+")
 
@@ -138,6 +143,8 @@ def loosely(statement: str) -> Reading:
             return Reading(type, confidence, None, past)
     if past or _OF_NOW.search(statement):
         return Reading("event", confidence, None, past)
+    if _IS_SOMETHING.match(statement):
+        return Reading("identity", confidence, None, past)
     return Reading("preference", confidence, None, past)
 
 
@@ -164,7 +171,7 @@ def _fitting(rules: tuple[Rule, ...], predicate: str) -> Rule | None:
 
 def _of_i(clause: str) -> Reading | None:
     found = _I.fullmatch(clause)
-    if not found or not (is_present(found["verb"]) or is_past(found["verb"]) or is_modal(found["verb"])):
+    if not found or not (found["verb"] in _SINGULAR or is_present(found["verb"]) or is_past(found["verb"]) or is_modal(found["verb"])):
         return None
     predicate = f"{_SINGULAR.get(found['verb'], found['verb'])} {found['rest']}"
     rule = _fitting(FIRST, predicate)

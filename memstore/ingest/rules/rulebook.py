@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memstore.ingest.rules.name_words import AMOUNTS, GERMAN_AMOUNTS, NO_FIRST_NAME, NO_SURNAME, ROLES
+from memstore.ingest.rules.name_words import AMOUNTS, GERMAN_AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
 
 FOODS = (
     r"meat|fish|seafood|shellfish|pork|beef|dairy|milk|cheese|lactose|gluten|wheat|bread|eggs?|nuts?|peanuts?|almonds?"
@@ -78,13 +78,8 @@ _WORDS = {
     "state": r"single|married|divorced|engaged|widowed|pregnant|retired|unemployed|self-employed|left-handed|adopted"
     r"|gay|bisexual|lesbian|queer|trans|transgender|bilingual|colou?r[- ]?blind|deaf|blind|christian|catholic|muslim"
     r"|jewish|buddhist|hindu|atheist|an only child",
-    "job": r"\w*(?:nurse|teacher|doctor|engineer|developer|programmer|designer|student|lawyer|writer|author|artist"
-    r"|chef|cook|baker|dancer|singer|musician|painter|player|coach|manager|accountant|scientist|researcher|professor"
-    r"|driver|pilot|illustrator|\w{3,}(?:ologist|ician|grapher)|veteran|veterinarian|vet|founder|owner|freelancer"
-    r"|consultant|analyst|architect|photographer|journalist|editor|therapist|counsell?or|psychologist|dentist"
-    r"|pharmacist|plumber|electrician|carpenter|farmer|librarian|translator|salesperson|producer|director|actor"
-    r"|actress|gamer|streamer|volunteer|firefighter|officer|soldier|mother|mom|mum|father|dad|parent|widow|immigrant"
-    r"|runner|streamer|graduate|beginner|coordinator|assistant)",
+    "job": rf"{JOBS}|artist|dancer|singer|painter|player|coach|veteran|veterinarian|vet|owner|psychologist|salesperson"
+    r"|\w*(?:gamer|streamer|volunteer|officer|mother|mom|mum|father|dad|parent|widow|immigrant|runner|graduate|beginner)",
     "kin": KIN,
     "pet": PETS,
     "thing": r"car|bike|bicycle|motorbike|house|flat|apartment|home|garden|guitar|piano|violin|keyboard|camera|boat"
@@ -154,7 +149,8 @@ FIRST = _table(
      r"|was diagnosed with"),
     ("constraint", 0.9, r"(?:have|had) (?:(?:an?|the|my|some|mild|severe|bad|a (?:mild|severe|bad"
      r"|serious)) )?(?:\w+ )?<illness>|suffer from|am recovering from|(?:take|am taking|am on) (?:\w+ )?(?:medication"
-     r"|antibiotics|insulin|antidepressants)"),
+     r"|antibiotics|insulin|antidepressants)|(?:take|am taking|am on) (?:[\w-]+ ){0,3}?(?:\d+ ?(?:mg|mcg|µg|ml)|tablets?|pills?"
+     r"|painkillers?|blood thinners?|[a-z]+ \d+ (?:once|twice|daily|every|\w+ times))"),
     ("constraint", 0.9, r"am (?:an? )?(?:<trait>)|am on an? (?:[\w-]+ ){0,3}diet|(?:went|became|turned"
          r"|am going) (?:<trait>|gluten-free|dairy-free)"
      r"|(?:can ?not|can't|don't|do not|never|stopped|quit|gave up|avoid) (?:eat|eating|drink|drinking|smoke|smoking"
@@ -286,7 +282,7 @@ INSTRUCTIONS = _table(
 
 # German, kept as it was said: in its inflections, a safe third person is not a matter of rules. ----------------------
 GERMAN = _table(
-    ("constraint", 0.95, r"<name> (?:(?:<familie>) )?(?:ist|hat) (?:\w+ ){0,2}(?:allergisch|\w*intolerant|vegetarier(?:in)?|veganer(?:in)?"
+    ("constraint", 0.95, r"<name> (?:(?<=[s'’] )(?:<familie>) )?(?:ist|hat) (?:\w+ ){0,2}(?:allergisch|\w*intolerant|vegetarier(?:in)?|veganer(?:in)?"
      r"|\w*allergie)"),
     ("identity", 0.95, r"ich hei(?:ß|ss)e <name>|mein name ist|ich bin \d+ jahre|ich komme (?:ursprünglich )?aus"),
     ("identity", 0.95, r"ich bin .{0,60}geboren|ich wurde .{0,60}geboren"),

@@ -170,6 +170,7 @@ _ROWS = (
     ("name", "", r"I am (?P<v>(?!(?:<region>) )(?-i:[A-Z][a-zà-ÿ'-]\S*) (?!(?:<people>)(?!\w))"
      r"(?-i:[A-Z][a-zà-ÿ'-][\w'-]*))"
      r"(?=[.!]*$)"),
+    ("surname", "", r"my (?:new |married )?(?:surname|last name|family name) is (?:now )?<V>"),
     ("name!", "", r"<S:changed/changed>(?:my|his|her) (?:last |legal )?name to <V>"),
     ("name", "", r"<S:am/is>called <V>|(?:my|our) (?P<who><kin>)'s name is (?P<t>(?-i:[A-Z])\w+)"),
     ("nickname", "", r"(?<!not )(?:please |just |you can |everyone |people |my friends )?(?<!not )call(?:s)? me <V>"),

@@ -39,7 +39,7 @@ _SUBJECT = Subject(
     third=r"(?:mein|unser)(?:e[nmr]?)? (?:(?:kleine|große|ältere|jüngere|beste"
     r"|neue)[rn]? )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
     r"|(?!(?:Ich|Er|Sie|Es|Das|Wir|Ihr|Der|Die|Wer|Was|Mein|Meine|Unser|Unsere|Man|Nichts"
-    r"|Alles)\b)(?-i:[A-ZÄÖÜ][a-zäöüß]+)(?:'? (?:<kin>))?",
+    r"|Alles)\b)(?-i:[A-ZÄÖÜ][a-zäöüß]+)(?:(?<=s)'? (?:<kin>))?",
     adverbs=r"(?: (?:jetzt|nun|auch|gerade|weiterhin|nach wie vor|trotzdem|inzwischen|mittlerweile|wieder|seit \w+(?: (?!kein|nicht|in|bei|als)\w+)?"
     r"|noch|immer|schon|aktuell"
     r"|derzeit|momentan|eigentlich|übrigens|sehr|wirklich|gern|gerne|endlich|letzten? \w+|ab \w+|diese \w+"
@@ -102,6 +102,7 @@ _ROWS = (
      r"|projekt) )(?-i:[A-ZÄÖÜ][a-zäöüß-]\S*) (?!(?:<job>|fan|mitglied|leiter(?:in)?|anhänger(?:in)?|typ)(?!\w))"
      r"(?-i:[A-ZÄÖÜ][a-zäöüß-][\w'-]*))"
      r"(?=[.!]*$)"),
+    ("surname", "", r"mein (?:neuer )?(?:nachname|familienname) (?:ist|lautet) (?:jetzt |nun )?<V>"),
     ("nickname", "", r"(?:nenn|nennt) mich (?:bitte )?(?:einfach )?<V>"),
     ("amount/{t}", "", r"(?:(?:mein|unser)e? (?:neue[rs]? |aktuelle[rs]? )?(?P<t><measured>)|^(?P<t><measured>)|das (?P<t>\w*budget)) (?:ist|beträgt|liegt)"
      r" (?:jetzt |nun |inzwischen |aktuell |bei |auf |etwa |höchstens )*(?P<v><amount>)"),
