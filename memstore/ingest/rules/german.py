@@ -34,8 +34,10 @@ _LEAD_IN = re.compile(
 _UNREAL = re.compile(r"\b(?:wenn|falls|würde|könnte|hätte|wäre|vielleicht|ob|du|dir|dich|dein\w*)\b", re.IGNORECASE)
 # "Ab März arbeite ich bei Zeiss": a time, a place or how often, the verb, and then who.
 _FRONTED = re.compile(
-    r"(?P<front>(?:ab|seit|bis|in (?-i:[A-ZÄÖÜ])\w+|jede[nsr]?|jetzt|nun|inzwischen|mittlerweile|aktuell|derzeit|momentan"
-    r"|neuerdings|\w+mal|täglich|morgens|abends|nachts|hauptberuflich|beruflich|privat|nebenbei|außerdem|\w+tags)\b[^,;:]{0,60}?) (?P<verb>[a-zäöüß]+) ich(?P<rest> .*|$)",
+    r"(?P<front>(?:ab|seit|bis|in (?-i:[A-ZÄÖÜ])\w+|jede[nsr]?|jetzt|nun|inzwischen|mittlerweile|aktuell|derzeit"
+    r"|momentan"
+    r"|neuerdings|\w+mal|täglich|morgens|abends|nachts|hauptberuflich|beruflich|privat|nebenbei|außerdem"
+    r"|\w+tags)\b[^,;:]{0,60}?) (?P<verb>[a-zäöüß]+) ich(?P<rest> .*|$)",
     re.IGNORECASE,
 )
 _KIN_OF = re.compile(rf"\w+(?:s|'s?) (?:{GERMAN_KIN})\b", re.IGNORECASE)
@@ -68,7 +70,11 @@ def read(sentence: Clause) -> Iterator[tuple[Clause, Reading]]:
 def _rule(words: str) -> Rule | None:
     """Give the first rule that fits; what stands before the verb may as well stand behind it."""
     fronted = _FRONTED.match(words)
-    orders = [words, f"ich {fronted['verb']} {fronted['front'][0].lower()}{fronted['front'][1:]}{fronted['rest']}"] if fronted else [words]
+    orders = (
+        [words, f"ich {fronted['verb']} {fronted['front'][0].lower()}{fronted['front'][1:]}{fronted['rest']}"]
+        if fronted
+        else [words]
+    )
     return next((rule for order in orders for rule in GERMAN if rule.pattern.match(order)), None)
 
 

@@ -17,7 +17,8 @@ AMOUNTS = (
 )
 GERMAN_AMOUNTS = (
     r"\w*budget|\w*gehalt|\w*lohn|\w*einkommen|\w*rente|\w*miete|kaution|\w*preis|\w*kosten|gebühr|ersparnisse|\w*limit"
-    r"|\w*gewicht|größe|körpergröße|\w*größe|blutdruck|ruhepuls|puls|temperatur|punktzahl|note|schnitt|arbeitsweg|\w*rate"
+    r"|\w*gewicht|größe|körpergröße|\w*größe|blutdruck|ruhepuls|puls|temperatur|punktzahl|note|schnitt|arbeitsweg"
+    r"|\w*rate"
 )
 JOBS = (
     r"\w*(?:nurse|teacher|doctor|engineer|developer|programmer|designer|lawyer|writer|author|journalist|editor"
@@ -31,9 +32,11 @@ GERMAN_JOBS = (
     r"\w*(?:lehrer|arzt|ärztin|ingenieur|entwickler|architekt|designer|pfleger|krankenschwester|köch|koch|autor"
     r"|fotograf|anwalt|anwält|verkäufer|kellner|erzieher|bäcker|gärtner|förster|student|journalist|musiker"
     r"|schauspieler|richter|pilot|fahrer|mechaniker|tischler|maler|buchhalter|berater|hebamme|apotheker|psychologe"
-    r"|programmierer|polizist|(?:team|abteilungs|projekt|stations)leiter|geschäftsführer|bademeister|friseur|informatiker)(?:in)?"
+    r"|programmierer|polizist|(?:team|abteilungs|projekt|stations)leiter|geschäftsführer|bademeister|friseur"
+    r"|informatiker)(?:in)?"
 )
 ROLES = (
-    r"(?:team|tech|technical|project|squad) lead(?:er)?|(?:deputy )?head of [a-z]+|department head|head (?:nurse|chef|teacher|coach)"
+    r"(?:team|tech|technical|project|squad) lead(?:er)?|(?:deputy )?head of [a-z]+|department head|head (?:nurse|chef"
+    r"|teacher|coach)"
     r"|c[etfo]o|managing director|vice president|co-founder|founder|chair(?:man|woman|person)?|principal"
 )

@@ -46,7 +46,8 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 _NAME = (
-    r"(?!(?:It|That|This|He|She|They|There|The|Ich|Er|Sie|Es|Das|Wir|I|We|You)\b)(?-i:[A-ZÄÖÜÉ][a-zà-ÿß]+)(?:'s? [\w-]+)?"
+    r"(?!(?:It|That|This|He|She|They|There|The|Ich|Er|Sie|Es|Das|Wir|I|We|You)\b)(?-i:[A-ZÄÖÜÉ][a-zà-ÿß]+)"
+    r"(?:'s? [\w-]+)?"
 )
 _DENIES = re.compile(r"(?:not|n't)$", re.IGNORECASE)
 _LISTED = re.compile(r" (?:to|gegen|eat|keine?n?)$", re.IGNORECASE)
@@ -55,8 +56,10 @@ _NO_PART = re.compile(
     r"|I|we|he|she|they|you|ich|wir|er|sie|es|du|ihr|man|(?:mein|unser)e?)(?!\w)",  # it has a subject itself
     re.IGNORECASE,
 )
-_STATES = frozenset(("divorced", "engaged", "married", "retired", "separated", "tired", "widowed", "left-handed", "bred"))
-# Behind such a verb a second one may stand, in the first person in "e" as many adjectives: "arbeite bei Zeiss und koche gern".
+_STATES = frozenset(
+    ("divorced", "engaged", "married", "retired", "separated", "tired", "widowed", "left-handed", "bred")
+)
+# Behind such a verb a second one may stand that looks like an adjective: "Ich arbeite bei Zeiss und koche gern".
 _GERMAN_VERB = re.compile(r" (?:(?:wohn|leb|arbeit|hab)e?[nt]?|hat|esse|isst|spreche|spricht)$")
 _OBJECT_IN_GERMAN = re.compile(
     r"(?:als|bei|in|für|mit|an|auf|seit|am|im|gegen|eine?n?|keine?n?|zwei|drei|etwas|fließend|kein\w*)\b|[A-ZÄÖÜ\d]"
@@ -78,7 +81,8 @@ def _joints(subject: str, verb: str, joined: str, listed: str, *beside: str) -> 
 
 # Where somebody works: "at the weekend" is a time.
 _WHERE_EN = (
-    r"(?:(?:at|for|with) (?-i:[A-Z])|at the (?!weekends?\b|moment|minute|same|start|beginning|end\b|time|age|top|front))[^,]{1,60}"
+    r"(?:(?:at|for|with) (?-i:[A-Z])|at the (?!weekends?\b|moment|minute|same|start|beginning|end\b|time|age|top))"
+    r"[^,]{1,60}"
 )
 _WHERE_DE = r"(?:(?:bei|für)(?: der)? |(?:in|an) (?:der|dem) )(?-i:[A-ZÄÖÜ])[^,]{1,40}"
 _WORKS = {"am": "work", "are": "work", "is": "works", "'m": " work", "'re": " work", "'s": " works"}
@@ -96,7 +100,8 @@ _JOINTS = {
         r"|near) (?-i:[A-Z])[^,]{1,40})",
         rf"(?P<one>as an? [^,]{{2,40}}?) (?P<two>{_WHERE_EN})",
         rf"(?P<two>{_WHERE_EN}?) (?P<one>as an? [^,]{{2,40}})",
-        rf"(?!.*\bstudent )(?P<one>(?:an? |the )?(?:(?!of |in |for )[\w-]+ ){{0,3}}?(?:{JOBS}|{ROLES})) (?P<works>{_WHERE_EN})",
+        rf"(?!.*\bstudent )(?P<one>(?:an? |the )?(?:(?!of |in |for )[\w-]+ ){{0,3}}?(?:{JOBS}|{ROLES}))"
+        rf" (?P<works>{_WHERE_EN})",
     ),
     "de": _joints(
         r"ich|wir|(?:mein|unser)e? (?:[\w-]+ ){0,2}?[\w-]+",
@@ -114,7 +119,8 @@ _JOINTS = {
 
 # "My address is Lindenweg 4, 04107 Leipzig" says one thing.
 _OF_ONE_VALUE = re.compile(
-    r"(?:my|our|meine?|unsere?) (?:[\w-]+ ){0,3}?(?:\w*name|\w*address|\w*adresse|anschrift|\w*number|\w*nummer|e-?mail)\b",
+    r"(?:my|our|meine?|unsere?) (?:[\w-]+ ){0,3}?(?:\w*name|\w*address|\w*adresse|anschrift|\w*number|\w*nummer"
+    r"|e-?mail)\b",
     re.IGNORECASE,
 )
 _LONG = re.compile(r"'m\b|'re\b|n't\b", re.IGNORECASE)
@@ -135,7 +141,8 @@ _ELLIPSES = {
 # "…, but still no meat": the verb of which this is denied stands in the clause before.
 _WITHOUT = {
     "en": re.compile(
-        r"(?:(?:but|and|though) )?(?P<often>(?:(?:still|also|absolutely|now) )*)(?P<no>no) (?P<what>(?!longer|idea|one|way|more|"
+        r"(?:(?:but|and|though) )?(?P<often>(?:(?:still|also|absolutely|now) )*)(?P<no>no) (?P<what>(?!longer|idea"
+        r"|one|way|more|"
         r"problem|luck|doubt|need|thanks)[\w-]+(?: [\w-]+)?)",
         re.IGNORECASE,
     ),
@@ -147,12 +154,14 @@ _WITHOUT = {
 }
 _OBJECT = {
     "en": re.compile(
-        rf"(?P<subject>I|we|(?:my|our) (?:[\w-]+ ){{0,2}}?[\w-]+|{_NAME}){_OFTEN} (?P<verb>eats?|drinks?|have|has|speaks?"
+        rf"(?P<subject>I|we|(?:my|our) (?:[\w-]+ ){{0,2}}?[\w-]+|{_NAME}){_OFTEN} (?P<verb>eats?|drinks?|have|has"
+        rf"|speaks?"
         r"|owns?|takes?)(?= )",
         re.IGNORECASE,
     ),
     "de": re.compile(
-        rf"(?P<subject>ich|wir|(?:mein|unser)e? (?:[\w-]+ ){{0,2}}?[\w-]+|{_NAME}){_OFTEN} (?P<verb>esse|essen|isst|trinke"
+        rf"(?P<subject>ich|wir|(?:mein|unser)e? (?:[\w-]+ ){{0,2}}?[\w-]+|{_NAME}){_OFTEN} (?P<verb>esse|essen|isst"
+        rf"|trinke"
         r"|trinken|trinkt|habe|haben|hat|spreche|spricht|nehme|nimmt|mag|besitze)(?= )",
         re.IGNORECASE,
     ),
@@ -291,7 +300,7 @@ def _side_by_side(part: Part, joints: _Joints, sure: Sure) -> list[Part]:
 
 
 def _told(found: re.Match[str], name: str) -> str:
-    """Give one of two things with the verb: who is a nurse at Siemens works there. Empty where they do another thing."""
+    """Give one of two things with the verb: who is a nurse at Siemens works there. Empty where nobody is anything."""
     *adverbs, verb = found["verb"].split(" ")
     if name == "works":
         verb = _WORKS.get(verb.lower(), "")

@@ -95,7 +95,8 @@ _OF_NOW = re.compile(
     re.IGNORECASE,
 )
 # "My rent is 900 euros": what is said to be so, where no cue says that it is liked.
-_IS_SOMETHING = re.compile(r"(?:(?:my|our) (?:[\w'-]+ ){1,4}?(?:is|are) (?:now )?(?:an?\b|\d|[$€£]\d|(?-i:[A-Z])\w)|I am"
+_IS_SOMETHING = re.compile(
+    r"(?:(?:my|our) (?:[\w'-]+ ){1,4}?(?:is|are) (?:now )?(?:an?\b|\d|[$€£]\d|(?-i:[A-Z])\w)|I am"
     r" (?:an?\b|\d))",
     re.IGNORECASE,
 )
@@ -171,7 +172,9 @@ def _fitting(rules: tuple[Rule, ...], predicate: str) -> Rule | None:
 
 def _of_i(clause: str) -> Reading | None:
     found = _I.fullmatch(clause)
-    if not found or not (found["verb"] in _SINGULAR or is_present(found["verb"]) or is_past(found["verb"]) or is_modal(found["verb"])):
+    if not found or not (
+        found["verb"] in _SINGULAR or is_present(found["verb"]) or is_past(found["verb"]) or is_modal(found["verb"])
+    ):
         return None
     predicate = f"{_SINGULAR.get(found['verb'], found['verb'])} {found['rest']}"
     rule = _fitting(FIRST, predicate)

@@ -33,6 +33,7 @@ GERMAN_KIN = (
     r"|kolleg(?:e|in)|nachbar(?:in)?"
 )
 
+
 class Rule(NamedTuple):
     """A kind of fact, how far it is to be trusted, and what a clause that says it looks like.
 
@@ -79,7 +80,8 @@ _WORDS = {
     r"|gay|bisexual|lesbian|queer|trans|transgender|bilingual|colou?r[- ]?blind|deaf|blind|christian|catholic|muslim"
     r"|jewish|buddhist|hindu|atheist|an only child",
     "job": rf"{JOBS}|artist|dancer|singer|painter|player|coach|veteran|veterinarian|vet|owner|psychologist|salesperson"
-    r"|\w*(?:gamer|streamer|volunteer|officer|mother|mom|mum|father|dad|parent|widow|immigrant|runner|graduate|beginner)",
+    r"|\w*(?:gamer|streamer|volunteer|officer|mother|mom|mum|father|dad|parent|widow|immigrant|runner|graduate"
+    r"|beginner)",
     "kin": KIN,
     "pet": PETS,
     "thing": r"car|bike|bicycle|motorbike|house|flat|apartment|home|garden|guitar|piano|violin|keyboard|camera|boat"
@@ -133,7 +135,8 @@ _WORDS = {
     r"|in (?:einer|einem|zwei|drei|vier) (?:tagen|wochen?|monate?n?)",
     "neulich": r"gestern|vorgestern|letzte[nmrs]? \w+|vor (?:\d+|einer|einem|zwei|drei|vier|ein paar) (?:tag|woche"
     r"|monat|jahr)\w*|im jahr \d+",
-    "oft": r"(?:(?:ein|zwei|drei|vier|fünf|mehr)mal|jede[nsr]?) (?:die |in der |am |im |pro )?(?:zweite[nrs]? )?(?-i:[A-Z])\w+"
+    "oft": r"(?:(?:ein|zwei|drei|vier|fünf|mehr)mal|jede[nsr]?) (?:die |in der |am |im |pro )?(?:zweite[nrs]?"
+    r" )?(?-i:[A-Z])\w+"
     r"|(?:ein|zwei|drei|mehr)mal täglich|täglich|wöchentlich|(?:mon|diens|mittwoch|donners|frei|sams|sonn)(?:tag)?s"
     r"|morgens|abends|regelmäßig|meistens|immer (?:am|im)",
     "familie": GERMAN_KIN,
@@ -149,13 +152,15 @@ FIRST = _table(
      r"|was diagnosed with"),
     ("constraint", 0.9, r"(?:have|had) (?:(?:an?|the|my|some|mild|severe|bad|a (?:mild|severe|bad"
      r"|serious)) )?(?:\w+ )?<illness>|suffer from|am recovering from|(?:take|am taking|am on) (?:\w+ )?(?:medication"
-     r"|antibiotics|insulin|antidepressants)|(?:take|am taking|am on) (?:[\w-]+ ){0,3}?(?:\d+ ?(?:mg|mcg|µg|ml)|tablets?|pills?"
+     r"|antibiotics|insulin|antidepressants)|(?:take|am taking|am on) (?:[\w-]+ ){0,3}?(?:\d+ ?(?:mg|mcg|µg|ml)"
+     r"|tablets?|pills?"
      r"|painkillers?|blood thinners?|[a-z]+ \d+ (?:once|twice|daily|every|\w+ times))"),
     ("constraint", 0.9, r"am (?:an? )?(?:<trait>)|am on an? (?:[\w-]+ ){0,3}diet|(?:went|became|turned"
          r"|am going) (?:<trait>|gluten-free|dairy-free)"
      r"|(?:can ?not|can't|don't|do not|never|stopped|quit|gave up|avoid) (?:eat|eating|drink|drinking|smoke|smoking"
      r"|have|having)? ?(?:meat|fish|seafood|shellfish|pork|beef|dairy|milk|gluten|eggs?|nuts?|peanuts?|sugar|alcohol"
-     r"|wine|coffee|caffeine|soy|wheat|bread|spicy|smok(?:e|ing)|drinking)|eat (?:fish|meat|eggs|dairy)|(?:eat|drink) no (?:<food>)"),
+     r"|wine|coffee|caffeine|soy|wheat|bread|spicy|smok(?:e|ing)|drinking)|eat (?:fish|meat|eggs|dairy)|(?:eat|drink)"
+     r" no (?:<food>)"),
     ("constraint", 0.9, r"(?:use|need|am in|am on|depend on|rely on) (?:an?|my|the) (?:\w+ )?(?:wheelchair"
      r"|walking frame"
      r"|hearing aids?|rollator|crutches)|am a wheelchair user"),
@@ -170,7 +175,8 @@ FIRST = _table(
      r"|our)(?: \w+){0,3} (?:<pet>)|am (?:a )?(?:mother|father|mom|dad|mum|parent) (?:of|to)|became a"
      r"|am expecting (?:an?|my|our|twins)(?! \w+ (?:kit|package|delivery))|miss my (?:<kin>)|(?:live|stay) with my"
      r"|am close (?:to|with) my"),
-    ("identity", 0.9, r"am (?:an? |the )?(?:<role>)|am an? (?:\w+[ -]){0,4}?(?:<job>)|am (?:\w+ing )?(?:as )?an? (?:\w+ ){0,2}(?:<job>)"),
+    ("identity", 0.9, r"am (?:an? |the )?(?:<role>)|am an? (?:\w+[ -]){0,4}?(?:<job>)|am (?:\w+ing )?(?:as )?an?"
+        r" (?:\w+ ){0,2}(?:<job>)"),
     ("identity", 0.9, r"(?:don't )?live (?:in|near|with|on|at|by|alone|outside|close)|am living (?:in|with|near"
      r"|alone)|am based in|am (?:moving|relocating) (?:to|in|back|out)|(?:moved|relocated) (?:to|from|into|in with"
      r"|back|here|out of|away)|lived (?:in|with|near)|have (?:lived|been living) (?:in|here|with)"),
@@ -228,7 +234,8 @@ FIRST = _table(
 # "My …": what follows the word. -------------------------------------------------------------------------------------
 MINE = _table(
     ("relationship", 0.9, r"(?:\w+ )?(?:<kin>)'s (?:birthday|wedding|name|anniversary|favou?rite \w+) (?:is|was|are)"),
-    ("identity", 0.95, r"(?:(?:new |full |first |last |middle |maiden |married |sur|nick)*name|surname) (?:is|was)|(?:native|first) language is"
+    ("identity", 0.95, r"(?:(?:new |full |first |last |middle |maiden |married |sur|nick)*name|surname) (?:is|was)"
+        r"|(?:native|first) language is"
      r"|mother tongue is"),
     ("identity", 0.95, r"(?:(?:new |current |old |home |work |private )*)(?:birthday|anniversary|hometown|address"
      r"|e-?mail|phone number|age) (?:is|falls)"
@@ -282,7 +289,8 @@ INSTRUCTIONS = _table(
 
 # German, kept as it was said: in its inflections, a safe third person is not a matter of rules. ----------------------
 GERMAN = _table(
-    ("constraint", 0.95, r"<name> (?:(?<=[s'’] )(?:<familie>) )?(?:ist|hat) (?:\w+ ){0,2}(?:allergisch|\w*intolerant|vegetarier(?:in)?|veganer(?:in)?"
+    ("constraint", 0.95, r"<name> (?:(?<=[s'’] )(?:<familie>) )?(?:ist|hat) (?:\w+ ){0,2}(?:allergisch|\w*intolerant"
+        r"|vegetarier(?:in)?|veganer(?:in)?"
      r"|\w*allergie)"),
     ("identity", 0.95, r"ich hei(?:ß|ss)e <name>|mein name ist|ich bin \d+ jahre|ich komme (?:ursprünglich )?aus"),
     ("identity", 0.95, r"ich bin .{0,60}geboren|ich wurde .{0,60}geboren"),
@@ -304,7 +312,8 @@ GERMAN = _table(
     ("constraint", 0.9, r"ich (?:esse|trinke) (?:\w+ ){0,4}?(?:kein|keine|keinen|nie|nur|wieder|auch|seit)"),
     ("identity", 0.9, r"ich (?:wohne|lebe) (?:[\w.]+ ){0,4}?(?:in|bei|mit|auf|seit)|ich bin .{0,80}(?:gezogen"
      r"|umgezogen)"),
-    ("identity", 0.95, r"(?:mein|unser)e? (?:(?:neue|private|aktuelle)[rs]? )?(?:adresse|anschrift|(?:handy|telefon)?nummer|e-?mail\S*"
+    ("identity", 0.95, r"(?:mein|unser)e? (?:(?:neue|private|aktuelle)[rs]? )?(?:adresse|anschrift|(?:handy"
+        r"|telefon)?nummer|e-?mail\S*"
      r"|geburtstag|nachname|vorname|familienname|spitzname|arbeitgeber) (?:ist|lautet)"),
     ("identity", 0.9, r"(?:mein|unser)e? (?:\w+ ){0,2}?(?:<betrag>) (?:ist|sind|beträgt|betragen|liegt) .{0,40}?\d"),
     ("identity", 0.9, r"ich bin (?:\w+ )?(?:verheiratet|geschieden|ledig|verlobt|schwanger)"),
@@ -325,7 +334,8 @@ GERMAN = _table(
      r" (?:noch )?(?:(?:mit|bei|in|per|von) )?(?!\d|ein|kurz|mal|es\b)\w+"),
     ("preference", 0.85, r"ich \w+ (?:sehr |besonders )?(?:gern|gerne|lieber|am liebsten)"),
     ("strength", 0.75, r"ich (?:spreche|spiele|lerne) (?!das\b|es\b)\w+"),
-    ("constraint", 0.9, r"ich nehme .*?(?:\d+ ?(?:mg|µg|ml|milligramm)|\w*tabletten?|\w*medikament\w*|\w*antibiotik\w*|insulin"
+    ("constraint", 0.9, r"ich nehme .*?(?:\d+ ?(?:mg|µg|ml|milligramm)|\w*tabletten?|\w*medikament\w*"
+        r"|\w*antibiotik\w*|insulin"
      r"|\w*blutverdünner|\w*antidepressiv\w*|\w*k?c?ortison|(?-i:[A-ZÄÖÜ])[\w-]{4,} \d+$)"),
     ("interest", 0.75, r"ich (?!bin |habe |war |muss |soll |kann )\w+ (?:[\w.]+ ){0,8}?(?:<oft>)"),
     ("plan", 0.75, r"ich (?:fliege|fahre|reise|ziehe|besuche|treffe|heirate|beginne|fange|gehe|mache"

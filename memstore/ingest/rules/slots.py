@@ -267,7 +267,9 @@ def _slot(rule: SlotRule, found: re.Match[str], text: str, grammar: Grammar) -> 
     thing = _thing(caught(found, "t") or "", grammar)
     raw = caught(found, "v") or ("" if rule.value else caught(found, "t")) or ""
     value = {"*": "", "": _value(raw, grammar)}.get(rule.value, rule.value)
-    if not rule.value and (not value or (root in _NAMES and not _is_name(raw, text, grammar, within=root == "employer"))):
+    if not rule.value and (
+        not value or (root in _NAMES and not _is_name(raw, text, grammar, within=root == "employer"))
+    ):
         return None
     if "{t}" in attribute and not thing:
         return None

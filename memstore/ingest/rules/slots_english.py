@@ -37,15 +37,18 @@ _WORDS = {
     r"|lesson"
     r"|recital|concert|conference|tournament|match|race|marathon|reservation|party|presentation|defen[cs]e|viewing"
     r"|holiday|vacation|move|launch|release|rehearsal|hearing|scan|reunion|dinner|review|demo|workshop|game|call"
-    r"|retreat|photo shoot|delivery|shift|visit|fitting|ceremony|session|lunch|brunch|graduation|funeral|christening)(?: with (?-i:[A-Z])\w+)?",
+    r"|retreat|photo shoot|delivery|shift|visit|fitting|ceremony|session|lunch|brunch|graduation|funeral"
+    r"|christening)(?: with (?-i:[A-Z])\w+)?",
     "moved": r"(?:re-?scheduled|moved|postponed|pushed(?: back)?|brought forward|shifted|changed|delayed|put off"
     r"|rebooked|bumped)",
     "shift": r"re-?scheduled?|moved?|postponed?|push(?:ed)?(?: back)?|brought forward|shift(?:ed)?|changed?"
     r"|delay(?:ed)?|put off|rebook(?:ed)?",
     "is": r"is|are|will be|takes place|starts|happens|is now|is scheduled|is set|is booked|is planned|falls|leaves",
     "measured": rf"{AMOUNTS}",
-    "amount": r"(?:[$€£¥] ?)?\d+(?:[.,' ]\d{3})*(?:[.,]\d{1,2})?(?: ?(?:k|thousand|million))?(?: ?(?:[%$€£¥]|(?:kg|km|cm|m|lbs?"
-    r"|ft|bpm|eur|usd|euros?|dollars?|pounds?|francs?|kilos?|percent|hours?)(?!\w)))?(?: (?:a|per) (?:year|month|week|day|night|person))?",
+    "amount": r"(?:[$€£¥] ?)?\d+(?:[.,' ]\d{3})*(?:[.,]\d{1,2})?(?: ?(?:k|thousand|million))?(?: ?(?:[%$€£¥]|(?:kg|km"
+    r"|cm|m|lbs?"
+    r"|ft|bpm|eur|usd|euros?|dollars?|pounds?|francs?|kilos?|percent|hours?)(?!\w)))?(?: (?:a|per) (?:year|month|week"
+    r"|day|night|person))?",
     "call": r"called|named",
     "stopped": r"stopped|quit|gave up|have stopped|have quit|have given up|has stopped|has quit|has given up",
     "bad": r"do not (?:really |actually )?(?:like|enjoy|love)|hate|dislike|can not stand|cannot stand|can't stand"
@@ -66,9 +69,11 @@ _WORDS = {
 _SUBJECT = Subject(
     first=r"(?:I|we)",
     inverted="",
-    third=r"(?:my|our) (?:(?:little|big|older|younger|elder|twin|best|new|old|late) )?(?:<kin>)(?:'s? (?:<kin>))?(?: (?-i:[A-Z])\w+)?"
+    third=r"(?:my|our) (?:(?:little|big|older|younger|elder|twin|best|new|old|late) )?(?:<kin>)(?:'s? (?:<kin>))?(?:"
+    r" (?-i:[A-Z])\w+)?"
     r"|(?!(?:It|That|This|He|She|They|There|The|A|An|My|Our|Your|His|Her|Their|I|We|You|Who|What|Nothing|Everything"
-    r"|Something|Anything|Everyone|Everybody|Someone|Somebody|Nobody|Not)\b)(?-i:[A-Z][a-zà-ÿ]+)(?:'s? (?:<kin>)(?: (?-i:[A-Z])\w+)?)?",
+    r"|Something|Anything|Everyone|Everybody|Someone|Somebody|Nobody|Not)\b)(?-i:[A-Z][a-zà-ÿ]+)(?:'s? (?:<kin>)(?:"
+    r" (?-i:[A-Z])\w+)?)?",
     adverbs=r"(?: (?:now|also|just|still|actually|recently|finally|currently|really|both|only|originally|happily"
     r"|officially|already|all|have|has|am|is|are|been))* ",
 )
@@ -159,7 +164,8 @@ _ROWS = (
      r"|became|went|turned>)(?:an? )?(?:(?!not|no|never|neither)"
      r"\w+ )?(?P<v><diet>)"),
     ("diet!", "omnivore", r"(?:I|we) (?:have )?(?:eat|started eating|am eating|been eating) meat again"),
-    ("diet!", "vegetarian", r"(?:I|we) (?:still |now |also )?(?:(?:<stopped>) eating|gave up|have given up|no longer eat|do not eat|eat"
+    ("diet!", "vegetarian", r"(?:I|we) (?:still |now |also )?(?:(?:<stopped>) eating|gave up|have given up|no longer"
+        r" eat|do not eat|eat"
      r" no) meat(?: any ?more)?"),
     ("eats/{t}", "no", r"(?:I|we) (?:<stopped> eating|gave up|no longer eat|do not eat|can not eat|never eat"
      r"|(?:(?:still|also) )?eat no) <T>"),
@@ -181,7 +187,8 @@ _ROWS = (
     ("amount/{t}~", "", r"(?:I|we|they) (?:have )?(?:raised|increased|cut|lowered|reduced|changed) (?:my|our|the)"
      r" (?P<t>(?:[\w-]+ ){0,2}?<measured>)(?: from [^;!?]{1,30}?)? to (?P<v><amount>)"),
     ("age", "", r"<S:am|turned|just turned/is|turned>(?P<v>\d{1,3}) years? old"),
-    ("age", "", r"(?!(?:<measured>) )<S:am|turned|just turned/is|turned>(?P<v>(?:1[01]|[1-9])?\d)(?= (?:now|today|last|this"
+    ("age", "", r"(?!(?:<measured>) )<S:am|turned|just turned/is|turned>(?P<v>(?:1[01]|[1-9])?\d)(?= (?:now|today"
+        r"|last|this"
      r"|yesterday|and)|[,.](?!\d)|!|$)"),
     ("age", "", r"I am (?:now )?(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|and)|[,.](?!\d)|!|$)"),
     ("birthday", "", r"my birthday is (?:actually )?(?:on )?(?:the )?<V>"),
@@ -263,7 +270,8 @@ _ROWS = (
      r" [^,]{1,30}?)? (?:<is>)"
      r" (?:now |actually |set for |scheduled for )?(?:on |at |in |for )?"
      r"(?:the )?(?P<v><dates>)"),
-    ("{plan}", "", r"(?:the|my|our) (?:new )?date (?:of|for) (?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>) is (?:now )?"
+    ("{plan}", "", r"(?:the|my|our) (?:new )?date (?:of|for) (?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>) is (?:now"
+        r" )?"
      r"(?:on )?(?:the )?(?P<v><dates>)"),
     ("+{plan}", "", r"(?:I|we) (?:have|have got|booked|scheduled|made) (?:an?|the|my|our) (?P<t>(?:[\w-]+"
      r" ){0,2}?<event>)(?: (?:with|to|in|at|for) [^,]{1,30}?)?"

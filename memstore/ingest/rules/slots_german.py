@@ -18,7 +18,8 @@ _WORDS = {
     "tongue": r"deutsch|englisch|französisch|spanisch|italienisch|portugiesisch|niederländisch|polnisch|russisch"
     r"|chinesisch|japanisch|türkisch|arabisch|schwedisch|dänisch|griechisch|tschechisch|ukrainisch",
     "measured": rf"{GERMAN_AMOUNTS}",
-    "amount": r"(?:[$€£] ?)?\d+(?:[.' ]\d{3})*(?:,\d{1,2})?(?: ?(?:tausend|millionen))?(?: ?(?:[%$€£]|(?:kg|km|cm|m|eur|euro"
+    "amount": r"(?:[$€£] ?)?\d+(?:[.' ]\d{3})*(?:,\d{1,2})?(?: ?(?:tausend|millionen))?(?: ?(?:[%$€£]|(?:kg|km|cm|m"
+    r"|eur|euro"
     r"|dollar|franken|pfund|kilo|prozent|stunden)(?!\w)))?(?: (?:im monat|im jahr|pro \w+|brutto|netto|warm|kalt))*",
     "month": r"januar|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember",
     "date": r"(?:nächste[nmrs]? |diese[nmrs]? |kommende[nmrs]? )?(?:(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
@@ -40,7 +41,8 @@ _SUBJECT = Subject(
     r"|neue)[rn]? )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
     r"|(?!(?:Ich|Er|Sie|Es|Das|Wir|Ihr|Der|Die|Wer|Was|Mein|Meine|Unser|Unsere|Man|Nichts"
     r"|Alles)\b)(?-i:[A-ZÄÖÜ][a-zäöüß]+)(?:(?<=s)'? (?:<kin>))?",
-    adverbs=r"(?: (?:jetzt|nun|auch|gerade|weiterhin|nach wie vor|trotzdem|inzwischen|mittlerweile|wieder|seit \w+(?: (?!kein|nicht|in|bei|als)\w+)?"
+    adverbs=r"(?: (?:jetzt|nun|auch|gerade|weiterhin|nach wie vor|trotzdem|inzwischen|mittlerweile|wieder|seit \w+(?:"
+    r" (?!kein|nicht|in|bei|als)\w+)?"
     r"|noch|immer|schon|aktuell"
     r"|derzeit|momentan|eigentlich|übrigens|sehr|wirklich|gern|gerne|endlich|letzten? \w+|ab \w+|diese \w+"
     r"|nur|ja|doch|total|heute|leider|im \w+|für den \w+|für die \w+|für (?:eine?n?|zwei|drei|vier|\d+) \w+"
@@ -94,7 +96,8 @@ _ROWS = (
     ("diet!", "omnivore", r"<S:esse|essen/isst>fleisch"),
     ("diet!", "vegetarier", r"<S:esse|essen/isst>kein fleisch(?: mehr)?"),
     ("eats/{t}", "no", r"<S:esse|essen/isst>kein(?:e|en)? (?P<t>\w+)(?: mehr)?"),
-    ("eats/{t}", "yes", r"(?:(?:esse|essen) (?:ich|wir)|(?:ich|wir) (?:esse|essen)|(?P<who><kin>|(?-i:[A-ZÄÖÜ][a-zäöüß]+)) isst)"
+    ("eats/{t}", "yes", r"(?:(?:esse|essen) (?:ich|wir)|(?:ich|wir) (?:esse|essen)|(?P<who><kin>"
+        r"|(?-i:[A-ZÄÖÜ][a-zäöüß]+)) isst)"
      r" (?:\w+ )?wieder (?:auch )?(?P<t>(?-i:[A-ZÄÖÜ])\w+)"),
     ("petname/{t}", "", r"(?:mein|meine|unser|unsere) (?P<t><pet>) heißt (?P<v>\w+)"),
     ("name", "", r"<S:heiße|heisse/heißt|heisst>(?:\w+ )?<V>|mein name ist <V>"),
@@ -104,10 +107,12 @@ _ROWS = (
      r"(?=[.!]*$)"),
     ("surname", "", r"mein (?:neuer )?(?:nachname|familienname) (?:ist|lautet) (?:jetzt |nun )?<V>"),
     ("nickname", "", r"(?:nenn|nennt) mich (?:bitte )?(?:einfach )?<V>"),
-    ("amount/{t}", "", r"(?:(?:mein|unser)e? (?:neue[rs]? |aktuelle[rs]? )?(?P<t><measured>)|^(?P<t><measured>)|das (?P<t>\w*budget)) (?:ist|beträgt|liegt)"
+    ("amount/{t}", "", r"(?:(?:mein|unser)e? (?:neue[rs]? |aktuelle[rs]? )?(?P<t><measured>)|^(?P<t><measured>)|das"
+        r" (?P<t>\w*budget)) (?:ist|beträgt|liegt)"
      r" (?:jetzt |nun |inzwischen |aktuell |bei |auf |etwa |höchstens )*(?P<v><amount>)"),
     ("age", "", r"<S:bin|wurde/ist|wurde>(?P<v>\d{1,3})(?: jahre alt| geworden)"),
-    ("age", "", r"(?!(?:<measured>) )<S:bin|wurde/ist|wurde>(?P<v>(?:1[01]|[1-9])?\d)(?= jahre| geworden|[,.](?!\d)|!|$)"),
+    ("age", "", r"(?!(?:<measured>) )<S:bin|wurde/ist|wurde>(?P<v>(?:1[01]|[1-9])?\d)(?= jahre| geworden|[,.](?!\d)|!"
+        r"|$)"),
     ("birthday", "", r"mein geburtstag ist (?:eigentlich )?(?:am )?(?P<v>\d{1,2}\. ?\w+)"),
     ("birthday", "", r"<S:habe|hab>am (?P<v>\d{1,2}\. ?\w+) geburtstag"),
     ("marital_status", "", r"<S:bin|sind/ist>(?P<v><married>)"),
@@ -170,7 +175,8 @@ GERMAN = Grammar(
     reported=words(r"(?:er|(?-i:sie|Sie)|man|meine? \w+|(?!Ich)(?-i:[A-ZÄÖÜ])\w+|jemand) (?:sagt|sagte|meint|meinte"
      r"|glaubt|glaubte"
                    r"|denkt|behauptet|behauptete|schrieb|schreibt|erzählt|erzählte)|laut|gerüchte"),
-    subordinate=words(r"(?:wo|wer|was|wie|warum|dass ich gesagt habe|bevor|als|während|obwohl man|ob|nachdem|bis|von|vom|mit|ohne"
+    subordinate=words(r"(?:wo|wer|was|wie|warum|dass ich gesagt habe|bevor|als|während|obwohl man|ob|nachdem|bis|von"
+        r"|vom|mit|ohne"
      r"|für|gegen|neben|über) *$"),  # "die Mutter von Jonas ist"
     temporary=words(r"(?-i:diese[nsr]?) (?:woche|wochenende|monat|sommer|winter|tage)|übers wochenende|am wochenende"
     r"|im moment|bis (?:zum |zur )?(?:ende |anfang |mitte )?(?:nächste\w* |diese\w* )?(?:\w+tag|\d+\.|januar|februar"

@@ -18,7 +18,8 @@ _SETTLED = re.compile(
     r"|departure"
     r"|arrives?|arriving|arrival|expires?|check-?(?:in|out)|deadline|(?:was|were|been|got) (?:moved|delayed|pushed"
     r"|brought forward|put off)"
-    r"|eingeladen|angemeldet|verabredet|gebucht|umgebucht|bestätigt|reserviert|geplant|verschoben|verlegt|vorgezogen|wird"
+    r"|eingeladen|angemeldet|verabredet|gebucht|umgebucht|bestätigt|reserviert|geplant|verschoben|verlegt|vorgezogen"
+    r"|wird"
     r"|werde[nt]?|soll(?:en)?|muss|müssen"
     r"|startet|beginnt|abfahrt|abflug|ankunft|fällig|frist)\b|\w'll\b",
     re.IGNORECASE,
@@ -27,7 +28,8 @@ _FOR = re.compile(r"\b(?:for|für(?: den)?) (?:the )?$", re.IGNORECASE)  # nobod
 # "We moved the wedding to 3 June": nobody moves a thing to a day that has passed. "I moved to York" is of a place.
 _MOVED_TO = re.compile(
     r"\bauf den $|\b(?:mov(?:ed?|ing)|push(?:ed)?|(?:re-?)?schedul(?:ed?|ing)|postponed?|shift(?:ed)?|chang(?:ed?|ing)"
-    r"|delay(?:ed)?|put (?=off|back)|brought|bring|set|rebook(?:ed)?|bump(?:ed)?|extend(?:ed)?) (?!to |into |in |out |away )"
+    r"|delay(?:ed)?|put (?=off|back)|brought|bring|set|rebook(?:ed)?|bump(?:ed)?|extend(?:ed)?) (?!to |into |in |out "
+    r"|away )"
     r"(?:(?!\b(?:and|but)\b|[,;:.!?]).){1,80}?\b(?:to|until|till)(?: the)? $",
     re.IGNORECASE,
 )
@@ -43,7 +45,8 @@ _PAST_DE = re.compile(
 )
 # "Ich habe am 2. Dezember einen Termin": a present without a participle behind it.
 _PRESENT_DE = re.compile(
-    r"\b(?:habe?|haben|hat|ist|sind|findet|geht|gehen?|fängt|fliege[nt]?|fliegt|fahren?|fährt|reisen?|reist|ziehen?|zieht"
+    r"\b(?:habe?|haben|hat|ist|sind|findet|geht|gehen?|fängt|fliege[nt]?|fliegt|fahren?|fährt|reisen?|reist|ziehen?"
+    r"|zieht"
     r"|kommen?|kommt|heiraten?|heiratet|besuchen?|besucht|treffen?|trifft|feiern?|feiere|feiert|bekommen?|bekommt"
     r"|arbeiten?|arbeitet|machen?|macht|läuft)\b",
     re.IGNORECASE,
