@@ -83,7 +83,9 @@ def reconcile(incoming: Incoming, known: Sequence[Known]) -> Verdict:
     active = [one for one in mates if one.state == "active"]
     slot = incoming.slot
     if slot is not None and slot.manner is not Manner.TEMPORARY:
-        verdict = _of_slot(incoming, slot, active) or _of_past(incoming, slot, mates)
+        verdict = _of_slot(incoming, slot, active)
+        if verdict is None or (verdict.kind == "supersedes" and slot.manner is Manner.HOLDS):
+            verdict = _of_past(incoming, slot, mates) or verdict
         if verdict is not None:
             return verdict
     others = [one for one in active if (slot is None or one.attribute is None) and _disagree(incoming, one)]

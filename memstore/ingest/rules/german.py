@@ -14,7 +14,7 @@ from memstore.ingest.rules.statements import Clause, is_question
 _MOST_WORDS = 36
 
 _WORDS = re.compile(
-    r"\b(?:ich|mein|meine|meinen|meiner|unser|unsere|unseren|unserer|ist (?:\w+ ){0,2}(?:allergisch|vegetarier\w*"
+    r"\b(?:ich|wir|mein|meine|meinen|meiner|unser|unsere|unseren|unserer|ist (?:\w+ ){0,2}(?:allergisch|vegetarier\w*"
     r"|veganer\w*)|verträgt (?:\w+ )?kein\w*|darf (?:\w+ )?kein\w*|im rollstuhl|kein\w* \w+ für|hat zöliakie|gestorben"
     r"|(?:bitte|ab jetzt|künftig|in zukunft) (?:immer|nie|niemals|nur|bitte))\b",
     re.IGNORECASE,
@@ -40,6 +40,7 @@ _FRONTED = re.compile(
     r"|\w+tags)\b[^,;:]{0,60}?) (?P<verb>[a-zäöüß]+) ich(?P<rest> .*|$)",
     re.IGNORECASE,
 )
+_OF_US = re.compile(r"\b(?:wir (?P<verb>\w+en|sind)|(?P<turned>\w+en|sind) wir)\b", re.IGNORECASE)
 _KIN_OF = re.compile(rf"\w+(?:s|'s?) (?:{GERMAN_KIN})\b", re.IGNORECASE)
 _NO_WORD_AT_END = re.compile(r"[^\w)\"'%€$£°+]+$")
 
@@ -68,14 +69,22 @@ def read(sentence: Clause) -> Iterator[tuple[Clause, Reading]]:
 
 
 def _rule(words: str) -> Rule | None:
-    """Give the first rule that fits; what stands before the verb may as well stand behind it."""
-    fronted = _FRONTED.match(words)
-    orders = (
-        [words, f"ich {fronted['verb']} {fronted['front'][0].lower()}{fronted['front'][1:]}{fronted['rest']}"]
-        if fronted
-        else [words]
-    )
-    return next((rule for order in orders for rule in GERMAN if rule.pattern.match(order)), None)
+    """Give the first rule that fits; what stands before the verb may as well stand behind it, and "we" are one."""
+    told = _OF_US.sub(_of_one, words)
+    fronted = _FRONTED.match(told)
+    orders = [told]
+    if fronted:
+        front = f"{fronted['front'][0].lower()}{fronted['front'][1:]}"
+        orders.append(f"ich {fronted['verb']} {front}{fronted['rest']}")
+    rule = next((rule for order in orders for rule in GERMAN if rule.pattern.match(order)), None)
+    return rule._replace(confidence=round(rule.confidence - 0.1, 2)) if rule and told != words else rule
+
+
+def _of_one(found: re.Match[str]) -> str:
+    """Give "ich fahre" for "wir fahren", "fahre ich" for "fahren wir": the tables speak of one person."""
+    verb = (found["verb"] or found["turned"]).lower()
+    one = "bin" if verb == "sind" else verb.removesuffix("n")
+    return f"ich {one}" if found["verb"] else f"{one} ich"
 
 
 def _named(words: str) -> str:

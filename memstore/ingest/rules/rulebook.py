@@ -319,7 +319,8 @@ GERMAN = _table(
     ("identity", 0.9, r"ich bin (?:\w+ )?(?:verheiratet|geschieden|ledig|verlobt|schwanger)"),
     ("identity", 0.9, r"ich (?:bin|arbeite) (?:jetzt |nun |inzwischen )?(?:selbstständig|selbständig|freiberuflich"
      r"|arbeitslos|in rente)(?!\w)|ich bin (?:jetzt |nun |endlich )?(?:wieder )?zurück in (?-i:[A-ZÄÖÜ])"),
-    ("identity", 0.9, r"ich (?:arbeite|studiere|unterrichte) |ich bin (?:von beruf )?(?:\w+ )?\w*(?:lehrer|ärztin|arzt"
+    ("identity", 0.9, r"ich verdiene .{0,30}?\d|ich (?:arbeite|studiere|unterrichte) |ich bin (?:von beruf )?(?:\w+"
+        r" )?\w*(?:lehrer|ärztin|arzt"
      r"|ingenieur|entwickler|architekt|designer|krankenpfleger|krankenschwester|student|köch|koch|autor"
      r"|fotograf)(?:in)?"),
     ("relationship", 0.9, r"(?:mein|unser)e? (?:\w+ )?(?:<familie>)(?: <name>)? (?:ist|sind|war|hat|haben|heißt"
@@ -341,7 +342,7 @@ GERMAN = _table(
     ("plan", 0.75, r"ich (?:fliege|fahre|reise|ziehe|besuche|treffe|heirate|beginne|fange|gehe|mache"
      r"|habe) .*(?:<bald>)"),
     ("plan", 0.75, r"(?:<bald>).*? (?:fliege|fahre|reise|ziehe|besuche|treffe|heirate|beginne|habe|gehe|mache"
-     r"|koche) ich"),
+     r"|koche|arbeite) ich"),
     ("goal", 0.6, r"ich (?:möchte|will|plane) (?!nur|wissen|fragen|sagen).*(?:lernen|werden|reisen|fliegen|kaufen"
      r"|besuchen|ziehen|schreiben)"),
     ("event", 0.75, r"(?:<neulich>).*? (?:habe|hab|bin|war) ich|ich (?:habe|hab|bin|war) .*(?:<neulich>)"),

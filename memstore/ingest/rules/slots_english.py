@@ -169,6 +169,9 @@ _ROWS = (
      r" no) meat(?: any ?more)?"),
     ("eats/{t}", "no", r"(?:I|we) (?:<stopped> eating|gave up|no longer eat|do not eat|can not eat|never eat"
      r"|(?:(?:still|also) )?eat no) <T>"),
+    ("diet!", "vegetarian", r"<S:am not eating/does not eat|eats no|no longer eats>meat"),
+    ("eats/{t}", "no", r"<S:am not eating/does not eat|eats no|no longer eats><T>"),
+    ("eats/{t}", "yes", r"<S:eat/eats>(?!meat)<T> (?:again|now)"),
     ("eats/{t}", "yes", r"(?:I|we) (?:(?:can|may|have started to) )?(?:eat|started eating|am eating|are eating) <T>"
      r" (?:again|now)"),
     # Who they are.

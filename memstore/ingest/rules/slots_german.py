@@ -29,7 +29,9 @@ _WORDS = {
     "dates": r"<date>(?:,? (?:um |am |den |im )?(?:<date>|20\d\d)){0,3}",
     "event": r"[\w-]*(?:termin|prüfung|klausur|treffen|besprechung|hochzeit|flug|reise|urlaub|umzug|konzert|operation"
     r"|op"
-    r"|gespräch|party|feier|kurs|rennen|abgabe|präsentation|vortrag|besichtigung|turnier|konferenz|lauf|meeting)",
+    r"|gespräch|party|feier|kurs|rennen|abgabe|präsentation|vortrag|besichtigung|turnier|konferenz|lauf|meeting"
+    r"|anprobe|taufe|trauung|beerdigung|sitzung|(?<!an)probe|aufführung|übergabe|untersuchung"
+    r"|impfung|fest|training|einschulung|wettkampf)",
     "the": r"der|die|das|den|mein|meine|meinen|unser|unsere|unseren",
     "moved": r"(?:vor)?verlegt|verschoben|vorgezogen|umgebucht|(?:um)?gelegt|(?:vor)?geschoben",
 }
@@ -145,10 +147,12 @@ _ROWS = (
     ("owns/{t}", "no", r"<S:habe|hab|haben/hat>(?:mein|meine|meinen|unser|unsere) (?P<t><thing>) (?:verkauft"
      r"|verschenkt)"),
     ("owns/{t}", "yes", r"<S:habe|besitze|haben/hat>(?:eine?n? )(?:\w+ )?(?P<t><thing>)(?: gekauft)?"),
-    ("{plan}~", "", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?) (?:wurde|ist|wird) (?:[\w.]+ ){0,4}?auf (?:den "
+    ("{plan}~", "", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?)(?: (?:bei|in|zur|zum) [^,;]{1,30}?)? (?:wurde"
+        r"|ist|wird) (?:[\w.]+ ){0,4}?auf (?:den "
      r"|die )?(?P<v><dates>)"
      r" (?:<moved>)"),
-    ("{plan}~", "", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?) (?:wurde|ist|wird) (?:\w+ ){0,2}?(?:<moved>)"
+    ("{plan}~", "", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?)(?: (?:bei|in|zur|zum) [^,;]{1,30}?)? (?:wurde"
+        r"|ist|wird) (?:\w+ ){0,2}?(?:<moved>)"
      r" (?:worden )?auf (?:den |die )?(?P<v><dates>)"),
     ("{plan}~", "", r"(?:habe|haben|hat) (?:ich |wir )?(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?) auf (?:den "
      r"|die )?(?P<v><dates>)"
@@ -156,6 +160,7 @@ _ROWS = (
     ("{plan}", "", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?)(?: (?:mit|bei|in) [^,]{1,30}?)? (?:ist|findet"
      r"|beginnt|geht) (?:jetzt "
      r"|nun |erst |schon |doch )*(?:am |im |um |den )?(?P<v><dates>)"),
+    ("+{plan}", "", r"(?:am|im) (?P<v><dates>) (?:habe|haben) (?:ich|wir) (?:eine?n?|<the>) (?P<t><event>)"),
     ("+{plan}", "", r"<S:habe|hab|haben>(?:am |im )?(?P<v><dates>) (?:eine?n? )(?P<t><event>(?: mit (?-i:[A-Z])\w+)?)"),
 )  # fmt: skip
 _ENDS = (

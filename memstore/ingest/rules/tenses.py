@@ -30,7 +30,7 @@ _MOVED_TO = re.compile(
     r"\bauf den $|\b(?:mov(?:ed?|ing)|push(?:ed)?|(?:re-?)?schedul(?:ed?|ing)|postponed?|shift(?:ed)?|chang(?:ed?|ing)"
     r"|delay(?:ed)?|put (?=off|back)|brought|bring|set|rebook(?:ed)?|bump(?:ed)?|extend(?:ed)?) (?!to |into |in |out "
     r"|away )"
-    r"(?:(?!\b(?:and|but)\b|[,;:.!?]).){1,80}?\b(?:to|until|till)(?: the)? $",
+    r"(?:(?!\b(?:and|but)\b|[,;:!?]|(?<!\bdr)\.).){1,80}?\b(?:to|until|till)(?: the)? $",
     re.IGNORECASE,
 )
 _SINCE = re.compile(r"\b(?:since|seit(?: dem)?) (?:the )?$", re.IGNORECASE)
