@@ -73,6 +73,11 @@ def old(text="Alice lives in Hamburg.", attribute="residence", value="hamburg", 
          old(attribute="plan/exam", value="monday"), "supersedes"),
         (new(slot=Slot("plan/exam", "friday", False, Manner.HOLDS)),
          old(attribute="plan/exam", value="monday", day=-90), "new"),
+        (new(slot=Slot("job", "ward nurse", False, Manner.HOLDS)), old(attribute="job", value="nurse"), "supersedes"),
+        (new(slot=Slot("job", "nurse", False, Manner.HOLDS)), old(attribute="job", value="ward nurse"), "new"),
+        (new(slot=Slot("job", "nurse", False, Manner.HOLDS)),
+         old(attribute="job", value="ward nurse", day=9), "outdated"),
+        (new(slot=Slot("job", "ward nurse", True, Manner.HOLDS)), old(attribute="job", value="nurse"), "new"),
     ],
 )  # fmt: skip
 def test_the_verdict(incoming, known, kind):
@@ -98,6 +103,16 @@ def test_the_value_said_last_is_active_in_whatever_order_facts_of_one_slot_are_j
 def test_the_same_facts_are_active_in_whatever_order_those_of_different_values_are_judged(order):
     facts = [new(f"I moved for the {day}th time", replace(PORTO, value=f"town{day}"), day) for day in range(6)]
     assert _active([facts[day] for day in order]) == _active(facts) == {(facts[-1].text, "town5")}
+
+
+@given(st.permutations(range(5)), st.lists(st.sampled_from(["nurse", "ward nurse", "night ward nurse"]), min_size=5))
+def test_the_same_jobs_are_active_in_whatever_order_those_told_more_exactly_are_judged(order, jobs):
+    facts = [
+        new(f"{day}: {job}", Slot("job", job, False, Manner.HOLDS), day, type="identity")
+        for day, job in enumerate(jobs[:5])
+    ]
+    held = [{value for _, value in _active(judged)} for judged in ([facts[day] for day in order], facts)]
+    assert held[0] == held[1]
 
 
 def _active(facts):

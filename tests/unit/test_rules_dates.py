@@ -92,6 +92,14 @@ SECOND_OF_SEPTEMBER = datetime(2026, 9, 2, 12, tzinfo=UTC)
         ("Ich habe am 8. Oktober geheiratet.", "8. Oktober 2025"),
         ("Ich ziehe am 8. Oktober um.", "8. Oktober 2026"),
         ("Your flight is confirmed, on Friday.", "4 September 2026"),
+        ("We moved the christening to 19 June.", "19 June 2027"),
+        ("I pushed the exam back to 3 March.", "3 March 2027"),
+        ("They changed the date of the fair from Sunday to the 4th of April.", "4 April 2027"),
+        ("I moved to Leeds on 19 June.", "19 June 2026"),
+        ("I moved to Leeds, and I was ill from 3 to 19 June.", "19 June 2026"),
+        ("Wir haben die Taufe auf den 19. Juni gelegt.", "19. Juni 2027"),
+        ("Ich habe am 2. März einen Termin.", "2. März 2027"),
+        ("Ich hatte am 2. März einen Termin.", "2. März 2026"),
     ],
 )
 @pytest.mark.parametrize("past", [True, False])

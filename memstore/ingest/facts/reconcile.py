@@ -31,6 +31,7 @@ CONTRARY = 0.80  # cosine from which statements that differ in a negation only s
 # "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
 PLANS = ("plan/", "appointment/", "deadline/")
 ONE_PLAN = timedelta(days=60)
+JOB = "job"
 
 Kind = Literal["new", "same", "supersedes", "outdated", "conflict"]
 
@@ -82,7 +83,9 @@ def reconcile(incoming: Incoming, known: Sequence[Known]) -> Verdict:
     active = [one for one in mates if one.state == "active"]
     slot = incoming.slot
     if slot is not None and slot.manner is not Manner.TEMPORARY:
-        verdict = _of_slot(incoming, slot, active) or _of_past(incoming, slot, mates)
+        verdict = _of_slot(incoming, slot, active)
+        if verdict is None or (verdict.kind == "supersedes" and slot.manner is Manner.HOLDS):
+            verdict = _of_past(incoming, slot, mates) or verdict
         if verdict is not None:
             return verdict
     others = [one for one in active if (slot is None or one.attribute is None) and _disagree(incoming, one)]
@@ -149,7 +152,7 @@ def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
     if slot.attribute.removeprefix(FORMER).startswith(PLANS) and slot.manner is Manner.HOLDS and apart > ONE_PLAN:
         return False
     if slot.attribute == one.attribute:
-        return other_value(slot, one.value)
+        return other_value(slot, one.value) or narrows(slot, incoming.occurred_at, one.value, one.occurred_at)
     if slot.attribute.endswith(COUNTRY) != one.attribute.endswith(COUNTRY):
         return _abroad(incoming, slot, one.attribute, one.value, one.occurred_at)
     if slot.attribute == FORMER + one.attribute:
@@ -171,6 +174,14 @@ def _abroad(incoming: Incoming, slot: Slot, attribute: str, value: str, said: da
     if is_country(slot.value) and is_country(value):  # "I moved to Spain"
         return slot.value != value
     return said > incoming.occurred_at if slot.attribute.endswith(COUNTRY) else incoming.occurred_at > said
+
+
+def narrows(slot: Slot, said: datetime, value: str, other_said: datetime) -> bool:
+    """Whether the later of two jobs is the earlier one told more exactly: "paediatric nurse" after "nurse"."""
+    if slot.attribute != JOB or slot.many or said == other_said:
+        return False
+    earlier, later = (slot.value, value) if said < other_said else (value, slot.value)
+    return set(earlier.casefold().split()) < set(later.casefold().split())
 
 
 def other_value(slot: Slot, value: str) -> bool:

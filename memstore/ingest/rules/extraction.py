@@ -21,6 +21,7 @@ from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.reading import Reading, instructed, loosely, precisely
 from memstore.ingest.rules.standalone import Standing, Talk, long_forms, stand_alone, trimmed
 from memstore.ingest.rules.statements import Clause, assertions, clauses_of, is_english, sentences_of, without_lead_in
+from memstore.ingest.rules.thirdperson import is_present
 from memstore.ingest.rules.until import ends
 from memstore.ingest.rules.worth import ANSWER, OPERATING_POINT, SURE, needs_antecedent, of_statement, ranked
 from memstore.models import kind_of
@@ -37,6 +38,7 @@ MOST_SENTENCES = 1000  # of a message; what is longer is a paste, and its end is
 MOST_WORDS, MOST_JOINED = 60, 16
 NEAR = 40  # characters between two sentences that are joined: what was between them was "Yeah!"
 _OUR = re.compile(r"\bour\b")
+_DETERMINERS = frozenset(("a", "an", "the", "my", "our", "some", "this", "these"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,12 @@ def _of_statement(statement: Clause, message: _Message) -> _Candidate | None:
 
 def _is_believed(standing: Standing, talk: Talk, rule: Reading | None) -> bool:
     """Whether a statement is the speaker's own: to an assistant one says "you" in requests, and much is pasted."""
-    if not 2 < len(standing.plain.split()) <= MOST_WORDS or standing.plain == f"I am {talk.speaker}":
+    shortest = 2 if rule is not None and rule.about is not None else 3  # "Bruno died."
+    if not shortest <= len(standing.plain.split()) <= MOST_WORDS or standing.plain == f"I am {talk.speaker}":
         return False
+    first, _, rest = standing.plain.partition(" ")
+    if talk.partner is None and is_present(first) and rest.split(" ")[0].lower() in _DETERMINERS:
+        return False  # "Visit my parents in June": a command, or a note of one
     own = standing.named or (rule is not None and rule.about is not None)
     return talk.partner is not None or (own and not standing.to_you)
 

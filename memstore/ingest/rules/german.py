@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from memstore.ingest.rules.parts import completed, parts_of
 from memstore.ingest.rules.reading import ALLERGY, Reading
-from memstore.ingest.rules.rulebook import GERMAN, Rule
+from memstore.ingest.rules.rulebook import GERMAN, GERMAN_KIN, Rule
 from memstore.ingest.rules.slots_german import GERMAN as SLOTS
 from memstore.ingest.rules.statements import Clause, is_question
 
 _MOST_WORDS = 36
 
 _WORDS = re.compile(
-    r"\b(?:ich|mein|meine|meinen|meiner|unser|unsere|unseren|unserer|ist (?:\w+ ){0,2}(?:allergisch|vegetarier\w*"
+    r"\b(?:ich|wir|mein|meine|meinen|meiner|unser|unsere|unseren|unserer|ist (?:\w+ ){0,2}(?:allergisch|vegetarier\w*"
     r"|veganer\w*)|verträgt (?:\w+ )?kein\w*|darf (?:\w+ )?kein\w*|im rollstuhl|kein\w* \w+ für|hat zöliakie|gestorben"
     r"|(?:bitte|ab jetzt|künftig|in zukunft) (?:immer|nie|niemals|nur|bitte))\b",
     re.IGNORECASE,
@@ -32,6 +32,16 @@ _LEAD_IN = re.compile(
     re.IGNORECASE,
 )
 _UNREAL = re.compile(r"\b(?:wenn|falls|würde|könnte|hätte|wäre|vielleicht|ob|du|dir|dich|dein\w*)\b", re.IGNORECASE)
+# "Ab März arbeite ich bei Zeiss": a time, a place or how often, the verb, and then who.
+_FRONTED = re.compile(
+    r"(?P<front>(?:ab|seit|bis|in (?-i:[A-ZÄÖÜ])\w+|jede[nsr]?|jetzt|nun|inzwischen|mittlerweile|aktuell|derzeit"
+    r"|momentan"
+    r"|neuerdings|\w+mal|täglich|morgens|abends|nachts|hauptberuflich|beruflich|privat|nebenbei|außerdem"
+    r"|\w+tags)\b[^,;:]{0,60}?) (?P<verb>[a-zäöüß]+) ich(?P<rest> .*|$)",
+    re.IGNORECASE,
+)
+_OF_US = re.compile(r"\b(?:wir (?P<verb>\w+en|sind)|(?P<turned>\w+en|sind) wir)\b", re.IGNORECASE)
+_KIN_OF = re.compile(rf"\w+(?:s|'s?) (?:{GERMAN_KIN})\b", re.IGNORECASE)
 _NO_WORD_AT_END = re.compile(r"[^\w)\"'%€$£°+]+$")
 
 
@@ -52,14 +62,35 @@ def read(sentence: Clause) -> Iterator[tuple[Clause, Reading]]:
             rule = _rule(part.words)
             if rule:
                 kind = "constraint" if ALLERGY.search(part.words) else rule.type
-                about = part.words.split()[0] if rule.about_named else None
+                about = _named(part.words) if rule.about_named else None
                 reading = Reading(kind, rule.confidence, about, rule.type == "event")
                 stop = min(start + part.stop, clause.stop)  # a clause that was completed is longer than what was said
                 yield Clause(part.words, min(start + part.start, stop - 1), stop), reading
 
 
 def _rule(words: str) -> Rule | None:
-    return next((rule for rule in GERMAN if rule.pattern.match(words)), None)
+    """Give the first rule that fits; what stands before the verb may as well stand behind it, and "we" are one."""
+    told = _OF_US.sub(_of_one, words)
+    fronted = _FRONTED.match(told)
+    orders = [told]
+    if fronted:
+        front = f"{fronted['front'][0].lower()}{fronted['front'][1:]}"
+        orders.append(f"ich {fronted['verb']} {front}{fronted['rest']}")
+    rule = next((rule for order in orders for rule in GERMAN if rule.pattern.match(order)), None)
+    return rule._replace(confidence=round(rule.confidence - 0.1, 2)) if rule and told != words else rule
+
+
+def _of_one(found: re.Match[str]) -> str:
+    """Give "ich fahre" for "wir fahren", "fahre ich" for "fahren wir": the tables speak of one person."""
+    verb = (found["verb"] or found["turned"]).lower()
+    one = "bin" if verb == "sind" else verb.removesuffix("n")
+    return f"ich {one}" if found["verb"] else f"{one} ich"
+
+
+def _named(words: str) -> str:
+    """Give "Jonas' Vater" for "Jonas' Vater ist …", "Jonas" for "Jonas ist …"."""
+    found = _KIN_OF.match(words)
+    return found[0] if found else words.split()[0]
 
 
 def _clauses(sentence: Clause) -> list[Clause]:

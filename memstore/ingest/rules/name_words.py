@@ -1,4 +1,4 @@
-"""English words beside which two capitalized ones are no person's name: "I'm South African", "I'm Team Leader"."""
+"""Words that look like names and are none, or that a number beside them is no age of: "South African", "Rent is 90"."""
 
 NO_FIRST_NAME = (
     r"(?:south|north|east|west)(?:ern)?|new|roman|greek|russian|sri|puerto|half|latin|head|senior|chief|vice|team"
@@ -8,4 +8,35 @@ NO_FIRST_NAME = (
 NO_SURNAME = (
     r"lead(?:er)?|owner|member|fan|size|time|catholic|orthodox|christian|jewish|muslim|\w+(?:ican|rean|lian|dian|pean)"
     r"|asian|<job>"
+)
+# What is measured or counted of somebody: its number is an amount, and changes.
+AMOUNTS = (
+    r"budget|salary|wages?|income|pay|pension|rent|mortgage|deposit|price|costs?|fee|savings|limit|total|weight|height"
+    r"|(?:shoe|dress|ring|shirt|trouser) size|size|blood pressure|resting heart rate|heart rate|pulse|temperature|score"
+    r"|grade|average|level|distance|commute|capacity|head ?count"
+)
+GERMAN_AMOUNTS = (
+    r"\w*budget|\w*gehalt|\w*lohn|\w*einkommen|\w*rente|\w*miete|kaution|\w*preis|\w*kosten|gebühr|ersparnisse|\w*limit"
+    r"|\w*gewicht|größe|körpergröße|\w*größe|blutdruck|ruhepuls|puls|temperatur|punktzahl|note|schnitt|arbeitsweg"
+    r"|\w*rate"
+)
+JOBS = (
+    r"\w*(?:nurse|teacher|doctor|engineer|developer|programmer|designer|lawyer|writer|author|journalist|editor"
+    r"|chef|cook|baker|barista|waiter|waitress|musician|manager|accountant|scientist|researcher|professor|driver"
+    r"|pilot|illustrator|\w{3,}(?:ologist|ician|grapher)|consultant|analyst|architect|therapist|counsell?or|dentist"
+    r"|pharmacist|plumber|carpenter|farmer|librarian|translator|producer|director|actor|actress|firefighter|soldier"
+    r"|paramedic|midwife|freelancer|secretary|receptionist|cashier|gardener|hairdresser|barber|bartender|student"
+    r"|tutor|coordinator|assistant|gardener|mechanic|janitor|judge|surgeon|physiotherapist|recruiter)"
+)
+GERMAN_JOBS = (
+    r"\w*(?:lehrer|arzt|ärztin|ingenieur|entwickler|architekt|designer|pfleger|krankenschwester|köch|koch|autor"
+    r"|fotograf|anwalt|anwält|verkäufer|kellner|erzieher|bäcker|gärtner|förster|student|journalist|musiker"
+    r"|schauspieler|richter|pilot|fahrer|mechaniker|tischler|maler|buchhalter|berater|hebamme|apotheker|psychologe"
+    r"|programmierer|polizist|(?:team|abteilungs|projekt|stations)leiter|geschäftsführer|bademeister|friseur"
+    r"|informatiker)(?:in)?"
+)
+ROLES = (
+    r"(?:team|tech|technical|project|squad) lead(?:er)?|(?:deputy )?head of [a-z]+|department head|head (?:nurse|chef"
+    r"|teacher|coach)"
+    r"|c[etfo]o|managing director|vice president|co-founder|founder|chair(?:man|woman|person)?|principal"
 )

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from memstore.ingest.rules.thirdperson import agreeing_verb, is_past
+from memstore.ingest.rules.name_words import GERMAN_JOBS, JOBS, ROLES
+from memstore.ingest.rules.thirdperson import agreeing_verb, is_past, is_present
 
 Sure = Callable[[str], bool]
 MOST = 12  # places at which a clause may be parted: each is tried with every rule
@@ -44,13 +45,24 @@ _OPEN = re.compile(
     r"|beide|zusammen)\b",
     re.IGNORECASE,
 )
-_NAME = r"(?!(?:It|That|This|He|She|They|There|The|Ich|Er|Sie|Es|Das|Wir|I|We|You)\b)(?-i:[A-ZÄÖÜÉ][a-zà-ÿß]+)"
+_NAME = (
+    r"(?!(?:It|That|This|He|She|They|There|The|Ich|Er|Sie|Es|Das|Wir|I|We|You)\b)(?-i:[A-ZÄÖÜÉ][a-zà-ÿß]+)"
+    r"(?:'s? [\w-]+)?"
+)
 _DENIES = re.compile(r"(?:not|n't)$", re.IGNORECASE)
 _LISTED = re.compile(r" (?:to|gegen|eat|keine?n?)$", re.IGNORECASE)
 _NO_PART = re.compile(
     r"(?:not|but|so|which|who|where|please|thanks|no|yes|nicht|sondern|aber|wo|bitte|kein\w*"
     r"|I|we|he|she|they|you|ich|wir|er|sie|es|du|ihr|man|(?:mein|unser)e?)(?!\w)",  # it has a subject itself
     re.IGNORECASE,
+)
+_STATES = frozenset(
+    ("divorced", "engaged", "married", "retired", "separated", "tired", "widowed", "left-handed", "bred")
+)
+# Behind such a verb a second one may stand that looks like an adjective: "Ich arbeite bei Zeiss und koche gern".
+_GERMAN_VERB = re.compile(r" (?:(?:wohn|leb|arbeit|hab)e?[nt]?|hat|esse|isst|spreche|spricht)$")
+_OBJECT_IN_GERMAN = re.compile(
+    r"(?:als|bei|in|für|mit|an|auf|seit|am|im|gegen|eine?n?|keine?n?|zwei|drei|etwas|fließend|kein\w*)\b|[A-ZÄÖÜ\d]"
 )
 _OFTEN = r"(?: (?:also|now|still|currently|actually|just|auch|jetzt|nun|inzwischen|aktuell|noch))*"
 
@@ -60,40 +72,57 @@ def _joints(subject: str, verb: str, joined: str, listed: str, *beside: str) -> 
     compiled = [re.compile(rf"{own} {form}", re.IGNORECASE) for form in beside]
     return _Joints(
         re.compile(own, re.IGNORECASE),
-        re.compile(rf"\s*,\s*(?:(?:{joined})\s+)?|\s+(?:{joined}|&)\s+", re.IGNORECASE),
+        re.compile(rf"\s*(?:(?<!\d),|,(?!\d))\s*(?:(?:{joined})\s+)?|\s+(?:{joined}|&)\s+", re.IGNORECASE),
         re.compile(listed, re.IGNORECASE),
         re.compile(rf"{listed} [\w-]+(?: [\w-]+)?(?:, [\w-]+(?: [\w-]+)?)+,? (?:{joined}) ", re.IGNORECASE),
         tuple(compiled),
     )
 
 
+# Where somebody works: "at the weekend" is a time.
+_WHERE_EN = (
+    r"(?:(?:at|for|with) (?-i:[A-Z])|at the (?!weekends?\b|moment|minute|same|start|beginning|end\b|time|age|top))"
+    r"[^,]{1,60}"
+)
+_WHERE_DE = r"(?:(?:bei|für)(?: der)? |(?:in|an) (?:der|dem) )(?-i:[A-ZÄÖÜ])[^,]{1,40}"
+_WORKS = {"am": "work", "are": "work", "is": "works", "'m": " work", "'re": " work", "'s": " works"}
+_WORKS |= {"bin": "arbeite", "sind": "arbeiten", "ist": "arbeitet"}
 _JOINTS = {
     "en": _joints(
         r"I|we|(?:my|our) (?:[\w-]+ ){0,2}?[\w-]+",
         r"am|is|are|have|has|live|lives|work|works|am living|is living|am working|is working|speak|speaks|do not"
         r"|does not"
         r"|don't|doesn't|can not|can't|teach|teaches|study|studies|moved|relocated",
-        r"and|or",
+        r"and also|as well as|and|or",
         r"(?:allergic to|not eat|n't eat|never eat|no longer eat)(?= )",
         r"(?P<one>(?:in|near|at) [^,]{2,40}?) (?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60})",
         r"(?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60}?) (?P<one>(?:in"
         r"|near) (?-i:[A-Z])[^,]{1,40})",
-        r"(?P<one>as an? [^,]{2,40}?) (?P<two>(?:at|for|with) (?-i:[A-Z])[^,]{1,40})",
-        r"(?P<two>(?:at|for|with) (?-i:[A-Z])[^,]{1,40}?) (?P<one>as an? [^,]{2,40})",
+        rf"(?P<one>as an? [^,]{{2,40}}?) (?P<two>{_WHERE_EN})",
+        rf"(?P<two>{_WHERE_EN}?) (?P<one>as an? [^,]{{2,40}})",
+        rf"(?!.*\bstudent )(?P<one>(?:an? |the )?(?:(?!of |in |for )[\w-]+ ){{0,3}}?(?:{JOBS}|{ROLES}))"
+        rf" (?P<works>{_WHERE_EN})",
     ),
     "de": _joints(
         r"ich|wir|(?:mein|unser)e? (?:[\w-]+ ){0,2}?[\w-]+",
         r"bin|sind|ist|habe|haben|hat|wohne|wohnen|wohnt|lebe|leben|lebt|arbeite|arbeiten|arbeitet|esse|isst|spreche"
         r"|spricht",
-        r"und|oder",
+        r"und auch|sowie|und|oder",
         r"(?:allergisch gegen|esse keine?n?|isst keine?n?)(?= )",
         r"(?P<one>(?:in|bei) [^,]{2,40}?) (?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60})",
         r"(?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60}?) (?P<one>in (?-i:[A-ZÄÖÜ])[^,]{1,40})",
-        r"(?P<one>als [^,]{2,40}?) (?P<two>(?:bei|für) (?-i:[A-ZÄÖÜ])[^,]{1,40})",
-        r"(?P<two>(?:bei|für) (?-i:[A-ZÄÖÜ])[^,]{1,40}?) (?P<one>als [^,]{2,40})",
+        rf"(?P<one>als [^,]{{2,40}}?) (?P<two>{_WHERE_DE})",
+        rf"(?P<two>{_WHERE_DE}?) (?P<one>als [^,]{{2,40}})",
+        rf"(?!.*\bstudent)(?P<one>(?:eine? )?(?:[a-zäöüß-]+ ){{0,2}}?(?:{GERMAN_JOBS})) (?P<works>{_WHERE_DE})",
     ),
 }  # fmt: skip
 
+# "My address is Lindenweg 4, 04107 Leipzig" says one thing.
+_OF_ONE_VALUE = re.compile(
+    r"(?:my|our|meine?|unsere?) (?:[\w-]+ ){0,3}?(?:\w*name|\w*address|\w*adresse|anschrift|\w*number|\w*nummer"
+    r"|e-?mail)\b",
+    re.IGNORECASE,
+)
 _LONG = re.compile(r"'m\b|'re\b|n't\b", re.IGNORECASE)
 # "…, my daughter is", "…, but I don't": of what was said before only the subject and the verb are new.
 _ELLIPSES = {
@@ -106,6 +135,34 @@ _ELLIPSES = {
         rf"(?:(?:aber|und) )?(?P<subject>ich|(?:mein|unser)e? (?:[\w-]+ ){{0,2}}?[\w-]+|{_NAME}) (?P<be>ist"
         rf"|bin)(?: es)?"
         r"(?P<no> nicht)?(?P<do>)",
+        re.IGNORECASE,
+    ),
+}
+# "…, but still no meat": the verb of which this is denied stands in the clause before.
+_WITHOUT = {
+    "en": re.compile(
+        r"(?:(?:but|and|though) )?(?P<often>(?:(?:still|also|absolutely|now) )*)(?P<no>no) (?P<what>(?!longer|idea"
+        r"|one|way|more|"
+        r"problem|luck|doubt|need|thanks)[\w-]+(?: [\w-]+)?)",
+        re.IGNORECASE,
+    ),
+    "de": re.compile(
+        r"(?:(?:aber|und|doch) )?(?P<often>(?:(?:weiterhin|noch immer|immer noch|nach wie vor|auch|trotzdem|dafür) )*)"
+        r"(?P<no>keine?n?) (?P<what>(?!ahnung|problem|lust|zeit|sorge|angst)[\w-]+(?: mehr)?)",
+        re.IGNORECASE,
+    ),
+}
+_OBJECT = {
+    "en": re.compile(
+        rf"(?P<subject>I|we|(?:my|our) (?:[\w-]+ ){{0,2}}?[\w-]+|{_NAME}){_OFTEN} (?P<verb>eats?|drinks?|have|has"
+        rf"|speaks?"
+        r"|owns?|takes?)(?= )",
+        re.IGNORECASE,
+    ),
+    "de": re.compile(
+        rf"(?P<subject>ich|wir|(?:mein|unser)e? (?:[\w-]+ ){{0,2}}?[\w-]+|{_NAME}){_OFTEN} (?P<verb>esse|essen|isst"
+        rf"|trinke"
+        r"|trinken|trinkt|habe|haben|hat|spreche|spricht|nehme|nimmt|mag|besitze)(?= )",
         re.IGNORECASE,
     ),
 }
@@ -124,6 +181,8 @@ def parts_of(clause: str, language: str, sure: Sure) -> list[Part]:
     joints = _JOINTS.get(language)
     head = joints.subject.match(clause) if joints else None
     if joints is None or head is None or not sure(clause):
+        return [whole]
+    if _OF_ONE_VALUE.match(clause):
         return [whole]
     parts = list(_in_order(whole, joints, sure)) or [whole]
     return [one for part in parts for one in _side_by_side(part, joints, sure)]
@@ -145,7 +204,13 @@ def lists_in(sentence: str, language: str) -> list[re.Match[str]]:
 
 
 def completed(clause: str, before: str, language: str) -> str:
-    """Give "my daughter Mia is vegan" for "my daughter Mia is" behind "I'm not vegan"; else the clause as it is."""
+    """Give "my daughter Mia is vegan" for "my daughter Mia is" behind "I'm not vegan"; else the clause as it is.
+
+    "but still no meat" behind "I eat fish again" is "I still eat no meat".
+    """
+    denied = _denied(clause.strip(" .!"), before, language)
+    if denied:
+        return denied
     form, past = _ELLIPSES.get(language), _COMPLETE.get(language)
     found = form.fullmatch(_LONG.sub(_long, clause.strip(" .!"))) if form else None
     whole = past.match(_LONG.sub(_long, before)) if found and past else None
@@ -160,6 +225,16 @@ def completed(clause: str, before: str, language: str) -> str:
     return f"{found['subject']} {verb if first else agreeing_verb(verb)} {rest}"
 
 
+def _denied(clause: str, before: str, language: str) -> str | None:
+    form = _WITHOUT.get(language)
+    found = form.fullmatch(clause) if form else None
+    whole = _OBJECT[language].match(before) if found else None
+    if not found or not whole:
+        return None
+    words = (found["often"], whole["verb"]) if language == "en" else (whole["verb"], found["often"])
+    return f"{whole['subject']} {' '.join(word.strip() for word in words if word)} {found['no']} {found['what']}"
+
+
 def _long(short: re.Match[str]) -> str:
     return {"'m": " am", "'re": " are", "n't": " not"}[short[0].lower()]
 
@@ -168,9 +243,19 @@ def goes_on(piece: str, subjects: list[str], sure: Sure) -> str | None:
     """Give what a piece of a sentence leaves out before its first word; None where nothing makes sense of it."""
     if not piece or _OPEN.search(piece) or _NO_PART.match(piece):
         return None
+    if _is_verb(piece.split()[0]):  # "I teach and prepare all day": not "I teach prepare all day"
+        subjects = subjects[:1]
+    elif len(subjects) > 1 and _GERMAN_VERB.search(subjects[1]) and not _OBJECT_IN_GERMAN.match(piece):
+        subjects = [subjects[0], *subjects[2:]]
     lower = piece[0].islower() or piece[0].isdigit()
     before = subjects if lower else [one for one in subjects if _LISTED.search(one)]  # "from Trinidad and Tobago"
-    return next((one for one in before if sure(f"{one} {piece}")), None)
+    first = f" {piece.split()[0].casefold()}"  # "allergic to nuts and to cats"
+    once = [one[: -len(first)] if one.casefold().endswith(first) else one for one in before]
+    return next((one for one in once if sure(f"{one} {piece}")), None)
+
+
+def _is_verb(word: str) -> bool:
+    return is_present(word) or is_present(word.removesuffix("s")) or (is_past(word) and word not in _STATES)
 
 
 def _in_order(whole: Part, joints: _Joints, sure: Sure) -> Iterator[Part]:
@@ -203,12 +288,20 @@ def _side_by_side(part: Part, joints: _Joints, sure: Sure) -> list[Part]:
         found = form.fullmatch(part.words.rstrip(" .!"))
         if not found:
             continue
-        head = f"{found['subject']}{found['verb']}"
-        told = [f"{head} {found[name]}" for name in ("one", "two")]
-        if all(map(sure, told)):
+        names = ("one", "works") if "works" in form.groupindex else ("one", "two")
+        told = [_told(found, name) for name in names]
+        if all(told) and all(map(sure, told)):
             shift = part.stop - len(part.words)  # the words end where the part ends, whatever was put before them
-            first, second = sorted(("one", "two"), key=found.start)
+            first, second = sorted(names, key=found.start)
             cut = found.start(second) + shift
             spans = {first: (part.start, max(part.start + 1, cut - 1)), second: (cut, part.stop)}
-            return [Part(words, *spans[name]) for words, name in zip(told, ("one", "two"), strict=True)]
+            return [Part(words, *spans[name]) for words, name in zip(told, names, strict=True)]
     return [part]
+
+
+def _told(found: re.Match[str], name: str) -> str:
+    """Give one of two things with the verb: who is a nurse at Siemens works there. Empty where nobody is anything."""
+    *adverbs, verb = found["verb"].split(" ")
+    if name == "works":
+        verb = _WORKS.get(verb.lower(), "")
+    return f"{found['subject']}{' '.join([*adverbs, verb])} {found[name]}" if verb else ""

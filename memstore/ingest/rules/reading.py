@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memstore.ingest.rules.rulebook import FIRST, FOODS, INSTRUCTIONS, MINE, NAMED, Rule
+from memstore.ingest.rules.rulebook import FIRST, FOODS, INSTRUCTIONS, KIN, MINE, NAMED, PETS, Rule
 from memstore.ingest.rules.statements import TIME_FIRST
 from memstore.ingest.rules.thirdperson import is_modal, is_past, is_present
 
@@ -32,7 +32,8 @@ _I = re.compile(
 )
 _WE = re.compile(rf"{_WHEN}we (?:{_ADVERB} )*(?P<rest>.*)", re.IGNORECASE)
 _MY = re.compile(rf"{_WHEN}(?:my|our) (?P<rest>.*)", re.IGNORECASE)
-_NAME = re.compile(r"(?P<name>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?) (?P<rest>.*)")
+_NAME = re.compile(rf"(?P<name>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?(?:'s? (?:{KIN})(?: [A-Z][a-zà-ÿ]+)?)?) (?P<rest>.*)")
+_KIN_OF_KIN = re.compile(rf"(?:{KIN})'s? (?:{KIN}|{PETS})\b", re.IGNORECASE)  # "My brother's wife"
 _SINGULAR = {"are": "am", "were": "was"}  # the tables speak of one person
 _NO_NAME = re.compile(
     r"(?:It|That|This|He|She|They|There|Every\w+|Some\w+|Life|Music|Art|Wh\w+|How|Here|Today|Yesterday|Tomorrow|The"
@@ -93,6 +94,12 @@ _OF_NOW = re.compile(
     r"|tired|grateful|thankful|nervous|sorry|sad|busy|ready|thrilled|stoked|lucky|torn|stuck|motivated)\b)",
     re.IGNORECASE,
 )
+# "My rent is 900 euros": what is said to be so, where no cue says that it is liked.
+_IS_SOMETHING = re.compile(
+    r"(?:(?:my|our) (?:[\w'-]+ ){1,4}?(?:is|are) (?:now )?(?:an?\b|\d|[$€£]\d|(?-i:[A-Z])\w)|I am"
+    r" (?:an?\b|\d))",
+    re.IGNORECASE,
+)
 _SPEAKER = re.compile(r"\b(?:I|me|my|we|us|our)\b")
 _WORD = re.compile(r"[A-Za-z']+")
 
@@ -137,6 +144,8 @@ def loosely(statement: str) -> Reading:
             return Reading(type, confidence, None, past)
     if past or _OF_NOW.search(statement):
         return Reading("event", confidence, None, past)
+    if _IS_SOMETHING.match(statement):
+        return Reading("identity", confidence, None, past)
     return Reading("preference", confidence, None, past)
 
 
@@ -163,7 +172,9 @@ def _fitting(rules: tuple[Rule, ...], predicate: str) -> Rule | None:
 
 def _of_i(clause: str) -> Reading | None:
     found = _I.fullmatch(clause)
-    if not found or not (is_present(found["verb"]) or is_past(found["verb"]) or is_modal(found["verb"])):
+    if not found or not (
+        found["verb"] in _SINGULAR or is_present(found["verb"]) or is_past(found["verb"]) or is_modal(found["verb"])
+    ):
         return None
     predicate = f"{_SINGULAR.get(found['verb'], found['verb'])} {found['rest']}"
     rule = _fitting(FIRST, predicate)
@@ -190,8 +201,9 @@ def _of_my(clause: str) -> Reading | None:
     rule = (_first if favourite else _fitting)(MINE, found["rest"]) if found else None
     if not found or not rule:
         return None
-    words = found["rest"].split()
-    kin = f"'s {words[0].removesuffix(chr(39) + 's')}" if rule.type == "relationship" else None
+    words, theirs = found["rest"].split(), _KIN_OF_KIN.match(found["rest"])
+    whose = theirs[0] if theirs else words[0].removesuffix("'s")
+    kin = f"'s {whose}" if rule.type == "relationship" else None
     return Reading(rule.type, rule.confidence, kin, any(is_past(word) for word in words[1:6]))
 
 

@@ -9,11 +9,28 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memstore.ingest.rules.name_words import NO_FIRST_NAME, NO_SURNAME
+from memstore.ingest.rules.name_words import AMOUNTS, GERMAN_AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
 
 FOODS = (
     r"meat|fish|seafood|shellfish|pork|beef|dairy|milk|cheese|lactose|gluten|wheat|bread|eggs?|nuts?|peanuts?|almonds?"
     r"|sugar|fruit|soy|sesame|alcohol|wine|beer|coffee|caffeine|chocolate|salt|spicy"
+)
+
+KIN = (
+    r"mother|mom|mum|mama|father|dad|papa|parents|sisters?|brothers?|siblings?|sons?|daughters?|kids?"
+    r"|child(?:ren)?|twins?|baby|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[ée]e?|aunts?|uncles?|cousins?"
+    r"|grand(?:ma|mother|pa|father|son|daughter|parents|kids|child|children)|nieces?|nephews?|family|friends?"
+    r"|room-?mate|flat-?mate|boss|manager|mentor|colleagues?|co-?workers?|teacher|coach|neighbou?rs?|(?:mother|father"
+    r"|sister|brother)-in-law|in-laws|step\w+|ex"
+)
+PETS = (
+    r"dogs?|pup|pupp(?:y|ies)|cats?|kittens?|turtles?|tortoises?|hamsters?|rabbits?|parrots?|horses?|pony"
+    r"|snakes?|guinea pigs?|gold-?fish|birds?|pets?|lizards?|geckos?|chickens?|retrievers?|shepherds?|labradors?"
+)
+GERMAN_KIN = (
+    r"\w*mutter|mama|\w*vater|papa|\w*schwestern?|\w*br[uü]der|geschwister|eltern|\w*tante|\w*onkel|oma"
+    r"|opa|cousine?|frau|mann|partner(?:in)?|freund(?:in)?|sohn|tochter|kinder|hund|hündin|katze|kater|chef(?:in)?"
+    r"|kolleg(?:e|in)|nachbar(?:in)?"
 )
 
 
@@ -49,6 +66,9 @@ def _spelled_out(pattern: str) -> str:
 _WORD = re.compile(r"<(\w+)>")
 _WORDS = {
     "food": FOODS,
+    "role": ROLES,
+    "amount": AMOUNTS,
+    "betrag": GERMAN_AMOUNTS,
     "name": r"(?-i:[A-Z])[\w'’.-]*",
     "first": r"(?-i:[A-ZÄÖÜ][a-zäöüß]+)",
     "full": r"(?!(?:<region>) )(?-i:[A-ZÄÖÜ][a-zà-ÿ'-]\S*) (?!(?:<people>)(?!\w))(?-i:[A-ZÄÖÜ][a-zà-ÿ'-]\S*)",
@@ -59,20 +79,11 @@ _WORDS = {
     "state": r"single|married|divorced|engaged|widowed|pregnant|retired|unemployed|self-employed|left-handed|adopted"
     r"|gay|bisexual|lesbian|queer|trans|transgender|bilingual|colou?r[- ]?blind|deaf|blind|christian|catholic|muslim"
     r"|jewish|buddhist|hindu|atheist|an only child",
-    "job": r"\w*(?:nurse|teacher|doctor|engineer|developer|programmer|designer|student|lawyer|writer|author|artist"
-    r"|chef|cook|baker|dancer|singer|musician|painter|player|coach|manager|accountant|scientist|researcher|professor"
-    r"|driver|pilot|illustrator|\w{3,}(?:ologist|ician|grapher)|veteran|veterinarian|vet|founder|owner|freelancer"
-    r"|consultant|analyst|architect|photographer|journalist|editor|therapist|counsell?or|psychologist|dentist"
-    r"|pharmacist|plumber|electrician|carpenter|farmer|librarian|translator|salesperson|producer|director|actor"
-    r"|actress|gamer|streamer|volunteer|firefighter|officer|soldier|mother|mom|mum|father|dad|parent|widow|immigrant"
-    r"|runner|streamer|graduate|beginner|coordinator|assistant)",
-    "kin": r"mother|mom|mum|mama|father|dad|papa|parents|sisters?|brothers?|siblings?|sons?|daughters?|kids?"
-    r"|child(?:ren)?|twins?|baby|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[ée]e?|aunts?|uncles?|cousins?"
-    r"|grand(?:ma|mother|pa|father|son|daughter|parents|kids|child|children)|nieces?|nephews?|family|friends?"
-    r"|room-?mate|flat-?mate|boss|manager|mentor|colleagues?|co-?workers?|teacher|coach|neighbou?rs?|(?:mother|father"
-    r"|sister|brother)-in-law|in-laws|step\w+|ex",
-    "pet": r"dogs?|pup|pupp(?:y|ies)|cats?|kittens?|turtles?|tortoises?|hamsters?|rabbits?|parrots?|horses?|pony"
-    r"|snakes?|guinea pigs?|gold-?fish|birds?|pets?|lizards?|geckos?|chickens?|retrievers?|shepherds?|labradors?",
+    "job": rf"{JOBS}|artist|dancer|singer|painter|player|coach|veteran|veterinarian|vet|owner|psychologist|salesperson"
+    r"|\w*(?:gamer|streamer|volunteer|officer|mother|mom|mum|father|dad|parent|widow|immigrant|runner|graduate"
+    r"|beginner)",
+    "kin": KIN,
+    "pet": PETS,
     "thing": r"car|bike|bicycle|motorbike|house|flat|apartment|home|garden|guitar|piano|violin|keyboard|camera|boat"
     r"|van|truck|tattoos?|laptop|phone|computer|console|collection|business|company|shop|store|studio|bakery"
     r"|restaurant|degree|diploma|licen[cs]e|master'?s|phd|mortgage|blog|channel|podcast|farm|cabin|allotment"
@@ -119,14 +130,16 @@ _WORDS = {
     r"|owns?|runs?|moved|died|passed away|got (?!me\b)|turned|turns|comes?|came|visited|grew up|started|joined"
     r"|graduated|speaks?|wants? (?:a|an|to)|bought|adopted|gave me an?|had|took|(?:can't|can ?not|doesn't|does not)"
     r" (?:eat|drink|like|have)|uses? a wheelchair",
-    "bald": r"morgen|übermorgen|am \w+tag|am wochenende|nächste[nmrs]? \w+|am \d+\.|bald|heute abend|im (?:januar"
+    "bald": r"morgen|übermorgen|am \w+tag|am wochenende|nächste[nmrs]? \w+|am \d+\. ?\w+|bald|heute abend|im (?:januar"
     r"|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember|sommer|herbst|winter|frühling)"
     r"|in (?:einer|einem|zwei|drei|vier) (?:tagen|wochen?|monate?n?)",
     "neulich": r"gestern|vorgestern|letzte[nmrs]? \w+|vor (?:\d+|einer|einem|zwei|drei|vier|ein paar) (?:tag|woche"
     r"|monat|jahr)\w*|im jahr \d+",
-    "familie": r"\w*mutter|mama|\w*vater|papa|\w*schwestern?|\w*br[uü]der|geschwister|eltern|\w*tante|\w*onkel|oma"
-    r"|opa|cousine?|frau|mann|partner(?:in)?|freund(?:in)?|sohn|tochter|kinder|hund|hündin|katze|kater|chef(?:in)?"
-    r"|kolleg(?:e|in)|nachbar(?:in)?",
+    "oft": r"(?:(?:ein|zwei|drei|vier|fünf|mehr)mal|jede[nsr]?) (?:die |in der |am |im |pro )?(?:zweite[nrs]?"
+    r" )?(?-i:[A-Z])\w+"
+    r"|(?:ein|zwei|drei|mehr)mal täglich|täglich|wöchentlich|(?:mon|diens|mittwoch|donners|frei|sams|sonn)(?:tag)?s"
+    r"|morgens|abends|regelmäßig|meistens|immer (?:am|im)",
+    "familie": GERMAN_KIN,
 }
 
 # "I …": what follows the speaker, adverbs taken out. -----------------------------------------------------------------
@@ -139,12 +152,15 @@ FIRST = _table(
      r"|was diagnosed with"),
     ("constraint", 0.9, r"(?:have|had) (?:(?:an?|the|my|some|mild|severe|bad|a (?:mild|severe|bad"
      r"|serious)) )?(?:\w+ )?<illness>|suffer from|am recovering from|(?:take|am taking|am on) (?:\w+ )?(?:medication"
-     r"|antibiotics|insulin|antidepressants)"),
+     r"|antibiotics|insulin|antidepressants)|(?:take|am taking|am on) (?:[\w-]+ ){0,3}?(?:\d+ ?(?:mg|mcg|µg|ml)"
+     r"|tablets?|pills?"
+     r"|painkillers?|blood thinners?|[a-z]+ \d+ (?:once|twice|daily|every|\w+ times))"),
     ("constraint", 0.9, r"am (?:an? )?(?:<trait>)|am on an? (?:[\w-]+ ){0,3}diet|(?:went|became|turned"
          r"|am going) (?:<trait>|gluten-free|dairy-free)"
      r"|(?:can ?not|can't|don't|do not|never|stopped|quit|gave up|avoid) (?:eat|eating|drink|drinking|smoke|smoking"
      r"|have|having)? ?(?:meat|fish|seafood|shellfish|pork|beef|dairy|milk|gluten|eggs?|nuts?|peanuts?|sugar|alcohol"
-     r"|wine|coffee|caffeine|soy|wheat|bread|spicy|smok(?:e|ing)|drinking)|eat (?:fish|meat|eggs|dairy)"),
+     r"|wine|coffee|caffeine|soy|wheat|bread|spicy|smok(?:e|ing)|drinking)|eat (?:fish|meat|eggs|dairy)|(?:eat|drink)"
+     r" no (?:<food>)"),
     ("constraint", 0.9, r"(?:use|need|am in|am on|depend on|rely on) (?:an?|my|the) (?:\w+ )?(?:wheelchair"
      r"|walking frame"
      r"|hearing aids?|rollator|crutches)|am a wheelchair user"),
@@ -159,7 +175,8 @@ FIRST = _table(
      r"|our)(?: \w+){0,3} (?:<pet>)|am (?:a )?(?:mother|father|mom|dad|mum|parent) (?:of|to)|became a"
      r"|am expecting (?:an?|my|our|twins)(?! \w+ (?:kit|package|delivery))|miss my (?:<kin>)|(?:live|stay) with my"
      r"|am close (?:to|with) my"),
-    ("identity", 0.9, r"am an? (?:\w+[ -]){0,4}?(?:<job>)|am (?:\w+ing )?(?:as )?an? (?:\w+ ){0,2}(?:<job>)"),
+    ("identity", 0.9, r"am (?:an? |the )?(?:<role>)|am an? (?:\w+[ -]){0,4}?(?:<job>)|am (?:\w+ing )?(?:as )?an?"
+        r" (?:\w+ ){0,2}(?:<job>)"),
     ("identity", 0.9, r"(?:don't )?live (?:in|near|with|on|at|by|alone|outside|close)|am living (?:in|with|near"
      r"|alone)|am based in|am (?:moving|relocating) (?:to|in|back|out)|(?:moved|relocated) (?:to|from|into|in with"
      r"|back|here|out of|away)|lived (?:in|with|near)|have (?:lived|been living) (?:in|here|with)"),
@@ -217,11 +234,13 @@ FIRST = _table(
 # "My …": what follows the word. -------------------------------------------------------------------------------------
 MINE = _table(
     ("relationship", 0.9, r"(?:\w+ )?(?:<kin>)'s (?:birthday|wedding|name|anniversary|favou?rite \w+) (?:is|was|are)"),
-    ("identity", 0.95, r"(?:full |first |last |middle |nick)?name (?:is|was)|(?:native|first) language is"
+    ("identity", 0.95, r"(?:(?:new |full |first |last |middle |maiden |married |sur|nick)*name|surname) (?:is|was)"
+        r"|(?:native|first) language is"
      r"|mother tongue is"),
     ("identity", 0.95, r"(?:(?:new |current |old |home |work |private )*)(?:birthday|anniversary|hometown|address"
      r"|e-?mail|phone number|age) (?:is|falls)"
      r"|pronouns are"),
+    ("identity", 0.9, r"(?:[\w-]+ ){0,2}?(?:<amount>) (?:is|was|went|has (?:gone|risen)|comes) .{0,40}?\d"),
     ("preference", 0.85, r"(?:\w+ )?favou?rites? (?:(?:\w+ ){0,5}(?:is|are|was|has always been)|(?:is|are)) (?!when"
      r"|how|what|that)"),
     ("preference", 0.85, r"(?:\w+ )?(?:hobb(?:y|ies)|passions?|guilty pleasure)(?: \w+){0,2} (?:is|are|include)"),
@@ -230,7 +249,8 @@ MINE = _table(
      r"|says|said)"),
     ("plan", 0.75, r"(?:\w+ ){0,2}(?:<meeting>)(?: \w+){0,4} (?:is|are|will be|got|leaves|starts|ends) .*?(?:\d"
      r"|<ahead>|day)"),
-    ("relationship", 0.9, r"(?:\w+ ){0,2}?(?:<kin>|<pet>)(?: <name>| and <name>)?,?(?: <name>,?)? (?:<about>)"),
+    ("relationship", 0.9, r"(?:\w+ ){0,2}?(?:<kin>|<pet>)(?:'s? (?:<kin>|<pet>))?(?: <name>| and <name>)?,?"
+     r"(?: <name>,?)? (?:<about>)"),
     ("identity", 0.85, r"(?:new |current |day )?(?:job|employer|salary|company|business)(?: \w+){0,2} (?:is (?:an?"
          r"|in|at"
      r"|\$)|pays)"),
@@ -269,7 +289,8 @@ INSTRUCTIONS = _table(
 
 # German, kept as it was said: in its inflections, a safe third person is not a matter of rules. ----------------------
 GERMAN = _table(
-    ("constraint", 0.95, r"<name> (?:ist|hat) (?:\w+ ){0,2}(?:allergisch|\w*intolerant|vegetarier(?:in)?|veganer(?:in)?"
+    ("constraint", 0.95, r"<name> (?:(?<=[s'’] )(?:<familie>) )?(?:ist|hat) (?:\w+ ){0,2}(?:allergisch|\w*intolerant"
+        r"|vegetarier(?:in)?|veganer(?:in)?"
      r"|\w*allergie)"),
     ("identity", 0.95, r"ich hei(?:ß|ss)e <name>|mein name ist|ich bin \d+ jahre|ich komme (?:ursprünglich )?aus"),
     ("identity", 0.95, r"ich bin .{0,60}geboren|ich wurde .{0,60}geboren"),
@@ -291,10 +312,15 @@ GERMAN = _table(
     ("constraint", 0.9, r"ich (?:esse|trinke) (?:\w+ ){0,4}?(?:kein|keine|keinen|nie|nur|wieder|auch|seit)"),
     ("identity", 0.9, r"ich (?:wohne|lebe) (?:[\w.]+ ){0,4}?(?:in|bei|mit|auf|seit)|ich bin .{0,80}(?:gezogen"
      r"|umgezogen)"),
+    ("identity", 0.95, r"(?:mein|unser)e? (?:(?:neue|private|aktuelle)[rs]? )?(?:adresse|anschrift|(?:handy"
+        r"|telefon)?nummer|e-?mail\S*"
+     r"|geburtstag|nachname|vorname|familienname|spitzname|arbeitgeber) (?:ist|lautet)"),
+    ("identity", 0.9, r"(?:mein|unser)e? (?:\w+ ){0,2}?(?:<betrag>) (?:ist|sind|beträgt|betragen|liegt) .{0,40}?\d"),
     ("identity", 0.9, r"ich bin (?:\w+ )?(?:verheiratet|geschieden|ledig|verlobt|schwanger)"),
     ("identity", 0.9, r"ich (?:bin|arbeite) (?:jetzt |nun |inzwischen )?(?:selbstständig|selbständig|freiberuflich"
      r"|arbeitslos|in rente)(?!\w)|ich bin (?:jetzt |nun |endlich )?(?:wieder )?zurück in (?-i:[A-ZÄÖÜ])"),
-    ("identity", 0.9, r"ich (?:arbeite|studiere|unterrichte) |ich bin (?:von beruf )?(?:\w+ )?\w*(?:lehrer|ärztin|arzt"
+    ("identity", 0.9, r"ich verdiene .{0,30}?\d|ich (?:arbeite|studiere|unterrichte) |ich bin (?:von beruf )?(?:\w+"
+        r" )?\w*(?:lehrer|ärztin|arzt"
      r"|ingenieur|entwickler|architekt|designer|krankenpfleger|krankenschwester|student|köch|koch|autor"
      r"|fotograf)(?:in)?"),
     ("relationship", 0.9, r"(?:mein|unser)e? (?:\w+ )?(?:<familie>)(?: <name>)? (?:ist|sind|war|hat|haben|heißt"
@@ -309,10 +335,14 @@ GERMAN = _table(
      r" (?:noch )?(?:(?:mit|bei|in|per|von) )?(?!\d|ein|kurz|mal|es\b)\w+"),
     ("preference", 0.85, r"ich \w+ (?:sehr |besonders )?(?:gern|gerne|lieber|am liebsten)"),
     ("strength", 0.75, r"ich (?:spreche|spiele|lerne) (?!das\b|es\b)\w+"),
+    ("constraint", 0.9, r"ich nehme .*?(?:\d+ ?(?:mg|µg|ml|milligramm)|\w*tabletten?|\w*medikament\w*"
+        r"|\w*antibiotik\w*|insulin"
+     r"|\w*blutverdünner|\w*antidepressiv\w*|\w*k?c?ortison|(?-i:[A-ZÄÖÜ])[\w-]{4,} \d+$)"),
+    ("interest", 0.75, r"ich (?!bin |habe |war |muss |soll |kann )\w+ (?:[\w.]+ ){0,8}?(?:<oft>)"),
     ("plan", 0.75, r"ich (?:fliege|fahre|reise|ziehe|besuche|treffe|heirate|beginne|fange|gehe|mache"
      r"|habe) .*(?:<bald>)"),
     ("plan", 0.75, r"(?:<bald>).*? (?:fliege|fahre|reise|ziehe|besuche|treffe|heirate|beginne|habe|gehe|mache"
-     r"|koche) ich"),
+     r"|koche|arbeite) ich"),
     ("goal", 0.6, r"ich (?:möchte|will|plane) (?!nur|wissen|fragen|sagen).*(?:lernen|werden|reisen|fliegen|kaufen"
      r"|besuchen|ziehen|schreiben)"),
     ("event", 0.75, r"(?:<neulich>).*? (?:habe|hab|bin|war) ich|ich (?:habe|hab|bin|war) .*(?:<neulich>)"),

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 _GROUP = re.compile(r"\(\?P<(who|v|t)>")
 _FLAGS = re.IGNORECASE
+_STOP = r"(?<!\bdr)(?<!\bprof)(?<!\bmr)(?<!\bmrs)(?<!\bms)(?<!\bst)\."  # "at Dr. Weber's"
 _MACRO = re.compile(r"<S:([^<>]*(?:<\w+>[^<>]*)*)>|(?<!\?P)<(\w+)>")
 
 
@@ -68,7 +69,7 @@ Row = tuple[str, str, str]
 
 def table(rows: tuple[Row, ...], subject: Subject, ends: str, words: Mapping[str, str]) -> tuple[SlotRule, ...]:
     """Compile the rows of a language; `ends` are the words before which a value or a thing is over."""
-    over = rf"(?=\s*(?:[,;:.!?()…\"“”«»]|\s[–—-]\s|$)|\s+(?:{ends})(?!\w))"
+    over = rf"(?=\s*(?:[,;:!?()…\"“”«»]|{_STOP}|\s[–—-]\s|$)|\s+(?:{ends})(?!\w))"
 
     def spelled_out(pattern: str) -> str:
         return _MACRO.sub(replaced, pattern)

@@ -267,7 +267,9 @@ def _slot(rule: SlotRule, found: re.Match[str], text: str, grammar: Grammar) -> 
     thing = _thing(caught(found, "t") or "", grammar)
     raw = caught(found, "v") or ("" if rule.value else caught(found, "t")) or ""
     value = {"*": "", "": _value(raw, grammar)}.get(rule.value, rule.value)
-    if not rule.value and (not value or (root in _NAMES and not _is_name(raw, text, grammar))):
+    if not rule.value and (
+        not value or (root in _NAMES and not _is_name(raw, text, grammar, within=root == "employer"))
+    ):
         return None
     if "{t}" in attribute and not thing:
         return None
@@ -315,11 +317,16 @@ def _thing(raw: str, grammar: Grammar) -> str:
     return re.sub(r"(?<=\w\w\w)(?<![suié])s$", "", thing)
 
 
-def _is_name(raw: str, text: str, grammar: Grammar) -> bool:
-    """Whether a value is a name by its capital; in a clause without any, every value may be one."""
+def _is_name(raw: str, text: str, grammar: Grammar, *, within: bool) -> bool:
+    """Whether a value is a name by its capital; in a clause without any, every value may be one.
+
+    `within`: the capital may stand further on, behind an article: "the university hospital Leipzig".
+    """
     words = grammar.article.sub("", raw.strip()).split()
     if not words or len(words) > 4:
         return False
+    if within and raw.strip().casefold().startswith("the ") and any(word[0].isupper() for word in words[1:]):
+        return True
     return words[0][0].isupper() or (text.casefold() == text and len(words) <= 2)
 
 
@@ -331,6 +338,9 @@ def _who(found: re.Match[str]) -> str | None:
     words = who.split()
     if not _POSSESSIVE.fullmatch(words[0]):
         return who
+    own = next((place for place, word in enumerate(words) if word.endswith(("'s", "s'"))), 0)
+    if own:  # "my brother's wife"
+        return f"{words[own]} {words[own + 1]}"
     named = len(words) > 2 and words[-1][0].isupper() and words[-2].casefold() not in _BEFORE_KIN
     kin = words[:-1] if named else words
     return next((word for word in kin[1:] if word.casefold() not in _BEFORE_KIN), kin[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memstore.ingest.rules.name_words import NO_FIRST_NAME, NO_SURNAME
+from memstore.ingest.rules.name_words import AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 from memstore.ingest.rules.thirdperson import agreeing_verb
 
@@ -16,12 +16,8 @@ _WORDS = {
     "diet": r"(?:vegan|vegetarian|pescatarian|flexitarian|omnivore|carnivore)(?! (?:restaurant|caf[eé]|chef|cook|food"
     r"|recipe|dish))",
     "married": r"single|married|divorced|engaged|widowed|separated",
-    "job": r"\w*(?:nurse|teacher|doctor|engineer|developer|programmer|designer|lawyer|writer|author|journalist|editor"
-    r"|chef|cook|baker|barista|waiter|waitress|musician|manager|accountant|scientist|researcher|professor|driver"
-    r"|pilot|illustrator|\w{3,}(?:ologist|ician|grapher)|consultant|analyst|architect|therapist|counsell?or|dentist"
-    r"|pharmacist|plumber|carpenter|farmer|librarian|translator|producer|director|actor|actress|firefighter|soldier"
-    r"|paramedic|midwife|freelancer|secretary|receptionist|cashier|gardener|hairdresser|barber|bartender|student"
-    r"|tutor|coordinator|assistant|gardener|mechanic|janitor|judge|surgeon|physiotherapist|recruiter)",
+    "job": JOBS,
+    "role": ROLES,
     "region": NO_FIRST_NAME,
     "people": NO_SURNAME,
     "pet": r"dog|puppy|cat|kitten|turtle|tortoise|hamster|rabbit|parrot|horse|pony|snake|guinea pig|goldfish|bird"
@@ -41,12 +37,18 @@ _WORDS = {
     r"|lesson"
     r"|recital|concert|conference|tournament|match|race|marathon|reservation|party|presentation|defen[cs]e|viewing"
     r"|holiday|vacation|move|launch|release|rehearsal|hearing|scan|reunion|dinner|review|demo|workshop|game|call"
-    r"|retreat|photo shoot|delivery|shift|visit)(?: with (?-i:[A-Z])\w+)?",
+    r"|retreat|photo shoot|delivery|shift|visit|fitting|ceremony|session|lunch|brunch|graduation|funeral"
+    r"|christening)(?: with (?-i:[A-Z])\w+)?",
     "moved": r"(?:re-?scheduled|moved|postponed|pushed(?: back)?|brought forward|shifted|changed|delayed|put off"
     r"|rebooked|bumped)",
     "shift": r"re-?scheduled?|moved?|postponed?|push(?:ed)?(?: back)?|brought forward|shift(?:ed)?|changed?"
     r"|delay(?:ed)?|put off|rebook(?:ed)?",
     "is": r"is|are|will be|takes place|starts|happens|is now|is scheduled|is set|is booked|is planned|falls|leaves",
+    "measured": rf"{AMOUNTS}",
+    "amount": r"(?:[$€£¥] ?)?\d+(?:[.,' ]\d{3})*(?:[.,]\d{1,2})?(?: ?(?:k|thousand|million))?(?: ?(?:[%$€£¥]|(?:kg|km"
+    r"|cm|m|lbs?"
+    r"|ft|bpm|eur|usd|euros?|dollars?|pounds?|francs?|kilos?|percent|hours?)(?!\w)))?(?: (?:a|per) (?:year|month|week"
+    r"|day|night|person))?",
     "call": r"called|named",
     "stopped": r"stopped|quit|gave up|have stopped|have quit|have given up|has stopped|has quit|has given up",
     "bad": r"do not (?:really |actually )?(?:like|enjoy|love)|hate|dislike|can not stand|cannot stand|can't stand"
@@ -67,9 +69,11 @@ _WORDS = {
 _SUBJECT = Subject(
     first=r"(?:I|we)",
     inverted="",
-    third=r"(?:my|our) (?:(?:little|big|older|younger|elder|twin|best|new|old|late) )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
+    third=r"(?:my|our) (?:(?:little|big|older|younger|elder|twin|best|new|old|late) )?(?:<kin>)(?:'s? (?:<kin>))?(?:"
+    r" (?-i:[A-Z])\w+)?"
     r"|(?!(?:It|That|This|He|She|They|There|The|A|An|My|Our|Your|His|Her|Their|I|We|You|Who|What|Nothing|Everything"
-    r"|Something|Anything|Everyone|Everybody|Someone|Somebody|Nobody|Not)\b)(?-i:[A-Z][a-zà-ÿ]+)",
+    r"|Something|Anything|Everyone|Everybody|Someone|Somebody|Nobody|Not)\b)(?-i:[A-Z][a-zà-ÿ]+)(?:'s? (?:<kin>)(?:"
+    r" (?-i:[A-Z])\w+)?)?",
     adverbs=r"(?: (?:now|also|just|still|actually|recently|finally|currently|really|both|only|originally|happily"
     r"|officially|already|all|have|has|am|is|are|been))* ",
 )
@@ -141,6 +145,7 @@ _ROWS = (
     ("job!", "retired", r"I (?:am |have )?(?:now |just |finally |recently )*retired"),
     ("job!", "retired", r"<S:retired|am retired/retired>"),
     ("job", "", r"(?:I am (?:now )?|<S:am/is>)(?P<v>an? (?:[\w-]+ ){0,2}?<job>)(?! (?:of|to|in training))"),
+    ("job", "", r"(?:I am (?:now )?|<S:am|became/is|became>)(?:an? |the )?(?P<v><role>)"),
     ("job", "", r"(?:I am (?:now )?|<S:am|work|went|became/is|works|went|became>)(?P<v>self-employed|freelance"
      r"|unemployed)"),
     ("job", "", r"my (?:new |current |day )?job is (?:being )?<V>"),
@@ -159,27 +164,40 @@ _ROWS = (
      r"|became|went|turned>)(?:an? )?(?:(?!not|no|never|neither)"
      r"\w+ )?(?P<v><diet>)"),
     ("diet!", "omnivore", r"(?:I|we) (?:have )?(?:eat|started eating|am eating|been eating) meat again"),
-    ("diet!", "pescatarian", r"(?:I|we) (?:have )?(?:eat|started eating|am eating) fish (?:again|now)"),
-    ("diet!", "vegetarian", r"(?:I|we) (?:(?:<stopped>) eating|gave up|have given up|no longer eat|do not eat) meat(?:"
-     r" any ?more)?"),
-    ("eats/{t}", "no", r"(?:I|we) (?:<stopped> eating|gave up|no longer eat|do not eat|can not eat|never eat) <T>"),
-    ("eats/{t}", "yes", r"(?:I|we) (?:can )?eat <T> again"),
+    ("diet!", "vegetarian", r"(?:I|we) (?:still |now |also )?(?:(?:<stopped>) eating|gave up|have given up|no longer"
+        r" eat|do not eat|eat"
+     r" no) meat(?: any ?more)?"),
+    ("eats/{t}", "no", r"(?:I|we) (?:<stopped> eating|gave up|no longer eat|do not eat|can not eat|never eat"
+     r"|(?:(?:still|also) )?eat no) <T>"),
+    ("diet!", "vegetarian", r"<S:am not eating/does not eat|eats no|no longer eats>meat"),
+    ("eats/{t}", "no", r"<S:am not eating/does not eat|eats no|no longer eats><T>"),
+    ("eats/{t}", "yes", r"<S:eat/eats>(?!meat)<T> (?:again|now)"),
+    ("eats/{t}", "yes", r"(?:I|we) (?:(?:can|may|have started to) )?(?:eat|started eating|am eating|are eating) <T>"
+     r" (?:again|now)"),
     # Who they are.
     ("name", "", r"my (?:full |real |legal )?name is (?:now )?<V>"),
     ("name", "", r"I am (?P<v>(?!(?:<region>) )(?-i:[A-Z][a-zà-ÿ'-]\S*) (?!(?:<people>)(?!\w))"
      r"(?-i:[A-Z][a-zà-ÿ'-][\w'-]*))"
      r"(?=[.!]*$)"),
+    ("surname", "", r"my (?:new |married )?(?:surname|last name|family name) is (?:now )?<V>"),
     ("name!", "", r"<S:changed/changed>(?:my|his|her) (?:last |legal )?name to <V>"),
     ("name", "", r"<S:am/is>called <V>|(?:my|our) (?P<who><kin>)'s name is (?P<t>(?-i:[A-Z])\w+)"),
     ("nickname", "", r"(?<!not )(?:please |just |you can |everyone |people |my friends )?(?<!not )call(?:s)? me <V>"),
     ("nickname", "", r"(?:I go by|my nickname is) <V>"),
-    ("age", "", r"<S:am|turned|just turned/is|turned>(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|last|this"
-     r"|yesterday|and)|[,.!]|$)"),
-    ("age", "", r"I am (?:now )?(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|and)|[,.!]|$)"),
+    ("amount/{t}", "", r"(?:(?:my|our) (?:new |current )?(?P<t>(?:[\w-]+ ){0,2}?<measured>)|^(?P<t><measured>)"
+     r"|(?<!\w)the (?P<t>(?:[\w-]+ ){0,2}?budget)) (?:is|was raised to|was cut to"
+     r"|went up to|went down to|comes to) (?:now |currently |about |up to |at most )?(?P<v><amount>)"),
+    ("amount/{t}~", "", r"(?:I|we|they) (?:have )?(?:raised|increased|cut|lowered|reduced|changed) (?:my|our|the)"
+     r" (?P<t>(?:[\w-]+ ){0,2}?<measured>)(?: from [^;!?]{1,30}?)? to (?P<v><amount>)"),
+    ("age", "", r"<S:am|turned|just turned/is|turned>(?P<v>\d{1,3}) years? old"),
+    ("age", "", r"(?!(?:<measured>) )<S:am|turned|just turned/is|turned>(?P<v>(?:1[01]|[1-9])?\d)(?= (?:now|today"
+        r"|last|this"
+     r"|yesterday|and)|[,.](?!\d)|!|$)"),
+    ("age", "", r"I am (?:now )?(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|and)|[,.](?!\d)|!|$)"),
     ("birthday", "", r"my birthday is (?:actually )?(?:on )?(?:the )?<V>"),
     ("birthday", "", r"I was born on (?:the )?<V>"),
     ("marital_status", "", r"(?:I am (?:now )?|we are (?:now )?|<S:got|gotten|become/is|got|gotten>)(?:(?!not|no"
-     r"|never|neither)"
+     r"|never|neither|getting|about|almost|nearly|soon)"
      r"\w+ )?(?P<v><married>)(?! to [^,]{1,9} idea)"),
     ("partner", "", r"<S:dating|married to|engaged to|seeing|together with/dating|married to|engaged to|seeing"
      r"|together with>(?-i:(?=[A-Z]))(?P<v>\w+)"),
@@ -187,7 +205,7 @@ _ROWS = (
      r" )?(?-i:(?=[A-Z]))(?P<v>\w+)"),
     ("phone", "", r"my (?:new )?(?:phone|mobile|cell|telephone)(?: number)? is (?:now )?(?P<v>\+?\d[\d /()-]{4,20}\d)"),
     ("email", "", r"my (?:new |work |private )?e-?mail(?: address)? is (?:now )?(?P<v>[\w.+-]+@[\w-]+\.[\w.-]*\w)"),
-    ("address", "", r"my (?:new |home )?address is (?:now )?<V>"),
+    ("address", "", r"(?:my|our) (?:new |home )?address is (?:now )?<V>"),
     ("address", "", r"I live (?:at|on) (?P<v>\d+[a-z]? [^,.;!?]{3,40}|[^,.;!?]{3,40}? \d+[a-z]?)(?=[,.;!?]|$)"),
     ("language/{t}", "yes", r"<S:speak/speaks>(?:fluent |some |good |a little )?(?P<t><tongue>)"),
     # How they want to be answered.
@@ -248,13 +266,16 @@ _ROWS = (
      r"|for|from) [^,]{1,30}?)?"
      r" (?:was|is|has been|has|got|is being|had to be)"
      r" (?:now )?(?:been )?(?:<moved>) (?:from [^,]{1,30}? )?(?:to|until|till|by) (?P<v><dates>)"),
-    ("{plan}~", "", r"(?:I|we|they|he|she) (?:have |has |had to |just )?(?:<shift>) (?:the|my|our) (?P<t>(?:[\w-]+"
-     r" ){0,2}?<event>)"
+    ("{plan}~", "", r"(?:I|we|they|he|she) (?:have |has |had to |just )?(?:<shift>) (?:the date (?:of|for) )?(?:the"
+     r"|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>)(?: back| forward)?"
      r"(?: (?:with|to|in|at|on|for) [^,]{1,30}?)? (?:from [^,]{1,30}? )?(?:to|until|till) (?P<v><dates>)"),
     ("{plan}", "", r"(?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>(?: with (?-i:[A-Z])\w+)?)(?: (?:with|to|in|at|for)"
      r" [^,]{1,30}?)? (?:<is>)"
      r" (?:now |actually |set for |scheduled for )?(?:on |at |in |for )?"
      r"(?:the )?(?P<v><dates>)"),
+    ("{plan}", "", r"(?:the|my|our) (?:new )?date (?:of|for) (?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>) is (?:now"
+        r" )?"
+     r"(?:on )?(?:the )?(?P<v><dates>)"),
     ("+{plan}", "", r"(?:I|we) (?:have|have got|booked|scheduled|made) (?:an?|the|my|our) (?P<t>(?:[\w-]+"
      r" ){0,2}?<event>)(?: (?:with|to|in|at|for) [^,]{1,30}?)?"
      r" (?:on |at |in |for )?(?:the )?(?P<v><dates>)"),
@@ -292,7 +313,8 @@ ENGLISH = Grammar(
     subordinate=words(
         r"(?:where|who|which|when|before|until|while|than|as|how|why|what|after|since|whether|if|the \w+ that"
         r"|the (?:day|time|year|place|city|town|reason|house|company|job|man|woman|person|one|first|last)"
-        r"|everything|things|all that|did|do|does|have|are|were|said|says|thought) *$"
+        r"|everything|things|all that|did|do|does|have|are|were|said|says|thought"
+        r"|of|from|with|without|by|near|for|about|against|like) *$"  # "the mother of Jonas is"
     ),
     temporary=words(
         r"this (?:week|weekend|month|summer|winter|spring|autumn|fall|semester)|for (?:the|this|a|an|one|two|three|a"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memstore.ingest.rules.name_words import GERMAN_AMOUNTS, GERMAN_JOBS
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 
 _WORDS = {
@@ -11,25 +12,28 @@ _WORDS = {
     r"|onkel|oma|opa|cousine?|nichte|neffe|chef(?:in)?|kolleg(?:e|in)|nachbar(?:in)?|mitbewohner(?:in)?",
     "diet": r"vegan(?:er(?:in)?)?|vegetarier(?:in)?|vegetarisch|pescetarier(?:in)?|flexitarier(?:in)?",
     "married": r"ledig|verheiratet|geschieden|verlobt|verwitwet|single|getrennt",
-    "job": r"\w*(?:lehrer|arzt|ärztin|ingenieur|entwickler|architekt|designer|pfleger|krankenschwester|köch|koch|autor"
-    r"|fotograf|anwalt|anwält|verkäufer|kellner|erzieher|bäcker|gärtner|förster|student|journalist|musiker"
-    r"|schauspieler|richter|pilot|fahrer|mechaniker|tischler|maler|buchhalter|berater|hebamme|apotheker|psychologe"
-    r"|programmierer|polizist|bademeister|friseur|informatiker)(?:in)?",
+    "job": GERMAN_JOBS,
     "pet": r"hund|hündin|katze|kater|hamster|kaninchen|pferd|papagei|schildkröte|wellensittich|meerschweinchen|vogel",
     "thing": r"fahrrad|motorrad|haus|wohnung|gitarre|klavier|geige|kamera|boot|roller|wohnmobil|e-bike|garten",
     "tongue": r"deutsch|englisch|französisch|spanisch|italienisch|portugiesisch|niederländisch|polnisch|russisch"
     r"|chinesisch|japanisch|türkisch|arabisch|schwedisch|dänisch|griechisch|tschechisch|ukrainisch",
+    "measured": rf"{GERMAN_AMOUNTS}",
+    "amount": r"(?:[$€£] ?)?\d+(?:[.' ]\d{3})*(?:,\d{1,2})?(?: ?(?:tausend|millionen))?(?: ?(?:[%$€£]|(?:kg|km|cm|m"
+    r"|eur|euro"
+    r"|dollar|franken|pfund|kilo|prozent|stunden)(?!\w)))?(?: (?:im monat|im jahr|pro \w+|brutto|netto|warm|kalt))*",
     "month": r"januar|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember",
     "date": r"(?:nächste[nmrs]? |diese[nmrs]? |kommende[nmrs]? )?(?:(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
     r"|woche"
     r"|monat|jahr|sommer|herbst|winter|frühling)(?:abend|morgen|nachmittag)?|\d{1,2}\. ?(?:(?:<month>)|\d{1,2}\.)?"
-    r"|(?:<month>)|morgen|übermorgen|heute|\d{1,2}(?::\d\d)? uhr",
+    r"|(?:<month>)|morgen|übermorgen|heute|\d{1,2}(?::\d\d)? uhr|\d{1,2}:\d\d",
     "dates": r"<date>(?:,? (?:um |am |den |im )?(?:<date>|20\d\d)){0,3}",
     "event": r"[\w-]*(?:termin|prüfung|klausur|treffen|besprechung|hochzeit|flug|reise|urlaub|umzug|konzert|operation"
     r"|op"
-    r"|gespräch|party|feier|kurs|rennen|abgabe|präsentation|vortrag|besichtigung|turnier|konferenz|lauf|meeting)",
+    r"|gespräch|party|feier|kurs|rennen|abgabe|präsentation|vortrag|besichtigung|turnier|konferenz|lauf|meeting"
+    r"|anprobe|taufe|trauung|beerdigung|sitzung|(?<!an)probe|aufführung|übergabe|untersuchung"
+    r"|impfung|fest|training|einschulung|wettkampf)",
     "the": r"der|die|das|den|mein|meine|meinen|unser|unsere|unseren",
-    "moved": r"verschoben|verlegt|vorgezogen|umgebucht",
+    "moved": r"(?:vor)?verlegt|verschoben|vorgezogen|umgebucht|(?:um)?gelegt|(?:vor)?geschoben",
 }
 _I = r"(?:ich|wir)"
 _SUBJECT = Subject(
@@ -38,8 +42,9 @@ _SUBJECT = Subject(
     third=r"(?:mein|unser)(?:e[nmr]?)? (?:(?:kleine|große|ältere|jüngere|beste"
     r"|neue)[rn]? )?(?:<kin>)(?: (?-i:[A-Z])\w+)?"
     r"|(?!(?:Ich|Er|Sie|Es|Das|Wir|Ihr|Der|Die|Wer|Was|Mein|Meine|Unser|Unsere|Man|Nichts"
-    r"|Alles)\b)(?-i:[A-ZÄÖÜ][a-zäöüß]+)",
-    adverbs=r"(?: (?:jetzt|nun|auch|gerade|inzwischen|mittlerweile|wieder|seit \w+(?: (?!kein|nicht|in|bei|als)\w+)?"
+    r"|Alles)\b)(?-i:[A-ZÄÖÜ][a-zäöüß]+)(?:(?<=s)'? (?:<kin>))?",
+    adverbs=r"(?: (?:jetzt|nun|auch|gerade|weiterhin|nach wie vor|trotzdem|inzwischen|mittlerweile|wieder|seit \w+(?:"
+    r" (?!kein|nicht|in|bei|als)\w+)?"
     r"|noch|immer|schon|aktuell"
     r"|derzeit|momentan|eigentlich|übrigens|sehr|wirklich|gern|gerne|endlich|letzten? \w+|ab \w+|diese \w+"
     r"|nur|ja|doch|total|heute|leider|im \w+|für den \w+|für die \w+|für (?:eine?n?|zwei|drei|vier|\d+) \w+"
@@ -83,21 +88,33 @@ _ROWS = (
     ("job!", "", r"<S:habe|hab/hat>(?:eine? )?(?:neue |neuen )?(?:stelle|job) als (?P<v>\w+)"),
     ("job!", "", r"<S:bin/ist>(?P<v><job>) geworden"),
     ("employer", "", r"<S:arbeite|arbeiten/arbeitet>(?:bei|für) <V>"),
+    ("employer", "", r"<S:arbeite|arbeiten/arbeitet>(?:in|an) (?:der|dem)"
+     r" (?P<v>(?:\w*praxis|kanzlei|\w*klinik|firma|agentur|\w*schule|universität|bäckerei|apotheke|\w*krankenhaus)"
+     r" (?-i:[A-ZÄÖÜ])[^,;:!?]{1,40}?)(?=[.,;:!?]*$| (?:als|mit|seit|und|aber|für)(?!\w)|[,;:!?])"),
     ("employer!", "", r"<S:habe|hab/hat>(?:\w+ ){0,2}?bei (?P<v>[^,.!?]{2,40}?) (?:angefangen|begonnen)"),
     ("employer!", "", r"<S:bin/ist>(?:\w+ ){0,2}?zu (?P<v>[^,.!?]{2,40}?) gewechselt"),
     ("studies", "", r"<S:studiere/studiert>(?!nicht|in|an|noch|seit|im)<V>"),
     ("diet", "", r"<S:bin|lebe|esse|ernähre mich/ist|lebt|isst>(?:eine? )?(?P<v><diet>)(?: geworden)?"),
-    ("diet!", "omnivore", r"<S:esse/isst>fleisch"),
-    ("diet!", "vegetarier", r"<S:esse/isst>kein fleisch(?: mehr)?"),
-    ("eats/{t}", "no", r"<S:esse/isst>kein(?:e|en)? (?P<t>\w+)(?: mehr)?"),
+    ("diet!", "omnivore", r"<S:esse|essen/isst>fleisch"),
+    ("diet!", "vegetarier", r"<S:esse|essen/isst>kein fleisch(?: mehr)?"),
+    ("eats/{t}", "no", r"<S:esse|essen/isst>kein(?:e|en)? (?P<t>\w+)(?: mehr)?"),
+    ("eats/{t}", "yes", r"(?:(?:esse|essen) (?:ich|wir)|(?:ich|wir) (?:esse|essen)|(?P<who><kin>"
+        r"|(?-i:[A-ZÄÖÜ][a-zäöüß]+)) isst)"
+     r" (?:\w+ )?wieder (?:auch )?(?P<t>(?-i:[A-ZÄÖÜ])\w+)"),
     ("petname/{t}", "", r"(?:mein|meine|unser|unsere) (?P<t><pet>) heißt (?P<v>\w+)"),
     ("name", "", r"<S:heiße|heisse/heißt|heisst>(?:\w+ )?<V>|mein name ist <V>"),
     ("name", "", r"(?<!hier )ich bin (?P<v>(?!(?:\w+sche[rnms]?|anfang|mitte|ende|team"
      r"|projekt) )(?-i:[A-ZÄÖÜ][a-zäöüß-]\S*) (?!(?:<job>|fan|mitglied|leiter(?:in)?|anhänger(?:in)?|typ)(?!\w))"
      r"(?-i:[A-ZÄÖÜ][a-zäöüß-][\w'-]*))"
      r"(?=[.!]*$)"),
+    ("surname", "", r"mein (?:neuer )?(?:nachname|familienname) (?:ist|lautet) (?:jetzt |nun )?<V>"),
     ("nickname", "", r"(?:nenn|nennt) mich (?:bitte )?(?:einfach )?<V>"),
-    ("age", "", r"<S:bin|wurde/ist|wurde>(?P<v>\d{1,3})(?: jahre alt| geworden)?(?= jahre| geworden|[,.!]|$)"),
+    ("amount/{t}", "", r"(?:(?:mein|unser)e? (?:neue[rs]? |aktuelle[rs]? )?(?P<t><measured>)|^(?P<t><measured>)|das"
+        r" (?P<t>\w*budget)) (?:ist|beträgt|liegt)"
+     r" (?:jetzt |nun |inzwischen |aktuell |bei |auf |etwa |höchstens )*(?P<v><amount>)"),
+    ("age", "", r"<S:bin|wurde/ist|wurde>(?P<v>\d{1,3})(?: jahre alt| geworden)"),
+    ("age", "", r"(?!(?:<measured>) )<S:bin|wurde/ist|wurde>(?P<v>(?:1[01]|[1-9])?\d)(?= jahre| geworden|[,.](?!\d)|!"
+        r"|$)"),
     ("birthday", "", r"mein geburtstag ist (?:eigentlich )?(?:am )?(?P<v>\d{1,2}\. ?\w+)"),
     ("birthday", "", r"<S:habe|hab>am (?P<v>\d{1,2}\. ?\w+) geburtstag"),
     ("marital_status", "", r"<S:bin|sind/ist>(?P<v><married>)"),
@@ -105,7 +122,7 @@ _ROWS = (
     ("partner", "", r"<S:bin/ist>mit (?P<v>\w+) (?:zusammen|verheiratet|verlobt)"),
     ("phone", "", r"meine (?:neue )?(?:handy|telefon)?nummer ist (?P<v>\+?\d[\d /()-]{4,20}\d)"),
     ("email", "", r"meine (?:neue )?e-?mail(?:-?adresse)? ist (?P<v>[\w.+-]+@[\w-]+\.[\w.-]*\w)"),
-    ("address", "", r"meine (?:neue )?adresse ist (?:jetzt )?<V>"),
+    ("address", "", r"(?:meine|unsere) (?:neue |private )?(?:adresse|anschrift) ist (?:jetzt )?<V>"),
     ("language/{t}", "yes", r"<S:spreche/spricht>(?:fließend |etwas |gut )?(?P<t><tongue>)"),
     ("answers/language", "", r"(?:bitte )?(?:antworte|antworten sie|schreib|schreibe)(?: mir)?(?: ab jetzt| bitte|"
      r" immer)? auf (?P<v><tongue>)"),
@@ -130,15 +147,20 @@ _ROWS = (
     ("owns/{t}", "no", r"<S:habe|hab|haben/hat>(?:mein|meine|meinen|unser|unsere) (?P<t><thing>) (?:verkauft"
      r"|verschenkt)"),
     ("owns/{t}", "yes", r"<S:habe|besitze|haben/hat>(?:eine?n? )(?:\w+ )?(?P<t><thing>)(?: gekauft)?"),
-    ("{plan}~", "", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?) (?:wurde|ist|wird) (?:[\w.]+ ){0,4}?auf (?:den "
+    ("{plan}~", "", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?)(?: (?:bei|in|zur|zum) [^,;]{1,30}?)? (?:wurde"
+        r"|ist|wird) (?:[\w.]+ ){0,4}?auf (?:den "
      r"|die )?(?P<v><dates>)"
      r" (?:<moved>)"),
+    ("{plan}~", "", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?)(?: (?:bei|in|zur|zum) [^,;]{1,30}?)? (?:wurde"
+        r"|ist|wird) (?:\w+ ){0,2}?(?:<moved>)"
+     r" (?:worden )?auf (?:den |die )?(?P<v><dates>)"),
     ("{plan}~", "", r"(?:habe|haben|hat) (?:ich |wir )?(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?) auf (?:den "
      r"|die )?(?P<v><dates>)"
      r" (?:<moved>)"),
     ("{plan}", "", r"(?:<the>) (?P<t><event>(?: mit (?-i:[A-Z])\w+)?)(?: (?:mit|bei|in) [^,]{1,30}?)? (?:ist|findet"
      r"|beginnt|geht) (?:jetzt "
      r"|nun |erst |schon |doch )*(?:am |im |um |den )?(?P<v><dates>)"),
+    ("+{plan}", "", r"(?:am|im) (?P<v><dates>) (?:habe|haben) (?:ich|wir) (?:eine?n?|<the>) (?P<t><event>)"),
     ("+{plan}", "", r"<S:habe|hab|haben>(?:am |im )?(?P<v><dates>) (?:eine?n? )(?P<t><event>(?: mit (?-i:[A-Z])\w+)?)"),
 )  # fmt: skip
 _ENDS = (
@@ -158,7 +180,9 @@ GERMAN = Grammar(
     reported=words(r"(?:er|(?-i:sie|Sie)|man|meine? \w+|(?!Ich)(?-i:[A-ZÄÖÜ])\w+|jemand) (?:sagt|sagte|meint|meinte"
      r"|glaubt|glaubte"
                    r"|denkt|behauptet|behauptete|schrieb|schreibt|erzählt|erzählte)|laut|gerüchte"),
-    subordinate=words(r"(?:wo|wer|was|wie|warum|dass ich gesagt habe|bevor|als|während|obwohl man|ob|nachdem|bis) *$"),
+    subordinate=words(r"(?:wo|wer|was|wie|warum|dass ich gesagt habe|bevor|als|während|obwohl man|ob|nachdem|bis|von"
+        r"|vom|mit|ohne"
+     r"|für|gegen|neben|über) *$"),  # "die Mutter von Jonas ist"
     temporary=words(r"(?-i:diese[nsr]?) (?:woche|wochenende|monat|sommer|winter|tage)|übers wochenende|am wochenende"
     r"|im moment|bis (?:zum |zur )?(?:ende |anfang |mitte )?(?:nächste\w* |diese\w* )?(?:\w+tag|\d+\.|januar|februar"
     r"|märz"

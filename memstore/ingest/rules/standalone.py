@@ -34,13 +34,14 @@ _IM = re.compile(
     r"(?i:im) (?=(?P<next>[a-z'-]+|\d+)(?![\w-]))"
 )
 _WHAT_ONE_IS = re.compile(
-    r"\d+|an?|the|not|no|so|too|very|really|just|also|still|now|always|from|in|at|on|into|back|allergic|intolerant|vegan"
+    r"\d+|an?|the|not|no|so|too|very|really|just|also|still|now|always|from|in|at|on|into|back|allergic|intolerant"
+    r"|vegan"
     r"|vegetarian|single|married|divorced|pregnant|retired|glad|happy|sad|tired|sorry|sure|sick|ill|fine|ok|okay|good"
     r"|afraid|left-handed|[a-z]{2,}ing|[a-z]{2,}ed"
 )
 _HAD = re.compile(r"\b(I|you|we) would (?=(?:been|had|never been|always|already|just|\w{3,}ed|better)\b)")
 _COMPANION = re.compile(
-    r"^((?:[^,]{0,30}, )?)(my (?:(?!(?:is|are|was|has|have)\b)[\w'-]+ ){0,3}[\w'-]+|[A-Z]\w+) and I (?=\w)",
+    r"^((?:[^,:]{0,30}[,:] )?)(my (?:(?!(?:is|are|was|has|have)\b)[\w'-]+ ){0,3}[\w'-]+|[A-Z]\w+) and I (?=\w)",
     re.IGNORECASE,
 )
 _DEGREE = "|".join(rf"(?<=\b{verb} )" for verb in ("is", "am", "are", "was", "were", "be", "been", "feel", "felt"))
@@ -65,7 +66,9 @@ _LEFT_OUT = re.compile(
     r"|(?P<feels>(?:so |very |really |super |pretty )?(?:glad|happy|excited|proud|thankful|grateful|thrilled|stoked"
     r"|lucky|sorry|sad|busy|ready|determined|blessed|passionate|keen|tired|honou?red) )|(?P<been>been |had |got )"
     r"|(?P<modal>can't |cannot |couldn't |didn't |won't |never )|(?P<present>love|like|hate|need|want|prefer|enjoy"
-    r"|miss|hope|agree|appreciate|plan|know|believe|guess|think|see) (?!(?:is|are|was|and)\b)"
+    r"|miss|hope|agree|appreciate|know|plan(?= (?:to|on)\b)|(?:believe|guess|think|see)(?= (?:I|we|he|she|they|it"
+    r"|that|my|our"
+    r"|so|there)\b|$)) (?!(?:is|are|was|and)\b)"
     r"|(?P<verb>[a-z]{2,})\b(?! (?:is|are|was|were|by)\b))",
     re.IGNORECASE,
 )
@@ -91,7 +94,8 @@ _IMPERATIVE = re.compile(
     r"|remember"
     r"|stay|go|try|make|tell|give|say|push|hang|follow|send|show|write|imagine|wait|cherish|come|help|stop|use|take"
     r"|cheer|embrace|trust|focus|find|ask|call|put|set|hold|watch|listen|read|live|rock|crush|kick|choose|bring"
-    r"|never mind|get|feel free|start|add|create|explain|provide|can|could|would|will|do|does|did|is|are|was"
+    r"|never mind|get|feel free|start|add|create|explain|provide|plan (?!to\b|on\b|[A-Z] |was|is)|think (?:of|about"
+    r"|up)\b|see (?:if|what|whether|the)\b|guess (?:what|who)\b|can|could|would|will|do|does|did|is|are|was"
     r"|should)\b(?! (?:is|was|are)\b)",
     re.IGNORECASE,
 )

@@ -38,7 +38,8 @@ _SUBJECT = (
 )
 _SPLICE = r"(?:the )?\w+ (?:is|are|was|were|has been|have been)\b"
 _NEXT_CLAUSE = re.compile(
-    rf"\s*(?:;|—|–|-+\s|\s-+|\.\.+|…|[!?](?=\s))\s*|:\s+(?={_SUBJECT})|\s*,\s+(?=(?:which|so|but|right)\b|{_SUBJECT}"
+    rf"\s*(?:;|—|–|-+\s|\s-+|\.\.+|…|[!?](?=\s))\s*|:\s+(?={_SUBJECT}|(?-i:[A-Z])\w+ (?:is|was|has|will)\b)"
+    rf"|\s*,\s+(?=(?:which|so|but|right)\b|{_SUBJECT}"
     rf"|{_SPLICE})"
     r"|\s*,?\s+(?:and|but|so|plus|because|cause|cuz|though|although|yet|or)\s+"
     rf"(?:(?:then|now|also|so|yes)\s+)?(?={_SUBJECT})",
@@ -50,6 +51,9 @@ _LEAD_IN = re.compile(
     r"|thank you)(?! (?:for|to|so|a)\b)|sure|(?:please )?(?:remember|note|keep in mind|be aware)(?: that)?"
     r"|just so you know|for the record|to be honest"
     r"|tbh|as you know|like I said|luckily|fortunately|unfortunately|sadly|guess what|for context|ps|aw+|ah"
+    r"|(?:(?:big|good|great|bad|sad|happy|exciting|amazing|quick|small|other|more|the|some|latest|fun|a) )*(?:news"
+    r"|update|reminder"
+    r"|side note|fun fact|heads[- ]up)(?=[:!,])"
     r"|absolutely|definitely|totally|exactly|of course|for sure|right|indeed|true|cool|nice|great|awesome"
     r"|ugh|(?:\w+ ){1,2}things?(?: before I forget)?(?=:|$)|first(?=:|$)|second(?=:|$))(?:[ ,:!.-]+"
     r"|$))+(?:[A-Z]\w+[,!] (?=[A-Za-z]))?",
@@ -65,8 +69,8 @@ _WHITE = re.compile(r"\s")
 _WHEN_FIRST = re.compile(TIME_FIRST, re.IGNORECASE)
 # "Tom and I broke up": no clause ends before the "and".
 _WHO = re.compile(
-    r"(?:.{1,40}[,;] )?(?:my|our)(?: (?!(?:is|are|was|were|has|have|had|\w+ed)\b)[\w-]+){1,3}"
-    r"|(?!(?:yes|no|yeah|true|okay|sure|great|thanks|sorry)$)(?-i:[A-Z])\w+",
+    r"(?:.{1,40}[,;:] )?(?:(?:my|our)(?: (?!(?:is|are|was|were|has|have|had|\w+ed)\b)[\w-]+){1,3}"
+    r"|(?!(?:yes|no|yeah|true|okay|sure|great|thanks|sorry)$)(?-i:[A-Z])\w+)",
     re.IGNORECASE,
 )
 _ASKS = re.compile(r"\?[\"')\s]*$")
@@ -80,9 +84,11 @@ _UNREAL = re.compile(
     r"|should)\b",
     re.IGNORECASE,
 )
+_WHO_ASKS = re.compile(r"who (?!(?:I|we|he|she|they)\b)[a-z]+", re.IGNORECASE)  # where a sentence begins so
 # What is said to an assistant about the task at hand. It lasts as long as the task.
 _REQUEST = re.compile(
-    r"(?:so |but |and |well )?(?:(?:I'm|I am|I've been|I have been|been) (?:\w+ )?(?:trying to|not sure|unsure"
+    r"(?:so |but |and |well )?(?:(?:need|want|looking for) (?:an?|the|you|some|help)\b|(?:I'm|I am|I've been|I have"
+    r" been|been) (?:\w+ )?(?:trying to|not sure|unsure"
     r"|looking for|asking|stuck|confused|curious|working with|having (?:trouble|issues?|problems?|difficult\w*)"
     r"|getting (?:an?|this|the)|using the following)|here(?:'s| is| are)\b|I (?!(?:always|never|only"
     r"|usually) )(?:\w+ )?(?:want to (?:make sure|know"
@@ -97,7 +103,9 @@ _REQUEST = re.compile(
 _ASKED = re.compile(
     r"(?:please|pls|kindly)\b|.*\bplease$|(?:remind|book|reserve|order|schedule|cancel|buy|pay|print|translate"
     r"|summari[sz]e|rewrite|draft|compare|recommend|suggest|generate|fix|find|email|text|message|call|ask|tell|list"
-    r"|show) (?:me|us|him"
+    r"|show|plan|organi[sz]e|arrange|prepare|design|pack|cook|bake|invite|water|clean|pick up|look up|search for"
+    r"|write|create"
+    r"|make|give|explain|describe|outline|calculate|convert|check|review|edit|improve|build|set up|add) (?:me|us|him"
     r"|her|them|my|our|the|an?|some|this|that|it|two|three|\d+)\b",
     re.IGNORECASE,
 )
@@ -215,7 +223,7 @@ def _asserted(sentence: Clause) -> Iterator[Clause | None]:
         words = without_lead_in(clause.text)
         if _DICTATES.match(words) and sentence.text[clause.stop - sentence.start :].lstrip().startswith(":"):
             return
-        unreal = bool(_UNREAL.search(words))
+        unreal = bool(_UNREAL.search(words) or (clause.start == sentence.start and _WHO_ASKS.match(words)))
         yield None if unreal or doubtful else clause
         doubtful = words[:3].lower() == "if "
 
@@ -231,7 +239,8 @@ def _completed(clauses: Iterable[Clause]) -> Iterator[Clause]:
 def _clauses(sentence: Clause) -> Iterator[Clause]:
     text, begin = sentence.text, 0
     for gap in _NEXT_CLAUSE.finditer(text):
-        beside = text.startswith("I ", gap.end()) and _WHO.fullmatch(text, begin, gap.start())
+        beside = text.startswith(("I are ", "I were "), gap.end())  # of two, wherever the first is named
+        beside = beside or (text.startswith("I ", gap.end()) and _WHO.fullmatch(text, begin, gap.start()) is not None)
         if gap.start() > begin and not beside and not _WHEN_FIRST.fullmatch(text, begin, gap.start()):
             yield _part(sentence, begin, gap.start())
             begin = gap.end()

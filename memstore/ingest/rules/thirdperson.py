@@ -139,6 +139,9 @@ class _Teller:
         if found["beside"]:
             self.agrees_from = None
             return f"and {self.speaker} {adverbs}{ {'am': 'are', 'was': 'were'}.get(verb, verb) }"
+        if verb.lower() in ("are", "were"):  # "said that Jonas and I are"
+            self.agrees_from = None
+            return f"{self.speaker} {adverbs}{verb}"
         turned = _TURNED.search(self.words, max(0, found.start() - 12), found.start())
         if turned or _NO_VERB.fullmatch(verb):
             return f"{self.speaker} {adverbs}{verb}"

@@ -24,7 +24,7 @@ from memstore._sync.store.items import new_unit
 from memstore.ingest.facts.entry import still_said
 from memstore.ingest.facts.extracted import ExtractedFact
 from memstore.ingest.facts.filled import slot_of_fact
-from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, Incoming, Known, Verdict, other_value, reconcile
+from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, Incoming, Known, Verdict, narrows, other_value, reconcile
 from memstore.ingest.rules.places import COUNTRY
 from memstore.ingest.rules.slots import FORMER, PLACES, Manner, Slot
 from memstore.models import HAND, FactColumns
@@ -281,7 +281,7 @@ def _rivals(slot: Slot, fact: FactColumns, one: KnownFact) -> bool:
         return False
     if one.fact.state not in ("active", "superseded") or slot.manner is Manner.TEMPORARY:
         return False
-    return other_value(slot, one.fact.value)
+    return other_value(slot, one.fact.value) or narrows(slot, fact.occurred_at, one.fact.value, one.last_said)
 
 
 def _since(one: KnownFact, moment: datetime) -> datetime:
