@@ -117,17 +117,30 @@ def findings(database: str | None) -> Iterator[Finding]:
     except MemstoreError as error:
         yield _failed("settings", error)
         return
-    yield Finding("settings", _told(settings))
+    names = _names(settings)
+    yield names
     yield _counter(settings.counter)
     yield _embedder(settings.embedder)
     yield _encoder(settings)
     yield from _reranker(settings.reranker)
     yield from _chat_models(settings)
-    yield from _database(database)
+    if names.ok:  # else no store is opened
+        yield from _database(database)
 
 
 def _failed(what: str, error: MemstoreError) -> Finding:
     return Finding(what, str(error), exit_code(error))
+
+
+def _names(settings: Settings) -> Finding:
+    """Look whether somebody knows what the settings name."""
+    from memstore.memory.opened import check_usable
+
+    try:
+        check_usable(settings)
+    except MemstoreError as error:
+        return _failed("settings", error)
+    return Finding("settings", _told(settings))
 
 
 def _told(settings: Settings) -> str:

@@ -56,7 +56,7 @@ class AsyncConversationScope(AsyncPlainCalls):
         The result of a tool whose call is not in the conversation is stored too: contexts have it as a hit only, for
         chat formats refuse it among the turns.
         """
-        given: Json = {"role": role, "content": content, "tags": list(tags), "metadata": metadata or {}}
+        given: Json = {"role": role, "content": content, "tags": tags, "metadata": metadata or {}}
         more = {
             "name": name,
             "occurred_at": occurred_at,

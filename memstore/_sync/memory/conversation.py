@@ -57,7 +57,7 @@ class ConversationScope(PlainCalls):
         The result of a tool whose call is not in the conversation is stored too: contexts have it as a hit only, for
         chat formats refuse it among the turns.
         """
-        given: Json = {"role": role, "content": content, "tags": list(tags), "metadata": metadata or {}}
+        given: Json = {"role": role, "content": content, "tags": tags, "metadata": metadata or {}}
         more = {
             "name": name,
             "occurred_at": occurred_at,
