@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memstore.models import Drift
 
 LOCAL = ("sentence-transformers", "cross-encoder")  # kinds of models that take seconds to load
+ENGLISH = "it knows English above all; for other languages see docs/reference/embedders.md"
 LETTER_COLUMNS = ("deriver", "conversation", "messages", "attempts", "error", "answer")
 
 
@@ -165,7 +166,8 @@ def _embedder(name: str) -> Finding:
         return Finding("embedder", f"{name} needs pip install 'memstore[local]'; or set MEMSTORE_EMBEDDER=none", 1)
     from memstore.providers import load_embedder
 
-    return _there("embedder", name, load_embedder)
+    found = _there("embedder", name, load_embedder)
+    return replace(found, detail=f"{found.detail}; {ENGLISH}") if found.ok and is_english(name) else found
 
 
 def _reranker(name: str) -> Iterator[Finding]:
@@ -216,6 +218,13 @@ def _chat_models(settings: Settings) -> Iterator[Finding]:
             yield Finding(what, window)
         except MemstoreError as error:
             yield _failed(what, error)
+
+
+def is_english(embedder: str) -> bool:
+    """Whether this embedder is the default one, however it is computed: it knows little but English."""
+    from memstore.residence import EMBEDDER
+
+    return embedder.removeprefix(RESIDENT).partition("?")[0] == EMBEDDER
 
 
 def is_installed(embedder: str) -> bool:
