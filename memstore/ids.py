@@ -6,11 +6,14 @@ Every id but a fresh message's follows from names: `uuid5(MEMSTORE, "alice")` is
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 import uuid
 from uuid import UUID
 
+SHORTEST = 4  # digits of the beginning of an id
+_BEGINNING = re.compile(rf"(?:-*[0-9a-fA-F]){{{SHORTEST},32}}-*")
 MEMSTORE = uuid.uuid5(uuid.NAMESPACE_URL, "https://memstore.invalid/")
 
 
@@ -47,6 +50,21 @@ def letter_id(conversation: UUID, deriver: str, from_seq: int, to_seq: int, reci
 def model_id(name: str, dimensions: int) -> UUID:
     """Give the id under which an embedder's vectors are kept."""
     return uuid.uuid5(MEMSTORE, f"model/{name}/{dimensions}")
+
+
+def is_beginning(text: str) -> bool:
+    """Whether a text is an id, or so much of one that it can be looked for."""
+    return _BEGINNING.fullmatch(text) is not None
+
+
+def beginning_with(digits: str) -> tuple[UUID, UUID]:
+    """Give the least and the greatest id that begin with these hexadecimal digits; dashes do not count.
+
+    >>> beginning_with("3F2a-")
+    (UUID('3f2a0000-0000-0000-0000-000000000000'), UUID('3f2affff-ffff-ffff-ffff-ffffffffffff'))
+    """
+    known = digits.replace("-", "")
+    return UUID(known.ljust(32, "0")), UUID(known.ljust(32, "f"))
 
 
 _LOCK = threading.Lock()

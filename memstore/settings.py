@@ -194,7 +194,7 @@ def load(given: Mapping[str, Any]) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         wrong = [(str(one["loc"][0]), repr(one["input"])[:60], _wanted(one)) for one in error.errors()]
-    raise ConfigurationError("; ".join(f"{_place(name, given, said)}={value}: {why}" for name, value, why in wrong))
+    raise ConfigurationError("; ".join(_complaint(given, said, *one) for one in wrong))
 
 
 def listed(given: Mapping[str, Any] | None = None) -> list[Setting]:
@@ -207,6 +207,30 @@ def listed(given: Mapping[str, Any] | None = None) -> list[Setting]:
         source = "given" if name in given else variable or (str(file) if name in said else "default")
         found.append(Setting(name, getattr(settings, name), source))
     return found
+
+
+def place(name: str, value: Any) -> str:
+    """Give an option with this value as messages name it: by the variable or the file that says so.
+
+    Of a file with how to take it out; by the name alone where it was given, or is the default.
+    """
+    found = next(one for one in listed() if one.name == name)
+    if found.value != value or found.source == "default":
+        return f"{name}={value!r:.60}"
+    return f"{_told(name, found.source)}={value!r:.60}{_way_out(name, found.source)}"
+
+
+def value_of(name: str, value: Any) -> Any:
+    """Give what an option is set to by a value, which may be a text as the environment has it.
+
+    Raises `InvalidInput` for a name or a value that cannot be.
+    """
+    if name not in Settings.model_fields:
+        raise InvalidInput(f"{name!r} is no option of memstore. {_meant(name)}")
+    try:
+        return getattr(_Alone(**{name: value}), name)
+    except ValidationError as error:
+        raise InvalidInput(f"{name}={value!r:.60}: {_wanted(error.errors()[0])}.") from None
 
 
 def change(changes: Mapping[str, Any]) -> str:
@@ -239,10 +263,7 @@ class _Alone(Settings):
 
 def _as_toml(name: str, value: Any) -> Any:
     """Give a value of an option as TOML has it; raise `InvalidInput` for one that cannot be."""
-    try:
-        read = getattr(_Alone(**{name: value}), name)
-    except ValidationError as error:
-        raise InvalidInput(f"{name}={value!r:.60}: {_wanted(error.errors()[0])}.") from None
+    read = value_of(name, value)
     return list(read) if isinstance(read, tuple) else read
 
 
@@ -269,11 +290,23 @@ def _variable(name: str) -> str | None:
     return next((variable for variable in os.environ if variable.upper() == wanted), None)
 
 
-def _place(name: str, given: Mapping[str, Any], said: Mapping[str, Any]) -> str:
-    variable = _variable(name)
-    if name in given or not (variable or name in said):
+def _complaint(given: Mapping[str, Any], said: Mapping[str, Any], name: str, value: str, why: str) -> str:
+    """Say where a value stands that cannot be, why, and how to end that."""
+    source = "given" if name in given else _variable(name) or (str(settings_file.path()) if name in said else "default")
+    return f"{_told(name, source)}={value}: {why}{_way_out(name, source)}"
+
+
+def _told(name: str, source: str) -> str:
+    """Give an option as it is called where it stands."""
+    if source in ("given", "default"):
         return name
-    return variable or f"{settings_file.path()}: {name}"
+    return source if source == _variable(name) else f"{source}: {name}"
+
+
+def _way_out(name: str, source: str) -> str:
+    """Say how a value is taken out of the file."""
+    in_file = source not in ("given", "default", _variable(name))
+    return f" (memstore settings unset {name} takes it out)" if in_file else ""
 
 
 def _meant(name: str, known: Mapping[str, str] | None = None) -> str:

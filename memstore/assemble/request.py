@@ -61,6 +61,10 @@ class Request:
         for name, text in (("the query", self.query), ("the system prompt", self.system)):
             if text is not None:
                 check_text(text, name)
+        if self.query is not None and not self.query.strip():
+            raise InvalidInput(
+                f"query={self.query!r:.60} asks for nothing; give a question, or None for the newest user message."
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,21 @@ from typing import Annotated
 
 import typer
 
-from memstore.cli import chat, count, db, demo, encoder, fact, history, questions, receipts, settings, summaries, system
+from memstore.cli import (
+    chat,
+    count,
+    db,
+    demo,
+    encoder,
+    fact,
+    history,
+    names,
+    questions,
+    receipts,
+    settings,
+    summaries,
+    system,
+)
 from memstore.cli.exits import ended, leave_in_order
 from memstore.cli.show import never_fail_to_print, show_warnings
 
@@ -36,6 +50,8 @@ app.command("summaries")(summaries.summaries)
 app.command("receipts")(receipts.receipts)
 app.command("receipt")(receipts.receipt)
 app.command("replay")(receipts.replay)
+app.command("users")(names.users)
+app.command("conversations")(names.conversations)
 app.command("count")(count.count)
 app.command("letters")(system.letters)
 app.command("stats")(system.stats)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memstore.cli.options import JsonFlag
-from memstore.cli.show import chat, hint, line, meter, out, print_json, progress, say
+from memstore.cli.show import called, chat, hint, line, meter, out, print_json, progress, say
 from memstore.cli.stores import opened
 from memstore.cli.system import is_installed
 
@@ -115,4 +115,5 @@ def _show_context(context: Context) -> None:
     chat(context)
     say()
     out.print(meter(context.receipt))
-    hint("your own: memstore import FILE --user NAME, memstore derive, memstore context …")
+    own = called()
+    hint(f"your own: {own} import FILE --user NAME, {own} derive, {own} context …")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from memstore.errors import (
     EmbeddedError,
     InvalidInput,
     MemstoreError,
+    ProviderMissing,
 )
 
 TOO_LARGE = 4
@@ -26,14 +28,24 @@ EXIT_CODES: dict[type[MemstoreError], int] = {
     EmbeddedError: 3,
     ConfigurationError: 2,
     InvalidInput: 2,
+    ProviderMissing: 2,
     MemstoreError: 1,
 }
+# What the library calls by its arguments is given by options here.
+_ARGUMENT = re.compile(
+    r"(?<![\w-])(budget|reserve|limit|level|depth|type|kind|state|subject|viewer|as_of|since|until)=(?=\S)"
+)
 INTERRUPTED = 128 + signal.SIGINT
 
 
 def exit_code(error: MemstoreError) -> int:
     """Give the exit code that tells this error to a program."""
     return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
+
+
+def told(error: MemstoreError) -> str:
+    """Give what an error says, arguments of the library named as options."""
+    return _ARGUMENT.sub(lambda found: f"--{found[1].replace('_', '-')} ", str(error))
 
 
 def ended(command: Callable[[], object]) -> int:
@@ -49,7 +61,7 @@ def ended(command: Callable[[], object]) -> int:
     except KeyboardInterrupt:
         return _code(SystemExit(INTERRUPTED))
     except MemstoreError as error:
-        complain(str(error))
+        complain(told(error))
         return exit_code(error)
     except BrokenPipeError:  # the reader has seen enough
         _drop_output()

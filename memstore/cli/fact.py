@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memstore.cli.options import KINDS, DatabaseOption, JsonFlag, UserOption, identity, moment, name, one_of
-from memstore.cli.show import hint, line, print_json, say, table
-from memstore.cli.stores import hint_if_nobody, hint_if_unknown, opened
+from memstore.cli.options import KINDS, DatabaseOption, JsonFlag, UserOption, beginning, moment, name, one_of
+from memstore.cli.show import hint, line, print_json, say, short_ids, table
+from memstore.cli.stores import Asked, hint_why, new_names, opened
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from memstore import Fact, FactChange
 
 app = typer.Typer(help="Look after facts by hand.", no_args_is_help=True, rich_markup_mode=None)
-FactArgument = Annotated[Any, typer.Argument(parser=identity, metavar="ID", help="The id of the fact.")]
+FactArgument = Annotated[
+    str,
+    typer.Argument(parser=beginning("memstore facts"), metavar="ID", help="The id of the fact, or how it begins."),
+]
 TypeOption = Annotated[
     str | None, typer.Option(metavar="TYPE", help="What it is, such as preference, identity, constraint or plan.")
 ]
@@ -101,7 +104,10 @@ def add(
     JSON: the fact, as memstore facts has it.
     """
     with opened(database) as store:
+        new = new_names(store, user)
         _show(store.user(user).add_fact(text, type=type, **columns), as_json)
+        if new is not None:
+            hint(new)
 
 
 @app.command()
@@ -122,7 +128,8 @@ def edit(
     """
     columns |= {key: one for key, one in (("text", text), ("type", type)) if one is not None}
     with opened(database) as store:
-        _show(store.user(user).edit_fact(fact, **columns), as_json)
+        whose = store.user(user)
+        _show(whose.edit_fact(whose.find_id(fact, of="fact"), **columns), as_json)
 
 
 @app.command()
@@ -132,13 +139,19 @@ def retract(fact: FactArgument, user: UserOption, database: DatabaseOption = Non
     JSON: the fact, as memstore facts has it.
     """
     with opened(database) as store:
-        _show(store.user(user).retract_fact(fact), as_json)
+        whose = store.user(user)
+        _show(whose.retract_fact(whose.find_id(fact, of="fact")), as_json)
 
 
 @app.command()
 def undo(
     change: Annotated[
-        Any, typer.Argument(parser=identity, metavar="CHANGE", help="The id of a change, from fact history.")
+        str,
+        typer.Argument(
+            parser=beginning("memstore fact history"),
+            metavar="CHANGE",
+            help="The id of a change, or how it begins, from fact history.",
+        ),
     ],
     user: UserOption,
     database: DatabaseOption = None,
@@ -149,7 +162,8 @@ def undo(
     JSON: the change that did so, as memstore fact history has it.
     """
     with opened(database) as store:
-        done = store.user(user).undo(change)
+        whose = store.user(user)
+        done = whose.undo(whose.find_id(change, of="change"))
     if as_json:
         print_json(done)
     else:
@@ -165,7 +179,8 @@ def history(fact: FactArgument, user: UserOption, database: DatabaseOption = Non
     JSON: [{"id", "fact_id", "action", "at", "actor", "other_id", "before", "after", "undoes", "source"}].
     """
     with opened(database) as store:
-        found = store.user(user).fact_history(fact)
+        whose = store.user(user)
+        found = whose.fact_history(whose.find_id(fact, of="fact"))
     if as_json:
         print_json(found)
     else:
@@ -185,9 +200,9 @@ def audit(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag =
     if as_json:
         print_json(found)
     elif found:
-        table(
-            ("problem", "facts", "detail"), [(one.problem, " ".join(map(str, one.facts)), one.detail) for one in found]
-        )
+        ids = short_ids(fact for one in found for fact in one.facts)
+        rows = [(one.problem, " ".join(ids[fact] for fact in one.facts), one.detail) for one in found]
+        table(("problem", "facts", "detail"), rows)
     else:
         hint("nothing is wrong")
 
@@ -210,8 +225,7 @@ def entity(
     with opened(database) as store:
         found = store.user(user).entity(entity, depth=depth)
         if not found.facts and not found.edges:
-            hint_if_unknown(store, user)
-            hint_if_nobody(store, user, entity)
+            hint_why(store, Asked(user, subject=entity))
     if as_json:
         print_json(found)
         return
@@ -227,7 +241,11 @@ def _show(fact: Fact, as_json: bool) -> None:
     if as_json:
         print_json(fact)
     else:
-        say((f"{fact.id} ", "bright_black"), line(fact.text), (f" ({fact.type}, {fact.state})", "bright_black"))
+        say(
+            (f"{short_ids([fact.id])[fact.id]} ", "bright_black"),
+            line(fact.text),
+            (f" ({fact.type}, {fact.state})", "bright_black"),
+        )
 
 
 def _told(change: FactChange) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ from uuid import UUID
 
 import typer
 
+from memstore.ids import SHORTEST, is_beginning
+
 KINDS = ("episodic", "semantic", "procedural")
 FORMATS = ("openai", "ollama", "anthropic", "text")
 STRATEGIES = (
@@ -87,13 +89,24 @@ def moment(value: str) -> datetime:
 
 
 def identity(value: str) -> UUID:
-    """Read the id of a fact, of a change, or of a receipt."""
+    """Read an id, all of it."""
     try:
         return UUID(value)
     except ValueError:
-        raise typer.BadParameter(
-            f"{value!r} is no id; --json of facts, of their history, and of receipts, has them."
-        ) from None
+        raise typer.BadParameter(f"{value!r} is no id, whole as --json has it.") from None
+
+
+def beginning(where: str) -> Callable[[str], str]:
+    """Give a reader of an id or of how it begins; `where` is the command that shows them."""
+
+    def read(value: str) -> str:
+        if not is_beginning(value):
+            why = f"nor how one begins: {SHORTEST} hexadecimal digits or more"
+            raise typer.BadParameter(f"{value!r} is no id, {why}. {where} shows them.")
+        return value
+
+    read.__name__ = "id"
+    return read
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]

@@ -28,12 +28,12 @@ from memstore.cli.options import (
     name,
     one_of,
 )
-from memstore.cli.show import chat, meter, out, print_json, safe, say, table
-from memstore.cli.stores import hint_if_new, hint_if_nobody, hint_why_empty, opened
+from memstore.cli.show import chat, hint, meter, out, print_json, safe, say, short_ids, table
+from memstore.cli.stores import Asked, hint_why, opened
 from memstore.plain import plain
 
 if TYPE_CHECKING:
-    from memstore import Fact
+    from memstore import Context, Fact, MemoryStore
     from memstore.models import Json
 
 TIERS = ("messages", "summaries", "facts")
@@ -41,6 +41,7 @@ ROLES = ("user", "assistant", "tool", "system", "developer")
 STATES = ("active", "ended", "superseded", "retracted", "erased", "all")
 ORDERS = ("score", "time")
 GROUPINGS = ("session", "fact")
+REMEMBERED = ("summaries", "facts", "hits")  # sections of a context
 BESIDE = ("score", "tier", "said", "speaker")
 
 
@@ -101,7 +102,7 @@ def recall(
         with opened(database) as store:
             hits = plain(store.user(user).recall(**asked)) if hits is None else hits
             if not hits:
-                hint_why_empty(store, user, conversation)
+                hint_why(store, Asked(user, conversation, viewer=viewer, as_of=as_of))
     if as_json:
         print_json(hits)
     elif group_by:
@@ -171,7 +172,7 @@ def context(
         }
         asked |= {"model": model, "tools": tools or (), "viewer": viewer, "as_of": as_of, "format": format}
         found = store.user(user).conversation(conversation).context(query, **asked)
-        hint_if_new(store, user, conversation)
+        _hint_about(store, Asked(user, conversation, as_of=as_of), found, explained=explain)
     if as_json:
         print_json(found.as_dict())
         return
@@ -180,6 +181,16 @@ def context(
     out.print(meter(found.receipt))
     if explain:
         print(safe(found.explain()))
+
+
+def _hint_about(store: MemoryStore, asked: Asked, found: Context, *, explained: bool) -> None:
+    """Say on stderr what the receipt hints at, why nothing is remembered, and that the question was answered before."""
+    for one in () if explained else found.receipt.hints:
+        hint(one)
+    remembered = any(found.receipt.sections.get(name) for name in REMEMBERED)
+    hint_why(store, asked, empty=not remembered and not found.receipt.hints)
+    if "query" not in found.receipt.texts and found.messages and found.messages[-1]["role"] == "assistant":
+        hint("the newest user message is the question, and it was answered: give a QUERY for another one")
 
 
 def facts(
@@ -202,7 +213,8 @@ def facts(
 ) -> None:
     """List what is known of a user, the latest first.
 
-    On a pipe, a line a fact, its cells parted by tabs: type, day, confidence, text.
+    On a pipe, a line a fact, its cells parted by tabs: id, type, day, confidence, text. Of the id it is how it begins,
+    as far as that tells these facts apart: other commands take it so.
 
     JSON: [{"user_id", "id", "type", "kind", "subject", "attribute", "value", "text", "language", "confidence", "state",
     "valid_from", "valid_to", "recipe", "occurred_at", "recorded_at", "sources", "spans": [{"message_id", "start",
@@ -211,8 +223,7 @@ def facts(
     with opened(database) as store:
         found = store.user(user).facts(type=type, state=state, subject=subject, kind=kind, as_of=as_of)
         if not found:
-            hint_why_empty(store, user)
-            hint_if_nobody(store, user, subject)
+            hint_why(store, Asked(user, subject=subject, as_of=as_of))
     if as_json:
         print_json(found)
     else:
@@ -221,5 +232,8 @@ def facts(
 
 def show_facts(found: Sequence[Fact]) -> None:
     """Print facts as a table, on a pipe with tabs."""
-    rows = [(fact.type, f"{fact.occurred_at:%Y-%m-%d}", f"{fact.confidence:.2f}", fact.text) for fact in found]
-    table(("type", "said", "confidence", "fact"), rows)
+    ids = short_ids(fact.id for fact in found)
+    rows = [
+        (ids[fact.id], fact.type, f"{fact.occurred_at:%Y-%m-%d}", f"{fact.confidence:.2f}", fact.text) for fact in found
+    ]
+    table(("id", "type", "said", "confidence", "fact"), rows)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, UserOption, identity, name
+from memstore.cli.options import DatabaseOption, JsonFlag, UserOption, beginning, name
 from memstore.cli.show import chat, complain, hint, out, print_json, safe, table
 from memstore.cli.stores import hint_if_new, opened
 
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from memstore import Receipt
 
 COLUMNS = ("made", "id", "tokens", "budget", "as before", "question")
-ReceiptArgument = Annotated[Any, typer.Argument(parser=identity, metavar="ID", help="The id of the receipt.")]
+ReceiptArgument = Annotated[
+    str,
+    typer.Argument(
+        parser=beginning("memstore receipts"), metavar="ID", help="The id of the receipt, or how it begins."
+    ),
+]
 
 
 def receipts(
@@ -57,7 +62,8 @@ def receipt(
     JSON: the receipt, as memstore context has it.
     """
     with opened(database) as store:
-        found = store.user(user).receipt(receipt)
+        whose = store.user(user)
+        found = whose.receipt(whose.find_id(receipt, of="receipt"))
     if as_json:
         print_json(found)
     else:
@@ -75,7 +81,8 @@ def replay(
     "why"}], "messages": [as models take them], "system"?: text, "text"?: text}.
     """
     with opened(database) as store:
-        found = store.user(user).replay(receipt)
+        whose = store.user(user)
+        found = whose.replay(whose.find_id(receipt, of="receipt"))
     if as_json:
         print_json(found)
     else:

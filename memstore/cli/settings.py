@@ -10,7 +10,7 @@ import typer
 
 from memstore.cli.options import DatabaseOption, JsonFlag, name
 from memstore.cli.show import hint, print_json, say, table
-from memstore.cli.stores import hint_if_new, opened
+from memstore.cli.stores import hint_if_new, new_names, opened
 
 if TYPE_CHECKING:
     from memstore.settings import Setting
@@ -115,13 +115,18 @@ def _change(
 
     whose = _whose(user, conversation)
     if whose is None:
+        _check(setting, value)
         change({setting: value})
     elif setting not in NAMES:
         raise InvalidInput(f"A conversation has no setting {setting!r}. {_near(setting, list(NAMES))}")
     else:
         with opened(database) as store:
-            hint_if_new(store, *whose)
+            if value is None and hint_if_new(store, *whose):
+                return
+            new = new_names(store, *whose)
             store.user(whose[0]).conversation(whose[1]).describe(settings={setting: _read(setting, value)})
+            if new is not None:
+                hint(f"{new}; its settings are kept")
     now = {one.name: one for one in _found(user, conversation, database)}.get(setting)
     if now is None:  # a name of no option, which was taken out of the file
         return
@@ -130,14 +135,29 @@ def _change(
         hint(f"{now.source} is set in the environment, which wins over the file")
 
 
+def _check(setting: str, value: str | None) -> None:
+    """Refuse a value that no store could be opened with: a provider, a strategy or a rule that nobody knows."""
+    from memstore.errors import InvalidInput, MemstoreError
+    from memstore.memory.opened import check_option
+    from memstore.settings import value_of
+
+    if value is None:
+        return
+    try:
+        check_option(setting, value_of(setting, value))
+    except MemstoreError as error:
+        why = str(error)
+        raise InvalidInput(why if why.startswith(setting) else f"{setting}={value!r:.60}: {why}") from None
+
+
 def _found(user: str | None, conversation: str | None, database: str | None) -> list[Setting]:
     """Give the settings of the system, or those that hold for a conversation."""
     from memstore.settings import Setting, listed
-    from memstore.store.faults import masked
+    from memstore.store.faults import without_password
 
     system = {one.name: one for one in listed()}
     url = system["database_url"]
-    system["database_url"] = replace(url, value=masked(url.value))
+    system["database_url"] = replace(url, value=without_password(url.value))
     whose = _whose(user, conversation)
     if whose is None:
         return list(system.values())

@@ -8,12 +8,15 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from rich.console import Console
 from rich.text import Text
@@ -38,7 +41,9 @@ COLOURS = {
 ROLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
 NARROW = 72  # columns; on a smaller terminal a table's text is a column of single words
 CELL = 24  # columns at most for what stands beside a row's text
+WHOLE = ("id",)  # but for these columns, which are copied
 METER = 60
+SHORT = 8  # digits of an id
 
 # What a terminal obeys (C0 but tab and newline, DEL, C1), what makes a line look like another, and half characters.
 _SPELLED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -76,6 +81,18 @@ def hint(text: str) -> None:
 def complain(text: str) -> None:
     """Say on stderr what went wrong, on one line."""
     err.print(Text.assemble(("memstore: ", "bold red"), line(text)))
+
+
+def called() -> str:
+    """Give how this command is called here: by its name where the shell finds it, else by its path, or by Python."""
+    from shutil import which
+
+    script = Path(sys.argv[0])
+    if script.name == "__main__.py":
+        return f"{Path(sys.executable).name} -m memstore"
+    if which("memstore") or script.name != "memstore":
+        return "memstore"
+    return os.path.relpath(script) if script.is_relative_to(Path.cwd()) else str(script)
 
 
 def never_fail_to_print() -> None:
@@ -168,11 +185,26 @@ def _drawn(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
 
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns[:-1]:
-        drawn.add_column(name, no_wrap=True, max_width=CELL, overflow="ellipsis", style="bright_black")
+        most = None if name in WHOLE else CELL
+        drawn.add_column(name, no_wrap=True, max_width=most, overflow="ellipsis", style="bright_black")
     drawn.add_column(columns[-1], overflow="fold")
     for row in cells:
         drawn.add_row(*map(Text, row))
     return drawn
+
+
+def short_ids(ids: Iterable[UUID]) -> dict[UUID, str]:
+    """Give how each id begins, with as many digits as tell these apart, and eight at least."""
+    every = set(ids)
+    length = next(
+        (
+            digits
+            for digits in range(SHORT, len(UUID(int=0).hex))
+            if len({id.hex[:digits] for id in every}) == len(every)
+        ),
+        len(UUID(int=0).hex),
+    )
+    return {id: id.hex[:length] for id in every}
 
 
 def meter(receipt: Receipt) -> Text:
@@ -208,8 +240,11 @@ def chat(context: Context | Replay) -> None:
 
 
 def _spoken(message: Json) -> str:
-    """Give what a message says: its text, else all of it but the role."""
-    if isinstance(message.get("content"), str) and not message.get("tool_calls"):
-        return str(message["content"])
+    """Give what a message says: its text, also where that is in parts, else all of it but the role."""
+    content = message.get("content")
+    if isinstance(content, list) and all(one.get("type") == "text" for one in content):
+        content = "\n".join(str(one.get("text", "")) for one in content)
+    if isinstance(content, str) and not message.get("tool_calls"):
+        return content
     rest = {key: value for key, value in message.items() if key != "role" and value is not None}
     return json.dumps(plain(rest), ensure_ascii=False)

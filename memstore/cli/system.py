@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LOCAL = ("sentence-transformers", "cross-encoder")  # kinds of models that take seconds to load
 STOP = "memstore encoder stop"
+ENGLISH = "it knows English above all; for other languages see docs/reference/embedders.md"
 LETTER_COLUMNS = ("deriver", "conversation", "messages", "attempts", "error", "answer")
 
 
@@ -118,17 +119,30 @@ def findings(database: str | None) -> Iterator[Finding]:
     except MemstoreError as error:
         yield _failed("settings", error)
         return
-    yield Finding("settings", _told(settings))
+    names = _names(settings)
+    yield names
     yield _counter(settings.counter)
     yield _embedder(settings.embedder)
     yield _encoder(settings)
     yield from _reranker(settings.reranker)
     yield from _chat_models(settings)
-    yield from _database(database)
+    if names.ok:  # else no store is opened
+        yield from _database(database)
 
 
 def _failed(what: str, error: MemstoreError) -> Finding:
     return Finding(what, str(error), exit_code(error))
+
+
+def _names(settings: Settings) -> Finding:
+    """Look whether somebody knows what the settings name."""
+    from memstore.memory.opened import check_usable
+
+    try:
+        check_usable(settings)
+    except MemstoreError as error:
+        return _failed("settings", error)
+    return Finding("settings", _told(settings))
 
 
 def _told(settings: Settings) -> str:
@@ -153,7 +167,8 @@ def _embedder(name: str) -> Finding:
         return Finding("embedder", f"{name} needs pip install 'memstore[local]'; or set MEMSTORE_EMBEDDER=none", 1)
     from memstore.providers import load_embedder
 
-    return _there("embedder", name, load_embedder)
+    found = _there("embedder", name, load_embedder)
+    return replace(found, detail=f"{found.detail}; {ENGLISH}") if found.ok and is_english(name) else found
 
 
 def _reranker(name: str) -> Iterator[Finding]:
@@ -215,6 +230,13 @@ def _chat_models(settings: Settings) -> Iterator[Finding]:
             yield Finding(what, window)
         except MemstoreError as error:
             yield _failed(what, error)
+
+
+def is_english(embedder: str) -> bool:
+    """Whether this embedder is the default one, however it is computed: it knows little but English."""
+    from memstore.residence import EMBEDDER
+
+    return embedder.removeprefix(RESIDENT).partition("?")[0] == EMBEDDER
 
 
 def is_installed(embedder: str) -> bool:

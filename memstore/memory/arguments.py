@@ -10,8 +10,9 @@ from numbers import Real
 from uuid import UUID
 
 from memstore.errors import InvalidInput
+from memstore.ids import SHORTEST, beginning_with, is_beginning
 from memstore.ingest.check import check_json, check_text
-from memstore.models import Fact, FactChange, Json, Receipt, Tier
+from memstore.models import Context, Fact, FactChange, Json, Receipt, Tier
 from memstore.store.messages import LAST
 
 MOST = 1_000_000  # hits or messages at once
@@ -26,9 +27,11 @@ def known_tiers(tiers: Sequence[str]) -> tuple[Tier, ...]:
     return tuple(Tier(tier) for tier in given)
 
 
-def check_recall(query: object, limit: int, min_score: object) -> None:
-    """Refuse what is no question, no number of hits, or no score."""
+def check_recall(query: str, limit: int, min_score: object) -> None:
+    """Refuse what is no question, as nothing is like a blank one; no number of hits, or no score."""
     check_text(query, "the query")
+    if not query.strip():
+        raise InvalidInput(f"query={query!r:.60} asks for nothing; give a question, or some words of what was said.")
     check_limit(limit)
     is_number = isinstance(min_score, Real) and not math.isnan(min_score)
     if min_score is not None and not is_number:
@@ -92,6 +95,11 @@ def ids_of(given: Sequence[UUID], name: str) -> list[UUID]:
     return [id_of(one) for one in given]
 
 
+def receipt_of(given: Context | Receipt | UUID | str) -> Receipt | UUID | str:
+    """Give the receipt of a context; what is given by itself or by its id stays."""
+    return given.receipt if isinstance(given, Context) else given
+
+
 def id_of_receipt(given: Receipt | UUID | str) -> UUID:
     """Give the id of a receipt that was given itself or by its id."""
     value = given.id if isinstance(given, Receipt) else given
@@ -108,8 +116,24 @@ def id_of(given: Fact | FactChange | UUID | str) -> UUID:
     return _uuid(value, "as facts and their history have them")
 
 
+def beginning_of(given: str) -> tuple[UUID, UUID]:
+    """Give the least and the greatest id that begin like this."""
+    if not isinstance(given, str) or not is_beginning(given):
+        raise InvalidInput(f"{given!r:.60} is not how an id begins; give {SHORTEST} hexadecimal digits or more.")
+    return beginning_with(given)
+
+
+def the_one(found: Sequence[UUID], given: str, kind: str) -> UUID:
+    """Give the one id that was found of this kind; refuse none and several."""
+    if not found:
+        raise InvalidInput(f"This user has no {kind} whose id begins with {given!r}.")
+    if len(found) > 1:
+        raise InvalidInput(f"More than one {kind} has an id that begins with {given!r}: {found[0]}, {found[1]}…")
+    return found[0]
+
+
 def _uuid(value: UUID | str, where: str) -> UUID:
     try:
         return value if isinstance(value, UUID) else UUID(value)
     except (ValueError, TypeError, AttributeError):
-        raise InvalidInput(f"{value!r} is no id; give a UUID, {where}.") from None
+        raise InvalidInput(f"{value!r:.60} is no id; give a UUID, {where}.") from None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib.metadata import entry_points
 from threading import Lock
+from typing import Any
 
 from memstore.assemble.strategies.registry import as_json
 from memstore.assemble.visibility import rule_of
-from memstore.errors import ConfigurationError, ProviderMissing
+from memstore.errors import ConfigurationError, MemstoreError, ProviderMissing
 from memstore.ingest.resources import Resources
 from memstore.providers import (
     ChatModel,
@@ -24,7 +26,7 @@ from memstore.providers import (
 from memstore.providers.chat_rewriter import ChatRewriter
 from memstore.providers.naming import counter_for
 from memstore.retrieve.rewritten import NO_MODELS, Models
-from memstore.settings import Settings
+from memstore.settings import Settings, place
 from memstore.store.database import Database
 from memstore.waiting import in_thread
 
@@ -36,6 +38,10 @@ NAMED = {
     "facts_model": "memstore.chat_models",
     "reranker": "memstore.rerankers",
     "rewriter": "memstore.chat_models",
+}
+CHECKED: Mapping[str, Callable[[Any], object]] = {
+    "strategies": lambda value: as_json(list(value)),
+    "visibility": rule_of,
 }
 LOADING = Lock()  # several first questions at once must not load the encoder several times
 
@@ -120,21 +126,30 @@ class Opened:
 def check_usable(settings: Settings) -> None:
     """Refuse names that nobody knows before anything is opened: of providers, strategies and the rule of visibility.
 
-    Nothing is loaded, and no server is asked. Raises `ProviderMissing`, `InvalidInput` or `ConfigurationError`.
+    Nothing is loaded, and no server is asked. Raises `ProviderMissing`, `InvalidInput` or `ConfigurationError`, which
+    say where the value stands.
     """
-    for setting, group in NAMED.items():
-        name = getattr(settings, setting)
-        kinds = entry_points(group=group).names
-        if name.partition(":")[0] not in kinds and (name != NONE or setting == "counter"):
-            known = [f"{kind}:…" for kind in sorted(kinds)] + ([] if setting == "counter" else [NONE])
-            raise ProviderMissing(
-                f"{setting}={name!r}: nobody knows this provider. Known are {', '.join(known)}; or install the "
-                "package that brings it."
-            )
+    for name in (*NAMED, *CHECKED):
+        value = getattr(settings, name)
+        try:
+            check_option(name, value)
+        except MemstoreError as error:
+            raise type(error)(f"{place(name, value)}: {error}") from None
     budget, reserve = settings.context_budget, settings.context_reserve
     if budget is not None and reserve >= budget:
         raise ConfigurationError(
             f"context_reserve={reserve} leaves nothing of context_budget={budget}: give a smaller reserve."
         )
-    as_json(list(settings.strategies))
-    rule_of(settings.visibility)
+
+
+def check_option(name: str, value: Any) -> None:
+    """Refuse a value of an option that names what nobody knows: a provider, a strategy, a rule of visibility."""
+    if name in NAMED:
+        kinds = entry_points(group=NAMED[name]).names
+        if value.partition(":")[0] not in kinds and (value != NONE or name == "counter"):
+            known = [f"{kind}:…" for kind in sorted(kinds)] + ([] if name == "counter" else [NONE])
+            raise ProviderMissing(
+                f"nobody knows this provider. Known are {', '.join(known)}; or install the package that brings it."
+            )
+    elif name in CHECKED:
+        CHECKED[name](value)

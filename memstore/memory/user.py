@@ -18,6 +18,7 @@ from memstore.ingest.add import Place
 from memstore.ingest.check import check_name, check_text, one_of
 from memstore.memory.arguments import (
     aware,
+    beginning_of,
     check_limit,
     check_recall,
     id_of,
@@ -25,6 +26,8 @@ from memstore.memory.arguments import (
     ids_of,
     known_tiers,
     listed,
+    receipt_of,
+    the_one,
 )
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.opened import Opened
@@ -33,6 +36,7 @@ from memstore.models import (
     FACT_KINDS,
     FACT_STATES,
     FACT_TYPES,
+    Context,
     Conversation,
     DeadLetter,
     Drift,
@@ -46,7 +50,7 @@ from memstore.models import (
     Replay,
     Role,
 )
-from memstore.store import counter_drift, events, facts, messages, model_calls, receipts
+from memstore.store import counter_drift, events, fact_changes, facts, messages, model_calls, receipts
 from memstore.store.items import EVERY_TIER, Filters
 
 ANY_STATE = "all"
@@ -284,6 +288,19 @@ class AsyncUserScope:
 
         return await curation.history(self._opened.database, self.id, id_of(fact))
 
+    async def find_id(self, beginning: str, *, of: str) -> UUID:
+        """Give the id that begins like this, at least 4 digits of it: `of` a "fact", a "change" or a "receipt".
+
+        Raises `InvalidInput` where none of this user's does, or more than one; a whole id is not looked for.
+        """
+        look = {"fact": facts.between, "change": fact_changes.between, "receipt": receipts.between}
+        one_of("of", of, tuple(look))
+        first, last = beginning_of(beginning)
+        if first == last:
+            return first
+        async with self._opened.database.scope(self.id) as scope:
+            return the_one(await look[of](scope, first, last), beginning, of)
+
     async def audit_facts(self) -> list[Finding]:
         """Give what is wrong with facts: duplicate, conflict, loop, stale, secret, unsourced."""
         from memstore.ingest.facts.audit import audit
@@ -302,28 +319,29 @@ class AsyncUserScope:
         async with self._opened.database.scope(self.id) as scope:
             return await counter_drift.drift(scope)
 
-    async def receipt(self, receipt: Receipt | UUID | str) -> Receipt:
-        """Give the receipt of this id, which a `Context.receipt` has; `explain()` says what its items say now.
+    async def receipt(self, receipt: Context | Receipt | UUID | str) -> Receipt:
+        """Give the receipt of this id, or of a context, as it was kept; `explain()` says what its items say now.
 
         Raises `InvalidInput` where there is none: receipts are kept for `receipts_days`, and go with their
         conversation.
         """
-        id = id_of_receipt(receipt)
+        id = id_of_receipt(receipt_of(receipt))
         async with self._opened.database.scope(self.id) as scope:
             found = await receipts.receipt(scope, id)
         if found is None:
             raise InvalidInput(f"This user has no receipt {id}; they are kept for receipts_days, then forgotten.")
         return found
 
-    async def replay(self, receipt: Receipt | UUID | str, *, format: Format | None = None) -> Replay:
-        """Give a context again, from its receipt or that one's id: the same bytes as were sent, in the same format.
+    async def replay(self, receipt: Context | Receipt | UUID | str, *, format: Format | None = None) -> Replay:
+        """Give a context again, from itself, its receipt or that one's id: the same bytes as were sent, as they were.
 
         `format` is for a format of one's own, of which a receipt has the name alone.
 
         Where something was erased or made anew since, `exact` is False and `missing` says what. A receipt may also be
         one that was kept elsewhere and read by `Receipt.from_dict`. Raises `InvalidInput` for an id that is unknown.
         """
-        found = receipt if isinstance(receipt, Receipt) else await self.receipt(receipt)
+        given = receipt_of(receipt)
+        found = given if isinstance(given, Receipt) else await self.receipt(given)
         if found.conversation_id is None:
             raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
         async with self._opened.database.scope(self.id) as scope:

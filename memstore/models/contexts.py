@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from memstore.models.receipts import Receipt
@@ -27,9 +28,17 @@ class Context:
     strategies: tuple[str, ...] = field(default=(), repr=False)
 
     def statistics(self) -> Statistics:
-        """Give tokens used of the budget, messages kept word for word of all in the conversation, strategies."""
+        """Give tokens used of the budget, messages kept word for word of all in the conversation, strategies, roles.
+
+        `roles` are those of `messages`: of a format that is one text there are none.
+        """
         return Statistics(
-            self.tokens, self.receipt.budget, self.messages_kept, self.messages_total, strategies=self.strategies
+            self.tokens,
+            self.receipt.budget,
+            self.messages_kept,
+            self.messages_total,
+            strategies=self.strategies,
+            roles=Counter(str(message["role"]) for message in self.messages),
         )
 
     def as_dict(self) -> Json:

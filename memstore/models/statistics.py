@@ -21,7 +21,8 @@ class LargeUser:
 class Statistics:
     """Tokens used of a budget, messages kept of all there are, and by which strategies.
 
-    Of a context: its tokens, and the conversation's messages that are in word for word. Of a conversation: the tokens
+    Of a context: its tokens, and the conversation's messages that are in word for word; `roles` says how many of the
+    messages that are sent each role has. Of a conversation: the tokens
     and messages since it was last cleared, of all that are stored, against the budget that its contexts have; `roles`
     says how many messages each role has since then.
     """

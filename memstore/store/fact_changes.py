@@ -39,6 +39,11 @@ class Pair(NamedTuple):
     other_id: UUID
 
 
+async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
+    """Give the ids of changes from one to another, both included: three at most."""
+    return [id for (id,) in await scope.tuples(SQL["between"], first=first, last=last)]
+
+
 async def change(
     scope: Transaction,
     fact: FactColumns,

@@ -109,6 +109,11 @@ async def facts(
     return await scope.all(SQL["facts"], _with_sources, **values)
 
 
+async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
+    """Give the ids of facts from one to another, both included: three at most."""
+    return [id for (id,) in await scope.tuples(SQL["between"], first=first, last=last)]
+
+
 async def naming(scope: Transaction, name: str) -> list[Fact]:
     """Give active facts of other subjects whose text has a name in it as a whole word, the latest first."""
     rows = await scope.all(SQL["naming"], columns, name=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,9 @@ import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
+
+HIDDEN = "***"
+_PASSWORD = re.compile(r"(://[^/@?#:]*:)[^/@?#]*(?=@)|([?&](?:ssl)?password=)[^&#]*")
 
 
 def masked(url: str) -> str:
@@ -19,6 +23,16 @@ def masked(url: str) -> str:
         return "the database URL"
     place = f"{options.get('host', 'localhost')}:{options.get('port', 5432)}"
     return f"the database {options.get('dbname', '')!r} at {place}"
+
+
+def without_password(url: str) -> str:
+    """Give the URL with asterisks for its password; `masked` where it cannot be told from the rest."""
+    if "://" not in url:
+        return url
+    hidden = _PASSWORD.sub(lambda found: f"{found[1] or found[2]}{HIDDEN}", url)
+    if not _is_readable(url) or psycopg.conninfo.conninfo_to_dict(hidden).get("password", HIDDEN) != HIDDEN:
+        return masked(url)
+    return hidden
 
 
 def _is_readable(url: str) -> bool:

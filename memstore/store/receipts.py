@@ -49,6 +49,11 @@ async def receipt(scope: Transaction, id: UUID) -> Receipt | None:
     return None if found is None else (await _told(scope, [found]))[0]
 
 
+async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
+    """Give the ids of receipts from one to another, both included: three at most."""
+    return [id for (id,) in await scope.tuples(SQL["between"], first=first, last=last)]
+
+
 async def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
     """Give the receipts of a conversation, the latest first."""
     found = await scope.all(SQL["receipts"], _receipt, conversation_id=conversation, limit=limit)

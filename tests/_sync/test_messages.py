@@ -213,6 +213,14 @@ def test_arguments_of_the_wrong_kind_are_told(store: MemoryStore) -> None:
         trip.context("hi", budget="100")  # type: ignore[arg-type]
 
 
+def test_tags_are_a_list(store: MemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    for wrong in ("abc", 0, None):
+        with pytest.raises(InvalidInput, match=r"tags: .* is no list"):
+            trip.add("user", "hi", tags=wrong)  # type: ignore[arg-type]
+    assert (trip.add("user", "hi", tags=("abc", "d"))).tags == ["abc", "d"]
+
+
 def test_a_closed_store_says_so(store: MemoryStore) -> None:
     store.close()
     with pytest.raises(DatabaseError, match="This store is closed"):

@@ -145,6 +145,22 @@ def test_settings_that_cannot_be_are_refused(store: MemoryStore) -> None:
         trip.context("What?")
 
 
+def test_statistics_of_a_context_count_the_roles_of_what_is_sent(store: MemoryStore) -> None:
+    trip = talk(store)
+    context = trip.context(budget=2000, system="Be kind.")
+    assert context.statistics().roles == {"system": 1, "user": 4, "assistant": 4}
+    assert (trip.context(budget=2000, format="text")).statistics().roles == {}
+
+
+def test_a_blank_question_is_refused(store: MemoryStore) -> None:
+    trip = talk(store)
+    for blank in ("", " \n"):
+        with pytest.raises(InvalidInput, match="None for the newest user message"):
+            trip.context(blank, budget=500)
+        with pytest.raises(InvalidInput, match="asks for nothing"):
+            trip.user.recall(blank)
+
+
 def test_statistics(store: MemoryStore) -> None:
     trip = talk(store, turns=30)
     context = trip.context("ferry?", budget=300)

@@ -105,6 +105,32 @@ def test_a_receipt_is_read_later_and_goes_round_as_json(store: MemoryStore) -> N
         Receipt.from_dict({"tokens": 1})
 
 
+def test_a_context_itself_stands_for_its_receipt(store: MemoryStore) -> None:
+    scope = talk(store, turns=3)
+    context = scope.context("Where do I live?", budget=400)
+    replay = scope.user.replay(context)
+    assert (replay.exact, replay.messages) == (True, context.messages)
+    assert scope.user.receipt(context) == context.receipt
+    with pytest.raises(InvalidInput, match="is no id") as error:
+        scope.user.replay([context] * 50)  # type: ignore[arg-type]
+    assert len(str(error.value)) < 200
+
+
+def test_ids_are_found_by_how_they_begin(store: MemoryStore) -> None:
+    alice, bob = store.user("alice"), store.user("bob")
+    fact = alice.add_fact("Alice sings.", type="interest")
+    (change,) = [one for one in alice.fact_history(alice.retract_fact(fact)) if one.id]
+    for id, of in ((fact.id, "fact"), (change.id, "change")):
+        assert alice.find_id(str(id)[:9].upper(), of=of) == id == alice.find_id(str(id), of=of)
+        with pytest.raises(InvalidInput, match=f"no {of} whose id begins"):
+            bob.find_id(str(id)[:9], of=of)
+    for wrong in ("abc", "ghij", "", str(fact.id) + "0", 7):
+        with pytest.raises(InvalidInput, match="4 hexadecimal digits"):
+            alice.find_id(wrong, of="fact")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="fact, change, receipt"):
+        alice.find_id("abcd", of="summary")
+
+
 def test_explain_says_what_items_say_and_why(store: MemoryStore) -> None:
     scope = talk(store)
     context = scope.context("What am I allergic to?", budget=500, system="Be brief.")

@@ -182,7 +182,7 @@ def test_commands_are_obeyed_and_not_said(chat: Run, url: str, server: ReadingOl
     )
     told = chat(lines=lines)
     assert told.code == 0
-    assert re.search(r"^constraint\t.*peanuts", told.out, re.MULTILINE)
+    assert re.search(r"^[0-9a-f]{8}\tconstraint\t.*peanuts", told.out, re.MULTILINE)
     assert f"tokens, {NUM_CTX // 4} of them kept free (ollama:{MODEL}, exact)" in told.out
     assert re.search(r"\tmessages\t.*\tI'm allergic to peanuts\.$", told.out, re.MULTILINE)
     assert "/quit           end" in told.out

@@ -215,7 +215,7 @@ def test_on_a_pipe_a_hit_is_a_line_with_tabs(of_sample: Run) -> None:
     assert len(lines) == 10
     assert all(len(cells.split("\t")) == 5 for cells in lines)
     facts = of_sample("facts", "-u", "alice").out.splitlines()
-    assert all(re.fullmatch(r"\w+\t\d{4}-\d\d-\d\d\t[01]\.\d\d\t.+", fact) for fact in facts)
+    assert all(re.fullmatch(r"[0-9a-f]{8}\t\w+\t\d{4}-\d\d-\d\d\t[01]\.\d\d\t.+", fact) for fact in facts)
 
 
 def test_summaries_are_listed_by_level_and_made_on_demand(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -744,7 +744,8 @@ def test_doctor_tells_how_far_counts_were_from_what_servers_told(cli: Run, url: 
 def test_doctor_names_an_embedder_that_is_not_there(cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "nobody:knows")
     told = cli("doctor", "-d", stored)
-    assert told.code == 1
+    assert told.code == 2
+    assert "FAIL settings: MEMSTORE_EMBEDDER='nobody:knows': nobody knows this provider" in told.out
     assert "FAIL embedder: " in told.out
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "sentence-transformers:all-MiniLM-L6-v2")
     monkeypatch.setattr("memstore.cli.system.find_spec", lambda _: None)

@@ -214,6 +214,14 @@ async def test_arguments_of_the_wrong_kind_are_told(store: AsyncMemoryStore) -> 
         await trip.context("hi", budget="100")  # type: ignore[arg-type]
 
 
+async def test_tags_are_a_list(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    for wrong in ("abc", 0, None):
+        with pytest.raises(InvalidInput, match=r"tags: .* is no list"):
+            await trip.add("user", "hi", tags=wrong)  # type: ignore[arg-type]
+    assert (await trip.add("user", "hi", tags=("abc", "d"))).tags == ["abc", "d"]
+
+
 async def test_a_closed_store_says_so(store: AsyncMemoryStore) -> None:
     await store.close()
     with pytest.raises(DatabaseError, match="This store is closed"):

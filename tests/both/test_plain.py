@@ -146,6 +146,22 @@ async def test_settings_that_cannot_be_are_refused(store: AsyncMemoryStore) -> N
         await trip.context("What?")
 
 
+async def test_statistics_of_a_context_count_the_roles_of_what_is_sent(store: AsyncMemoryStore) -> None:
+    trip = await talk(store)
+    context = await trip.context(budget=2000, system="Be kind.")
+    assert context.statistics().roles == {"system": 1, "user": 4, "assistant": 4}
+    assert (await trip.context(budget=2000, format="text")).statistics().roles == {}
+
+
+async def test_a_blank_question_is_refused(store: AsyncMemoryStore) -> None:
+    trip = await talk(store)
+    for blank in ("", " \n"):
+        with pytest.raises(InvalidInput, match="None for the newest user message"):
+            await trip.context(blank, budget=500)
+        with pytest.raises(InvalidInput, match="asks for nothing"):
+            await trip.user.recall(blank)
+
+
 async def test_statistics(store: AsyncMemoryStore) -> None:
     trip = await talk(store, turns=30)
     context = await trip.context("ferry?", budget=300)

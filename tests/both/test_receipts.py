@@ -104,6 +104,32 @@ async def test_a_receipt_is_read_later_and_goes_round_as_json(store: AsyncMemory
         Receipt.from_dict({"tokens": 1})
 
 
+async def test_a_context_itself_stands_for_its_receipt(store: AsyncMemoryStore) -> None:
+    scope = await talk(store, turns=3)
+    context = await scope.context("Where do I live?", budget=400)
+    replay = await scope.user.replay(context)
+    assert (replay.exact, replay.messages) == (True, context.messages)
+    assert await scope.user.receipt(context) == context.receipt
+    with pytest.raises(InvalidInput, match="is no id") as error:
+        await scope.user.replay([context] * 50)  # type: ignore[arg-type]
+    assert len(str(error.value)) < 200
+
+
+async def test_ids_are_found_by_how_they_begin(store: AsyncMemoryStore) -> None:
+    alice, bob = store.user("alice"), store.user("bob")
+    fact = await alice.add_fact("Alice sings.", type="interest")
+    (change,) = [one for one in await alice.fact_history(await alice.retract_fact(fact)) if one.id]
+    for id, of in ((fact.id, "fact"), (change.id, "change")):
+        assert await alice.find_id(str(id)[:9].upper(), of=of) == id == await alice.find_id(str(id), of=of)
+        with pytest.raises(InvalidInput, match=f"no {of} whose id begins"):
+            await bob.find_id(str(id)[:9], of=of)
+    for wrong in ("abc", "ghij", "", str(fact.id) + "0", 7):
+        with pytest.raises(InvalidInput, match="4 hexadecimal digits"):
+            await alice.find_id(wrong, of="fact")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="fact, change, receipt"):
+        await alice.find_id("abcd", of="summary")
+
+
 async def test_explain_says_what_items_say_and_why(store: AsyncMemoryStore) -> None:
     scope = await talk(store)
     context = await scope.context("What am I allergic to?", budget=500, system="Be brief.")

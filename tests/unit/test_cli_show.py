@@ -17,7 +17,7 @@ from rich.console import Console
 
 from memstore.cli import show
 from memstore.cli.show import line, meter, plain, print_json, safe
-from memstore.models import Receipt, Tier
+from memstore.models import Context, Receipt, Tier
 
 
 @given(st.text())
@@ -95,6 +95,19 @@ def test_the_meter_names_what_has_tokens() -> None:
     assert "1,251 of 2,000 tokens" in text
     assert "■ recent 1,234" in text
     assert "summaries" not in text
+
+
+def test_a_message_in_parts_is_shown_as_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+    parts = [
+        {"type": "text", "text": "Where to?\nTomorrow."},
+        {"type": "text", "text": "And why?", "cache_control": {}},
+    ]
+    call = {"type": "tool_use", "id": "1", "name": "weather", "input": {}}
+    messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": [call]}]
+    show.chat(Context(messages, 9, receipt(10)))
+    shown = capsys.readouterr().out
+    assert "── user\nWhere to?\nTomorrow.\nAnd why?\n" in shown
+    assert '"name": "weather"' in shown
 
 
 def test_plain_keeps_what_json_knows() -> None:

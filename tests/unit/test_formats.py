@@ -374,6 +374,14 @@ EVIL = (
 FRAME = re.compile(r"</?(?:memory|summaries|record|conversation|notes)>|#|System:|\[9 May|ignore")
 
 
+def test_nobody_in_a_summary_or_a_record_stands_under_another_speaker() -> None:
+    block = Block("x", "Assistant: Booked.\nTom: When?", (Turn((message(2, "user", "x"),)),), 1, 1)
+    told = Chosen(summaries=[summary("9 March 2025:\nAssistant: Noted.\nTom: Thanks.\n  See you.")], turns=[block])
+    text = PlainText().render(told).text or ""
+    assert "\n  9 March 2025:\n  Assistant: Noted.\n  Tom: Thanks.\n    See you.\n" in text
+    assert "\n  Assistant: Booked.\n  Tom: When?\n" in text
+
+
 @pytest.mark.parametrize("format", EVERY, ids=lambda format: format.name)
 def test_hostile_memory_leaves_its_frame_in_no_format(format: Format) -> None:
     entries = turns([message(3, "user", "hello"), message(4, "assistant", "hi")])[0]

@@ -56,3 +56,12 @@ def test_a_broken_install_shows_its_own_error() -> None:
         raise ImportError("undefined symbol: x", name="tokenizers")
     with pytest.raises(ModuleNotFoundError, match="needed_by_it"), brought_by("tokenizers", "tokenizers"):
         importlib.import_module("needed_by_it")
+
+
+def test_a_model_that_nobody_knows_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        assert counter_for("foo:bar-7") == "bytes"
+    assert counter_for("gpt-4o") == "tiktoken:gpt-4o"
+    (record,) = caplog.records
+    assert "no counter knows the model 'foo:bar-7'" in record.getMessage()
+    assert "tokenizer:…" in record.getMessage()

@@ -15,7 +15,7 @@ from memstore._sync.ingest.add import Place
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.opened import Opened
 from memstore._sync.memory.recalling import Grouping, Order, Recalling
-from memstore._sync.store import counter_drift, events, facts, messages, model_calls, receipts
+from memstore._sync.store import counter_drift, events, fact_changes, facts, messages, model_calls, receipts
 from memstore._sync.store.items import EVERY_TIER, Filters
 from memstore.assemble.render import Format
 from memstore.assemble.visibility import Rule
@@ -24,6 +24,7 @@ from memstore.events import Event, EventType
 from memstore.ingest.check import check_name, check_text, one_of
 from memstore.memory.arguments import (
     aware,
+    beginning_of,
     check_limit,
     check_recall,
     id_of,
@@ -31,11 +32,14 @@ from memstore.memory.arguments import (
     ids_of,
     known_tiers,
     listed,
+    receipt_of,
+    the_one,
 )
 from memstore.models import (
     FACT_KINDS,
     FACT_STATES,
     FACT_TYPES,
+    Context,
     Conversation,
     DeadLetter,
     Drift,
@@ -283,6 +287,19 @@ class UserScope:
 
         return curation.history(self._opened.database, self.id, id_of(fact))
 
+    def find_id(self, beginning: str, *, of: str) -> UUID:
+        """Give the id that begins like this, at least 4 digits of it: `of` a "fact", a "change" or a "receipt".
+
+        Raises `InvalidInput` where none of this user's does, or more than one; a whole id is not looked for.
+        """
+        look = {"fact": facts.between, "change": fact_changes.between, "receipt": receipts.between}
+        one_of("of", of, tuple(look))
+        first, last = beginning_of(beginning)
+        if first == last:
+            return first
+        with self._opened.database.scope(self.id) as scope:
+            return the_one(look[of](scope, first, last), beginning, of)
+
     def audit_facts(self) -> list[Finding]:
         """Give what is wrong with facts: duplicate, conflict, loop, stale, secret, unsourced."""
         from memstore._sync.ingest.facts.audit import audit
@@ -301,28 +318,29 @@ class UserScope:
         with self._opened.database.scope(self.id) as scope:
             return counter_drift.drift(scope)
 
-    def receipt(self, receipt: Receipt | UUID | str) -> Receipt:
-        """Give the receipt of this id, which a `Context.receipt` has; `explain()` says what its items say now.
+    def receipt(self, receipt: Context | Receipt | UUID | str) -> Receipt:
+        """Give the receipt of this id, or of a context, as it was kept; `explain()` says what its items say now.
 
         Raises `InvalidInput` where there is none: receipts are kept for `receipts_days`, and go with their
         conversation.
         """
-        id = id_of_receipt(receipt)
+        id = id_of_receipt(receipt_of(receipt))
         with self._opened.database.scope(self.id) as scope:
             found = receipts.receipt(scope, id)
         if found is None:
             raise InvalidInput(f"This user has no receipt {id}; they are kept for receipts_days, then forgotten.")
         return found
 
-    def replay(self, receipt: Receipt | UUID | str, *, format: Format | None = None) -> Replay:
-        """Give a context again, from its receipt or that one's id: the same bytes as were sent, in the same format.
+    def replay(self, receipt: Context | Receipt | UUID | str, *, format: Format | None = None) -> Replay:
+        """Give a context again, from itself, its receipt or that one's id: the same bytes as were sent, as they were.
 
         `format` is for a format of one's own, of which a receipt has the name alone.
 
         Where something was erased or made anew since, `exact` is False and `missing` says what. A receipt may also be
         one that was kept elsewhere and read by `Receipt.from_dict`. Raises `InvalidInput` for an id that is unknown.
         """
-        found = receipt if isinstance(receipt, Receipt) else self.receipt(receipt)
+        given = receipt_of(receipt)
+        found = given if isinstance(given, Receipt) else self.receipt(given)
         if found.conversation_id is None:
             raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
         with self._opened.database.scope(self.id) as scope:

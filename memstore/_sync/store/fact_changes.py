@@ -40,6 +40,11 @@ class Pair(NamedTuple):
     other_id: UUID
 
 
+def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
+    """Give the ids of changes from one to another, both included: three at most."""
+    return [id for (id,) in scope.tuples(SQL["between"], first=first, last=last)]
+
+
 def change(
     scope: Transaction,
     fact: FactColumns,

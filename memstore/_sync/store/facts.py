@@ -110,6 +110,11 @@ def facts(
     return scope.all(SQL["facts"], _with_sources, **values)
 
 
+def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
+    """Give the ids of facts from one to another, both included: three at most."""
+    return [id for (id,) in scope.tuples(SQL["between"], first=first, last=last)]
+
+
 def naming(scope: Transaction, name: str) -> list[Fact]:
     """Give active facts of other subjects whose text has a name in it as a whole word, the latest first."""
     rows = scope.all(SQL["naming"], columns, name=name)

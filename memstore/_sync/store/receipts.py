@@ -50,6 +50,11 @@ def receipt(scope: Transaction, id: UUID) -> Receipt | None:
     return None if found is None else (_told(scope, [found]))[0]
 
 
+def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
+    """Give the ids of receipts from one to another, both included: three at most."""
+    return [id for (id,) in scope.tuples(SQL["between"], first=first, last=last)]
+
+
 def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
     """Give the receipts of a conversation, the latest first."""
     found = scope.all(SQL["receipts"], _receipt, conversation_id=conversation, limit=limit)

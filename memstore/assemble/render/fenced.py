@@ -67,8 +67,8 @@ def record_text(blocks: Sequence[Block]) -> str:
 
 
 def record_lines(block: Block) -> str:
-    """Give a block as it stands in the context."""
-    return f"  {indented(block.text)}"
+    """Give a block as it stands in the context: whoever speaks in it stands in one column."""
+    return level(block.text)
 
 
 def fact_line(fact: Hit) -> str:
@@ -115,8 +115,13 @@ def _who(hit: Hit) -> str:
 
 
 def summary_lines(summary: Summary) -> str:
-    """Give a summary as it stands in the context."""
-    return f"  {indented(summary.text)}"
+    """Give a summary as it stands in the context, its days and speakers in one column."""
+    return level(summary.text)
+
+
+def level(text: str) -> str:
+    """Give a text of several lines, each of which says whose it is, with all of them indented alike."""
+    return "  " + "\n  ".join(text.strip().splitlines())
 
 
 def indented(text: str) -> str:

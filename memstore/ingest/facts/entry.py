@@ -77,7 +77,9 @@ def still_said(was: str, now: str, subject: str, said: str) -> bool:
 
 def check_fact(new: NewFact) -> None:
     """Raise `InvalidInput` for a fact that cannot be stored as it was entered."""
-    check_name(new.text, "fact")
+    check_text(new.text, "the text of a fact")
+    if not new.text.strip():
+        raise InvalidInput(f"text={new.text!r:.60} says nothing; give a sentence that stands for itself.")
     check_name(new.subject, "subject")
     for name in ("attribute", "value"):
         if getattr(new, name) is not None:

@@ -109,3 +109,10 @@ JOIN facts f ON f.user_id = c.user_id AND f.id = c.fact_id
 WHERE c.user_id = %(user_id)s AND f.user_id = %(user_id)s AND f.state = 'superseded' AND c.other_id IS NOT NULL
   AND c.action IN ('superseded', 'edited')
 ORDER BY c.fact_id, c.recorded_at DESC
+
+-- between --
+-- Which changes have ids from one to another: a few, to tell whether it is one.
+SELECT id FROM fact_changes
+WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s
+ORDER BY id
+LIMIT 3

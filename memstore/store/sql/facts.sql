@@ -228,3 +228,10 @@ LEFT JOIN LATERAL (SELECT max(m.occurred_at) AS at, count(*) AS times
 LEFT JOIN item_vectors v ON v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk = 0
 WHERE f.user_id = %(user_id)s
 ORDER BY f.id
+
+-- between --
+-- Which facts have ids from one to another: a few, to tell whether it is one.
+SELECT id FROM facts
+WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s
+ORDER BY id
+LIMIT 3

@@ -1,0 +1,97 @@
+"""Who and what there is, and ids that people type: as they are shown, or so much of them as tells them apart."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import memstore
+from memstore.cli.show import short_ids
+from memstore.ids import beginning_with
+from tests.command_line import EMBEDDER, Run
+
+OF_LEA = ("-u", "lea")
+
+
+@pytest.fixture
+def lea(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        for name, title in (("everyday", None), ("wor\x1bk", "At work")):
+            talk = store.user("lea").conversation(name, title=title, channel="web" if title else None)
+            talk.add("user", "I live in Leeds.")
+            talk.add("user", "Where do I live?")
+        store.user("bo").add_fact("Bo sings.", type="interest")
+    return cli
+
+
+def test_users_and_conversations_are_listed(lea: Run) -> None:
+    assert [(one["name"], one["conversations"], one["messages"]) for one in lea("users", "--json").json] == [
+        ("bo", 0, 0),
+        ("lea", 2, 4),
+    ]
+    assert re.fullmatch(r"0\t0\t\tbo\n2\t4\t\d{4}-\d\d-\d\d\tlea\n", lea("users").out)
+    found = lea("conversations", *OF_LEA, "--json").json
+    assert [(one["name"], one["title"], one["channel"], one["messages"]) for one in found] == [
+        ("wor\x1bk", "At work", "web", 2),
+        ("everyday", None, None, 2),
+    ]
+    shown = lea("conversations", *OF_LEA, "--channel", "web").out
+    assert re.fullmatch(r"2\t[\d-]{10}\t[\d-]{10}\tweb\twor\\x1bk: At work\n", shown)
+    assert lea("conversations", "-u", "le").err == "no user 'le'; known: lea and 1 more\n"
+
+
+def test_an_empty_store_has_nobody(cli: Run, url: str) -> None:
+    told = cli("users", "-d", url)
+    assert (told.code, told.out, "memstore import" in told.err) == (0, "", True)
+    assert cli("users", "-d", url, "--json").json == []
+
+
+def test_facts_are_shown_with_ids_that_commands_take(lea: Run) -> None:
+    for text in ("Lea sings.", "Lea paints.", "Lea lives in Leeds."):
+        assert lea("fact", "add", text, "--type", "interest", *OF_LEA).code == 0
+    whole = {fact["text"]: fact["id"] for fact in lea("facts", *OF_LEA, "--json").json}
+    shown = {cells[-1]: cells[0] for cells in (row.split("\t") for row in lea("facts", *OF_LEA).out.splitlines())}
+    assert shown.keys() == whole.keys()
+    assert all(re.fullmatch("[0-9a-f]{8}", id) and whole[text].startswith(id) for text, id in shown.items())
+    assert lea("fact", "edit", shown["Lea sings."].upper(), "--confidence", "0.5", *OF_LEA).code == 0
+    (_, edited) = lea("fact", "history", shown["Lea sings."], *OF_LEA, "--json").json
+    assert lea("fact", "undo", edited["id"][:13], *OF_LEA, "--json").json["undoes"] == edited["id"]
+    assert lea("fact", "retract", whole["Lea paints."], *OF_LEA).out.startswith(shown["Lea paints."])
+    assert {fact["text"] for fact in lea("facts", *OF_LEA, "--json").json} == {"Lea sings.", "Lea lives in Leeds."}
+
+
+def test_a_beginning_of_no_id_or_of_several_is_refused(lea: Run) -> None:
+    beginnings: dict[str, list[str]] = {}
+    with memstore.open(settings={"embedder": "none"}) as store:
+        number = 0
+        while (
+            max(map(len, beginnings.values()), default=0) < 2
+        ):  # some 300 facts until two begin with the same 4 digits
+            number += 1
+            id = str(memstore.ids.fact_id(store.user("lea").id, "The user", f"Lea has {number} cats."))
+            beginnings.setdefault(id[:4], []).append(f"Lea has {number} cats.")
+        (twins,) = (texts for texts in beginnings.values() if len(texts) > 1)
+        first, second = (store.user("lea").add_fact(text, type="interest") for text in twins)
+    common = str(first.id)[:4]
+    told = lea("fact", "retract", common, *OF_LEA)
+    assert (told.code, str(first.id) in told.err, str(second.id) in told.err) == (2, True, True)
+    assert len(lea("facts", *OF_LEA, "--json").json) == 2
+    told = lea("fact", "retract", "0000-0000", *OF_LEA)
+    assert (told.code, "no fact whose id begins with '0000-0000'" in told.err) == (2, True)
+    assert lea("fact", "retract", str(first.id)[:12], "-u", "bo").code == 2, "another user's"
+    for wrong in ("abc", "xyz12345", "0" * 33, "----"):
+        assert lea("fact", "history", wrong, *OF_LEA).code == 2, wrong
+
+
+def test_a_receipt_is_read_and_replayed_by_how_its_id_begins(lea: Run) -> None:
+    id = lea("context", "Where?", *OF_LEA, "-c", "everyday", "-b", "200", "--json").json["receipt"]["id"]
+    assert lea("receipt", id[:20], *OF_LEA, "--json").json["id"] == id
+    assert lea("replay", id.replace("-", "")[:16], *OF_LEA, "--json").json["exact"]
+
+
+def test_short_ids_tell_those_apart_that_are_shown() -> None:
+    first, last = beginning_with("3f2a0000-00")
+    assert short_ids([first]) == {first: "3f2a0000"}
+    assert short_ids([first, last]) == {first: "3f2a0000000", last: "3f2a000000f"}
