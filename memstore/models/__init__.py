@@ -25,7 +25,7 @@ from memstore.models.facts import (
 from memstore.models.recall import Hit, HitGroup, Key, Unit
 from memstore.models.receipts import Receipt
 from memstore.models.replays import Gone, Missing, Replay
-from memstore.models.reports import DeadLetter, DeriveReport, Drift, Usage
+from memstore.models.reports import Backfill, DeadLetter, DeriveReport, Drift, Job, JobCounts, Usage
 from memstore.models.rows import Conversation, Json, Message, Role, Summary, Tier, Time, column
 from memstore.models.sections import Amount, Section
 from memstore.models.statistics import LargeUser, Statistics
@@ -36,6 +36,7 @@ __all__ = [
     "FACT_TYPES",
     "HAND",
     "Amount",
+    "Backfill",
     "Compression",
     "Context",
     "Conversation",
@@ -54,6 +55,8 @@ __all__ = [
     "Gone",
     "Hit",
     "HitGroup",
+    "Job",
+    "JobCounts",
     "Json",
     "Key",
     "LargeUser",

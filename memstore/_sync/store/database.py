@@ -62,11 +62,20 @@ class Read:
 class Transaction:
     """One transaction in the scope of one user, whose id every statement is given."""
 
-    def __init__(self, connection: Connection[Any], user_id: UUID, cache: ArrayCache, *, outbox: bool) -> None:
+    def __init__(
+        self,
+        connection: Connection[Any],
+        user_id: UUID,
+        cache: ArrayCache,
+        *,
+        outbox: bool,
+        enqueue: bool = False,
+    ) -> None:
         self.connection = connection
         self.user_id = user_id
         self.cache = cache
         self.events: list[Event] = []
+        self.enqueue = enqueue
         self._outbox = outbox
         self._written = 0
         self._read: list[tuple[Read, Cursor[Any]]] = []
@@ -208,7 +217,8 @@ class Database:
     """An open database.
 
     `revive` starts an embedded server again that has died; it is called from a thread. The dispatcher tells
-    the events of each transaction that was committed; with `outbox` they are kept too. Of users with at most
+    the events of each transaction that was committed; with `outbox` they are kept too. With `enqueue` whoever adds
+    messages adds a job for them. Of users with at most
     `most_units` units these are held in this process; of others, recall asks the database.
     """
 
@@ -219,12 +229,14 @@ class Database:
         *,
         revive: Callable[[], None] | None = None,
         outbox: bool = True,
+        enqueue: bool = False,
         most_units: int = MOST_UNITS,
     ) -> None:
         self.url = url
         self.most_units = most_units
         self.dispatcher = Dispatcher()
         self._outbox = outbox
+        self._enqueue = enqueue
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
         self.cache = ArrayCache(most_units)
@@ -285,7 +297,7 @@ class Database:
         with explained(self.url):
             connection = self._begun(SQL["begin"] + ";\n" + statement, user_id)
             try:
-                transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
+                transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox, enqueue=self._enqueue)
                 yield transaction
                 transaction.write_events()
                 connection.commit()

@@ -1,0 +1,121 @@
+"""Workers: processes that take turns at what is pending, are killed, meet failures, and leave what one run would."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import memstore
+from memstore.store import queue_schema
+from tests.command_line import Run
+from tests.rows import rows
+from tests.working import HASHING, fill, said, wait_until_derived, worker
+
+DOSE = int(os.environ.get("TEST_DOSE", "1"))
+RUNNING = "select count(*) from procrastinate_jobs where status = 'doing' and task_name = 'memstore.derive'"
+
+
+def number(url: str, query: str) -> int:
+    with psycopg.connect(url) as connection:
+        row = connection.execute(query).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_workers_make_the_rows_of_one_run_and_leave_in_order(url: str, twin: str, tmp_path: Path, cli: Run) -> None:
+    users = fill(url, users=2, conversations=3, messages=25)
+    fill(twin, users=2, conversations=3, messages=25)
+    with memstore.open(twin, settings=HASHING) as store:
+        store.derive()
+    with worker(url, tmp_path) as one, worker(url, tmp_path) as other:
+        wait_until_derived(url)
+        for process in (one, other):
+            process.send_signal(signal.SIGTERM)
+        assert [process.wait(30) for process in (one, other)] == [0, 0], (tmp_path / "worker.log").read_text()
+    assert rows(url, *users) == rows(twin, *users)
+    counts = cli("jobs", "--json", "-d", url).json["counts"]
+    assert counts == dict.fromkeys(counts, 0), "no job and no worker is left"
+
+
+@pytest.mark.slow
+def test_workers_that_are_killed_make_the_rows_of_one_run(url: str, twin: str, tmp_path: Path) -> None:
+    """Three workers; each kill meets one that has a job, and another takes its place. TEST_DOSE=10 kills a hundred."""
+    users = fill(url, users=2, conversations=8 * DOSE, messages=60)
+    fill(twin, users=2, conversations=8 * DOSE, messages=60)
+    with memstore.open(twin, settings=HASHING) as store:
+        store.derive()
+    chance, killed = random.Random(7), 0
+    with ExitStack() as stack:
+        workers = [stack.enter_context(worker(url, tmp_path)) for _ in range(3)]
+        while killed < 10 * DOSE and number(url, "select count(*) from derivations where done_seq < last_seq"):
+            time.sleep(chance.uniform(0.2, 1.5))
+            place = chance.randrange(3)
+            workers[place].send_signal(signal.SIGKILL)
+            workers[place].wait()
+            killed += 1
+            workers[place] = stack.enter_context(worker(url, tmp_path))
+        wait_until_derived(url, 120)
+    print(f"killed {killed} times")
+    assert killed >= 3
+    assert rows(url, *users) == rows(twin, *users)
+
+
+def test_adding_messages_queues_a_job_in_the_same_transaction(url: str) -> None:
+    with memstore.open(url, settings=HASHING | {"enqueue": True}) as store:
+        talk = store.user("alice").conversation("talk")
+        with pytest.raises(memstore.Conflict):
+            talk.add_many([*said("talk", 1), said("talk", 1)[0] | {"content": "Something else."}])
+        assert store.jobs() == [], "what was not stored has no job"
+        talk.add_many(said("talk", 3))
+        (job,) = store.jobs()
+        assert (job.status, job.priority, job.conversation_id) == ("todo", 10, talk.info().id)
+        talk.add("user", "And another thing.")
+        assert len(store.jobs()) == 1, "one job is to look at all of it"
+        store.derive()
+        talk.add("user", "And a last one.")
+        assert len(store.jobs()) == 2, "whoever had caught up is told"
+
+
+def test_the_app_role_may_queue_a_job_for_its_own_user_and_do_nothing_else_to_the_queue(url: str) -> None:
+    fill(url, users=2, conversations=1, messages=1)
+    queue_schema.prepare(url)
+    queue_schema.prepare(url)
+    with psycopg.connect(url) as connection:
+        (mine, talk), (_, other) = connection.execute(
+            "select u.user_id, c.id from users u join conversations c using (user_id) order by u.name"
+        ).fetchall()
+        connection.execute("set role memstore_app")
+        connection.execute("select set_config('memstore.user_id', %s, false)", [str(mine)])
+        connection.commit()
+        for statement in (
+            "select * from procrastinate_jobs",
+            "delete from procrastinate_jobs",
+            "insert into procrastinate_jobs (queue_name, task_name) values ('derive', 'memstore.derive')",
+            f"select memstore_enqueue((select user_id from users where user_id <> '{mine}'), '{other}', 0)",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement)
+            connection.rollback()
+        connection.execute("select memstore_enqueue(%s, %s, 0)", [mine, other])
+        connection.execute("select memstore_enqueue(%s, %s, 0)", [mine, talk])
+        connection.commit()
+    assert number(url, "select count(*) from procrastinate_jobs") == 1, "a conversation of somebody else's has none"
+    assert number(url, f"select count(*) from procrastinate_jobs where lock = '{talk}'") == 1
+
+
+def test_somebody_elses_queue_is_left_alone(url: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute("create table procrastinate_jobs (id int)")
+    with pytest.raises(memstore.DatabaseError, match="not memstore's"):
+        queue_schema.prepare(url)
+    with psycopg.connect(url) as connection:
+        connection.execute("comment on table procrastinate_jobs is 'memstore: procrastinate 99.00.00_01'")
+    with pytest.raises(memstore.SchemaTooNew):
+        queue_schema.prepare(url)
