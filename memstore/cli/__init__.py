@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from memstore.cli import (
+    backfill,
     chat,
     count,
     db,
@@ -55,6 +56,7 @@ app.command("count")(count.count)
 app.command("letters")(system.letters)
 app.command("stats")(system.stats)
 app.command("doctor")(system.doctor)
+app.add_typer(backfill.app, name="backfill")
 app.add_typer(worker.app, name="jobs")
 app.add_typer(fact.app, name="fact")
 app.add_typer(encoder.app, name="encoder")

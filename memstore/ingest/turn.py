@@ -6,7 +6,7 @@ a user are settled with each other: they are taken one conversation after the ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ from memstore.store.database import Database
 from memstore.store.derivations import Place
 from memstore.store.watermarks import Behind
 
-Derivers = Sequence[Deriver[Any, Any]]
+DeriversOf = Callable[[UUID | None], Mapping[str, Deriver[Any, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,20 @@ class Turn:
     following: Place | None
 
 
-async def take_turn(database: Database, derivers: Derivers, user: UUID, conversation: UUID, run: Run) -> Turn:
-    """Let each deriver that is behind in a conversation make one step; what a paused backfill holds is left alone."""
+async def take_turn(database: Database, derivers_of: DeriversOf, user: UUID, conversation: UUID, run: Run) -> Turn:
+    """Let each deriver that is behind in a conversation make one step; what a paused backfill holds is left alone.
+
+    `derivers_of` gives the derivers of a backfill, or of None, by name.
+    """
     async with database.operator() as scope:
         behind = await derivations.behind(scope, user, conversation)
-    by_name = {deriver.name: deriver for deriver in derivers}
+        for backfill in {one.backfill for one in behind if one.backfill and one.timed}:
+            if await backfills.out_of_time(scope, backfill):
+                behind = [one for one in behind if one.backfill != backfill]
     left, failures, waits = set(), len(run.failed), len(run.waiting)
     work = [one for one in behind if one.in_line and one.state != backfills.PAUSED]
     for one in work:
-        if await _stepped(database, by_name[one.deriver], one, run):
+        if await _stepped(database, derivers_of(one.backfill)[one.deriver], one, run):
             left.add(one.deriver)
     following = await _following(
         database, [one for one in work if one.deriver == Facts.name and Facts.name not in left]

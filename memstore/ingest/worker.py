@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
@@ -21,12 +23,12 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job, Status
 
 from memstore.errors import DatabaseUnreachable, MemstoreError
-from memstore.ingest.asked import Allowance
+from memstore.ingest.backfill.caps import CappedChatModel
 from memstore.ingest.derive import derivers_of, tend
 from memstore.ingest.resources import Resources
-from memstore.ingest.steps import Run
+from memstore.ingest.steps import Deriver, Run
 from memstore.ingest.sweep import sweep
-from memstore.ingest.turn import Derivers, take_turn
+from memstore.ingest.turn import take_turn
 from memstore.providers.coalesced import Coalesced
 from memstore.store import derivations, model_calls, queue
 from memstore.store.database import Database
@@ -62,16 +64,20 @@ class Backoff(BaseRetryStrategy):
 
 
 class Worker:
-    """Works on an open database until it is stopped, several conversations at a time."""
+    """Works on an open database until it is stopped, several conversations at a time.
 
-    def __init__(self, database: Database, resources: Resources, *, concurrency: int) -> None:
+    With `only` it looks for what a backfill has, and for nothing else that is pending.
+    """
+
+    def __init__(self, database: Database, resources: Resources, *, concurrency: int, only: UUID | None = None) -> None:
         self.run_so_far = Run()
         self._database = database
         embedder = resources.embedder
         self._resources = resources if embedder is None else replace(resources, embedder=Coalesced(embedder))
-        self._unlimited = derivers_of(self._resources)
+        self._known: dict[UUID | None, Mapping[str, Deriver[Any, Any]]] = {}
         self._settings = resources.settings
         self._concurrency = concurrency
+        self._only = only
         self._stopping = False
         self._working: asyncio.Task[None] | None = None
 
@@ -140,8 +146,8 @@ class Worker:
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:
         """Let a conversation take its turn, and come again where more is left."""
         try:
-            derivers = await self._derivers()
-            turn = await take_turn(self._database, derivers, UUID(user), UUID(conversation), self.run_so_far)
+            await self._count_tokens()
+            turn = await take_turn(self._database, self._derivers, UUID(user), UUID(conversation), self.run_so_far)
         except DatabaseUnreachable:
             self._restart()
             raise
@@ -163,14 +169,25 @@ class Worker:
         )
         await deferred.defer_async(user=user, conversation=conversation)
 
-    async def _derivers(self) -> Derivers:
-        """Give the derivers, with the tokens that chat models may still use today."""
-        cap = self._settings.llm_daily_tokens
-        if cap is None:
-            return self._unlimited
-        async with self._database.operator() as scope:
-            left = await model_calls.left(scope, cap)
-        return derivers_of(replace(self._resources, allowance=Allowance(left)))
+    async def _count_tokens(self) -> None:
+        """See how many tokens chat models may still use today, whoever used the others."""
+        if self._settings.llm_daily_tokens is not None:
+            async with self._database.operator() as scope:
+                self._resources.allowance.left = await model_calls.left(scope, self._settings.llm_daily_tokens)
+
+    def _derivers(self, backfill: UUID | None) -> Mapping[str, Deriver[Any, Any]]:
+        """Give the derivers by name; those of a backfill ask chat models within its cap."""
+        if backfill not in self._known:
+            resources = self._resources if backfill is None else self._capped(backfill)
+            self._known[backfill] = {deriver.name: deriver for deriver in derivers_of(resources)}
+        return self._known[backfill]
+
+    def _capped(self, backfill: UUID) -> Resources:
+        summary, facts = (
+            None if model is None else CappedChatModel(model, self._database, backfill)
+            for model in (self._resources.summary_model, self._resources.facts_model)
+        )
+        return replace(self._resources, summary_model=summary, facts_model=facts)
 
     async def _tend_users(self) -> None:
         """Now and then look after the users of whom something was derived."""
@@ -201,4 +218,4 @@ class Worker:
             else:
                 await manager.retry_job(job)
         await manager.prune_stalled_workers(seconds)
-        await sweep(self._database)
+        await sweep(self._database, only=self._only)

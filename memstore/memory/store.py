@@ -20,6 +20,7 @@ from memstore.ingest.history import import_file
 from memstore.ingest.importers import Imported
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
+from memstore.memory.backfill import AsyncBackfills
 from memstore.memory.opened import Opened, check_usable
 from memstore.memory.user import AsyncUserScope
 from memstore.models import DeriveReport, Job, JobCounts, LargeUser
@@ -107,6 +108,11 @@ class AsyncMemoryStore:
     def embedder(self) -> Embedder | None:
         """The embedder that the settings name, loaded when it is first needed: torch takes seconds."""
         return self._opened.embedder
+
+    @property
+    def backfills(self) -> AsyncBackfills:
+        """What is done to backfills: long histories that workers derive under a plan."""
+        return AsyncBackfills(self._opened)
 
     def user(self, name: str) -> AsyncUserScope:
         """Give the scope of a user: everything below sees this user's rows only."""

@@ -93,6 +93,7 @@ class Backfill:
     max_tokens: int | None
     max_seconds: float | None
     spent_tokens: int
+    taken_tokens: int
     worked_seconds: float
     plan: Json
     created_at: datetime
@@ -124,3 +125,57 @@ class JobCounts:
     running: int
     failed: int
     workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillStatus:
+    """How far a backfill is. `left` and `done` are messages, each deriver's counted; `failing` conversations.
+
+    `seconds` are those that it has worked, `rate` is messages a second since it began, and `seconds_left` what that
+    rate says, None where nothing is done yet.
+    """
+
+    backfill: Backfill
+    left: dict[str, int]
+    failing: int
+    done: int
+    seconds: float
+    rate: float
+    seconds_left: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeriverPlan:
+    """What waits for a deriver: conversations, messages, their tokens; and the calls of a chat model with theirs."""
+
+    conversations: int
+    messages: int
+    tokens: int
+    calls: int
+    prompt_tokens: int
+    answer_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillPlan:
+    """What a backfill would cost, deriver by deriver.
+
+    `seconds` is how long it takes on this machine without what chat models take, where that was calibrated.
+    """
+
+    derivers: dict[str, DeriverPlan]
+    seconds: float | None = None
+
+    @property
+    def model_tokens(self) -> int:
+        """The tokens of all calls, prompts and answers."""
+        return sum(one.prompt_tokens + one.answer_tokens for one in self.derivers.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """Something that is not as it should be, of a user (None: of nobody's), and how many rows that concerns."""
+
+    user: str | None
+    problem: str
+    rows: int

@@ -68,6 +68,14 @@ async def reserve(scope: Transaction, backfill: UUID, tokens: int) -> bool:
     return bool(await scope.run(SQL["reserve"], id=backfill, tokens=tokens))
 
 
-async def settle(scope: Transaction, backfill: UUID, unused: int) -> None:
-    """Give back tokens that were taken for a call and not needed."""
-    await scope.run(SQL["settle"], id=backfill, tokens=unused)
+async def settle(scope: Transaction, backfill: UUID, *, taken: int, spent: int) -> None:
+    """Note what a call has cost, in the place of what was taken for it."""
+    await scope.run(SQL["settle"], id=backfill, taken=taken, spent=spent)
+
+
+async def out_of_tokens(scope: Transaction, backfill: UUID, tokens: int, *, now: bool) -> bool:
+    """Pause a backfill that cannot make a call of so many tokens; give whether that is so.
+
+    Not even when every call under way had cost nothing, or with `now` as things are.
+    """
+    return bool(await scope.run(SQL["out_of_tokens"], id=backfill, tokens=tokens, now=now))

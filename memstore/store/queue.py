@@ -86,6 +86,14 @@ async def _deferred(
 
 
 @asynccontextmanager
+async def sweeping(database: Database) -> AsyncIterator[bool]:
+    """Keep other processes from sweeping; give whether none does so already."""
+    async with _login(database) as connection:
+        row = await (await connection.execute(SQL["sweeping"])).fetchone()
+        yield bool(row and row[0])
+
+
+@asynccontextmanager
 async def _login(database: Database) -> AsyncIterator[AsyncConnection[Any]]:
     """Open a connection as the login itself: the app role has no right on the queue. It reads no rows of users."""
     with explained(database.url):

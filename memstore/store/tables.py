@@ -236,6 +236,7 @@ class BackfillRecord(SQLModel, table=True):
     max_tokens: int | None = column(BigInteger, nullable=True)
     max_seconds: float | None = column(DOUBLE_PRECISION, nullable=True)
     spent_tokens: int = column(BigInteger, default="0")
+    taken_tokens: int = column(BigInteger, default="0")
     worked_seconds: float = column(DOUBLE_PRECISION, default="0")
     plan: Json = column(JSONB, default="'{}'")
     created_at: datetime = column(Time, default="now()")

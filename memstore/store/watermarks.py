@@ -26,10 +26,14 @@ class Outdated(Pending):
 
 @dataclass(frozen=True, slots=True)
 class Behind(Pending):
-    """What is pending, and whose it is: a backfill's, in a state, or nobody's. `in_line`: it is its turn."""
+    """What is pending, and whose it is: a backfill's, in a state, or nobody's. `in_line`: it is its turn.
+
+    `timed`: the backfill has a cap in seconds.
+    """
 
     backfill: UUID | None
     state: str | None
+    timed: bool
     in_line: bool
 
 

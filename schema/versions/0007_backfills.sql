@@ -11,7 +11,8 @@ create table backfills (
     messages       bigint           not null default 0,    -- that it was to derive, each deriver's counted
     max_tokens     bigint,
     max_seconds    double precision,
-    spent_tokens   bigint           not null default 0,    -- what is reserved for calls that are under way included
+    spent_tokens   bigint           not null default 0,    -- in calls of chat models
+    taken_tokens   bigint           not null default 0,    -- for calls that are under way, or were when they were killed
     worked_seconds double precision not null default 0,    -- until it was paused last
     plan           jsonb            not null default '{}',
     created_at     timestamptz      not null default now(),

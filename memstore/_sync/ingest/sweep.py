@@ -17,15 +17,26 @@ WINDOW = 1000  # jobs of a kind that wait
 PAGE = 500
 
 
-def sweep(database: Database) -> int:
-    """Give jobs to what is pending and has none; give how many. What a paused or cancelled backfill holds gets none."""
+def sweep(database: Database, *, only: UUID | None = None) -> int:
+    """Give jobs to what is pending and has none, or to what a backfill has of it; give how many.
+
+    What a paused or cancelled backfill holds gets none.
+    """
+    with queue.sweeping(database) as alone:
+        return _swept(database, only) if alone else 0
+
+
+def _swept(database: Database, only: UUID | None) -> int:
     with database.operator() as scope:
         states = backfills.states(scope)
     counts = queue.counts(database)
-    room = WINDOW - (counts.waiting - counts.backfilling)
-    added, _ = _enqueued(database, None, states, room, queue.FOUND)
+    added = 0
+    if only is None:
+        room = WINDOW - (counts.waiting - counts.backfilling)
+        added, _ = _enqueued(database, None, states, room, queue.FOUND)
     room = WINDOW - counts.backfilling
-    for backfill in [one for one, state in states.items() if state == backfills.RUNNING]:
+    running = [one for one, state in states.items() if state == backfills.RUNNING]
+    for backfill in running if only is None else {only}.intersection(running):
         new, finished = _enqueued(database, backfill, (), room, queue.BACKFILL)
         added, room = added + new, room - new
         if finished:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from memstore import ids
 from memstore._sync.ingest import indexes
 from memstore._sync.ingest.history import import_file
+from memstore._sync.memory.backfill import Backfills
 from memstore._sync.memory.opened import Opened, check_usable
 from memstore._sync.memory.user import UserScope
 from memstore._sync.store import messages, queue
@@ -109,6 +110,11 @@ class MemoryStore:
     def embedder(self) -> Embedder | None:
         """The embedder that the settings name, loaded when it is first needed: torch takes seconds."""
         return self._opened.embedder
+
+    @property
+    def backfills(self) -> Backfills:
+        """What is done to backfills: long histories that workers derive under a plan."""
+        return Backfills(self._opened)
 
     def user(self, name: str) -> UserScope:
         """Give the scope of a user: everything below sees this user's rows only."""

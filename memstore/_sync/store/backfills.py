@@ -69,6 +69,14 @@ def reserve(scope: Transaction, backfill: UUID, tokens: int) -> bool:
     return bool(scope.run(SQL["reserve"], id=backfill, tokens=tokens))
 
 
-def settle(scope: Transaction, backfill: UUID, unused: int) -> None:
-    """Give back tokens that were taken for a call and not needed."""
-    scope.run(SQL["settle"], id=backfill, tokens=unused)
+def settle(scope: Transaction, backfill: UUID, *, taken: int, spent: int) -> None:
+    """Note what a call has cost, in the place of what was taken for it."""
+    scope.run(SQL["settle"], id=backfill, taken=taken, spent=spent)
+
+
+def out_of_tokens(scope: Transaction, backfill: UUID, tokens: int, *, now: bool) -> bool:
+    """Pause a backfill that cannot make a call of so many tokens; give whether that is so.
+
+    Not even when every call under way had cost nothing, or with `now` as things are.
+    """
+    return bool(scope.run(SQL["out_of_tokens"], id=backfill, tokens=tokens, now=now))

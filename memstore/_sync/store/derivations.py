@@ -36,6 +36,15 @@ class Backlog(NamedTuple):
     failing: int
 
 
+class PendingMessages(NamedTuple):
+    """What waits for a deriver of a user: messages with so many tokens, in so many conversations."""
+
+    deriver: str
+    conversations: int
+    messages: int
+    tokens: int
+
+
 BEGINNING = Place(FIRST, FIRST)
 
 
@@ -94,9 +103,14 @@ def unfinished(
     )
 
 
-def assign(scope: Transaction, backfill: UUID, derivers: Sequence[str]) -> int:
-    """Give what is pending of the user to a backfill; give how many watermarks that concerns."""
-    return scope.run(SQL["assign"], backfill=backfill, derivers=list(derivers))
+def assign(scope: Transaction, backfill: UUID, derivers: Sequence[str], *, unlike: Collection[UUID]) -> int:
+    """Give what is pending of the user, and of none of those, to a backfill; give how many watermarks that concerns."""
+    return scope.run(SQL["assign"], backfill=backfill, derivers=list(derivers), unlike=list(unlike))
+
+
+def pending_messages(scope: Transaction) -> list[PendingMessages]:
+    """Give what waits for each deriver of the user."""
+    return scope.all(SQL["pending_messages"], PendingMessages)
 
 
 def backfill_backlog(scope: Transaction, backfill: UUID) -> list[Backlog]:

@@ -85,6 +85,14 @@ def _deferred(
 
 
 @contextmanager
+def sweeping(database: Database) -> Iterator[bool]:
+    """Keep other processes from sweeping; give whether none does so already."""
+    with _login(database) as connection:
+        row = (connection.execute(SQL["sweeping"])).fetchone()
+        yield bool(row and row[0])
+
+
+@contextmanager
 def _login(database: Database) -> Iterator[Connection[Any]]:
     """Open a connection as the login itself: the app role has no right on the queue. It reads no rows of users."""
     with explained(database.url):

@@ -1,7 +1,7 @@
 -- add --
--- A backfill that begins.
-INSERT INTO backfills (id, only_user, derivers, max_tokens, max_seconds, plan)
-VALUES (%(id)s, %(only_user)s, %(derivers)s, %(max_tokens)s, %(max_seconds)s, %(plan)s)
+-- A backfill; it runs as soon as it has what is pending.
+INSERT INTO backfills (id, state, only_user, derivers, max_tokens, max_seconds, plan)
+VALUES (%(id)s, 'paused', %(only_user)s, %(derivers)s, %(max_tokens)s, %(max_seconds)s, %(plan)s)
 
 -- counted --
 -- How many messages a backfill is to derive.
@@ -41,9 +41,19 @@ WHERE id = %(id)s AND state = 'running'
 
 -- reserve --
 -- Takes tokens for a call before it is made; several workers together never take more than the cap.
-UPDATE backfills SET spent_tokens = spent_tokens + %(tokens)s
-WHERE id = %(id)s AND state = 'running' AND (max_tokens IS NULL OR spent_tokens + %(tokens)s <= max_tokens)
+UPDATE backfills SET taken_tokens = taken_tokens + %(tokens)s
+WHERE id = %(id)s AND state = 'running'
+  AND (max_tokens IS NULL OR spent_tokens + taken_tokens + %(tokens)s <= max_tokens)
 
 -- settle --
--- Gives back what a call did not need of the tokens taken for it.
-UPDATE backfills SET spent_tokens = spent_tokens - %(tokens)s WHERE id = %(id)s
+-- What a call has cost, in the place of what was taken for it.
+UPDATE backfills SET taken_tokens = taken_tokens - %(taken)s, spent_tokens = spent_tokens + %(spent)s
+WHERE id = %(id)s
+
+-- out_of_tokens --
+-- Pauses one that cannot make a call: not even when all that is taken were given back, or (`now`) as it is.
+UPDATE backfills
+SET state = 'paused', reason = 'tokens',
+    worked_seconds = worked_seconds + extract(epoch FROM clock_timestamp() - resumed_at)
+WHERE id = %(id)s AND state = 'running'
+  AND spent_tokens + CASE WHEN %(now)s THEN taken_tokens ELSE 0 END + %(tokens)s > max_tokens

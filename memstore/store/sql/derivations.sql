@@ -49,9 +49,10 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND derive
   AND done_seq = %(done_seq)s AND recipe IS NOT DISTINCT FROM %(old)s
 
 -- behind --
--- Which derivers are behind in one conversation, in which state the backfill is that the messages are of, and whether it is
--- this conversation's turn: a user's facts are settled with each other, one conversation after the other.
+-- Which derivers are behind in one conversation, in which state the backfill is that has the messages.
+-- A user's facts are settled with each other: one conversation after the other is in line.
 SELECT d.user_id, d.conversation_id, d.deriver, d.done_seq, d.last_seq, b.id AS backfill, b.state,
+       b.max_seconds IS NOT NULL AS timed,
        d.deriver <> 'facts' OR d.attempts > 0 OR NOT EXISTS (
            SELECT FROM derivations e
            WHERE e.user_id = d.user_id AND e.conversation_id < d.conversation_id AND e.done_seq < e.last_seq
@@ -83,9 +84,20 @@ ORDER BY d.user_id, d.conversation_id
 LIMIT %(limit)s
 
 -- assign --
--- Gives what is pending of a user to a backfill.
+-- Gives what is pending of a user to a backfill, but what another one has.
 UPDATE derivations SET backfill = %(backfill)s
 WHERE user_id = %(user_id)s AND done_seq < last_seq AND deriver = ANY(%(derivers)s::text[])
+  AND (backfill IS NULL OR NOT backfill = ANY(%(unlike)s::uuid[]))
+
+-- pending_messages --
+-- What waits for each deriver of a user, in tokens too.
+SELECT d.deriver, count(DISTINCT d.conversation_id) AS conversations, count(*) AS messages,
+       coalesce(sum(m.tokens), 0)::bigint AS tokens
+FROM derivations d
+JOIN messages m ON m.user_id = d.user_id AND m.conversation_id = d.conversation_id
+               AND m.seq > d.done_seq AND m.seq <= d.last_seq
+WHERE d.user_id = %(user_id)s AND d.done_seq < d.last_seq
+GROUP BY d.deriver
 
 -- backfill_backlog --
 -- How much of a backfill is left, deriver by deriver, and in how many conversations it went wrong so far.

@@ -78,3 +78,7 @@ RETURNING (args ->> 'user')::uuid AS user_id, (args ->> 'conversation')::uuid AS
 -- as_operator --
 -- Lets this connection see whose derivations are behind, and no row of anything that was said.
 SELECT set_config('memstore.operator', 'on', false)
+
+-- sweeping --
+-- One sweep at a time; released with the connection.
+SELECT pg_try_advisory_lock(hashtextextended('memstore:sweep:' || current_schema(), 0))
