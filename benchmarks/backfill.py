@@ -103,7 +103,7 @@ def import_part(folder: Path, path: Path) -> None:
 def _database(url: str, name: str) -> str:
     """Give the URL of a database of this name, made where it is not there."""
     with psycopg.connect(url, autocommit=True) as connection:
-        if not connection.execute("select from pg_database where datname = %s", [name]).fetchone():
+        if not connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone():
             connection.execute(f"create database {name}")
     parts = psycopg.conninfo.conninfo_to_dict(url) | {"dbname": name}
     made = f"postgresql://{parts['user']}@/{name}?host={parts['host']}&port={parts.get('port', 5432)}"

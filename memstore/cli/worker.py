@@ -1,4 +1,4 @@
-"""Workers and what waits for them: `worker`, `jobs` and `jobs retry`."""
+"""Workers and what waits for them: `worker`, `jobs list` and `jobs retry`."""
 
 from __future__ import annotations
 
@@ -9,28 +9,33 @@ import typer
 from memstore.cli.options import DatabaseOption, JsonFlag
 from memstore.cli.show import hint, print_json, say, table
 
-app = typer.Typer(help="See what waits for the workers.", invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(help="See what waits for the workers.", no_args_is_help=True, rich_markup_mode=None)
 ConcurrencyOption = Annotated[
     int, typer.Option("--concurrency", "-c", min=1, max=256, metavar="N", help="Conversations at a time.")
 ]
 
 
-def worker(concurrency: ConcurrencyOption = 4, database: DatabaseOption = None) -> None:
+def worker(concurrency: ConcurrencyOption = 4, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     """Derive what is pending, as it comes, until Ctrl-C or SIGTERM; what runs then is finished first.
 
     Start as many as you like, on any machines that reach the database: each conversation is one worker's at a time.
+
+    JSON, when it ends: {"messages", "units", "summaries", "facts", "failed": integers}.
     """
     import asyncio
 
     from memstore.memory.worker import work
 
     hint("working; Ctrl-C stops it")
-    asyncio.run(work(database, concurrency=concurrency))
+    made = asyncio.run(work(database, concurrency=concurrency))
+    if as_json:
+        print_json(made)
+    else:
+        say(", ".join(f"{count:,} {name}" for name, count in made.items()))
 
 
-@app.callback()
+@app.command("list")
 def jobs(
-    context: typer.Context,
     failed: Annotated[bool, typer.Option("--failed", help="Those that were given up.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")] = 1000,
     database: DatabaseOption = None,
@@ -44,8 +49,6 @@ def jobs(
     """
     from memstore.cli.stores import opened
 
-    if context.invoked_subcommand is not None:
-        return
     with opened(database) as store:
         counts, found = store.job_counts(), store.jobs(failed=failed, limit=limit)
     if as_json:

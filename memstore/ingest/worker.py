@@ -81,6 +81,13 @@ class Worker:
         self._stopping = False
         self._working: asyncio.Task[None] | None = None
 
+    @property
+    def made(self) -> dict[str, int]:
+        """How many messages went through, what was made of them, and how often a deriver failed."""
+        run = self.run_so_far
+        counts = {kind: run.made[kind] for kind in ("units", "summaries", "facts")}
+        return {"messages": run.done["embed"], **counts, "failed": len(run.failed)}
+
     def stop(self) -> None:
         """Take no further job; `run` ends when those that run are done."""
         self._stopping = True

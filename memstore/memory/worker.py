@@ -62,15 +62,17 @@ class WorkingStore(AsyncMemoryStore):
 
 async def work(
     url: str | None = None, *, settings: Settings | Mapping[str, Any] | None = None, concurrency: int = 4
-) -> None:
+) -> dict[str, int]:
     """Derive what is pending, as it comes, until SIGTERM or SIGINT; what runs then is finished first.
 
-    Any number of processes on any number of machines may do so with one database. A second signal does not wait.
+    Any number of processes on any number of machines may do so with one database. A second signal does not wait. Gives
+    the messages that went through and what was made of them.
     """
     async with await WorkingStore.open(url, settings=settings) as store:
         worker = await store.worker(concurrency)
         with stopped_by_signals(worker):
             await worker.run()
+        return worker.made
 
 
 @contextmanager
