@@ -9,7 +9,8 @@ import     messages a second of `import`, against COPY of the rows that it made;
 backfill   messages a second of a worker with `-c`, all derivers, against the bare encoder on the texts that it was
            asked for: sentence-transformers as it comes, and memstore's embedder in one call; goal: at least 0.85
 
-COPY has everything done for it: rows checked, counted and numbered, terms cut and hashed.
+COPY has everything done for it: rows checked, counted and numbered, terms cut and hashed. Beside the seconds stand those
+of the processors, this process and the server together: on a machine that others use they tell more.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ import argparse
 import asyncio
 import importlib
 import json
+import os
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from data import file, objects
@@ -55,49 +58,82 @@ class Overheard:
         return self._embedder.embed_documents(texts)
 
 
-def line(what: str, ours: float, beside: float, of: int, goal: float) -> None:
-    """Print a row: what both do a second, and how they compare."""
-    ratio = beside / ours
+class Spent(NamedTuple):
+    """Seconds, and those of the processors."""
+
+    wall: float
+    cpu: float
+
+
+@contextmanager
+def spending(folder: Path) -> Iterator[list[Spent]]:
+    """Give what is spent inside, by this process and by the server of a folder."""
+    told: list[Spent] = []
+    start, used = time.perf_counter(), time.process_time() + server_seconds(folder)
+    yield told
+    told.append(Spent(time.perf_counter() - start, time.process_time() + server_seconds(folder) - used))
+
+
+def server_seconds(folder: Path) -> float:
+    """Give the seconds that a server's processes have used, those that have ended included."""
+    postmaster = (folder / "data" / "postmaster.pid").read_text().split()[0]
+    used = 0
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            own = place.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if place.parent.name == postmaster:
+            used += sum(map(int, own[11:15]))
+        elif own[1] == postmaster:
+            used += sum(map(int, own[11:13]))
+    return used / os.sysconf("SC_CLK_TCK")
+
+
+def line(what: str, ours: Spent, beside: Spent, of: int, goal: float) -> None:
+    """Print a row: what both do a second, and how they compare, in seconds and in those of the processors."""
+    ratio, cpu = beside.wall / ours.wall, beside.cpu / ours.cpu
     judged = "reached" if ratio >= goal else "MISSED"
-    print(f"{what:<44} {of / ours:>8.0f} {of / beside:>8.0f} {ratio:>7.2f}   ≥ {goal:<5} {judged}", flush=True)
+    rates = f"{of / ours.wall:>8.0f} {of / beside.wall:>8.0f}"
+    print(f"{what:<44} {rates} {ratio:>7.2f} {cpu:>7.2f}   ≥ {goal:<5} {judged}", flush=True)
 
 
-def imported(url: str, path: Path) -> tuple[float, float, int]:
-    """Give the seconds of an import, those of the full text after it, and how many messages that are."""
+def imported(url: str, path: Path, folder: Path) -> tuple[Spent, Spent, int]:
+    """Give what an import takes, what the full text after it takes too, and how many messages that are."""
     with memstore.open(url, settings=FASTEST | {"embedder": "none"}) as store:
         assert store.counter.count("warm")
-        start = time.perf_counter()
-        done = store.import_file(path)
-        between = time.perf_counter()
-        derive(store._database, store._opened.resources(), Part(derivers=("embed",)))
-        return between - start, time.perf_counter() - between, done.new
+        with spending(folder) as both:
+            with spending(folder) as first:
+                done = store.import_file(path)
+            derive(store._database, store._opened.resources(), Part(derivers=("embed",)))
+        return first[0], both[0], done.new
 
 
-def copied(source: str, target: str, tables: Sequence[str]) -> float:
-    """Give the seconds in which COPY brings the rows of these tables into an empty store."""
+def copied(source: str, target: str, tables: Sequence[str], folder: Path) -> Spent:
+    """Give what COPY takes to bring the rows of these tables into an empty store."""
     rows = {}
     with psycopg.connect(source) as connection, connection.cursor() as cursor:
         for table in tables:
             with cursor.copy(f"copy {table} to stdout (format binary)") as out:
                 rows[table] = b"".join(out)
     with psycopg.connect(target) as connection, connection.cursor() as cursor:
-        start = time.perf_counter()
-        for table in tables:
-            with cursor.copy(f"copy {table} from stdin (format binary)") as into:
-                into.write(rows[table])
-        connection.commit()
-        return time.perf_counter() - start
+        with spending(folder) as told:
+            for table in tables:
+                with cursor.copy(f"copy {table} from stdin (format binary)") as into:
+                    into.write(rows[table])
+            connection.commit()
+        return told[0]
 
 
 def import_part(folder: Path, path: Path) -> None:
     with memstore.open(f"embedded:{folder}", settings={"embedder": "none"}) as store:
         base = store.url
-        seconds, text_seconds, messages = imported(_database(base, "ours"), path)
+        alone, with_text, messages = imported(_database(base, "ours"), path, folder)
         names = [_database(base, name) for name in ("messages_only", "with_text")]
-        bare = copied(_database(base, "ours"), names[0], MESSAGES)
-        bare_text = copied(_database(base, "ours"), names[1], (*MESSAGES, *FULL_TEXT))
-        line("import, against COPY of messages", seconds, bare, messages, 0.3)
-        line("import and full text, against COPY of both", seconds + text_seconds, bare_text, messages, 0.3)
+        bare = copied(_database(base, "ours"), names[0], MESSAGES, folder)
+        bare_text = copied(_database(base, "ours"), names[1], (*MESSAGES, *FULL_TEXT), folder)
+        line("import, against COPY of messages", alone, bare, messages, 0.3)
+        line("import and full text, against COPY of both", with_text, bare_text, messages, 0.3)
 
 
 def _database(url: str, name: str) -> str:
@@ -120,27 +156,35 @@ def backfill_part(folder: Path, path: Path, concurrency: int, embedder: str) -> 
     with memstore.open(url, settings={"embedder": "none"}) as store:
         messages = store.import_file(path).new
 
-    async def worked() -> float:
+    async def worked() -> Spent:
         async with await WorkingStore.open(url, settings=load({"embedder": embedder})) as store:
             store._opened.__dict__["embedder"] = overheard
             backfill = await store.backfills.begin()
-            start = time.perf_counter()
-            await store.work_until_done(backfill, lambda _: None, concurrency=concurrency)
-            return time.perf_counter() - start
+            with spending(folder) as told:
+                await store.work_until_done(backfill, lambda _: None, concurrency=concurrency)
+            return told[0]
 
-    seconds = asyncio.run(worked())
-    start = time.perf_counter()
-    encoder.embed_documents(overheard.texts)
-    own = time.perf_counter() - start
+    spent = asyncio.run(worked())
     print(f"{len(overheard.texts)} texts of {messages} messages; a worker with -c {concurrency}")
+    with alone() as own:
+        encoder.embed_documents(overheard.texts)
     if embedder == DEFAULT:
         model = importlib.import_module("memstore.providers.sentence_transformers")._packaged()
         bare = importlib.import_module("sentence_transformers").SentenceTransformer(str(model), local_files_only=True)
         bare.encode(["warm"] * 64)
-        start = time.perf_counter()
-        bare.encode(overheard.texts, normalize_embeddings=True)
-        line("backfill, against sentence-transformers", seconds, time.perf_counter() - start, messages, 0.85)
-    line("backfill, against memstore's embedder", seconds, own, messages, 0.85)
+        with alone() as theirs:
+            bare.encode(overheard.texts, normalize_embeddings=True)
+        line("backfill, against sentence-transformers", spent, theirs[0], messages, 0.85)
+    line("backfill, against memstore's embedder", spent, own[0], messages, 0.85)
+
+
+@contextmanager
+def alone() -> Iterator[list[Spent]]:
+    """Give what this process spends inside."""
+    told: list[Spent] = []
+    start, used = time.perf_counter(), time.process_time()
+    yield told
+    told.append(Spent(time.perf_counter() - start, time.process_time() - used))
 
 
 def main() -> int:
@@ -159,7 +203,7 @@ def main() -> int:
             for number, one in enumerate(objects(file(options.data, options.set))):
                 if options.most is None or number < options.most:
                     out.write(json.dumps(one, ensure_ascii=False) + "\n")
-        print(f"{'messages a second':<44} {'memstore':>8} {'beside':>8} {'ratio':>7}   goal")
+        print(f"{'messages a second':<44} {'memstore':>8} {'beside':>8} {'ratio':>7} {'of CPU':>7}   goal")
         if "import" in options.parts:
             import_part(folder / "import", path)
         if "backfill" in options.parts:
