@@ -9,8 +9,8 @@ import     messages a second of `import`, against COPY of the rows that it made;
 backfill   messages a second of a worker with `-c`, all derivers, against the bare encoder on the texts that it was
            asked for: sentence-transformers as it comes, and memstore's embedder in one call; goal: at least 0.85
 
-COPY has everything done for it: rows checked, counted and numbered, terms cut and hashed. Beside the seconds stand those
-of the processors, this process and the server together: on a machine that others use they tell more.
+COPY has everything done for it: rows checked, counted and numbered, terms cut and hashed. Beside the seconds stand
+those of the processors, this process and the server together: on a machine that others use they tell more.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import memstore
 from tests.command_line import environment, variables
 
 HASHING = {"embedder": "hashing:256"}
-QUICK = {"worker_sweep_seconds": "1", "worker_stalled_seconds": "2"}
+QUICK = {"worker_sweep_seconds": 1, "worker_stalled_seconds": 2}
 START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
 
 
@@ -50,7 +50,9 @@ def fill(url: str, users: int, conversations: int, messages: int) -> list[str]:
 def worker(url: str, folder: Path, *, concurrency: int = 2, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker, whose log is a file of the folder; it is killed in the end where it still runs."""
     command = [sys.executable, "-m", "memstore", "worker", "-c", str(concurrency), "-d", url]
-    env = environment(**variables(QUICK | settings)) | {"OPENBLAS_NUM_THREADS": "1"}
+    env = environment(**variables({name: str(value) for name, value in QUICK.items()} | settings)) | {
+        "OPENBLAS_NUM_THREADS": "1"
+    }
     with (folder / "worker.log").open("ab") as log:
         process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
     try:

@@ -175,12 +175,9 @@ async def add_vectors(scope: Transaction, vectors: Sequence[tuple[Key, Vectors]]
 
 
 def _row(new: NewUnit) -> dict[str, object]:
+    unit = {name: getattr(new.unit, name) for name in COLUMNS}
     searched = {"terms": new.terms, "frequencies": new.frequencies, "length": sum(new.frequencies)}
-    return (
-        {name: getattr(new.unit, name) for name in COLUMNS}
-        | {"tier": str(new.unit.tier), "tags": list(new.tags)}
-        | searched
-    )
+    return unit | {"tier": str(new.unit.tier), "tags": list(new.tags)} | searched
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
 import time
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 
 import memstore
+from memstore.memory.worker import WorkingStore
+from memstore.providers import Vectors
 from memstore.store import queue_schema
+from memstore.testing import HashingEmbedder, ScriptedChatModel
 from tests.command_line import Run
 from tests.rows import rows
-from tests.working import HASHING, fill, said, wait_until_derived, worker
+from tests.working import HASHING, QUICK, fill, pending, said, wait_until_derived, worker
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))
 RUNNING = "select count(*) from procrastinate_jobs where status = 'doing' and task_name = 'memstore.derive'"
@@ -40,17 +45,19 @@ def test_workers_make_the_rows_of_one_run_and_leave_in_order(url: str, twin: str
             process.send_signal(signal.SIGTERM)
         assert [process.wait(30) for process in (one, other)] == [0, 0], (tmp_path / "worker.log").read_text()
     assert rows(url, *users) == rows(twin, *users)
-    counts = cli("jobs", "--json", "-d", url).json["counts"]
+    counts = cli("jobs", "list", "--json", "-d", url).json["counts"]
     assert counts == dict.fromkeys(counts, 0), "no job and no worker is left"
 
 
 @pytest.mark.slow
 def test_workers_that_are_killed_make_the_rows_of_one_run(url: str, twin: str, tmp_path: Path) -> None:
-    """Three workers; each kill meets one that has a job, and another takes its place. TEST_DOSE=10 kills a hundred."""
+    """Three workers over a backfill; where one is killed another takes its place. TEST_DOSE=10 kills a hundred."""
     users = fill(url, users=2, conversations=8 * DOSE, messages=60)
     fill(twin, users=2, conversations=8 * DOSE, messages=60)
     with memstore.open(twin, settings=HASHING) as store:
         store.derive()
+    with memstore.open(url, settings=HASHING) as store:
+        backfill = store.backfills.begin()
     chance, killed = random.Random(7), 0
     with ExitStack() as stack:
         workers = [stack.enter_context(worker(url, tmp_path)) for _ in range(3)]
@@ -63,8 +70,83 @@ def test_workers_that_are_killed_make_the_rows_of_one_run(url: str, twin: str, t
             workers[place] = stack.enter_context(worker(url, tmp_path))
         wait_until_derived(url, 120)
     print(f"killed {killed} times")
-    assert killed >= 3
+    assert killed >= 5 * DOSE
+    with memstore.open(url, settings=HASHING) as store:
+        assert store.backfills.verify() == []
+        found = store.backfills.status(backfill)
+    assert (found.done, found.left, found.failing) == (3 * 60 * 16 * DOSE, {}, 0)
     assert rows(url, *users) == rows(twin, *users)
+
+
+class Poisoned(HashingEmbedder):
+    """An embedder that fails over one word, until it is mended."""
+
+    poison = "poison"
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        if self.poison and any(self.poison in text for text in texts):
+            raise ValueError("this embedder cannot say that word")
+        return super().embed_documents(texts)
+
+
+@asynccontextmanager
+async def working(store: WorkingStore) -> AsyncIterator[None]:
+    """A worker in this process."""
+    worker = await store.worker(2)
+    running = asyncio.create_task(worker.run())
+    try:
+        yield
+    finally:
+        worker.stop()
+        await running
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
+    last = time.monotonic() + seconds
+    while not await condition():
+        assert time.monotonic() < last
+        await asyncio.sleep(0.1)
+
+
+async def test_what_fails_again_and_again_is_given_up_and_can_be_tried_again(url: str) -> None:
+    embedder = Poisoned(256)
+    async with await WorkingStore.open(url, settings=HASHING | QUICK | {"worker_attempts": 2}) as store:
+        store._opened.__dict__["embedder"] = embedder
+        for name in ("good", "bad"):
+            await store.user("alice").conversation(name).add_many(said(name, 12))
+        await store.user("alice").conversation("bad").add("user", "And this is the poison.")
+
+        async def given_up() -> bool:
+            return (await store.job_counts()).failed == 1 and pending(url) == 13
+
+        async def all_done() -> bool:
+            return pending(url) == 0
+
+        async with working(store):
+            await until(given_up)
+            (job,) = await store.jobs(failed=True)
+            assert (job.error, job.attempts) == ("embed: ValueError", 2)
+            await asyncio.sleep(2.5)
+            assert (await store.job_counts()).failed == 1, "a sweep does not take up what was given up"
+            assert await store.backfills.verify() != []
+            embedder.poison = ""
+            assert await store.retry_jobs([job.id]) == 1
+            await until(all_done)
+        assert await store.backfills.verify() == []
+
+
+async def test_a_model_that_is_away_is_waited_for_without_an_attempt(url: str) -> None:
+    async with await WorkingStore.open(url, settings=HASHING | QUICK | {"worker_attempts": 1}) as store:
+        store._opened.__dict__["chat_models"] = (None, ScriptedChatModel())
+        await store.user("alice").conversation("talk").add_many(said("talk", 12))
+
+        async def waits() -> bool:
+            return (await store.job_counts()).later == 1
+
+        async with working(store):
+            await until(waits)
+        (job,) = await store.jobs()
+        assert (job.status, job.attempts, job.error, pending(url)) == ("todo", 0, None, 12)
 
 
 def test_adding_messages_queues_a_job_in_the_same_transaction(url: str) -> None:
