@@ -50,9 +50,8 @@ def fill(url: str, users: int, conversations: int, messages: int) -> list[str]:
 def worker(url: str, folder: Path, *, concurrency: int = 2, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker, whose log is a file of the folder; it is killed in the end where it still runs."""
     command = [sys.executable, "-m", "memstore", "worker", "-c", str(concurrency), "-d", url]
-    env = environment(**variables({name: str(value) for name, value in QUICK.items()} | settings)) | {
-        "OPENBLAS_NUM_THREADS": "1"
-    }
+    quick = {name: str(value) for name, value in QUICK.items()}
+    env = environment(**variables(quick | settings)) | {"OPENBLAS_NUM_THREADS": "1"}
     with (folder / "worker.log").open("ab") as log:
         process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
     try:

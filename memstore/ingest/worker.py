@@ -60,7 +60,8 @@ class Backoff(BaseRetryStrategy):
         if job.attempts + 1 >= self.attempts:
             return None
         seconds = min(2.0**job.attempts, LONGEST_WAIT) * random.uniform(0.5, 1.5)
-        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=seconds))
+        at = datetime.now(UTC) + timedelta(seconds=seconds)
+        return RetryDecision(retry_at=at, priority=min(job.priority, queue.FOUND))  # what is new does not wait for it
 
 
 class Worker:
@@ -158,16 +159,17 @@ class Worker:
         except DatabaseUnreachable:
             self._restart()
             raise
-        job = context.job
-        if turn.waiting:
-            logger.warning("waiting: %s", "; ".join(turn.waiting))
+        job, place = context.job, Place(UUID(user), UUID(conversation))
         if turn.following:
             await self._defer(context.app, turn.following, queue.hurried(job.priority))
-        if turn.failures:
-            raise ConversationFailed(f"{turn.failures} derivers failed; the log says why")
-        if turn.left or turn.waiting:  # a new job: to wait is no attempt
-            at = None if turn.left else datetime.now(UTC) + MODEL_AWAY
-            await self._defer(context.app, Place(UUID(user), UUID(conversation)), job.priority, at)
+        if turn.left:
+            await self._defer(context.app, place, job.priority)
+        elif (turn.failures or turn.waiting) and not await queue.another(self._database, job.id or 0, conversation):
+            if turn.failures:
+                raise ConversationFailed(f"{turn.failures} derivers failed; the log says why")
+            logger.warning("waiting: %s", "; ".join(turn.waiting))
+            at = datetime.now(UTC) + MODEL_AWAY  # by a new job: to wait is no attempt
+            await self._defer(context.app, place, min(job.priority, queue.FOUND), at)
 
     async def _defer(self, app: App, place: Place, priority: int, at: datetime | None = None) -> None:
         user, conversation = map(str, place)

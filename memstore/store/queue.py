@@ -52,6 +52,13 @@ async def statuses(database: Database, conversations: Iterable[UUID]) -> dict[UU
         return dict(await cursor.fetchall())
 
 
+async def another(database: Database, job: int, conversation: str) -> bool:
+    """Whether a conversation has a job beside this one: it waits, or was given up."""
+    async with _login(database) as connection:
+        row = await (await connection.execute(SQL["another"], {"id": job, "conversation": conversation})).fetchone()
+    return bool(row and row[0])
+
+
 async def counts(database: Database) -> JobCounts:
     """Give how many jobs there are."""
     async with _login(database) as connection, connection.cursor(row_factory=kwargs_row(JobCounts)) as cursor:

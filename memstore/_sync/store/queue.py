@@ -51,6 +51,13 @@ def statuses(database: Database, conversations: Iterable[UUID]) -> dict[UUID, bo
         return dict(cursor.fetchall())
 
 
+def another(database: Database, job: int, conversation: str) -> bool:
+    """Whether a conversation has a job beside this one: it waits, or was given up."""
+    with _login(database) as connection:
+        row = (connection.execute(SQL["another"], {"id": job, "conversation": conversation})).fetchone()
+    return bool(row and row[0])
+
+
 def counts(database: Database) -> JobCounts:
     """Give how many jobs there are."""
     with _login(database) as connection, connection.cursor(row_factory=kwargs_row(JobCounts)) as cursor:

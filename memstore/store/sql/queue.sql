@@ -46,6 +46,11 @@ FROM procrastinate_jobs
 WHERE lock = ANY(%(conversations)s::text[]) AND status IN ('todo', 'doing', 'failed')
 GROUP BY lock
 
+-- another --
+-- Whether a conversation has a job beside this one: it waits, or was given up.
+SELECT EXISTS (SELECT FROM procrastinate_jobs
+               WHERE lock = %(conversation)s AND id <> %(id)s AND status IN ('todo', 'doing', 'failed'))
+
 -- counts --
 -- How many jobs wait, run and have failed; of the waiting ones those of backfills too.
 SELECT count(*) FILTER (WHERE status = 'todo') AS waiting,
