@@ -61,21 +61,13 @@ class Read:
 class Transaction:
     """One transaction in the scope of one user, whose id every statement is given."""
 
-    def __init__(
-        self,
-        connection: AsyncConnection[Any],
-        user_id: UUID,
-        cache: ArrayCache,
-        *,
-        outbox: bool,
-        enqueue: bool = False,
-    ) -> None:
+    def __init__(self, connection: AsyncConnection[Any], user_id: UUID, cache: ArrayCache, *, outbox: bool) -> None:
         self.connection = connection
         self.user_id = user_id
         self.cache = cache
         self.events: list[Event] = []
-        self.enqueue = enqueue
         self._outbox = outbox
+        self.enqueue = False  # whether whoever adds messages is to queue a job for them
         self._written = 0
         self._read: list[tuple[Read, AsyncCursor[Any]]] = []
 
@@ -215,10 +207,9 @@ def stored(model: type[M]) -> Callable[..., M]:
 class Database:
     """An open database.
 
-    `revive` starts an embedded server again that has died; it is called from a thread. The dispatcher tells
-    the events of each transaction that was committed; with `outbox` they are kept too. With `enqueue` whoever adds
-    messages adds a job for them. Of users with at most
-    `most_units` units these are held in this process; of others, recall asks the database.
+    `revive` starts an embedded server again that has died; it is called from a thread. The dispatcher tells the events
+    of each transaction that was committed; with `outbox` they are kept too. With `enqueue` whoever adds messages adds a
+    job. Of users with at most `most_units` units these are held in this process; of others, recall asks the database.
     """
 
     def __init__(
@@ -234,8 +225,7 @@ class Database:
         self.url = url
         self.most_units = most_units
         self.dispatcher = Dispatcher()
-        self._outbox = outbox
-        self._enqueue = enqueue
+        self._outbox, self._enqueue = outbox, enqueue
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
         self.cache = ArrayCache(most_units)
@@ -296,7 +286,8 @@ class Database:
         with explained(self.url):
             connection = await self._begun(SQL["begin"] + ";\n" + statement, user_id)
             try:
-                transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox, enqueue=self._enqueue)
+                transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
+                transaction.enqueue = self._enqueue
                 yield transaction
                 await transaction.write_events()
                 await connection.commit()

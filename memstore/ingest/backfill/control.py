@@ -6,7 +6,7 @@ What is said meanwhile in a conversation that is not marked goes its own way, be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -42,22 +42,27 @@ async def begin(
             plan=plan or {},
         )
         taken = [one for one, state in (await backfills.states(scope)).items() if state != backfills.CANCELLED]
-    after = ""
-    while True:
-        async with database.operator() as scope:
-            page = await messages.users(scope, after=after)
-        if not page:
-            break
-        for owner, _ in page:
-            if user in (None, owner):
-                async with database.scope(owner) as own:
-                    await derivations.assign(own, backfill, derivers, unlike=taken)
-        after = page[-1][1]
+    async for owner in everybody(database, user):
+        async with database.scope(owner) as own:
+            await derivations.assign(own, backfill, derivers, unlike=taken)
     async with database.operator() as scope:
         backlog = await derivations.backfill_backlog(scope, backfill)
         await backfills.counted(scope, backfill, sum(one.messages for one in backlog))
         await backfills.resume(scope, backfill)
     return backfill
+
+
+async def everybody(database: Database, only: UUID | None) -> AsyncIterator[UUID]:
+    """Give the users, or the only one."""
+    after = ""
+    while only is None:
+        async with database.operator() as scope:
+            page = await messages.users(scope, after=after)
+        if not page:
+            return
+        for owner, after in page:  # noqa: B007  # the last name is where the next page begins
+            yield owner
+    yield only
 
 
 async def status(database: Database, backfill: UUID | None = None) -> BackfillStatus:

@@ -13,12 +13,13 @@ from typing import Any
 from uuid import UUID
 
 from memstore.ingest.asked import Allowance
+from memstore.ingest.backfill.control import everybody
 from memstore.ingest.derive import derivers_of
 from memstore.ingest.resources import Resources
 from memstore.ingest.steps import Deriver
 from memstore.models import BackfillPlan, DeriverPlan
 from memstore.providers import ChatMessage, ChatModel, Completion, T
-from memstore.store import derivations, messages, model_calls
+from memstore.store import derivations, model_calls
 from memstore.store.database import Database
 from memstore.store.watermarks import Pending
 from memstore.waiting import in_thread
@@ -78,16 +79,8 @@ async def plan(
         facts_model=rehearsed.get("facts"),
     )
     found: dict[str, Counter[str]] = {name: Counter() for name in derivers}
-    after = ""
-    while True:
-        async with database.operator() as scope:
-            page = await messages.users(scope, after=after)
-        if not page:
-            break
-        for owner, _ in page:
-            if user in (None, owner):
-                await _count(database, owner, found)
-        after = page[-1][1]
+    async for owner in everybody(database, user):
+        await _count(database, owner, found)
     for deriver in derivers_of(rehearsing):
         if deriver.name in rehearsed and deriver.name in derivers:
             await _rehearse(database, deriver, user)

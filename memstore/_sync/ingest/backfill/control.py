@@ -7,7 +7,7 @@ What is said meanwhile in a conversation that is not marked goes its own way, be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -43,22 +43,27 @@ def begin(
             plan=plan or {},
         )
         taken = [one for one, state in (backfills.states(scope)).items() if state != backfills.CANCELLED]
-    after = ""
-    while True:
-        with database.operator() as scope:
-            page = messages.users(scope, after=after)
-        if not page:
-            break
-        for owner, _ in page:
-            if user in (None, owner):
-                with database.scope(owner) as own:
-                    derivations.assign(own, backfill, derivers, unlike=taken)
-        after = page[-1][1]
+    for owner in everybody(database, user):
+        with database.scope(owner) as own:
+            derivations.assign(own, backfill, derivers, unlike=taken)
     with database.operator() as scope:
         backlog = derivations.backfill_backlog(scope, backfill)
         backfills.counted(scope, backfill, sum(one.messages for one in backlog))
         backfills.resume(scope, backfill)
     return backfill
+
+
+def everybody(database: Database, only: UUID | None) -> Iterator[UUID]:
+    """Give the users, or the only one."""
+    after = ""
+    while only is None:
+        with database.operator() as scope:
+            page = messages.users(scope, after=after)
+        if not page:
+            return
+        for owner, after in page:  # noqa: B007  # the last name is where the next page begins
+            yield owner
+    yield only
 
 
 def status(database: Database, backfill: UUID | None = None) -> BackfillStatus:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from memstore._sync.ingest.backfill.control import everybody
 from memstore._sync.ingest.derive import derivers_of
 from memstore._sync.ingest.steps import Deriver
-from memstore._sync.store import derivations, messages, model_calls
+from memstore._sync.store import derivations, model_calls
 from memstore._sync.store.database import Database
 from memstore.ingest.asked import Allowance
 from memstore.ingest.resources import Resources
@@ -79,16 +80,8 @@ def plan(
         facts_model=rehearsed.get("facts"),
     )
     found: dict[str, Counter[str]] = {name: Counter() for name in derivers}
-    after = ""
-    while True:
-        with database.operator() as scope:
-            page = messages.users(scope, after=after)
-        if not page:
-            break
-        for owner, _ in page:
-            if user in (None, owner):
-                _count(database, owner, found)
-        after = page[-1][1]
+    for owner in everybody(database, user):
+        _count(database, owner, found)
     for deriver in derivers_of(rehearsing):
         if deriver.name in rehearsed and deriver.name in derivers:
             _rehearse(database, deriver, user)
