@@ -22,7 +22,7 @@ from procrastinate.app import WorkerOptions
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job, Status
 
-from memstore.errors import DatabaseUnreachable, MemstoreError
+from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError
 from memstore.ingest.backfill.caps import CappedChatModel
 from memstore.ingest.derive import derivers_of, tend
 from memstore.ingest.resources import Resources
@@ -112,11 +112,18 @@ class Worker:
                 except (ConnectorException, DatabaseUnreachable) as error:
                     logger.warning("the queue does not answer, trying again in %.0f s: %s", pause, error)
                     pause = min(pause * 2, 30.0)
+                    await self._knock()
                 if not self._stopping:
                     await asyncio.sleep(pause)
         finally:
             tending.cancel()
             await self._tend()
+
+    async def _knock(self) -> None:
+        """Ask the database for nothing: an embedded one that has died is started again by that."""
+        with suppress(DatabaseError):
+            async with self._database.operator():
+                pass
 
     async def _worked(self) -> None:
         """Work with the library's own loop, under a new number, until that is stopped or the database goes away.

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 import memstore
+from memstore._sync.ingest.sweep import sweep
 from memstore.memory.worker import WorkingStore
 from memstore.models import BackfillStatus
 from memstore.testing import ScriptedChatModel
@@ -19,7 +20,7 @@ from tests.command_line import Run
 from tests.rows import rows
 from tests.working import HASHING, fill, pending, said, wait_until_derived, worker
 
-SETTINGS = HASHING | {"worker_sweep_seconds": 1, "worker_stalled_seconds": 2}
+SETTINGS = HASHING | {"worker_sweep_seconds": 1, "worker_stalled_seconds": 4}
 
 
 def summary(messages: Sequence[Any]) -> dict[str, str]:
@@ -60,6 +61,7 @@ def test_what_is_paused_is_left_alone_and_what_is_new_is_not(url: str, tmp_path:
     fill(url, users=1, conversations=2, messages=20)
     with memstore.open(url, settings=HASHING) as store:
         backfill = store.backfills.begin()
+        assert sweep(store._database) == 2, "jobs that are there already find that it is paused"
         assert store.backfills.pause().backfill.state == "paused"
         with pytest.raises(memstore.InvalidInput, match="is paused"):
             store.backfills.pause(backfill)

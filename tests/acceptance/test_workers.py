@@ -8,7 +8,7 @@ import random
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -17,7 +17,7 @@ import pytest
 import memstore
 from memstore.memory.worker import WorkingStore
 from memstore.providers import Vectors
-from memstore.store import queue_schema
+from memstore.store import embedded, queue_schema
 from memstore.testing import HashingEmbedder, ScriptedChatModel
 from tests.command_line import Run
 from tests.rows import rows
@@ -60,15 +60,15 @@ def test_workers_that_are_killed_make_the_rows_of_one_run(url: str, twin: str, t
         backfill = store.backfills.begin()
     chance, killed = random.Random(7), 0
     with ExitStack() as stack:
-        workers = [stack.enter_context(worker(url, tmp_path)) for _ in range(3)]
+        workers = [stack.enter_context(worker(url, tmp_path, worker_attempts="1000")) for _ in range(3)]
         while killed < 10 * DOSE and number(url, "select count(*) from derivations where done_seq < last_seq"):
             time.sleep(chance.uniform(0.2, 1.5))
             place = chance.randrange(3)
             workers[place].send_signal(signal.SIGKILL)
             workers[place].wait()
             killed += 1
-            workers[place] = stack.enter_context(worker(url, tmp_path))
-        wait_until_derived(url, 120)
+            workers[place] = stack.enter_context(worker(url, tmp_path, worker_attempts="1000"))
+        wait_until_derived(url, 240)
     print(f"killed {killed} times")
     assert killed >= 5 * DOSE
     with memstore.open(url, settings=HASHING) as store:
@@ -147,6 +147,25 @@ async def test_a_model_that_is_away_is_waited_for_without_an_attempt(url: str) -
             await until(waits)
         (job,) = await store.jobs()
         assert (job.status, job.attempts, job.error, pending(url)) == ("todo", 0, None, 12)
+
+
+@pytest.mark.slow
+def test_a_worker_goes_on_after_its_embedded_server_was_killed(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    url = f"embedded:{folder}"
+    try:
+        with memstore.open(url, settings=HASHING) as store, worker(url, tmp_path) as process:
+            store.user("alice").conversation("before").add_many(said("before", 12))
+            wait_until_derived(store.url)
+            os.kill(int((folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+            with suppress(memstore.DatabaseUnreachable):  # whoever meets the end is told
+                store.stats()
+            store.user("alice").conversation("after").add_many(said("after", 12))
+            wait_until_derived(store.url)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+    finally:
+        embedded.stop(folder)
 
 
 def test_adding_messages_queues_a_job_in_the_same_transaction(url: str) -> None:
