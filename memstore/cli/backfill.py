@@ -10,6 +10,7 @@ import typer
 from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption, identity, one_of
 from memstore.cli.show import err, hint, print_json, say, table
 from memstore.cli.worker import ConcurrencyOption
+from memstore.errors import ModelUnavailable
 
 if TYPE_CHECKING:
     from memstore.memory.worker import WorkingStore
@@ -72,7 +73,11 @@ def run(
     """
 
     async def ran(store: WorkingStore) -> BackfillStatus:
-        found = await store.backfills.plan(user=user, only=only or ())
+        found = None
+        try:
+            found = await store.backfills.plan(user=user, only=only or ())
+        except ModelUnavailable as error:  # what is for it waits; the rest is done
+            hint(f"not planned: {error}")
         backfill = await store.backfills.begin(
             user=user, only=only or (), max_tokens=max_tokens, max_seconds=max_seconds, plan=found
         )
