@@ -84,6 +84,18 @@ class Settings(BaseSettings):
         description="minutes that an encoder stays for the next command after it was asked last; 0 lets none stay",
     )
     pool_size: Whole = Field(default=8, ge=1, le=1000, description="connections that one store may hold")
+    enqueue: bool = Field(
+        default=False, description="adding messages queues a job for the workers; else they find what is pending"
+    )
+    worker_sweep_seconds: Whole = Field(
+        default=10, ge=1, le=59, description="how often workers look for what is pending, and for jobs of dead ones"
+    )
+    worker_stalled_seconds: Real = Field(
+        default=30.0, ge=1, le=86_400, description="a worker not heard of for so long is dead: others do its jobs"
+    )
+    worker_attempts: Whole = Field(
+        default=8, ge=1, le=1000, description="a job that failed this often is left to be looked at"
+    )
     max_message_bytes: Whole = Field(default=4_000_000, ge=1, description="the largest message, in bytes of UTF-8")
     unit_tokens: Whole = Field(
         default=200, ge=16, le=2000, description="the longest unit of recall, in the embedder's tokens"

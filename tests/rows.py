@@ -9,7 +9,8 @@ import psycopg
 
 from memstore import ids
 
-# But for when and in which order it was recorded, and for the outbox and receipts, whose ids are made by chance.
+# But for when, in which order and in which backfill it was recorded, and for the outbox and receipts, whose ids are
+# made by chance.
 TABLES = {
     "users": "user_id",
     "conversations": "id",
@@ -24,7 +25,7 @@ TABLES = {
     "derivations": "conversation_id, deriver",
     "counter_drift": "model, counter",
 }
-CLOCKS = ["recorded_at", "created_at", "updated_at", "last_seen", "number", "last_unit"]
+CLOCKS = ["recorded_at", "created_at", "updated_at", "last_seen", "number", "last_unit", "backfill"]
 
 
 def rows(url: str, *users: str, without: Collection[str] = ()) -> dict[str, list[dict[str, Any]]]:

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from memstore.cli import (
+    backfill,
     chat,
     count,
     db,
@@ -26,6 +27,7 @@ from memstore.cli import (
     settings,
     summaries,
     system,
+    worker,
 )
 from memstore.cli.exits import ended, leave_in_order
 from memstore.cli.show import never_fail_to_print, show_warnings
@@ -42,6 +44,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("import")(history.import_)
 app.command("derive")(history.derive)
+app.command("worker")(worker.worker)
 app.command("recall")(questions.recall)
 app.command("context")(questions.context)
 app.command("chat")(chat.chat)
@@ -56,6 +59,8 @@ app.command("count")(count.count)
 app.command("letters")(system.letters)
 app.command("stats")(system.stats)
 app.command("doctor")(system.doctor)
+app.add_typer(backfill.app, name="backfill")
+app.add_typer(worker.app, name="jobs")
 app.add_typer(fact.app, name="fact")
 app.add_typer(encoder.app, name="encoder")
 app.add_typer(settings.app, name="settings")

@@ -1,26 +1,19 @@
-"""Runs the derivers over what is pending, here and now.
-
-A deriver reads a batch in one transaction, thinks with no transaction open, and writes its rows and the watermark in
-another. Killed anywhere, it begins again at the watermark and makes the same rows.
-"""
+"""Runs the derivers over what is pending, here and now."""
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 from uuid import UUID
 
-from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
+from memstore.errors import EmbedderMismatch, InvalidInput, ModelUnavailable
 from memstore.ingest import indexes, reports
-from memstore.ingest.asked import Asked
 from memstore.ingest.embed import Embed
 from memstore.ingest.facts.deriver import Facts
-from memstore.ingest.method import Method
 from memstore.ingest.resources import Resources
+from memstore.ingest.steps import UNIVERSAL, B, Deriver, M, Progress, Run, fail, keep_cost, recipe_of, step
 from memstore.ingest.summaries.deriver import Summarize
 from memstore.ingest.vectors import embed_missing
 from memstore.models import DeriveReport
@@ -30,53 +23,8 @@ from memstore.store.database import Database, Transaction
 from memstore.store.watermarks import LostRace, Outdated, Pending
 from memstore.waiting import in_thread
 
-logger = logging.getLogger("memstore")
-
-Progress = Callable[[str, int, int], None]
-UNIVERSAL = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
 VECTORS = "vectors"
 REDOABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
-
-
-class Made(Protocol):
-    """What was made of messages, to be written."""
-
-    @property
-    def to_seq(self) -> int:
-        """The last message that it covers."""
-
-    @property
-    def asked(self) -> Asked | None:
-        """What a model was asked for it; None where none was."""
-
-
-B = TypeVar("B")
-M = TypeVar("M", bound=Made)
-
-
-class Deriver(Protocol[B, M]):
-    """Makes rows of one kind from messages: of batches B what M holds."""
-
-    name: str
-
-    @property
-    def method(self) -> Method:
-        """How it makes them."""
-
-    async def read(self, scope: Transaction, work: Pending, limit: int) -> B:
-        """Give what is needed to think about the next `limit` messages."""
-
-    def think(self, batches: Sequence[B]) -> Sequence[M]:
-        """Give what is to be written for each batch.
-
-        No database here, so models may take their time. Raises `ModelUnavailable` where one is away.
-        """
-
-    async def write(self, scope: Transaction, made: M) -> dict[str, int]:
-        """Store it; give how many rows of each kind were new.
-
-        Of `letters`, answers of a model that could not be used, it made something by another recipe.
-        """
 
 
 class Redoable(Deriver[B, M], Protocol):
@@ -87,24 +35,6 @@ class Redoable(Deriver[B, M], Protocol):
 
     async def rewrite(self, scope: Transaction, conversation: UUID, made: Sequence[M], recipe: str) -> dict[str, int]:
         """Put what is made by a recipe in the place of all that the conversation had; give how many rows were new."""
-
-
-@dataclass(slots=True)
-class _Run:
-    """One run of `derive`: what it made, what failed, how far it is."""
-
-    progress: Progress
-    totals: dict[str, int]
-    made: Counter[str] = field(default_factory=Counter)
-    done: Counter[str] = field(default_factory=Counter)
-    failed: list[str] = field(default_factory=list)
-    waiting: list[str] = field(default_factory=list)
-    users: set[UUID] = field(default_factory=set)
-
-    def advanced(self, work: Pending, to_seq: int) -> None:
-        self.users.add(work.user_id)
-        self.done[work.deriver] += to_seq - work.done_seq
-        self.progress(work.deriver, self.done[work.deriver], self.totals.get(work.deriver, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +65,9 @@ async def derive(
     if redo == VECTORS and resources.embedder is None:
         raise InvalidInput("There is no embedder to make vectors: set embedder (settings, or MEMSTORE_EMBEDDER).")
     async with database.operator() as scope:
-        run = _Run(progress, await derivations.backlog(scope, only=part.user))
+        run = Run(progress, await derivations.backlog(scope, only=part.user))
         resources.allowance.left = await model_calls.left(scope, resources.settings.llm_daily_tokens)
-    derivers: tuple[Deriver[Any, Any], ...] = (Embed(resources), Summarize(resources), Facts(resources))
-    for deriver in derivers:
+    for deriver in derivers_of(resources):
         try:
             if deriver.name == redo:
                 await _redo_all(database, cast(Redoable[Any, Any], deriver), part, run)
@@ -148,15 +77,18 @@ async def derive(
             run.waiting.append(f"{deriver.name}: {error}")
     if redo == VECTORS:
         await _fill(database, resources, part, run)
-    await _forget(database, run.users, resources.settings)
-    for user in run.users:
-        await indexes.tend(database, user)
+    await tend(database, run.users, resources.settings)
     kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS)
     counts = {kind: run.made[kind] for kind in kinds}
     return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
 
 
-async def _fill(database: Database, resources: Resources, part: Part, run: _Run) -> None:
+def derivers_of(resources: Resources) -> tuple[Deriver[Any, Any], ...]:
+    """Give the derivers, in the order in which they work."""
+    return Embed(resources), Summarize(resources), Facts(resources)
+
+
+async def _fill(database: Database, resources: Resources, part: Part, run: Run) -> None:
     """Give a vector to every unit that has none of the present embedder, user by user."""
     after = ""
     while True:
@@ -169,7 +101,7 @@ async def _fill(database: Database, resources: Resources, part: Part, run: _Run)
             return
 
 
-async def _fill_user(database: Database, resources: Resources, user: UUID, run: _Run) -> None:
+async def _fill_user(database: Database, resources: Resources, user: UUID, run: Run) -> None:
     async with database.scope(user) as scope:
         counts = await messages.counts(scope)
     total = run.done[VECTORS] + counts["units"] - counts["vectors"]
@@ -184,18 +116,19 @@ async def _fill_user(database: Database, resources: Resources, user: UUID, run: 
         run.failed.append(f"{VECTORS} of user {user}: {type(error).__name__}: {error}")
 
 
-async def _forget(database: Database, users: Iterable[UUID], settings: Settings) -> None:
-    """Let the outbox and the receipts of these users not grow for ever."""
+async def tend(database: Database, users: Iterable[UUID], settings: Settings) -> None:
+    """Let the outbox and the receipts of these users not grow for ever, and large users have their indexes."""
     now = datetime.now(UTC)
     for user in users:
         async with database.scope(user) as scope:
             await events.trim(scope, now - timedelta(days=settings.outbox_days))
             await receipts.trim(scope, now - timedelta(days=settings.receipts_days))
+        await indexes.tend(database, user)
 
 
-async def _redo_all(database: Database, deriver: Redoable[B, M], part: Part, run: _Run) -> None:
+async def _redo_all(database: Database, deriver: Redoable[B, M], part: Part, run: Run) -> None:
     after: Outdated | None = None
-    recipe = await _recipe(deriver)
+    recipe = await recipe_of(deriver)
     while True:
         async with database.operator() as scope:
             page = await derivations.outdated(scope, deriver.name, recipe, only=part.user, after=after)
@@ -208,15 +141,10 @@ async def _redo_all(database: Database, deriver: Redoable[B, M], part: Part, run
             except UNIVERSAL:
                 raise
             except Exception as error:  # a conversation that cannot be made anew stays as it is, and the others go on
-                await _fail(database, work, recipe, error, run)
+                await fail(database, work, recipe, error, run)
 
 
-async def _recipe(deriver: Deriver[B, M]) -> str:
-    """Give how a deriver makes its rows: a model's server may be asked for that, with no connection held."""
-    return await in_thread(lambda: deriver.method.recipe)
-
-
-async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: str, run: _Run) -> None:
+async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: str, run: Run) -> None:
     """Make what a conversation has anew, batch by batch, and put it in its place in one transaction."""
     made: list[M] = []
     try:
@@ -232,7 +160,7 @@ async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, rec
             scope.events += reports.redone(work, recipe, counts)
             await derivations.redone(scope, work, None if counts.get("letters") else recipe)
     except Exception as error:  # whatever it is goes on, after what the answers cost was kept
-        await _keep_cost(database, work, made)
+        await keep_cost(database, work, made)
         if isinstance(error, LostRace):
             return  # somebody else derives this conversation
         raise
@@ -240,15 +168,7 @@ async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, rec
     run.made["redone"] += 1
 
 
-async def _keep_cost(database: Database, work: Pending, made: Sequence[Made]) -> None:
-    """Keep what a model's answers cost that are dropped: they count for the day's tokens all the same."""
-    if asked := [one.asked for one in made if one.asked]:
-        async with database.scope(work.user_id) as scope:
-            for one in asked:
-                await model_calls.keep(scope, one.cost, ())
-
-
-async def _all(database: Database, deriver: Deriver[B, M], part: Part, run: _Run) -> None:
+async def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run) -> None:
     after: Pending | None = None
     while True:
         async with database.operator() as scope:
@@ -275,53 +195,18 @@ def _groups(page: Sequence[Pending], most: int) -> list[list[Pending]]:
     return groups
 
 
-async def _finish(database: Database, deriver: Deriver[B, M], group: list[Pending], run: _Run) -> None:
+async def _finish(database: Database, deriver: Deriver[B, M], group: list[Pending], run: Run) -> None:
     """Step until nothing of the group is left; where a step fails, go on with each conversation by itself."""
     while group:
         try:
-            group = await _step(database, deriver, group, run)
+            taken = await step(database, deriver, group, run)
+            group = [replace(one.work, done_seq=one.done_seq) for one in taken if one.done_seq < one.work.last_seq]
         except UNIVERSAL:
             raise
         except Exception as error:  # one conversation that cannot be derived must not hold up the others
             if len(group) == 1:
-                await _fail(database, group[0], await _recipe(deriver), error, run)
+                await fail(database, group[0], await recipe_of(deriver), error, run)
                 return
             for work in group:
                 await _finish(database, deriver, [work], run)
             return
-
-
-async def _step(database: Database, deriver: Deriver[B, M], group: list[Pending], run: _Run) -> list[Pending]:
-    """Read, think, write; give what is still behind."""
-    batches = []
-    for work in group:
-        async with database.scope(work.user_id) as scope:
-            batches.append(await deriver.read(scope, work, deriver.method.batch))
-    recipe = await _recipe(deriver)
-    database.dispatcher.publish([told for work in group for told in reports.begun(work, recipe)])
-    made = await in_thread(deriver.think, batches)
-    left = []
-    for work, one in zip(group, made, strict=True):
-        try:
-            async with database.scope(work.user_id) as scope:
-                counts = await deriver.write(scope, one)
-                scope.events += reports.done(work, one.to_seq, recipe, counts)
-                # Last: whoever adds messages waits for it.
-                await derivations.advance(scope, work, one.to_seq, None if counts.get("letters") else recipe)
-        except LostRace:  # another worker does this conversation
-            await _keep_cost(database, work, [one])
-            continue
-        run.made.update(counts)
-        run.advanced(work, one.to_seq)
-        if one.to_seq < work.last_seq:
-            left.append(replace(work, done_seq=one.to_seq))
-    return left
-
-
-async def _fail(database: Database, work: Pending, recipe: str, error: Exception, run: _Run) -> None:
-    # The type says enough for the table, which the operator may read; the message could quote what was said.
-    async with database.scope(work.user_id) as scope:
-        await derivations.fail(scope, work, type(error).__name__)
-        scope.events += reports.failed(work, recipe, error)
-    logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)
-    run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")

@@ -6,10 +6,10 @@ are cheap to make and to throw away.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from memstore import ids
 from memstore.errors import InvalidInput
@@ -18,19 +18,20 @@ from memstore.ingest import indexes
 from memstore.ingest.check import check_name, one_of
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
+from memstore.memory.backfill import AsyncBackfills
 from memstore.memory.opened import Opened, check_usable
 from memstore.memory.user import AsyncUserScope
-from memstore.models import DeriveReport, LargeUser
+from memstore.models import DeriveReport, Job, JobCounts, LargeUser
 from memstore.providers import Embedder, Reranker, Rewriter, TokenCounter
 from memstore.settings import Settings, load
-from memstore.store import messages, migrations
+from memstore.store import messages, migrations, queue, queue_schema
 from memstore.store.database import Database
 from memstore.store.embedded import EmbeddedServer
 from memstore.waiting import in_thread
 
 if TYPE_CHECKING:
-    from memstore.ingest.derive import Progress
     from memstore.ingest.importers import Imported
+    from memstore.ingest.steps import Progress
 
 
 class AsyncMemoryStore:
@@ -61,7 +62,7 @@ class AsyncMemoryStore:
         settings: Settings | Mapping[str, Any] | None = None,
         reranker: Reranker | None = None,
         rewriter: Rewriter | None = None,
-    ) -> AsyncMemoryStore:
+    ) -> Self:
         """Open the store at `url`: "embedded", "embedded:FOLDER" or "postgresql://…"; by default what the settings say.
 
         `settings` are a `Settings` or some of its options; the rest comes from the environment (`MEMSTORE_…`), the
@@ -79,11 +80,14 @@ class AsyncMemoryStore:
             settings.pool_size,
             revive=revive,
             outbox=settings.outbox_days > 0,
+            enqueue=settings.enqueue,
             most_units=settings.units_in_memory,
         )
         store = cls(database, settings, server, reranker, rewriter)
         try:
             await in_thread(migrations.prepare, address, upgrade_old=server is not None)
+            if settings.enqueue:
+                await in_thread(queue_schema.prepare, address)
             await database.open()
         except BaseException:  # whatever it is, an interrupt too: what was opened is closed, and it goes on
             await store.close()
@@ -96,7 +100,7 @@ class AsyncMemoryStore:
         if self._server is not None:
             await in_thread(self._server.close)
 
-    async def __aenter__(self) -> AsyncMemoryStore:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -118,6 +122,11 @@ class AsyncMemoryStore:
     def embedder(self) -> Embedder | None:
         """The embedder that the settings name, loaded when it is first needed: torch takes seconds."""
         return self._opened.embedder
+
+    @property
+    def backfills(self) -> AsyncBackfills:
+        """What is done to backfills: long histories that workers derive under a plan."""
+        return AsyncBackfills(self._opened)
 
     def user(self, name: str) -> AsyncUserScope:
         """Give the scope of a user: everything below sees this user's rows only."""
@@ -157,6 +166,21 @@ class AsyncMemoryStore:
         return await derive(
             self._database, await self._opened.resources(), part, redo=again, progress=progress or _quiet
         )
+
+    async def jobs(self, *, failed: bool = False, limit: int = 1000) -> list[Job]:
+        """Give the jobs that wait for workers or run, or those that were given up, by their number."""
+        await in_thread(queue_schema.prepare, self.url)
+        return await queue.jobs(self._database, failed=failed, limit=limit)
+
+    async def job_counts(self) -> JobCounts:
+        """Give how many jobs wait, run and were given up, and how many workers there are."""
+        await in_thread(queue_schema.prepare, self.url)
+        return await queue.counts(self._database)
+
+    async def retry_jobs(self, ids: Sequence[int] | None = None) -> int:
+        """Have jobs that were given up, these or all, tried again; give how many that were."""
+        await in_thread(queue_schema.prepare, self.url)
+        return await queue.retry(self._database, ids)
 
     async def large_users(self) -> list[LargeUser]:
         """Give the users with more units than `units_in_memory`, and whether recall over them has its indexes."""

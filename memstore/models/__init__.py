@@ -25,7 +25,19 @@ from memstore.models.facts import (
 from memstore.models.recall import Hit, HitGroup, Key, Unit
 from memstore.models.receipts import Receipt
 from memstore.models.replays import Gone, Missing, Replay
-from memstore.models.reports import DeadLetter, DeriveReport, Drift, Usage
+from memstore.models.reports import (
+    Backfill,
+    BackfillPlan,
+    BackfillStatus,
+    DeadLetter,
+    DeriveReport,
+    DeriverPlan,
+    Drift,
+    Job,
+    JobCounts,
+    Usage,
+    Wrong,
+)
 from memstore.models.rows import Conversation, Json, Message, Role, Summary, Tier, Time, column
 from memstore.models.sections import Amount, Section
 from memstore.models.statistics import LargeUser, Statistics
@@ -36,12 +48,16 @@ __all__ = [
     "FACT_TYPES",
     "HAND",
     "Amount",
+    "Backfill",
+    "BackfillPlan",
+    "BackfillStatus",
     "Compression",
     "Context",
     "Conversation",
     "DeadLetter",
     "Decision",
     "DeriveReport",
+    "DeriverPlan",
     "Drift",
     "Edge",
     "Entity",
@@ -54,6 +70,8 @@ __all__ = [
     "Gone",
     "Hit",
     "HitGroup",
+    "Job",
+    "JobCounts",
     "Json",
     "Key",
     "LargeUser",
@@ -72,6 +90,7 @@ __all__ = [
     "Time",
     "Unit",
     "Usage",
+    "Wrong",
     "column",
     "kind_of",
 ]

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import DOUBLE_PRECISION, BigInteger, SmallInteger, Text
 from sqlmodel import Field, SQLModel
 
-from memstore.models.rows import Time, column
+from memstore.models.rows import Json, Time, column
 
 
 class DeadLetter(SQLModel):
@@ -74,3 +74,108 @@ class DeriveReport:
     vectors: int = 0
     failed: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """History that is derived under a plan: `state` is "running", "paused", "cancelled" or "done".
+
+    `messages` counts each deriver's. `reason` says why it is paused: "by hand", or a cap of "tokens" or "seconds".
+    `worked_seconds` are those until it was paused last.
+    """
+
+    id: UUID
+    state: str
+    reason: str | None
+    only_user: UUID | None
+    derivers: list[str]
+    messages: int
+    max_tokens: int | None
+    max_seconds: float | None
+    spent_tokens: int
+    taken_tokens: int
+    worked_seconds: float
+    plan: Json
+    created_at: datetime
+    resumed_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job; `error` has the types of what went wrong in its conversation, by deriver, and never what was said."""
+
+    id: int
+    user_id: UUID
+    conversation_id: UUID
+    status: str
+    priority: int
+    attempts: int
+    scheduled_at: datetime | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobCounts:
+    """How many jobs there are, and workers; of those `waiting` so many of backfills, and so many for `later`."""
+
+    waiting: int
+    backfilling: int
+    later: int
+    running: int
+    failed: int
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillStatus:
+    """How far a backfill is. `left` and `done` are messages, each deriver's counted; `failing` conversations.
+
+    `seconds` are those that it has worked, `rate` is messages a second since it began, and `seconds_left` what that
+    rate says, None where nothing is done yet.
+    """
+
+    backfill: Backfill
+    left: dict[str, int]
+    failing: int
+    done: int
+    seconds: float
+    rate: float
+    seconds_left: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeriverPlan:
+    """What waits for a deriver: conversations, messages, their tokens; and the calls of a chat model with theirs."""
+
+    conversations: int
+    messages: int
+    tokens: int
+    calls: int
+    prompt_tokens: int
+    answer_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillPlan:
+    """What a backfill would cost, deriver by deriver.
+
+    `seconds` is how long it takes on this machine without what chat models take, where that was calibrated.
+    """
+
+    derivers: dict[str, DeriverPlan]
+    seconds: float | None = None
+
+    @property
+    def model_tokens(self) -> int:
+        """The tokens of all calls, prompts and answers."""
+        return sum(one.prompt_tokens + one.answer_tokens for one in self.derivers.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """Something that is not as it should be, of a user (None: of nobody's), and how many rows that concerns."""
+
+    user: str | None
+    problem: str
+    rows: int

@@ -68,6 +68,7 @@ class Transaction:
         self.cache = cache
         self.events: list[Event] = []
         self._outbox = outbox
+        self.enqueue = False  # whether whoever adds messages is to queue a job for them
         self._written = 0
         self._read: list[tuple[Read, list[Any]]] = []
 
@@ -223,9 +224,9 @@ def stored(model: type[M]) -> Callable[..., M]:
 class Database:
     """An open database.
 
-    `revive` starts an embedded server again that has died; it is called from a thread. The dispatcher tells
-    the events of each transaction that was committed; with `outbox` they are kept too. Of users with at most
-    `most_units` units these are held in this process; of others, recall asks the database.
+    `revive` starts an embedded server again that has died; it is called from a thread. The dispatcher tells the events
+    of each transaction that was committed; with `outbox` they are kept too. With `enqueue` whoever adds messages adds a
+    job. Of users with at most `most_units` units these are held in this process; of others, recall asks the database.
     """
 
     def __init__(
@@ -235,12 +236,13 @@ class Database:
         *,
         revive: Callable[[], None] | None = None,
         outbox: bool = True,
+        enqueue: bool = False,
         most_units: int = MOST_UNITS,
     ) -> None:
         self.url = url
         self.most_units = most_units
         self.dispatcher = Dispatcher()
-        self._outbox = outbox
+        self._outbox, self._enqueue = outbox, enqueue
         self.capabilities = Capabilities(0, None, None, False, False)
         self._revive = revive
         self.cache = ArrayCache(most_units)
@@ -329,6 +331,7 @@ class Database:
         while True:
             connection = await self._connection()
             transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
+            transaction.enqueue = self._enqueue
             begun = False
             try:
                 await transaction.begin(statement, first)

@@ -6,15 +6,45 @@ the transaction of the rows that it covers, and no transaction is open while a m
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from memstore.store.database import Transaction, columns
 from memstore.store.statements import statements
-from memstore.store.watermarks import LostRace, Outdated, Pending
+from memstore.store.watermarks import Behind, LostRace, Outdated, Pending
 
 SQL = statements("derivations")
 DERIVERS = ("embed", "summarize", "facts")
 FIRST = UUID(int=0)
+
+
+class Place(NamedTuple):
+    """A conversation of a user."""
+
+    user_id: UUID
+    conversation_id: UUID
+
+
+class Backlog(NamedTuple):
+    """What waits for a deriver: messages, in how many conversations, and in how many of them it went wrong so far."""
+
+    deriver: str
+    messages: int
+    conversations: int
+    failing: int
+
+
+class PendingMessages(NamedTuple):
+    """What waits for a deriver of a user: messages with so many tokens, in so many conversations."""
+
+    deriver: str
+    conversations: int
+    messages: int
+    tokens: int
+
+
+BEGINNING = Place(FIRST, FIRST)
 
 
 async def pending(
@@ -40,11 +70,64 @@ async def pending(
     )
 
 
-async def advance(scope: Transaction, work: Pending, to_seq: int, recipe: str | None) -> None:
-    """Move the watermark from where it was read, or raise `LostRace`; note the recipe, None for several."""
+async def behind(scope: Transaction, user: UUID, conversation: UUID) -> list[Behind]:
+    """Give what is pending in a conversation, in the order in which derivers work; in the operator's scope."""
+    found = await scope.all(SQL["behind"], Behind, user=user, conversation_id=conversation)
+    return sorted(found, key=lambda one: DERIVERS.index(one.deriver))
+
+
+async def next_in_line(scope: Transaction, work: Behind) -> Place | None:
+    """Give the conversation of the same user and backfill whose facts come next; in the operator's scope."""
+    return await scope.one(SQL["next_in_line"], Place, user=work.user_id, backfill=work.backfill)
+
+
+async def unfinished(
+    scope: Transaction,
+    backfill: UUID | None,
+    *,
+    unlike: Collection[UUID] = (),
+    after: Place = BEGINNING,
+    limit: int = 500,
+) -> list[Place]:
+    """Give conversations in which a deriver may work, in the order of ids: of a backfill, or of none of those."""
+    user, conversation = after
+    return await scope.all(
+        SQL["unfinished"],
+        Place,
+        backfill=backfill,
+        open=list(unlike),
+        after_user=user,
+        after_conversation=conversation,
+        limit=limit,
+    )
+
+
+async def assign(scope: Transaction, backfill: UUID, derivers: Sequence[str], *, unlike: Collection[UUID]) -> int:
+    """Give what is pending of the user, and of none of those, to a backfill; give how many watermarks that concerns."""
+    return await scope.run(SQL["assign"], backfill=backfill, derivers=list(derivers), unlike=list(unlike))
+
+
+async def pending_messages(scope: Transaction) -> list[PendingMessages]:
+    """Give what waits for each deriver of the user."""
+    return await scope.all(SQL["pending_messages"], PendingMessages)
+
+
+async def backfill_backlog(scope: Transaction, backfill: UUID) -> list[Backlog]:
+    """Give how much of a backfill is left, deriver by deriver."""
+    return await scope.all(SQL["backfill_backlog"], Backlog, backfill=backfill)
+
+
+async def advance(scope: Transaction, work: Pending, to_seq: int, recipe: str | None) -> int:
+    """Move the watermark from where it was read, or raise `LostRace`; note the recipe, None for several.
+
+    Gives the number of the last message by now: what is added later finds this deriver where it was moved to.
+    """
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver, "recipe": recipe}
-    if not await scope.run(SQL["advance"], from_seq=work.done_seq, to_seq=to_seq, **values):
+    row = await scope.one(SQL["advance"], columns, from_seq=work.done_seq, to_seq=to_seq, **values)
+    if row is None:
         raise LostRace
+    last_seq: int = row["last_seq"]
+    return last_seq
 
 
 async def fail(scope: Transaction, work: Pending, error: str) -> None:

@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 from memstore.events import EventType
 from memstore.ids import uuid7
 from memstore.models import Conversation, Json, Message
+from memstore.store import queue
 from memstore.store.database import Transaction, columns, stored
 from memstore.store.neighbours import SILENCE_HOURS
 from memstore.store.statements import statements
@@ -128,6 +129,7 @@ async def add(scope: Transaction, messages: Sequence[Message]) -> None:
         [
             (SQL["add_message"], [_row(message) for message in messages]),
             (SQL["raise_watermark"], [{"conversation_id": place, "last_seq": newest.seq}]),
+            *([queue.enqueued(place, first.seq)] if scope.enqueue else []),
         ]
     )
 

@@ -15,6 +15,7 @@ from uuid import UUID
 from pgvector.sqlalchemy import VECTOR
 from sqlalchemy import (
     ARRAY,
+    DOUBLE_PRECISION,
     BigInteger,
     Date,
     ForeignKeyConstraint,
@@ -218,6 +219,29 @@ class Derivation(SQLModel, table=True):
     last_error: str | None = column(Text, nullable=True)
     recipe: str | None = column(Text, nullable=True)
     updated_at: datetime = column(Time, default="now()")
+    backfill: UUID | None = Field(default=None, description="whose the pending messages are")
+
+
+class BackfillRecord(SQLModel, table=True):
+    """History that is derived under a plan. The operator's, and of no user: ids and numbers."""
+
+    __tablename__ = "backfills"
+
+    id: UUID = Field(primary_key=True)
+    state: str = column(Text, default="'running'")
+    reason: str | None = column(Text, nullable=True)
+    only_user: UUID | None = None
+    derivers: list[str] = column(ARRAY(Text))
+    messages: int = column(BigInteger, default="0")
+    max_tokens: int | None = column(BigInteger, nullable=True)
+    max_seconds: float | None = column(DOUBLE_PRECISION, nullable=True)
+    spent_tokens: int = column(BigInteger, default="0")
+    taken_tokens: int = column(BigInteger, default="0")
+    worked_seconds: float = column(DOUBLE_PRECISION, default="0")
+    plan: Json = column(JSONB, default="'{}'")
+    created_at: datetime = column(Time, default="now()")
+    resumed_at: datetime = column(Time, default="now()")
+    finished_at: datetime | None = column(Time, nullable=True)
 
 
 class DeadLetterRecord(DeadLetter, table=True):

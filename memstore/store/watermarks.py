@@ -24,5 +24,18 @@ class Outdated(Pending):
     recipe: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Behind(Pending):
+    """What is pending, and whose it is: a backfill's, in a state, or nobody's. `in_line`: it is its turn.
+
+    `timed`: the backfill has a cap in seconds.
+    """
+
+    backfill: UUID | None
+    state: str | None
+    timed: bool
+    in_line: bool
+
+
 class LostRace(Exception):
     """Another worker moved the watermark first; what was derived here is dropped."""

@@ -39,7 +39,8 @@ TABLES = {
     "counter_drift",
     "events",
 }
-NARROW = ("users", "conversations", "derivations", "model_usage", "counter_drift")
+OF_THE_OPERATOR = {"backfills"}  # of no user: one is over all of them, with ids and numbers
+NARROW = ("users", "conversations", "derivations", "model_usage", "counter_drift", "backfills")
 CHANGED = {"users", "conversations", "facts", "derivations", "dead_letters", "model_usage", "counter_drift"}
 NEVER_CHANGED = sorted(TABLES - CHANGED)
 ALICE, PLACE = UUID(int=1), UUID(int=2)
@@ -102,8 +103,8 @@ def test_the_models_are_the_migrated_tables(clone: str) -> None:
         difference = compare_metadata(context, SQLModel.metadata)
     engine.dispose()
     assert difference == []
-    assert set(SQLModel.metadata.tables) == TABLES
-    assert {table.__tablename__ for table in vars(tables).values() if hasattr(table, "__table__")} == TABLES
+    classes = {table.__tablename__ for table in vars(tables).values() if hasattr(table, "__table__")}
+    assert set(SQLModel.metadata.tables) == classes == TABLES | OF_THE_OPERATOR
 
 
 def test_the_head_that_the_code_wants_is_the_newest_revision() -> None:
@@ -128,10 +129,11 @@ def test_every_key_begins_with_the_user(database: psycopg.Connection[Any]) -> No
            left join pg_attribute f on f.attrelid = k.confrelid and f.attnum = k.confkey[1]
            where k.contype in ('p', 'u', 'f', 'x')"""
     ).fetchall()
-    assert [row for row in indexes if row[0] != VERSIONS and row[2] != "user_id"] == []
-    assert [row for row in keys if row[0] != VERSIONS and row[2] != "user_id"] == []
+    nobodys = {VERSIONS} | OF_THE_OPERATOR
+    assert [row for row in indexes if row[0] not in nobodys and row[2] != "user_id"] == []
+    assert [row for row in keys if row[0] not in nobodys and row[2] != "user_id"] == []
     assert [row for row in keys if row[4] == "f" and row[3] != "user_id"] == []
-    assert {row[0] for row in indexes} == {row[0] for row in keys} == TABLES | {VERSIONS}
+    assert {row[0] for row in indexes} == {row[0] for row in keys} == TABLES | nobodys
 
 
 def test_every_row_goes_with_its_user(filled: psycopg.Connection[Any]) -> None:
@@ -166,7 +168,7 @@ def test_policies_are_enabled_and_forced_on_every_table(database: psycopg.Connec
         """select relname from pg_class where relnamespace = current_schema()::regnamespace and relkind = 'r'
            and relrowsecurity and relforcerowsecurity"""
     )
-    assert {name for (name,) in found} == TABLES
+    assert {name for (name,) in found} == TABLES | OF_THE_OPERATOR
     policies = database.execute(
         "select tablename, policyname, permissive, roles::text, cmd, qual, with_check from pg_policies"
         " where schemaname = current_schema()"
@@ -179,6 +181,7 @@ def test_policies_are_enabled_and_forced_on_every_table(database: psycopg.Connec
             (table, "for_operator", "PERMISSIVE", "{public}", "SELECT", operator, None)
             for table in ("users", "derivations", "model_usage", "events")
         ),
+        *((table, "for_operator", "PERMISSIVE", "{public}", "ALL", operator, operator) for table in OF_THE_OPERATOR),
     }
 
 
@@ -207,6 +210,7 @@ def test_the_app_role_has_the_rights_that_it_needs_and_no_more(database: psycopg
     rows = ["DELETE", "INSERT", "SELECT"]
     assert {table: (rights, grantable) for table, rights, grantable in granted} == {
         VERSIONS: (["SELECT"], False),
+        **{table: (["INSERT", "SELECT", "UPDATE"], False) for table in OF_THE_OPERATOR},
         **{table: (rows if table in NEVER_CHANGED else [*rows, "UPDATE"], False) for table in TABLES},
     }
     makes = "select has_schema_privilege('memstore_app', current_schema(), 'create')"

@@ -21,7 +21,7 @@ import memstore.store
 from memstore._sync.ingest.indexes import tend
 from memstore._sync.store import database as blocking
 from memstore.models import Role, Tier
-from memstore.store import items, postings, vector_indexes
+from memstore.store import items, postings, queue_schema, vector_indexes
 from memstore.store.database import Database
 from memstore.store.items import Filters
 from memstore.store.statements import statements
@@ -38,9 +38,15 @@ SETTINGS = {  # say how a transaction is run: nothing to plan
     ("database", "lazily"),
 }
 BEGIN = {("database", "begin")}
-DDL = {("vector_indexes", "build"), ("vector_indexes", "drop")}  # by the tables' owner, with literals
+DDL = {  # by the tables' owner, with literals
+    ("vector_indexes", "build"),
+    ("vector_indexes", "drop"),
+    ("queue", "allow_enqueue"),
+    ("queue", "note_version"),
+}
+OF_THE_QUEUE = {(family, name) for family, name in EVERY if family == "queue"} - DDL  # of tables of somebody else's
 LITERAL = {("vector_indexes", "nearest")}  # explained below, as it is sent
-PLANNED = sorted(EVERY.keys() - SETTINGS - BEGIN - DDL - LITERAL)
+PLANNED = sorted(EVERY.keys() - SETTINGS - BEGIN - DDL - LITERAL - OF_THE_QUEUE)
 OF_THE_SERVER = {  # read no table that has users
     ("database", "capabilities"),
     ("database", "schema_revision"),
@@ -57,7 +63,13 @@ OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("derivations", "backlog"),
     ("derivations", "outdated"),
     ("messages", "users"),
+    ("derivations", "behind"),
+    ("derivations", "next_in_line"),
+    ("derivations", "unfinished"),
+    ("derivations", "backfill_backlog"),
     ("model_calls", "spent"),
+    ("model_calls", "answers"),
+    *((family, name) for family, name in EVERY if family == "backfills"),
     ("postings", "large"),
 }
 TABLES = {
@@ -72,6 +84,7 @@ TABLES = {
     "embedding_models",
     "item_vectors",
     "derivations",
+    "backfills",
     "receipts",
     "setting_changes",
     "fact_changes",
@@ -132,6 +145,23 @@ def test_every_statement_is_planned_with_the_rights_of_the_app_role(
     assert plan
 
 
+@pytest.fixture(scope="module")
+def queued(new_database: Callable[..., str], template: str) -> str:
+    """The URL of a migrated database that has a queue."""
+    url = new_database(template)
+    queue_schema.prepare(url)
+    return url
+
+
+@pytest.mark.parametrize(("family", "name"), sorted(OF_THE_QUEUE))
+def test_every_statement_of_the_queue_is_planned_with_the_rights_of_the_owner(
+    queued: str, family: str, name: str
+) -> None:
+    with psycopg.connect(queued) as connection:
+        plan, _ = generic_plan(connection, EVERY[family, name])
+    assert plan
+
+
 @pytest.mark.parametrize(("family", "name"), sorted(SETTINGS))
 def test_every_setting_ends_with_its_transaction(clone: str, family: str, name: str) -> None:
     parts = [part.strip() for part in re.sub(r"--.*", "", EVERY[family, name]).split(";")]
@@ -164,7 +194,7 @@ def test_what_the_operator_asks_reads_only_what_the_operator_may_see(
     database: psycopg.Connection[Any], family: str, name: str
 ) -> None:
     plan, _ = generic_plan(database, EVERY[family, name])
-    assert {scan["Relation Name"] for scan in scans(plan)} <= {"users", "derivations", "model_usage"}
+    assert {scan["Relation Name"] for scan in scans(plan)} <= {"users", "derivations", "model_usage", "backfills"}
 
 
 def test_the_exceptions_exist() -> None:

@@ -80,6 +80,7 @@ def test_every_option_is_documented_with_its_default() -> None:
         cell = line.split("|")[2].strip().strip("`") if line else None
         value = ",".join(field.default) if isinstance(field.default, tuple) else field.default
         default = "" if value is None else str(value).removesuffix(".0")
+        default = default.lower() if isinstance(value, bool) else default
         assert cell == default, name
 
 

@@ -7,31 +7,32 @@ are cheap to make and to throw away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from memstore import ids
 from memstore._sync.ingest import indexes
+from memstore._sync.memory.backfill import Backfills
 from memstore._sync.memory.opened import Opened, check_usable
 from memstore._sync.memory.user import UserScope
-from memstore._sync.store import messages
+from memstore._sync.store import messages, queue
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.check import check_name, one_of
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
-from memstore.models import DeriveReport, LargeUser
+from memstore.models import DeriveReport, Job, JobCounts, LargeUser
 from memstore.providers import Embedder, Reranker, Rewriter, TokenCounter
 from memstore.settings import Settings, load
-from memstore.store import migrations
+from memstore.store import migrations, queue_schema
 from memstore.store.embedded import EmbeddedServer
 from memstore.waiting import in_place
 
 if TYPE_CHECKING:
-    from memstore._sync.ingest.derive import Progress
+    from memstore._sync.ingest.steps import Progress
     from memstore.ingest.importers import Imported
 
 
@@ -63,7 +64,7 @@ class MemoryStore:
         settings: Settings | Mapping[str, Any] | None = None,
         reranker: Reranker | None = None,
         rewriter: Rewriter | None = None,
-    ) -> MemoryStore:
+    ) -> Self:
         """Open the store at `url`: "embedded", "embedded:FOLDER" or "postgresql://…"; by default what the settings say.
 
         `settings` are a `Settings` or some of its options; the rest comes from the environment (`MEMSTORE_…`), the
@@ -81,11 +82,14 @@ class MemoryStore:
             settings.pool_size,
             revive=revive,
             outbox=settings.outbox_days > 0,
+            enqueue=settings.enqueue,
             most_units=settings.units_in_memory,
         )
         store = cls(database, settings, server, reranker, rewriter)
         try:
             in_place(migrations.prepare, address, upgrade_old=server is not None)
+            if settings.enqueue:
+                in_place(queue_schema.prepare, address)
             database.open()
         except BaseException:  # whatever it is, an interrupt too: what was opened is closed, and it goes on
             store.close()
@@ -98,7 +102,7 @@ class MemoryStore:
         if self._server is not None:
             in_place(self._server.close)
 
-    def __enter__(self) -> MemoryStore:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -120,6 +124,11 @@ class MemoryStore:
     def embedder(self) -> Embedder | None:
         """The embedder that the settings name, loaded when it is first needed: torch takes seconds."""
         return self._opened.embedder
+
+    @property
+    def backfills(self) -> Backfills:
+        """What is done to backfills: long histories that workers derive under a plan."""
+        return Backfills(self._opened)
 
     def user(self, name: str) -> UserScope:
         """Give the scope of a user: everything below sees this user's rows only."""
@@ -157,6 +166,21 @@ class MemoryStore:
         part = Part(ids.user_id(user) if user is not None else None)
         again = None if redo is None else REDOABLE[redo]
         return derive(self._database, self._opened.resources(), part, redo=again, progress=progress or _quiet)
+
+    def jobs(self, *, failed: bool = False, limit: int = 1000) -> list[Job]:
+        """Give the jobs that wait for workers or run, or those that were given up, by their number."""
+        in_place(queue_schema.prepare, self.url)
+        return queue.jobs(self._database, failed=failed, limit=limit)
+
+    def job_counts(self) -> JobCounts:
+        """Give how many jobs wait, run and were given up, and how many workers there are."""
+        in_place(queue_schema.prepare, self.url)
+        return queue.counts(self._database)
+
+    def retry_jobs(self, ids: Sequence[int] | None = None) -> int:
+        """Have jobs that were given up, these or all, tried again; give how many that were."""
+        in_place(queue_schema.prepare, self.url)
+        return queue.retry(self._database, ids)
 
     def large_users(self) -> list[LargeUser]:
         """Give the users with more units than `units_in_memory`, and whether recall over them has its indexes."""

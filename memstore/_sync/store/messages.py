@@ -11,6 +11,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from memstore._sync.store import queue
 from memstore._sync.store.database import Transaction, columns, stored
 from memstore.events import EventType
 from memstore.ids import uuid7
@@ -127,6 +128,7 @@ def add(scope: Transaction, messages: Sequence[Message]) -> None:
         [
             (SQL["add_message"], [_row(message) for message in messages]),
             (SQL["raise_watermark"], [{"conversation_id": place, "last_seq": newest.seq}]),
+            *([queue.enqueued(place, first.seq)] if scope.enqueue else []),
         ]
     )
 

@@ -38,6 +38,11 @@ def answered(scope: Transaction, letter: UUID) -> None:
     scope.run(SQL["answered"], id=letter)
 
 
+def answers(scope: Transaction) -> dict[str, float]:
+    """Give for each model how many tokens its answers had so far, on average; in the operator's scope."""
+    return {row["model"]: row["tokens"] for row in scope.all(SQL["answers"], columns)}
+
+
 def left(scope: Transaction, cap: int | None) -> int | None:
     """Give the tokens that today's calls (UTC) may still cost, all users together; in the operator's scope."""
     if cap is None:

@@ -16,6 +16,7 @@ SET done_seq = %(to_seq)s, attempts = 0, last_error = NULL, updated_at = now(),
     recipe = CASE WHEN done_seq = 0 OR recipe = %(recipe)s THEN %(recipe)s END
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
   AND done_seq = %(from_seq)s
+RETURNING last_seq
 
 -- fail --
 -- Keeps the watermark and says why, unless another worker has moved it.
@@ -46,3 +47,62 @@ UPDATE derivations
 SET recipe = %(recipe)s, updated_at = now()
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
   AND done_seq = %(done_seq)s AND recipe IS NOT DISTINCT FROM %(old)s
+
+-- behind --
+-- Which derivers are behind in one conversation, in which state the backfill is that has the messages.
+-- A user's facts are settled with each other: one conversation after the other is in line.
+SELECT d.user_id, d.conversation_id, d.deriver, d.done_seq, d.last_seq, b.id AS backfill, b.state,
+       b.max_seconds IS NOT NULL AS timed,
+       d.deriver <> 'facts' OR d.attempts > 0 OR NOT EXISTS (
+           SELECT FROM derivations e
+           WHERE e.user_id = d.user_id AND e.conversation_id < d.conversation_id AND e.done_seq < e.last_seq
+             AND e.deriver = 'facts' AND e.attempts = 0 AND e.backfill IS NOT DISTINCT FROM d.backfill) AS in_line
+FROM derivations d LEFT JOIN backfills b ON b.id = d.backfill
+WHERE d.user_id = %(user)s AND d.conversation_id = %(conversation_id)s AND d.done_seq < d.last_seq
+
+-- next_in_line --
+-- Whose facts come next, of a user.
+SELECT user_id, conversation_id FROM derivations
+WHERE user_id = %(user)s AND done_seq < last_seq AND deriver = 'facts' AND attempts = 0
+  AND backfill IS NOT DISTINCT FROM %(backfill)s::uuid
+ORDER BY conversation_id
+LIMIT 1
+
+-- unfinished --
+-- Conversations in which a deriver is behind and may work, a page at a time: of one backfill, or of none that is open.
+SELECT d.user_id, d.conversation_id
+FROM derivations d
+WHERE d.done_seq < d.last_seq AND (d.user_id, d.conversation_id) > (%(after_user)s, %(after_conversation)s)
+  AND CASE WHEN %(backfill)s::uuid IS NULL THEN d.backfill IS NULL OR NOT d.backfill = ANY(%(open)s::uuid[])
+           ELSE d.backfill = %(backfill)s END
+  AND (d.deriver <> 'facts' OR d.attempts > 0 OR NOT EXISTS (
+           SELECT FROM derivations e
+           WHERE e.user_id = d.user_id AND e.conversation_id < d.conversation_id AND e.done_seq < e.last_seq
+             AND e.deriver = 'facts' AND e.attempts = 0 AND e.backfill IS NOT DISTINCT FROM d.backfill))
+GROUP BY d.user_id, d.conversation_id
+ORDER BY d.user_id, d.conversation_id
+LIMIT %(limit)s
+
+-- assign --
+-- Gives what is pending of a user to a backfill, but what another one has.
+UPDATE derivations SET backfill = %(backfill)s
+WHERE user_id = %(user_id)s AND done_seq < last_seq AND deriver = ANY(%(derivers)s::text[])
+  AND (backfill IS NULL OR NOT backfill = ANY(%(unlike)s::uuid[]))
+
+-- pending_messages --
+-- What waits for each deriver of a user, in tokens too.
+SELECT d.deriver, count(DISTINCT d.conversation_id) AS conversations, count(*) AS messages,
+       coalesce(sum(m.tokens), 0)::bigint AS tokens
+FROM derivations d
+JOIN messages m ON m.user_id = d.user_id AND m.conversation_id = d.conversation_id
+               AND m.seq > d.done_seq AND m.seq <= d.last_seq
+WHERE d.user_id = %(user_id)s AND d.done_seq < d.last_seq
+GROUP BY d.deriver
+
+-- backfill_backlog --
+-- How much of a backfill is left, deriver by deriver, and in how many conversations it went wrong so far.
+SELECT deriver, sum(last_seq - done_seq)::bigint AS messages, count(*) AS conversations,
+       count(*) FILTER (WHERE last_error IS NOT NULL) AS failing
+FROM derivations
+WHERE done_seq < last_seq AND backfill = %(backfill)s
+GROUP BY deriver

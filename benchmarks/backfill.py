@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""History in and derived, side by side with what memstore stands on, in one run: read the ratios, not the figures.
+
+    benchmarks/backfill.py --data FOLDER            both parts, on LoCoMo
+    benchmarks/backfill.py import --data FOLDER     one of them
+
+import     messages a second of `import`, against COPY of the rows that it made; then with full text (`derive` with no
+           embedder: units, terms and lengths), against COPY of those rows too; goal: at least 0.3
+backfill   messages a second of a worker with `-c`, all derivers, against the bare encoder on the texts that it was
+           asked for: sentence-transformers as it comes, and memstore's embedder in one call; goal: at least 0.85
+
+COPY has everything done for it: rows checked, counted and numbered, terms cut and hashed. Beside the seconds stand
+those of the processors, this process and the server together: on a machine that others use they tell more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+from data import file, objects
+
+import memstore
+from memstore._sync.ingest.derive import Part, derive
+from memstore.memory.worker import WorkingStore
+from memstore.providers import Embedder, Vectors, load_embedder
+from memstore.settings import load
+
+MESSAGES, FULL_TEXT = ("users", "conversations", "messages", "derivations"), ("item_text",)
+DEFAULT = "sentence-transformers:all-MiniLM-L6-v2"
+FASTEST = {"outbox_days": 0}
+
+
+class Overheard:
+    """An embedder that keeps the texts that it is asked for."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder, self.texts, self._lock = embedder, list[str](), threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._embedder, name)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        with self._lock:
+            self.texts += texts
+        return self._embedder.embed_documents(texts)
+
+
+class Spent(NamedTuple):
+    """Seconds, and those of the processors."""
+
+    wall: float
+    cpu: float
+
+
+@contextmanager
+def spending(folder: Path) -> Iterator[list[Spent]]:
+    """Give what is spent inside, by this process and by the server of a folder."""
+    told: list[Spent] = []
+    start, used = time.perf_counter(), time.process_time() + server_seconds(folder)
+    yield told
+    told.append(Spent(time.perf_counter() - start, time.process_time() + server_seconds(folder) - used))
+
+
+def server_seconds(folder: Path) -> float:
+    """Give the seconds that a server's processes have used, those that have ended included."""
+    postmaster = (folder / "data" / "postmaster.pid").read_text().split()[0]
+    used = 0
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            own = place.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if place.parent.name == postmaster:
+            used += sum(map(int, own[11:15]))
+        elif own[1] == postmaster:
+            used += sum(map(int, own[11:13]))
+    return used / os.sysconf("SC_CLK_TCK")
+
+
+def line(what: str, ours: Spent, beside: Spent, of: int, goal: float) -> None:
+    """Print a row: what both do a second, and how they compare, in seconds and in those of the processors."""
+    ratio, cpu = beside.wall / ours.wall, beside.cpu / ours.cpu
+    judged = "reached" if ratio >= goal else "MISSED"
+    rates = f"{of / ours.wall:>8.0f} {of / beside.wall:>8.0f}"
+    print(f"{what:<44} {rates} {ratio:>7.2f} {cpu:>7.2f}   ≥ {goal:<5} {judged}", flush=True)
+
+
+def imported(url: str, path: Path, folder: Path) -> tuple[Spent, Spent, int]:
+    """Give what an import takes, what the full text after it takes too, and how many messages that are."""
+    with memstore.open(url, settings=FASTEST | {"embedder": "none"}) as store:
+        assert store.counter.count("warm")
+        with spending(folder) as both:
+            with spending(folder) as first:
+                done = store.import_file(path)
+            derive(store._database, store._opened.resources(), Part(derivers=("embed",)))
+        return first[0], both[0], done.new
+
+
+def copied(source: str, target: str, tables: Sequence[str], folder: Path) -> Spent:
+    """Give what COPY takes to bring the rows of these tables into an empty store."""
+    rows = {}
+    with psycopg.connect(source) as connection, connection.cursor() as cursor:
+        for table in tables:
+            with cursor.copy(f"copy {table} to stdout (format binary)") as out:
+                rows[table] = b"".join(out)
+    with psycopg.connect(target) as connection, connection.cursor() as cursor:
+        with spending(folder) as told:
+            for table in tables:
+                with cursor.copy(f"copy {table} from stdin (format binary)") as into:
+                    into.write(rows[table])
+            connection.commit()
+        return told[0]
+
+
+def import_part(folder: Path, path: Path) -> None:
+    with memstore.open(f"embedded:{folder}", settings={"embedder": "none"}) as store:
+        base = store.url
+        alone, with_text, messages = imported(_database(base, "ours"), path, folder)
+        names = [_database(base, name) for name in ("messages_only", "with_text")]
+        bare = copied(_database(base, "ours"), names[0], MESSAGES, folder)
+        bare_text = copied(_database(base, "ours"), names[1], (*MESSAGES, *FULL_TEXT), folder)
+        line("import, against COPY of messages", alone, bare, messages, 0.3)
+        line("import and full text, against COPY of both", with_text, bare_text, messages, 0.3)
+
+
+def _database(url: str, name: str) -> str:
+    """Give the URL of a database of this name, made where it is not there."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        if not connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone():
+            connection.execute(f"create database {name}")
+    parts = psycopg.conninfo.conninfo_to_dict(url) | {"dbname": name}
+    made = f"postgresql://{parts['user']}@/{name}?host={parts['host']}&port={parts.get('port', 5432)}"
+    memstore.open(made, settings={"embedder": "none"}).close()
+    return made
+
+
+def backfill_part(folder: Path, path: Path, concurrency: int, embedder: str) -> None:
+    encoder = load_embedder(embedder)
+    assert encoder is not None
+    encoder.embed_documents(["warm"] * 64)
+    overheard = Overheard(encoder)
+    url = f"embedded:{folder}"
+    with memstore.open(url, settings={"embedder": "none"}) as store:
+        messages = store.import_file(path).new
+
+    async def worked() -> tuple[Spent, float]:
+        async with await WorkingStore.open(url, settings=load({"embedder": embedder})) as store:
+            store._opened.__dict__["embedder"] = overheard
+            plan = await store.calibrated(await store.backfills.plan(), concurrency=concurrency)
+            assert plan.seconds is not None
+            overheard.texts.clear()
+            backfill = await store.backfills.begin()
+            with spending(folder) as told:
+                await store.work_until_done(backfill, lambda _: None, concurrency=concurrency)
+            return told[0], plan.seconds
+
+    spent, forecast = asyncio.run(worked())
+    print(f"{len(overheard.texts)} texts of {messages} messages; a worker with -c {concurrency}")
+    print(f"forecast {forecast:.1f} s, took {spent.wall:.1f} s: {spent.wall / forecast - 1:+.0%}")
+    with alone() as own:
+        encoder.embed_documents(overheard.texts)
+    if embedder == DEFAULT:
+        model = importlib.import_module("memstore.providers.sentence_transformers")._packaged()
+        bare = importlib.import_module("sentence_transformers").SentenceTransformer(str(model), local_files_only=True)
+        bare.encode(["warm"] * 64)
+        with alone() as theirs:
+            bare.encode(overheard.texts, normalize_embeddings=True)
+        line("backfill, against sentence-transformers", spent, theirs[0], messages, 0.85)
+    line("backfill, against memstore's embedder", spent, own[0], messages, 0.85)
+
+
+@contextmanager
+def alone() -> Iterator[list[Spent]]:
+    """Give what this process spends inside."""
+    told: list[Spent] = []
+    start, used = time.perf_counter(), time.process_time()
+    yield told
+    told.append(Spent(time.perf_counter() - start, time.process_time() - used))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("parts", nargs="*", default=["import", "backfill"], choices=["import", "backfill"])
+    parser.add_argument("--data", type=Path, required=True, help="the folder with the data sets")
+    parser.add_argument("--set", default="locomo-dev", help="which of them")
+    parser.add_argument("-c", "--concurrency", type=int, default=8)
+    parser.add_argument("--embedder", default=DEFAULT)
+    parser.add_argument("--most", type=int, help="messages at most")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="memstore-bench-") as temporary:
+        folder = Path(temporary)
+        path = folder / "history.jsonl"
+        with path.open("w", encoding="utf-8") as out:
+            for number, one in enumerate(objects(file(options.data, options.set))):
+                if options.most is None or number < options.most:
+                    out.write(json.dumps(one, ensure_ascii=False) + "\n")
+        print(f"{'messages a second':<44} {'memstore':>8} {'beside':>8} {'ratio':>7} {'of CPU':>7}   goal")
+        if "import" in options.parts:
+            import_part(folder / "import", path)
+        if "backfill" in options.parts:
+            backfill_part(folder / "backfill", path, options.concurrency, options.embedder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Backfill: a long history derived under a plan. PLAN → begin → workers → verify."""

@@ -1,0 +1,148 @@
+"""One step of a deriver over some conversations: read, think, write. `derive` and the workers are made of these.
+
+A deriver reads a batch in one transaction, thinks with no transaction open, and writes its rows and the watermark in
+another. Killed anywhere, it begins again at the watermark and makes the same rows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
+from memstore.ingest import reports
+from memstore.ingest.asked import Asked
+from memstore.ingest.method import Method
+from memstore.store import derivations, model_calls
+from memstore.store.database import Database, Transaction
+from memstore.store.watermarks import LostRace, Pending
+from memstore.waiting import in_thread
+
+logger = logging.getLogger("memstore")
+
+Progress = Callable[[str, int, int], None]
+UNIVERSAL = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
+
+
+class Made(Protocol):
+    """What was made of messages, to be written."""
+
+    @property
+    def to_seq(self) -> int:
+        """The last message that it covers."""
+
+    @property
+    def asked(self) -> Asked | None:
+        """What a model was asked for it; None where none was."""
+
+
+B = TypeVar("B")
+M = TypeVar("M", bound=Made)
+
+
+class Deriver(Protocol[B, M]):
+    """Makes rows of one kind from messages: of batches B what M holds."""
+
+    name: str
+
+    @property
+    def method(self) -> Method:
+        """How it makes them."""
+
+    async def read(self, scope: Transaction, work: Pending, limit: int) -> B:
+        """Give what is needed to think about the next `limit` messages."""
+
+    def think(self, batches: Sequence[B]) -> Sequence[M]:
+        """Give what is to be written for each batch.
+
+        No database here, so models may take their time. Raises `ModelUnavailable` where one is away.
+        """
+
+    async def write(self, scope: Transaction, made: M) -> dict[str, int]:
+        """Store it; give how many rows of each kind were new.
+
+        Of `letters`, answers of a model that could not be used, it made something by another recipe.
+        """
+
+
+@dataclass(slots=True)
+class Run:
+    """What steps made, what failed, how far they are."""
+
+    progress: Progress = lambda *_: None
+    totals: dict[str, int] = field(default_factory=dict)
+    made: Counter[str] = field(default_factory=Counter)
+    done: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    users: set[UUID] = field(default_factory=set)
+
+    def advanced(self, work: Pending, to_seq: int) -> None:
+        """Note that a deriver got to a message."""
+        self.users.add(work.user_id)
+        self.done[work.deriver] += to_seq - work.done_seq
+        self.progress(work.deriver, self.done[work.deriver], self.totals.get(work.deriver, 0))
+
+
+class Step(NamedTuple):
+    """What a step did of the work: up to which message, and which is by now the conversation's last."""
+
+    work: Pending
+    done_seq: int
+    last_seq: int
+
+
+async def step(database: Database, deriver: Deriver[B, M], group: Sequence[Pending], run: Run) -> list[Step]:
+    """Let a deriver read, think and write the next batch of each conversation of a group.
+
+    A conversation that another process does at the same time is left out of what is given.
+    """
+    batches = []
+    for work in group:
+        async with database.scope(work.user_id) as scope:
+            batches.append(await deriver.read(scope, work, deriver.method.batch))
+    recipe = await recipe_of(deriver)
+    database.dispatcher.publish([told for work in group for told in reports.begun(work, recipe)])
+    made = await in_thread(deriver.think, batches)
+    taken = []
+    for work, one in zip(group, made, strict=True):
+        try:
+            async with database.scope(work.user_id) as scope:
+                counts = await deriver.write(scope, one)
+                scope.events += reports.done(work, one.to_seq, recipe, counts)
+                # Last: whoever adds messages waits for it.
+                last_seq = await derivations.advance(scope, work, one.to_seq, None if counts.get("letters") else recipe)
+        except LostRace:  # another worker does this conversation
+            await keep_cost(database, work, [one])
+            continue
+        run.made.update(counts)
+        run.advanced(work, one.to_seq)
+        taken.append(Step(work, one.to_seq, last_seq))
+    return taken
+
+
+async def recipe_of(deriver: Deriver[Any, Any]) -> str:
+    """Give how a deriver makes its rows: a model's server may be asked for that, with no connection held."""
+    return await in_thread(lambda: deriver.method.recipe)
+
+
+async def keep_cost(database: Database, work: Pending, made: Sequence[Made]) -> None:
+    """Keep what a model's answers cost that are dropped: they count for the day's tokens all the same."""
+    if asked := [one.asked for one in made if one.asked]:
+        async with database.scope(work.user_id) as scope:
+            for one in asked:
+                await model_calls.keep(scope, one.cost, ())
+
+
+async def fail(database: Database, work: Pending, recipe: str, error: Exception, run: Run) -> None:
+    """Note that a deriver failed in a conversation, which stays as it is."""
+    # The type says enough for the table, which the operator may read; the message could quote what was said.
+    async with database.scope(work.user_id) as scope:
+        await derivations.fail(scope, work, type(error).__name__)
+        scope.events += reports.failed(work, recipe, error)
+    logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)
+    run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")

@@ -1,0 +1,59 @@
+-- add --
+-- A backfill; it runs as soon as it has what is pending.
+INSERT INTO backfills (id, state, only_user, derivers, max_tokens, max_seconds, plan)
+VALUES (%(id)s, 'paused', %(only_user)s, %(derivers)s, %(max_tokens)s, %(max_seconds)s, %(plan)s)
+
+-- counted --
+-- How many messages a backfill is to derive.
+UPDATE backfills SET messages = %(messages)s WHERE id = %(id)s
+
+-- backfills --
+-- The backfills, the latest first.
+SELECT * FROM backfills WHERE (%(id)s::uuid IS NULL OR id = %(id)s) ORDER BY created_at DESC, id LIMIT %(limit)s
+
+-- open --
+-- Those that hold what is pending: it is theirs, or waits until they are resumed.
+SELECT id, state FROM backfills WHERE state IN ('running', 'paused', 'cancelled') ORDER BY created_at, id
+
+-- halt --
+-- Ends or pauses one that runs, or one that is paused.
+UPDATE backfills
+SET state = %(state)s, reason = %(reason)s,
+    worked_seconds = worked_seconds
+                     + CASE state WHEN 'running' THEN extract(epoch FROM clock_timestamp() - resumed_at) ELSE 0 END,
+    finished_at = CASE %(state)s WHEN 'paused' THEN NULL ELSE now() END
+WHERE id = %(id)s AND (state = 'running' OR state = 'paused' AND %(state)s <> 'paused')
+
+-- resume --
+-- Goes on with one that is paused, with other caps where they are given.
+UPDATE backfills
+SET state = 'running', reason = NULL, resumed_at = clock_timestamp(),
+    max_tokens = coalesce(%(max_tokens)s, max_tokens), max_seconds = coalesce(%(max_seconds)s, max_seconds)
+WHERE id = %(id)s AND state = 'paused'
+
+-- out_of_time --
+-- Pauses one that has worked for as long as it may.
+UPDATE backfills
+SET state = 'paused', reason = 'seconds',
+    worked_seconds = worked_seconds + extract(epoch FROM clock_timestamp() - resumed_at)
+WHERE id = %(id)s AND state = 'running'
+  AND worked_seconds + extract(epoch FROM clock_timestamp() - resumed_at) >= max_seconds
+
+-- reserve --
+-- Takes tokens for a call before it is made; several workers together never take more than the cap.
+UPDATE backfills SET taken_tokens = taken_tokens + %(tokens)s
+WHERE id = %(id)s AND state = 'running'
+  AND (max_tokens IS NULL OR spent_tokens + taken_tokens + %(tokens)s <= max_tokens)
+
+-- settle --
+-- What a call has cost, in the place of what was taken for it.
+UPDATE backfills SET taken_tokens = taken_tokens - %(taken)s, spent_tokens = spent_tokens + %(spent)s
+WHERE id = %(id)s
+
+-- out_of_tokens --
+-- Pauses one that cannot make a call: not even when all that is taken were given back, or (`now`) as it is.
+UPDATE backfills
+SET state = 'paused', reason = 'tokens',
+    worked_seconds = worked_seconds + extract(epoch FROM clock_timestamp() - resumed_at)
+WHERE id = %(id)s AND state = 'running'
+  AND spent_tokens + CASE WHEN %(now)s THEN taken_tokens ELSE 0 END + %(tokens)s > max_tokens

@@ -1,0 +1,89 @@
+-- state --
+-- The store's schema, whether the queue's tables are in it, and of which version (null: not made by memstore).
+SELECT current_schema()::text, jobs IS NOT NULL, obj_description(jobs, 'pg_class')
+FROM to_regclass(quote_ident(current_schema()) || '.procrastinate_jobs') AS jobs
+
+-- note_version --
+-- Which of the library's scripts were run here.
+COMMENT ON TABLE procrastinate_jobs IS {version}
+
+-- allow_enqueue --
+-- Lets the app role add a job for a conversation of its own user, and do nothing else to the queue.
+-- Only where a deriver had caught up: where all were behind, there is a job already, or one was left to be looked at. The
+-- rows are locked by the transaction, which has raised them, so a worker that is about to end sees what is new.
+CREATE OR REPLACE FUNCTION memstore_enqueue(_user uuid, _conversation uuid, _before bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+BEGIN
+    IF _user IS DISTINCT FROM nullif(current_setting('memstore.user_id', true), '')::uuid THEN
+        RAISE insufficient_privilege USING MESSAGE = 'a job is for the user of the transaction';
+    END IF;
+    IF EXISTS (SELECT FROM derivations
+               WHERE user_id = _user AND conversation_id = _conversation AND done_seq >= _before) THEN
+        PERFORM procrastinate_defer_jobs_v1(ARRAY[
+            ROW('derive', 'memstore.derive', 10, _conversation::text, NULL,
+                jsonb_build_object('user', _user, 'conversation', _conversation), NULL)::procrastinate_job_to_defer_v1]);
+    END IF;
+END $$;
+REVOKE ALL ON FUNCTION memstore_enqueue FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION memstore_enqueue TO memstore_app
+
+-- enqueue --
+-- A job for a conversation that something is added to after the message `before`, in the same transaction.
+SELECT memstore_enqueue(%(user_id)s, %(conversation_id)s, %(before)s)
+
+-- defer --
+-- Jobs for conversations, with one priority, from a moment on (null: at once).
+SELECT procrastinate_defer_jobs_v1(array_agg(
+           ROW('derive', 'memstore.derive', %(priority)s::int, conversation::text, NULL,
+               jsonb_build_object('user', owner, 'conversation', conversation),
+               %(scheduled_at)s::timestamptz)::procrastinate_job_to_defer_v1 ORDER BY place))
+FROM unnest(%(users)s::uuid[], %(conversations)s::uuid[]) WITH ORDINALITY AS given (owner, conversation, place)
+
+-- statuses --
+-- What jobs there are for these conversations: waiting or running ones, and failed ones.
+SELECT lock::uuid AS conversation_id, bool_or(status IN ('todo', 'doing')) AS open
+FROM procrastinate_jobs
+WHERE lock = ANY(%(conversations)s::text[]) AND status IN ('todo', 'doing', 'failed')
+GROUP BY lock
+
+-- another --
+-- Whether a conversation has a job beside this one: it waits, or was given up.
+SELECT EXISTS (SELECT FROM procrastinate_jobs
+               WHERE lock = %(conversation)s AND id <> %(id)s AND status IN ('todo', 'doing', 'failed'))
+
+-- counts --
+-- How many jobs wait, run and have failed; of the waiting ones those of backfills too.
+SELECT count(*) FILTER (WHERE status = 'todo') AS waiting,
+       count(*) FILTER (WHERE status = 'todo' AND priority <= 1) AS backfilling,
+       count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS later,
+       count(*) FILTER (WHERE status = 'doing') AS running,
+       count(*) FILTER (WHERE status = 'failed') AS failed,
+       (SELECT count(*) FROM procrastinate_workers) AS workers
+FROM procrastinate_jobs
+WHERE task_name = 'memstore.derive' AND status IN ('todo', 'doing', 'failed')
+
+-- jobs --
+-- Jobs by their number, with what went wrong in their conversations.
+SELECT j.id, (j.args ->> 'user')::uuid AS user_id, (j.args ->> 'conversation')::uuid AS conversation_id,
+       j.status::text AS status, j.priority, j.attempts, j.scheduled_at,
+       (SELECT string_agg(d.deriver || ': ' || d.last_error, ', ' ORDER BY d.deriver) FROM derivations d
+        WHERE d.user_id = (j.args ->> 'user')::uuid AND d.conversation_id = (j.args ->> 'conversation')::uuid
+          AND d.last_error IS NOT NULL) AS error
+FROM procrastinate_jobs j
+WHERE j.task_name = 'memstore.derive' AND j.status::text = ANY(%(statuses)s::text[])
+ORDER BY j.id
+LIMIT %(limit)s
+
+-- take_failed --
+-- Failed jobs, these or all, taken out of the queue.
+DELETE FROM procrastinate_jobs
+WHERE task_name = 'memstore.derive' AND status = 'failed' AND (%(ids)s::bigint[] IS NULL OR id = ANY(%(ids)s::bigint[]))
+RETURNING (args ->> 'user')::uuid AS user_id, (args ->> 'conversation')::uuid AS conversation_id
+
+-- as_operator --
+-- Lets this connection see whose derivations are behind, and no row of anything that was said.
+SELECT set_config('memstore.operator', 'on', false)
+
+-- sweeping --
+-- One sweep at a time; released with the connection.
+SELECT pg_try_advisory_lock(hashtextextended('memstore:sweep:' || current_schema(), 0))

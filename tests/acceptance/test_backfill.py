@@ -1,0 +1,186 @@
+"""Backfills: what is pending is planned, begun, stopped and gone on with, within its caps, and verified in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import memstore
+from memstore._sync.ingest.sweep import sweep
+from memstore.memory.worker import WorkingStore
+from memstore.models import BackfillStatus
+from memstore.testing import ScriptedChatModel
+from tests.command_line import Run
+from tests.rows import rows
+from tests.working import HASHING, fill, pending, said, wait_until_derived, worker
+
+SETTINGS = HASHING | {"worker_sweep_seconds": 1, "worker_stalled_seconds": 4}
+
+
+def summary(messages: Sequence[Any]) -> dict[str, str]:
+    return {"summary": "Plans for the week were noted, point by point, and where people live."}
+
+
+def facts(messages: Sequence[Any]) -> dict[str, list[Any]]:
+    return {"facts": []}
+
+
+def models() -> tuple[ScriptedChatModel, ScriptedChatModel]:
+    return tuple(ScriptedChatModel(itertools.repeat(answer), context_tokens=60_000) for answer in (summary, facts))  # type: ignore[return-value]
+
+
+def test_a_backfill_is_planned_run_and_verified(url: str, twin: str, cli: Run) -> None:
+    users = fill(url, users=2, conversations=3, messages=25)
+    fill(twin, users=2, conversations=3, messages=25)
+    with memstore.open(twin, settings=HASHING) as store:
+        store.derive()
+    at = ("-d", url)
+    found = cli("backfill", "verify", "--json", *at)
+    assert (found.code, {one["problem"] for one in found.json}) == (1, {"messages wait for a deriver"})
+    planned = cli("backfill", "plan", "--json", *at).json
+    assert {
+        name: (one["conversations"], one["messages"]) for name, one in planned["derivers"].items()
+    } == dict.fromkeys(("embed", "summarize", "facts"), (6, 150))
+    assert planned["seconds"] > 0 == planned["model_tokens"]
+    assert pending(url) == 450, "a plan writes nothing"
+    ran = cli("backfill", "run", "--json", *at)
+    assert (ran.code, ran.json["backfill"]["state"], ran.json["done"], ran.json["left"]) == (0, "done", 450, {}), (
+        ran.err
+    )
+    assert rows(url, *users) == rows(twin, *users)
+    assert cli("backfill", "verify", *at).code == 0
+
+
+def test_what_is_paused_is_left_alone_and_what_is_new_is_not(url: str, tmp_path: Path) -> None:
+    fill(url, users=1, conversations=2, messages=20)
+    with memstore.open(url, settings=HASHING) as store:
+        backfill = store.backfills.begin()
+        assert sweep(store._database) == 2, "jobs that are there already find that it is paused"
+        assert store.backfills.pause().backfill.state == "paused"
+        with pytest.raises(memstore.InvalidInput, match="is paused"):
+            store.backfills.pause(backfill)
+        store.user("user0").conversation("today").add_many(said("today", 4))
+        with worker(url, tmp_path):
+            for _ in range(300):
+                if pending(url) == 120:
+                    break
+                asyncio.run(asyncio.sleep(0.1))
+            assert pending(url) == 120, "today's is derived"
+            asyncio.run(asyncio.sleep(2.5))
+            assert pending(url) == 120, "and the paused backfill's is not"
+            store.backfills.resume(backfill)
+            wait_until_derived(url)
+            for _ in range(100):
+                if store.backfills.status().backfill.state == "done":
+                    break
+                asyncio.run(asyncio.sleep(0.1))
+        assert store.backfills.status(backfill).backfill.state == "done"
+
+
+def test_what_is_cancelled_waits_until_it_is_asked_for(url: str, tmp_path: Path) -> None:
+    fill(url, users=1, conversations=2, messages=20)
+    with memstore.open(url, settings=HASHING) as store:
+        store.backfills.begin()
+        store.backfills.cancel()
+        with worker(url, tmp_path):
+            asyncio.run(asyncio.sleep(4))
+        assert pending(url) == 120
+        store.backfills.begin(only=["embed"])
+        with worker(url, tmp_path):
+            for _ in range(300):
+                if pending(url) == 80:
+                    break
+                asyncio.run(asyncio.sleep(0.1))
+        assert (pending(url), store.stats()["units"]) == (80, 40), "the second one is of units alone"
+
+
+async def backfilled(url: str, *, resume: bool = False, **caps: Any) -> BackfillStatus:
+    """Run a backfill whose models are scripts, or go on with it."""
+    async with await WorkingStore.open(url, settings=SETTINGS) as store:
+        store._opened.chat_models = models()
+        if resume:
+            backfill = (await store.backfills.resume(**caps)).backfill.id
+        else:
+            backfill = await store.backfills.begin(**caps)
+        return await store.work_until_done(backfill, lambda _: None, concurrency=3)
+
+
+def model_usage(url: str) -> list[int]:
+    """Give the calls of models, the tokens of their prompts, and those of their answers."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute(
+            "select coalesce(sum(calls), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)"
+            " from model_usage"
+        ).fetchone()
+    assert row is not None
+    return [int(one) for one in row]
+
+
+async def planned(url: str) -> Any:
+    async with await WorkingStore.open(url, settings=SETTINGS) as store:
+        store._opened.chat_models = models()
+        return await store.backfills.plan()
+
+
+async def test_the_forecast_of_tokens_is_that_of_the_run(url: str) -> None:
+    """Calls to the last one; tokens as nearly as answers are as long as those of the model's that are known."""
+    await asyncio.to_thread(fill, url, users=2, conversations=3, messages=90)
+    await backfilled(url, user="user0")
+    before = model_usage(url)
+    plan = await planned(url)
+    assert plan.derivers["summarize"].calls > 10 < plan.derivers["facts"].calls
+    found = await backfilled(url)
+    assert found.backfill.state == "done"
+    calls, prompts, answers = (now - then for now, then in zip(model_usage(url), before, strict=True))
+    assert sum(one.calls for one in plan.derivers.values()) == calls
+    assert sum(one.prompt_tokens for one in plan.derivers.values()) == pytest.approx(prompts, rel=0.02)
+    assert plan.model_tokens == pytest.approx(prompts + answers, rel=0.02)
+    assert (found.backfill.taken_tokens, found.backfill.spent_tokens) == (0, prompts + answers)
+
+
+async def test_calls_of_models_never_pass_the_cap(url: str) -> None:
+    await asyncio.to_thread(fill, url, users=3, conversations=2, messages=60)
+    whole = (await planned(url)).model_tokens
+    found = await backfilled(url, max_tokens=whole // 3)
+    assert (found.backfill.state, found.backfill.reason) == ("paused", "tokens")
+    _, prompts, answers = model_usage(url)
+    assert found.backfill.spent_tokens == prompts + answers <= whole // 3
+    assert prompts + answers > whole // 6, "it came near"
+    found = await backfilled(url, resume=True, max_tokens=whole * 2)
+    assert (found.backfill.state, found.left) == ("done", {})
+
+
+async def test_a_backfill_is_paused_when_its_time_is_over(url: str) -> None:
+    await asyncio.to_thread(fill, url, users=1, conversations=2, messages=20)
+    found = await backfilled(url, max_seconds=0.001)
+    assert (found.backfill.state, found.backfill.reason, found.done) == ("paused", "seconds", 0)
+
+
+@pytest.mark.parametrize(
+    ("harm", "problem"),
+    [
+        ("delete from item_text where tier = 'messages' and seq = 3", "messages under the watermark have no unit"),
+        ("delete from item_vectors where item_id in (select id from messages where seq = 3)", "units have no vector"),
+        ("delete from fact_sources", "facts have no source"),
+        ("delete from facts", "units are of nothing"),
+        ("update users set units = units + 1", "the user's units are counted wrongly"),
+        ("update derivations set done_seq = 1 where deriver = 'summarize'", "summaries are of no messages"),
+        ("update conversations set last_seq = last_seq + 1", "watermarks do not know of the last message"),
+    ],
+)
+def test_what_is_wrong_is_found(url: str, harm: str, problem: str) -> None:
+    fill(url, users=2, conversations=1, messages=25)
+    with memstore.open(url, settings=HASHING) as store:
+        store.derive()
+        assert store.backfills.verify() == []
+        with psycopg.connect(url) as connection:
+            connection.execute(harm)
+        found = store.backfills.verify(user="user0")
+    assert problem in {one.problem for one in found}
+    assert {one.user for one in found} == {"user0"}
