@@ -252,6 +252,9 @@ def test_what_is_said_twice_in_a_message_ends_together():
 def test_the_companion_of_we_is_named():
     assert told("Tom and I broke up.") == ["Tom and Alice broke up."]
     assert told("Great news: Tom and I are getting married!") == ["Tom and Alice are getting married."]
+    assert told("She lands at 21:50, Tom and I pick my mother up.") == [
+        "She lands at 21:50, Tom and Alice pick their mother up."
+    ]
     assert told("My aunt was happy that Tom and I are moving to York.") == [
         "Alice's aunt was happy that Tom and Alice are moving to York."
     ]

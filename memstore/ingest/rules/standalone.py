@@ -41,7 +41,7 @@ _WHAT_ONE_IS = re.compile(
 )
 _HAD = re.compile(r"\b(I|you|we) would (?=(?:been|had|never been|always|already|just|\w{3,}ed|better)\b)")
 _COMPANION = re.compile(
-    r"^((?:[^,:]{0,30}[,:] )?)(my (?:(?!(?:is|are|was|has|have)\b)[\w'-]+ ){0,3}[\w'-]+|[A-Z]\w+) and I (?=\w)",
+    r"^((?:[^,]{0,30}[,:] )?)(my (?:(?!(?:is|are|was|has|have)\b)[\w'-]+ ){0,3}[\w'-]+|[A-Z]\w+) and I (?=\w)",
     re.IGNORECASE,
 )
 _DEGREE = "|".join(rf"(?<=\b{verb} )" for verb in ("is", "am", "are", "was", "were", "be", "been", "feel", "felt"))
