@@ -33,13 +33,12 @@ from vectors import use
 import memstore
 from memstore import MemoryStore
 from memstore._sync.ingest.indexes import tend
-from memstore.store.statements import NAME
+from memstore.store.statements import named
 
 UNITS, QUESTIONS, ROUNDS, HITS = (1_000, 10_000, 100_000), 10, 4, 20
 BY_CALLS = 10_000  # units that a peer takes one by one in some minutes
 COPIED = {"PGVector", "LangGraph", "mem0 pgvector"}
-_, *PIECES = NAME.split((Path(__file__).parent / "peers" / "bulk.sql").read_text(encoding="utf-8"))
-BULK = dict(zip(PIECES[::2], PIECES[1::2], strict=True))
+BULK = named((Path(__file__).parent / "peers" / "bulk.sql").read_text(encoding="utf-8"))
 Seconds = dict[str, list[float]]
 
 

@@ -9,7 +9,8 @@ embedding  messages embedded and stored a second, against sentence-transformers 
            0.85) and against memstore's embedder alone, which computes several batches at once, a thread to each
 context    context(), warm, of users with 1,000, 10,000 and 100,000 messages, against embedding the question and one
            statement for each tier (kNN, newest messages, outlines of summaries, standing facts), which tokenizes
-           nothing; p50 and p99; goal: at 10,000 a median of at most 1.5 times. `--messages` chooses the sizes
+           nothing; p50 and p99; goal: at 10,000 a median of at most 1.5 times. `--messages` chooses the sizes. What was
+           loaded before is kept out of garbage collection for both, as docs/reference/contexts.md advises
 
 The rounds of the two sides take turns, so that a machine that is busy is busy for both; medians are printed.
 """
@@ -17,6 +18,7 @@ The rounds of the two sides take turns, so that a machine that is busy is busy f
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import random
 import sys
@@ -268,6 +270,8 @@ def compare(scope: ConversationScope, least: Callable[[str], None], size: int, r
     for question in QUESTIONS:
         scope.context(question, budget=2000)
         least(question)
+    gc.collect()
+    gc.freeze()
     pairs = [
         (timed(partial(scope.context, q, budget=2000)), timed(partial(least, q)))
         for _ in range(2 * rounds)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from uuid import UUID
 
 from memstore.assemble import record, render
 from memstore.assemble.compose import Layout
@@ -29,8 +30,8 @@ from memstore.store.database import Database, Transaction
 from memstore.store.summaries import Outline
 from memstore.waiting import at_once, in_thread
 
-# Few hits are offered at first, as most budgets are full with them. Where one is not, as when they say what the recent
-# turns say, so many times as many are, and once more.
+# Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
+# say, so many times as many are offered, and once more.
 FULL, MORE = 0.97, 4
 LAST_SAID = 6  # messages that tell who "she" is in a question
 
@@ -52,7 +53,8 @@ async def assemble(
     newest = begun[1] if begun else None
     query = request.query or (newest.text if newest else None) or ""
     question, (made, stretch) = await at_once(
-        partial(recall.prepare, database, embedder, request.user_id, query), partial(_read, database, request, begun)
+        partial(recall.prepare, database, embedder, request.user_id, query),
+        partial(_read, database, request, begun, recall.model_of(embedder)),
     )
     asked = await rewritten(database, request.user_id, models, query, _said_before(stretch, query))
     if asked.others:
@@ -85,12 +87,12 @@ async def _begun(database: Database, request: Request) -> tuple[Assembly, Messag
 
 
 async def _read(
-    database: Database, request: Request, begun: tuple[Assembly, Message | None] | None
+    database: Database, request: Request, begun: tuple[Assembly, Message | None] | None, model: UUID
 ) -> tuple[Assembly, Stretch]:
     """Read what does not depend on the question's vector."""
     async with database.scope(request.user_id) as scope:
         made, newest = begun or (await settled(scope, request), None)
-        return made, await read(scope, made, newest)
+        return made, await read(scope, made, newest, model)
 
 
 async def _composed(

@@ -42,7 +42,7 @@ async def gather(
     others = [turn for turn in stretch.turns if asked is None or turn.messages[0].id != asked.id]
     ending = others[-1:] if asked and others and _waits(others[-1], asked) else []
     passed = _Passed(asked, request.conversation_id, stretch.earlier)
-    recalled = await _recalled(scope, question, made, passed, stretch.standing, most)
+    recalled = await _recalled(scope, question, made, passed, stretch, most)
     query = {"role": "user", "content": request.query} if request.query else None
     return Material(
         system=request.system,
@@ -88,14 +88,16 @@ async def _recalled(
     question: recall.Question,
     made: Assembly,
     passed: _Passed,
-    always: Sequence[UUID],
+    stretch: Stretch,
     count: int,
 ) -> Recalled:
     sight, as_of = made.sight, made.request.as_of
     depth = max(count, VIEWED_DEPTH if sight.filters else recall.DEPTH)
-    ranking = await recall.candidates(scope, question, Filters(as_of=as_of), depth, also=always)
+    ranking = await recall.candidates(
+        scope, question, Filters(as_of=as_of), depth, stretch.standing, version=stretch.version
+    )
     found = {one.unit.item_id: one for one in ranking.of_those_asked_for()}
-    standing = [found[fact] for fact in always if fact in found]
+    standing = [found[fact] for fact in stretch.standing if fact in found]
     about = (one for one in best_of_each(ranking.of(Tier.FACTS)) if one.unit.item_id not in found)
     said = best_of_each(passed.those(ranking.of(Tier.MESSAGES, Tier.SUMMARIES)))
     wanted = [

@@ -13,8 +13,9 @@ from memstore.assemble.record import Before
 from memstore.assemble.request import Assembly
 from memstore.assemble.turns import Turn, turns
 from memstore.models import Message, Role, Summary
-from memstore.store import facts, messages, summaries
+from memstore.store import facts, items, messages, summaries
 from memstore.store.database import Transaction
+from memstore.store.items import Version
 from memstore.store.summaries import Outline
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
@@ -34,7 +35,7 @@ class Stretch:
 
     `asked` is the message that asks, where one does, and among the `turns`, which are in order. What was read of the
     stretch has so many `tokens`, seen or not. `nest` are the outlines of its summaries; `earlier` are those of earlier
-    stretches. `standing` are facts that are in whatever is asked.
+    stretches. `standing` are facts that are in whatever is asked; `version` is that of what can be recalled beside.
     """
 
     asked: Message | None
@@ -45,6 +46,7 @@ class Stretch:
     nest: Sequence[Outline]
     earlier: Collection[UUID]
     standing: Sequence[UUID]
+    version: Version | None
     before: Before
 
 
@@ -72,11 +74,11 @@ async def newest_question(scope: Transaction, made: Assembly, known: Sequence[Me
     return None
 
 
-async def read(scope: Transaction, made: Assembly, newest: Message | None) -> Stretch:
-    """Read a stretch; `newest` is the newest message that asks, where no query is given."""
+async def read(scope: Transaction, made: Assembly, newest: Message | None, model: UUID) -> Stretch:
+    """Read a stretch; `newest` is the newest message that asks, where no query is given, `model` the embedder's."""
     request, sight = made.request, made.sight
     async with scope.ahead() as reads:
-        await _read_ahead(reads, made)
+        await _read_ahead(reads, made, model)
     found = await (_whole if made.strategies else _recent)(scope, made)
     if request.query is not None:
         newest = await newest_question(scope, made, found)
@@ -93,16 +95,18 @@ async def read(scope: Transaction, made: Assembly, newest: Message | None) -> St
         earlier={one.id for one in every if one.from_seq <= made.after},
         standing=(await sight.fact_ids(scope, await _standing(scope, made)))[:MOST_STANDING],
         stored=await _stored(scope, made, heard),
+        version=await items.version(scope, model),
         before=await record.before(scope, request.conversation_id, request.as_of, request.viewer),
     )
 
 
-async def _read_ahead(reads: Transaction, made: Assembly) -> None:
+async def _read_ahead(reads: Transaction, made: Assembly, model: UUID) -> None:
     """Ask for what `read` asks for first, whatever it is answered."""
     request = made.request
     await (_whole if made.strategies else _recent)(reads, made)
     await summaries.outlines(reads, request.conversation_id, as_of=request.as_of)
     await _standing(reads, made)
+    await items.version(reads, model)
     if request.as_of is None:
         await record.before(reads, request.conversation_id, None, request.viewer)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
@@ -24,6 +25,7 @@ TIERS_REDONE = ("facts", "summaries", "vectors")
 FORMATS = (
     "auto", "jsonl", "chatgpt", "claude", "gemini", "openai", "sharegpt", "langchain", "slack", "whatsapp", "locomo",
 )  # fmt: skip
+EXPORTS = ("chatgpt", "claude", "gemini", "slack", "whatsapp")  # whose folder is read as one
 DATE_ORDERS = ("dmy", "mdy", "ymd")
 
 
@@ -60,6 +62,14 @@ class Taken:
         return told | {"preview": self.done.spans} if self.dry_run else told
 
 
+def zone(value: str) -> str:
+    """Read the name of a time zone."""
+    try:
+        return ZoneInfo(value).key
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise typer.BadParameter(f"{value!r} is no time zone; give one like Europe/Berlin or UTC.") from None
+
+
 def import_(
     files: Annotated[list[Path], typer.Argument(help="Files, zips or folders of exports; see --format.")],
     user: Annotated[
@@ -77,7 +87,9 @@ def import_(
     ] = None,
     timezone: Annotated[
         str | None,
-        typer.Option(metavar="ZONE", help="Of times that have none, such as Europe/Berlin: whatsapp, locomo."),
+        typer.Option(
+            parser=zone, metavar="ZONE", help="Of times that have none, such as Europe/Berlin: whatsapp, locomo."
+        ),
     ] = None,
     date_order: Annotated[
         str | None,
@@ -124,11 +136,11 @@ def _each(paths: Sequence[Path], format: str) -> Iterator[Path]:
     from memstore.ingest.importers import importer_for
 
     for path in paths:
-        if not path.is_dir() or format not in ("auto", "jsonl"):
+        if not path.is_dir() or format in EXPORTS:
             yield path
             continue
         try:
-            importer_for(path, "auto")
+            importer_for(path)
             yield path
         except InvalidInput:
             inside = (one for one in sorted(path.rglob("*")) if one.is_file() and not one.is_symlink())

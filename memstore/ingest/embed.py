@@ -1,15 +1,18 @@
 """The embed deriver: every message becomes one unit of recall, or several overlapping ones where it is long.
 
-Prose is cut between sentences, what a tool gave at the borders of its structure: a hit should read as something.
+Prose is cut between sentences and apart from pasted code, what a tool gave at the borders of its structure: a hit
+should read as something.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 from memstore.ingest.chunks import chunks
+from memstore.ingest.pasted import apart
 from memstore.ingest.resources import Resources
 from memstore.ingest.structure import parts
 from memstore.models import Message, Role, Tier, Unit
@@ -57,7 +60,7 @@ class Chunking:
 
     batch = 512  # enough for the encoder to sort them by length
     asks = False
-    recipe = "units/2"  # the embedder is not of it: vectors of two are never mixed
+    recipe = "units/3"  # the embedder is not of it: vectors of two are never mixed
 
 
 class Embed:
@@ -101,7 +104,10 @@ def units(message: Message, resources: Resources) -> list[tuple[Unit, str]]:
     text = message.text or ""
     speaker = message.name or message.role
     room = max(SHORTEST_UNIT, resources.unit_limit - resources.unit_count(said_by(speaker, "")))
-    spans = chunks(text, room, resources.unit_count, parts=parts if message.role == Role.TOOL else None)
+    cut = partial(chunks, limit=room, count=resources.unit_count, parts=parts if message.role == Role.TOOL else None)
+    # An assistant's code is its answer: apart there would be an eighth more units in all.
+    pieces = apart(text) if message.role == Role.USER else [(0, len(text))]
+    spans = [(begin + start, begin + stop) for begin, end in pieces for start, stop in cut(text[begin:end])]
     return [
         (
             Unit(

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import cast, get_args
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memstore.errors import InvalidInput
 from memstore.ids import SHORTEST, beginning_with, is_beginning
-from memstore.ingest.check import check_text, one_of
-from memstore.ingest.importers.records import DateOrder, Reading
+from memstore.ingest.check import check_text
 from memstore.models import Context, Fact, FactChange, Receipt, Tier
 
 MOST = 1_000_000  # hits or messages at once
@@ -27,13 +24,6 @@ def known_tiers(tiers: Sequence[str]) -> tuple[Tier, ...]:
     return tuple(Tier(tier) for tier in given)
 
 
-def check_query(query: str) -> None:
-    """Refuse what is no question: nothing is like a blank one."""
-    check_text(query, "the query")
-    if not query.strip():
-        raise InvalidInput(f"query={query!r:.60} asks for nothing; give a question, or some words of what was said.")
-
-
 def check_limit(limit: int | None) -> None:
     """Refuse what is no number of rows."""
     if limit is not None and (type(limit) is not int or not 1 <= limit <= MOST):
@@ -44,18 +34,6 @@ def check_level(level: int | None) -> None:
     """Refuse what is no level of summaries."""
     if level is not None and (type(level) is not int or not 0 <= level <= HIGHEST):
         raise InvalidInput(f"level={level!r}: give a number from 0 to {HIGHEST}.")
-
-
-def as_reading(*, me: str | None, timezone: str | None, date_order: str | None, all_branches: bool) -> Reading:
-    """Give how a file is to be read, where it does not say so itself."""
-    if me is not None:
-        check_text(me, "me")
-    one_of("date_order", date_order, get_args(DateOrder))
-    try:
-        zone = None if timezone is None else ZoneInfo(timezone)
-    except (ValueError, TypeError, OSError, ZoneInfoNotFoundError):
-        raise InvalidInput(f"timezone={timezone!r}: give a name such as Europe/Berlin or UTC.") from None
-    return Reading(me=me, timezone=zone, date_order=cast(DateOrder | None, date_order), all_branches=all_branches)
 
 
 def listed(values: Sequence[str] | None, name: str, known: type[StrEnum] | None = None) -> list[str] | None:
@@ -109,6 +87,13 @@ def id_of(given: Fact | FactChange | UUID | str) -> UUID:
     if value is None:
         raise InvalidInput("What was only added or said again cannot be undone; retract the fact instead.")
     return _uuid(value, "as facts and their history have them")
+
+
+def check_query(query: str) -> None:
+    """Refuse what is no question: nothing is like a blank one."""
+    check_text(query, "the query")
+    if not query.strip():
+        raise InvalidInput(f"query={query!r:.60} asks for nothing; give a question, or some words of what was said.")
 
 
 def beginning_of(given: str) -> tuple[UUID, UUID]:

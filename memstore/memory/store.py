@@ -16,10 +16,8 @@ from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest import indexes
 from memstore.ingest.check import check_name, one_of
-from memstore.ingest.history import import_file
-from memstore.ingest.importers import Imported
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
-from memstore.memory.arguments import as_reading, listed
+from memstore.memory.arguments import listed
 from memstore.memory.opened import Opened, check_usable
 from memstore.memory.user import AsyncUserScope
 from memstore.models import DeriveReport, LargeUser
@@ -32,6 +30,7 @@ from memstore.waiting import in_thread
 
 if TYPE_CHECKING:
     from memstore.ingest.derive import Progress
+    from memstore.ingest.importers import Imported
 
 
 class AsyncMemoryStore:
@@ -192,6 +191,9 @@ class AsyncMemoryStore:
         `dry_run` nothing is stored and the same is told. `progress(done, total)` is called with bytes as they lie on
         disk.
         """
+        from memstore.ingest.history import import_file
+        from memstore.ingest.importers.reading import as_reading
+
         reading = as_reading(me=me, timezone=timezone, date_order=date_order, all_branches=all_branches)
         return await import_file(
             self._database,

@@ -30,14 +30,14 @@ async def by_session(
     """Give the first `limit` sessions of hits that come the best first, with all the hits of each.
 
     What was made of messages belongs to the session of the last of them. What belongs to none, such as a fact that was
-    entered by hand, stands alone. Sessions are looked for a few at a time: many hits are in those that are known by
-    then, and each walk through a session reads all of it.
+    entered by hand, stands alone. The best hit's session is looked for first, then a few at a time: many hits are in
+    those that are known by then, and each walk through a session reads all of it, which may be a whole life.
     """
     places = await _places(scope, found)
     groups: list[HitGroup] = []
     waiting = list(found)
     while waiting and len(groups) < limit:
-        ahead = waiting[: limit - len(groups)]
+        ahead = waiting[: limit - len(groups) if groups else 1]
         sessions = await messages.sessions(scope, [places[hit.id] for hit in ahead if hit.id in places], as_of)
         homes = _homes(waiting, places, sessions)
         alone = {hit.id for hit in ahead} - homes.keys()

@@ -27,9 +27,10 @@ WEIGHTS: Mapping[str, float] = {
     "lexical_around": 0.45,  # the same of the unit with its neighbours; the two share likewise
     "speaker": 0.2,  # the only name in the question is this unit's speaker
     "date": 0.35,  # said in the month or year that the question names; twice for the day
-    "role": 0.5,  # said by a person: most of what is asked for later
-    "brevity": 0.05,  # leaves room for others
+    "role": 0.4,  # said by a person: most of what is asked for later
+    "brevity": 0.08,  # leaves room for others
     "question": 0.15,  # -1 for what only asks for what the next one says
+    "answers": 0.4,  # where an overview is asked for: the score, but for the role, of what an assistant answers
 }
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
 BUILT_AT_ONCE = 20
@@ -108,27 +109,63 @@ def rank(
     also = every[:0] if also is None else also
     around = signals.share_around(arrays)
     shares = {"semantic": 1 - around, "semantic_around": around, "lexical": 1 - around, "lexical_around": around}
+    known = _known(arrays, asked, corpus, shown, shares)
+    if asked.vector is None:  # by words alone nearly all units are nothing to the question
+        shown = _matching(arrays, known, shown)
+    known |= {"role": signals.role(arrays), "brevity": signals.brevity(arrays)}
+    known["question"] = signals.question(arrays, asked.mark)
+    overview = signals.asks_for_overview(asked.text)
+    rough = _sum(known)
+    if asked.vector is not None:
+        rough += _sum(_semantic(arrays, signals.rough_cosines(arrays, asked.vector), shares, slice(None)))
+    if overview:
+        rough += WEIGHTS["answers"] * signals.answers(arrays, rough - WEIGHTS["role"] * known["role"])
+    rows = np.union1d(_best(arrays, rough, shown, depth, together), also)
+    near = np.union1d(rows, _answered(arrays, rows)) if overview else rows
+    found = _exact(arrays, asked, known, shares, near)
+    found["answers"] = _answers(arrays, found, near) if overview else np.zeros(len(near))
+    places = np.searchsorted(near, rows)
+    parts = {name: found[name][places] for name in WEIGHTS if name in found}
+    return _ranking(arrays, rows, parts, depth, also, together)
+
+
+def _known(
+    arrays: Arrays, asked: Asked, corpus: Corpus, shown: Rows, shares: Mapping[str, Floats]
+) -> dict[str, Floats]:
+    """Give what depends on the question and needs no vector."""
     lexical, lexical_around = signals.lexical(arrays, asked.terms, corpus, shown)
-    known = {
+    return {
         "lexical": shares["lexical"] * lexical,
         "lexical_around": shares["lexical_around"] * lexical_around,
         "speaker": signals.speaker(arrays, asked.text),
         "date": signals.date(arrays, asked.text),
     }
-    if asked.vector is None:  # by words alone nearly all units are nothing to the question
-        shown = _matching(arrays, known, shown)
-    known |= {"role": signals.role(arrays), "brevity": signals.brevity(arrays)}
-    known["question"] = signals.question(arrays, asked.mark)
-    rough = _sum(known)
-    if asked.vector is not None:
-        rough += _sum(_semantic(arrays, signals.rough_cosines(arrays, asked.vector), shares, slice(None)))
-    rows = np.union1d(_best(arrays, rough, shown, depth, together), also)
+
+
+def _exact(
+    arrays: Arrays, asked: Asked, known: Mapping[str, Floats], shares: Mapping[str, Floats], rows: Rows
+) -> dict[str, Floats]:
     found = {name: values[rows] for name, values in known.items()}
     if asked.vector is not None:
         beside = np.unique(arrays.around[:, rows])
-        exact = signals.cosines(arrays, asked.vector, beside[beside < len(arrays)])
-        found |= _semantic(arrays, exact, shares, rows)
-    return _ranking(arrays, rows, {name: found[name] for name in WEIGHTS if name in found}, depth, also, together)
+        cosines = signals.cosines(arrays, asked.vector, beside[beside < len(arrays)])
+        found |= _semantic(arrays, cosines, shares, rows)
+    return found
+
+
+def _answered(arrays: Arrays, rows: Rows) -> Rows:
+    """Give the units of what the rows answer."""
+    messages, answered = arrays.answered
+    wanted = np.zeros(len(arrays) + 1, dtype=np.bool_)
+    wanted[answered[rows]] = True
+    wanted[-1] = False  # where -1 leads
+    return np.flatnonzero(wanted[messages])
+
+
+def _answers(arrays: Arrays, found: Mapping[str, Floats], rows: Rows) -> Floats:
+    scores = np.zeros(len(arrays))
+    scores[rows] = _sum(found) - WEIGHTS["role"] * found["role"]
+    return signals.answers(arrays, scores)[rows]
 
 
 def _semantic(arrays: Arrays, cosines: Floats, shares: Mapping[str, Floats], rows: Rows | slice) -> dict[str, Floats]:

@@ -29,6 +29,10 @@ HALF_TOKENS = 60  # a unit of so many tokens stands half for itself
 CHARACTERS = 4  # of a token, about
 TABLE = 2**17  # sums of terms by unit that are made at once: a megabyte stays in a processor's cache
 HEADER_TOKENS = 10  # the day and the speaker before a unit, when it is given
+OVERVIEW = re.compile(
+    r"\b(?:summar(?:y|i[sz]e|ies)|overview|recap\b)|zusammenfass|\bfass\w*\b[^.?!]{1,80}\bzusammen\b|überblick",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,8 @@ def saturated(counts: Floats, lengths: Floats, mean_length: float, b: float) -> 
 def share_around(arrays: Arrays) -> Floats:
     """Give how much of each unit's score is its neighbourhood's: the shorter it is, the less it says alone.
 
-    "Yes, in Porto!" is found by the question before it. What is around is worth 3.3 points, 4.2 on LoCoMo; that long
-    units stand for themselves is 0.9 of them. 40 to 80 tokens are a plateau.
+    "Yes, in Porto!" is found by the question before it. What is around is worth 3.8 points, 4.3 on LoCoMo; that long
+    units stand for themselves is 0.6 of them. 40 to 80 tokens are a plateau.
     """
     share: Floats = HALF_TOKENS / (arrays.characters / CHARACTERS + HALF_TOKENS)
     return share
@@ -93,7 +97,7 @@ def rough_cosines(arrays: Arrays, query: Vectors) -> Floats:
 def cosines_around(arrays: Arrays, own: Floats, rows: Rows | slice) -> Floats:
     """Give the cosine of the question with the mean vector of each of the rows and its neighbours, weighed by nearness.
 
-    `own` are the cosines of all rows; no vector is read. Worth 0.9 points beside the lexical one; that it is a cosine
+    `own` are the cosines of all rows; no vector is read. Worth 1.1 points beside the lexical one; that it is a cosine
     and no mean of cosines, so that neighbours of one subject count less than scattered ones, nearly all of them.
     """
     mean: Floats = (arrays.nearness[:, rows] * np.append(own, 0.0)[arrays.around[:, rows]]).sum(axis=0)
@@ -104,8 +108,8 @@ def lexical(arrays: Arrays, asked: Mapping[str, int], corpus: Corpus, shown: Row
     """Give BM25 of each unit, and of each with its neighbours as one text; of the best that is shown either is 1.
 
     `asked` are the terms of the question and their hashes.
-    Exact words are what an embedder loses: names, numbers, things of one's own. Worth 4.4 points, as cosines are; the
-    second of them 1.9, as talk is in pieces. Speakers' names are not looked for in it: most neighbourhoods have them.
+    Exact words are what an embedder loses: names, numbers, things of one's own. Worth 5 points, cosines 5.4; the
+    second of them 2.2, as talk is in pieces. Speakers' names are not looked for in it: most neighbourhoods have them.
     """
     found: dict[str, Holders] = {}
     for term, number in asked.items():
@@ -162,8 +166,8 @@ def _by_best(scores: Floats, shown: Rows) -> Floats:
 def speaker(arrays: Arrays, text: str) -> Floats:
     """Give 1 for what the speaker said whom the question names, where it names one alone.
 
-    Worth 0.7 points, and 8 on those of LoCoMo that need several messages; it costs questions that mistake one speaker
-    for the other 4.
+    Worth 0.9 points, and 9 on those of LoCoMo that need several messages; it costs questions that mistake one speaker
+    for the other 2.
     """
     named = named_speaker(text, arrays.named)
     if named is None:
@@ -201,7 +205,8 @@ def date(arrays: Arrays, text: str) -> Floats:
 def brevity(arrays: Arrays) -> Floats:
     """Give how much room a unit leaves for others: the logarithm of how much shorter than 60 tokens it is when given.
 
-    Worth 0.6 points, all on BEAM, where pasted code is long and says little.
+    Worth 1.3 points, nearly all on BEAM: as good an answer in half the words leaves room for another. Weights of 0.06
+    to 0.1 are a plateau.
     """
     given = arrays.characters / CHARACTERS + HEADER_TOKENS
     room: Floats = np.log(HALF_TOKENS / given)
@@ -211,7 +216,7 @@ def brevity(arrays: Arrays) -> Floats:
 def question(arrays: Arrays, mark: int) -> Floats:
     """Give -1 for a question that a person answers in the next message, less for a long one; `mark` is its term.
 
-    The answer is what is looked for, and has the question beside it. Worth 0.4 points, all on LoCoMo, and 3 on those
+    The answer is what is looked for, and has the question beside it. Worth 0.4 points, all on LoCoMo, and 5 on those
     that need several messages. Who asks an assistant says what they want, so these questions count in full.
     """
     asking = arrays.having(mark)[0]
@@ -226,6 +231,27 @@ def role(arrays: Arrays) -> Floats:
     """Give 1 for what a person said, and for facts and summaries, which are made of it.
 
     Assistants write most of the words, and repeat what they are told; most of what is asked for later a person said
-    first. Worth 7 points: 15 on BEAM at 100,000 tokens, where 0.3 to 1 is a plateau. It is a prior, not a filter.
+    first. Worth 6.8 points: 13 on BEAM at 100,000 tokens, 17 at a million; 0.4 to 0.6 are a plateau. It is a prior, not
+    a filter.
     """
     return arrays.by_person
+
+
+def asks_for_overview(text: str) -> bool:
+    """Whether a question asks for a summary of what was said."""
+    return OVERVIEW.search(text) is not None
+
+
+def answers(arrays: Arrays, scores: Floats) -> Floats:
+    """Give for what an assistant said the score of the best unit of what it answers; `scores` are of all units, or 0.
+
+    For questions that ask for an overview: what was worked out is in answers, whose words are not those of the
+    question. Worth 0.2 points, 0.7 on BEAM at 100,000 and a million tokens, where overviews are a ninth of what is
+    asked; for all questions it is worth nothing more. Of users whose candidates come from the database an answer
+    counts only where it is a candidate itself.
+    """
+    messages, answered = arrays.answered
+    best = np.zeros(len(arrays) + 1)
+    np.maximum.at(best, messages, scores)
+    best[-1] = 0.0  # where -1 leads
+    return best[answered]

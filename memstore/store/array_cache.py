@@ -1,4 +1,4 @@
-"""Arrays of the users who asked last, kept for their next question."""
+"""The arrays of the users who asked last, kept in the process."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from memstore.store.arrays import Arrays
 
 MOST_UNITS = 150_000  # of a user (130,000 messages); others are scanned in the database. 315 MB with 384 dimensions
 MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
+MOST_HEARD = 1000  # users without arrays whose speakers are known
+NOBODY: frozenset[str] = frozenset()
 
 
 class ArrayCache:
     """The arrays of the users who asked last, as many as there is room for. Safe to share by threads.
 
-    Users with more than `most_units` units have none.
+    Users with more than `most_units` units have none; of them it knows who was heard in what was found for them.
     """
 
     def __init__(self, most_units: int = MOST_UNITS, most_bytes: int = MOST_BYTES) -> None:
         self.most_units = most_units
         self._most = most_bytes
         self._kept: OrderedDict[tuple[UUID, UUID], Arrays] = OrderedDict()
+        self._heard: OrderedDict[tuple[UUID, UUID], frozenset[str]] = OrderedDict()
         self._turn = threading.Lock()
 
     def get(self, user_id: UUID, model: UUID) -> Arrays | None:
@@ -38,3 +41,16 @@ class ArrayCache:
             self._kept.move_to_end((user_id, model))
             while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > self._most:
                 self._kept.popitem(last=False)
+
+    def tellers(self, user_id: UUID, model: UUID) -> frozenset[str]:
+        """Give the names of those who speak in a user's messages, as far as they are known."""
+        arrays = self.get(user_id, model)
+        return self._heard.get((user_id, model), NOBODY) if arrays is None else arrays.tellers
+
+    def hear(self, user_id: UUID, model: UUID, names: frozenset[str]) -> frozenset[str]:
+        """Take in who speaks in what was found for a user without arrays; give all who were heard."""
+        with self._turn:
+            heard = self._heard[user_id, model] = self._heard.pop((user_id, model), NOBODY) | names
+            while len(self._heard) > MOST_HEARD:
+                self._heard.popitem(last=False)
+        return heard

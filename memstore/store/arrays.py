@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from memstore.models import Role, Tier, Unit
 from memstore.providers import Vectors
-from memstore.store.neighbours import KERNEL, REACH, Numbers, neighbours
+from memstore.store.neighbours import KERNEL, REACH, Numbers, last_asked, neighbours
 from memstore.store.term_index import TermIndex
 from memstore.store.terms import terms
 
@@ -31,7 +31,7 @@ ROWS_AT_ONCE = 4096
 OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
 TIERS, ROLES = tuple(Tier), tuple(Role)
-MESSAGES, USER = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1
+MESSAGES, USER, ASSISTANT = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
 # A unit as the statement `arrays` sends it; `name` is item and chunk once more, a string that sorts as they do.
 LAYOUT = {
     "name": ("S20", 0),
@@ -122,15 +122,29 @@ class Arrays:
     @cached_property
     def around(self) -> Numbers:
         """Each row with its neighbours in its session, in order: (5, rows); the number of rows where there is none."""
-        said = np.flatnonzero((self.tiers == MESSAGES) & (self.seqs >= 0))
+        said, conversations = self._said
         some = self.records[said]
-        conversations = np.frombuffer(some["conversation"].tobytes(), ">i8").reshape(-1, 2).astype(np.int64)
         places = (some["seq"].astype(np.int64), some["chunk"].astype(np.int64))
         beside = neighbours(conversations, places, some["role"].astype(np.int64), self.times[said])
         around = np.full((2 * REACH + 1, len(self)), len(self))
         around[REACH] = np.arange(len(self))
         around[np.arange(2 * REACH + 1) != REACH, said[:, None]] = np.append(said, len(self))[beside].T
         return around
+
+    @property
+    def _said(self) -> tuple[Rows, Numbers]:
+        """The rows of messages, and the conversation of each as two halves of its id, (rows, 2)."""
+        said = np.flatnonzero((self.tiers == MESSAGES) & (self.seqs >= 0))
+        ids = np.frombuffer(self.records["conversation"][said].tobytes(), ">i8")
+        return said, ids.reshape(-1, 2).astype(np.int64)
+
+    @cached_property
+    def answered(self) -> tuple[Numbers, Numbers]:
+        """A number for the message of each row, and that of a person's message which it answers; -1 for none."""
+        said, conversations = self._said
+        roles, both = self.records["role"][said], np.full((2, len(self)), -1)
+        both[:, said] = last_asked(conversations, self.seqs[said], roles == USER, roles == ASSISTANT)
+        return both[0], both[1]
 
     @cached_property
     def lengths_around(self) -> NDArray[np.float64]:

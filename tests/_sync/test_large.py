@@ -15,7 +15,9 @@ from memstore import ids
 from memstore._sync.memory.store import MemoryStore
 from memstore._sync.store import postings, vector_indexes
 from memstore.models import Hit
+from memstore.providers import Vectors
 from memstore.store.watermarks import LostRace
+from memstore.testing import HashingEmbedder
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 LINES = [
@@ -99,6 +101,23 @@ def test_the_database_finds_what_the_process_does(small: MemoryStore, large: Mem
             found = large.user("alice").recall(question, limit=40, **filters)  # type: ignore[arg-type]
             alike(warm, found)
         assert bool(warm) == (filters != {"as_of": START})
+
+
+def test_who_was_heard_is_known_when_named_again(large: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question that names a speaker is embedded and looked for once, but for the first one."""
+    talked(large)
+    asked: list[str] = []
+    real = HashingEmbedder.embed_query
+
+    def counted(self: HashingEmbedder, text: str) -> Vectors:
+        asked.append(text)
+        return real(self, text)
+
+    monkeypatch.setattr(HashingEmbedder, "embed_query", counted)
+    large.user("alice").recall("What did Bob say about the river?")
+    assert asked == ["What did Bob say about the river?", "What did I say about the river?"]
+    large.user("alice").recall("Where does Bob's sister live?")
+    assert asked[2:] == ["Where does my sister live?"]
 
 
 def test_nothing_waits_for_what_makes_it_fast(small: MemoryStore, large: MemoryStore) -> None:

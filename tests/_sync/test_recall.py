@@ -75,6 +75,16 @@ def test_recall_ranks_what_matches_first_and_explains_it(store: MemoryStore) -> 
     assert scope.user.recall("Porto", min_score=99) == []
 
 
+def test_a_summary_that_is_asked_for_counts_answers_with_what_they_answer(store: MemoryStore) -> None:
+    alice = (filled(store)).user
+
+    def answers(query: str) -> set[str]:
+        return {hit.text for hit in alice.recall(query, tiers=["messages"]) if hit.parts["answers"] > 0}
+
+    assert answers("Sum up what I said about the fence and peanuts as an overview.") == {LINES[1][2], LINES[4][2]}
+    assert answers("What did I say about the fence and peanuts?") == set()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -153,6 +153,7 @@ def test_import_takes_an_export_that_is_a_folder_and_the_files_of_one_that_is_no
     took = cli("import", str(tmp_path), "-d", url, "--json")
     assert (took.code, took.json["new"]) == (0, 2)
     assert [Path(one["file"]).name for one in took.json["files"]] == ["b.jsonl", "a.jsonl"]
+    assert cli("import", str(tmp_path), "--format", "jsonl", "-d", url, "--json").json["known"] == 2
     export = tmp_path / "export" / "general"
     export.mkdir(parents=True)
     (export / "2024-05-01.json").write_text(json.dumps([{"user": "U1", "text": "hi", "ts": "1714564800.1"}]))

@@ -46,6 +46,23 @@ async def test_every_message_becomes_a_unit_and_recall_finds_it(store: AsyncMemo
     assert hit.score == pytest.approx(sum(hit.parts.values()), abs=1e-5)
 
 
+async def test_what_is_pasted_is_found_apart_from_what_is_said(store: AsyncMemoryStore) -> None:
+    code = "```python\n" + "\n".join(f"rows.append(fetch(page={n}))" for n in range(8)) + "\n```"
+    said = ["Why does my crawler stop after the first page?", "It worked on Tuesday."]
+    trip = store.user("alice").conversation("crawler")
+    message = await trip.add("user", f"{said[0]}\n{code}\n{said[1]}")
+    answer = await trip.add("assistant", f"Like this it goes on:\n{code}\nTry it.")
+    assert (await store.derive()).units == 4, "an assistant's code is its answer"
+    alice = trip.user
+    for query in (said[0], "fetch rows append", "Did it work on Tuesday?"):
+        hits = await alice.recall(query, tiers=["messages"], roles=["user"])
+        assert [hit.sources for hit in hits] == [(message.id,)], "a message once"
+        assert hits[0].text in (*said, code)
+        assert (message.text or "")[hits[0].start :].startswith(hits[0].text)
+    assert (await alice.recall(said[0], tiers=["messages"], limit=1))[0].text == said[0]
+    assert [hit.text for hit in await alice.recall("x", roles=["assistant"])] == [answer.text]
+
+
 async def test_facts_have_types_sources_and_are_merged(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("lisbon")
     stored = await trip.add_many(history(5))

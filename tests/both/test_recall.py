@@ -74,6 +74,16 @@ async def test_recall_ranks_what_matches_first_and_explains_it(store: AsyncMemor
     assert await scope.user.recall("Porto", min_score=99) == []
 
 
+async def test_a_summary_that_is_asked_for_counts_answers_with_what_they_answer(store: AsyncMemoryStore) -> None:
+    alice = (await filled(store)).user
+
+    async def answers(query: str) -> set[str]:
+        return {hit.text for hit in await alice.recall(query, tiers=["messages"]) if hit.parts["answers"] > 0}
+
+    assert await answers("Sum up what I said about the fence and peanuts as an overview.") == {LINES[1][2], LINES[4][2]}
+    assert await answers("What did I say about the fence and peanuts?") == set()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import tracemalloc
 import zipfile
 from datetime import UTC, datetime
@@ -16,10 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.errors import InvalidInput
-from memstore.ingest.importers import IMPORTERS, importer_for
-from memstore.ingest.importers.files import head
+from memstore.ingest.importers import IMPORTERS, Reading, importer_for
+from memstore.ingest.importers.files import READ_ERRORS, head, parts, read_parts, size_of
 from memstore.ingest.importers.json_stream import Broken, array_elements, json_values
 from memstore.ingest.importers.records import DEEPEST, check_storable, moment, shown
+from memstore.ingest.importers.scratch import Occurrences, in_order
 
 LINE = b'{"conversation":"c","role":"user","content":"hello"}\n'
 TREE = b'[{"title":"t","mapping":{}}]'
@@ -112,6 +114,55 @@ def test_reading_refuses_what_is_gone(tmp_path, importer):
         next(importer.read(tmp_path / "gone"))
 
 
+def test_how_far_a_zip_was_read_is_told_though_its_directory_stands_at_the_end_and_pictures_between(tmp_path):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(4):
+            archive.writestr(f"picture-{number}.png", os.urandom(3_000_000))
+            archive.writestr(f"{number}.txt", os.urandom(2_000_000))
+    told = []
+    for part in parts(path, re.compile(r".*\.txt"), 1 << 30, told.append):
+        before = sum(told)
+        while part.stream.read1(100_000):
+            pass
+        assert sum(told) - before > 1_000_000
+    assert path.stat().st_size * 0.9 < sum(told) <= path.stat().st_size
+
+
+def test_how_far_a_folder_was_read_counts_what_is_passed_by(tmp_path):
+    (tmp_path / "picture.png").write_bytes(b"x" * 1000)
+    (tmp_path / "a.txt").write_bytes(b"x" * 10)
+    told = []
+    for part in parts(tmp_path, re.compile(r".*\.txt"), 1 << 30, told.append):
+        part.stream.read1(100)
+    assert sum(told) == size_of(tmp_path) == 1010
+
+
+def test_a_file_that_cannot_be_opened_costs_itself(tmp_path):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name in ("1.txt", "2.txt", "3.txt"):
+            archive.writestr(name, name)
+    broken_header = data.getvalue().replace(b"2.txt", b"x.txt", 1)
+    (tmp_path / "export.zip").write_bytes(broken_header)
+
+    def first(part):
+        yield part.stream.read1(9)
+
+    found = list(read_parts(tmp_path / "export.zip", re.compile(r".*\.txt"), Reading(), _or_told(first), "again"))
+    assert found == [b"1.txt", "told", b"3.txt"]
+
+
+def _or_told(read):
+    def reading(part):
+        try:
+            yield from read(part)
+        except READ_ERRORS:
+            yield "told"
+
+    return reading
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
 def test_a_file_that_may_not_be_read_is_refused(make):
     path = make("secret.jsonl", LINE)
@@ -123,6 +174,30 @@ def test_a_file_that_may_not_be_read_is_refused(make):
 def test_the_head_of_a_broken_gzip_is_what_came(make):
     assert head(make("a.gz", gzip.compress(LINE)[:-4])) == LINE
     assert head(make("b.gz", b"\x1f\x8bnonsense")) == b""
+
+
+# --- notes that are too much for memory ---------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers())))
+def test_rows_come_by_their_keys_and_equal_ones_as_they_came(rows):
+    assert list(in_order(iter(rows))) == sorted(rows, key=lambda row: row[0])
+
+
+def test_what_came_before_is_counted():
+    with Occurrences() as seen:
+        assert [seen.count(key) for key in ("a", "b", "a", "a\ud800", "a")] == [1, 1, 2, 1, 3]
+
+
+def test_many_keys_take_little_memory():
+    tracemalloc.start()
+    with Occurrences() as seen:
+        for number in range(100_000):
+            seen.count(str(number))
+        assert seen.count("7") == 2
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 << 20
 
 
 # --- times and texts -----------------------------------------------------------------------------------------------

@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.ingest.importers import Found, LeftOut, Reading, Record, Skipped
 from memstore.ingest.importers.chatgpt import ChatGPT
 from memstore.ingest.importers.records import check_storable
+from tests.unit.importing import ALWAYS, junk, left_out, or_junk, reasons, texts
 
 NOON = 1714564800.0  # 2024-05-01T12:00:00Z
-ALWAYS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 def said(text: object = "hello", role: object = "user", **more: object) -> dict:
@@ -64,14 +64,6 @@ def one(read):
         return read([conversation(chain(*messages), **more)])
 
     return one
-
-
-def texts(found) -> list[str]:
-    return [record.message["content"] for record in found if isinstance(record, Record)]
-
-
-def reasons(found) -> list[str]:
-    return [skipped.reason for skipped in found if isinstance(skipped, Skipped)]
 
 
 def test_a_message_comes_in_the_pivots_words(one):
@@ -172,6 +164,34 @@ def test_a_name_is_kept(one):
     assert record.message["name"] == "Ana"
 
 
+def test_what_the_format_hides_is_counted(tmp_path):
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([conversation(chain(said("before"), *HIDDEN.values(), said("after")))]))
+    counts = left_out(ChatGPT().read(path))
+    assert counts.total() == len(HIDDEN)
+    assert (counts["system messages"], counts["custom instructions"], counts["thoughts of the model"]) == (2, 2, 2)
+
+
+def test_all_branches_come_by_their_time_each_after_what_it_answers(read):
+    mapping = chain(said("q", create_time=NOON), said("second", "assistant", create_time=NOON + 5))
+    mapping |= {
+        "early": node("n2", said("early child", create_time=NOON - 9)),
+        "b": node("n1", said("first", "assistant", create_time=NOON + 1)),
+        "c": node("b", said("after first", create_time=None)),
+    }
+    found = read([conversation(mapping, current_node="n2")], all_branches=True)
+    assert texts(found) == ["q", "first", "after first", "second", "early child"]
+    others = [record.message["content"] for record in found if record.message["metadata"].get("branch") == "other"]
+    assert others == ["first", "after first", "early child"]
+    assert found[2].message["occurred_at"].timestamp() == NOON + 1
+
+
+@pytest.mark.parametrize("all_branches", [False, True])
+def test_a_deep_tree_is_walked_without_recursion(read, all_branches):
+    mapping = {f"n{n}": node(f"n{n - 1}" if n else None, said(str(n))) for n in range(20_000)}
+    assert len(texts(read([conversation(mapping)], all_branches=all_branches))) == 20_000
+
+
 # --- what they say --------------------------------------------------------------------------------------------------
 
 IMAGE = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x", "width": 1}
@@ -220,6 +240,11 @@ CITE = "\ue200cite\ue202turn0search0\ue202turn1news2\ue201"
 )
 def test_references_become_what_a_reader_sees(one, given, text):
     assert texts(one(said(given, "assistant"))) == [text]
+
+
+@pytest.mark.parametrize("inside", ["\ue200" * 300_000, "\ue200" + "a" * 300_000, "\ue200a\ue202" * 100_000])
+def test_references_that_never_end_take_no_longer_than_text(one, inside):
+    assert texts(one(said(f"x{inside}", "assistant"))) == ["x" + inside.replace("\ue200", "").replace("\ue202", "")]
 
 
 def test_private_use_characters_of_users_and_others_stay(one):
@@ -335,6 +360,11 @@ def test_a_circle_is_told_and_each_of_its_messages_comes_once(read):
 def test_a_conversation_is_named_by_its_id(one, given, name):
     (record,) = one(said(), **given)
     assert record.conversation == name
+
+
+def test_a_blank_title_is_none(one):
+    (record,) = one(said(), title=" ")
+    assert record.title is None
 
 
 def test_an_empty_conversation_and_an_empty_list_are_nothing(read):
@@ -468,20 +498,6 @@ def test_a_damaged_member_costs_itself_and_not_the_others(read):
 # --- properties -----------------------------------------------------------------------------------------------------
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=3)
-junk = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | any_text | st.sampled_from(["a", "b", "user"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["a", "b", "parent", "message", "parts", "text"]), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-
-
-def or_junk(strategy):
-    return st.integers(0, 5).flatmap(lambda chance: junk if chance == 0 else strategy)
-
-
 keys = st.sampled_from(["a", "b", "c", "d"])
 contents = or_junk(
     st.fixed_dictionaries(

@@ -220,7 +220,9 @@ def test_a_message_that_changed_between_states_comes_again_to_be_reported(read):
 
 def test_checkpoints_hold_messages_too(read):
     values = {"channel_values": {"messages": [as_dump("HumanMessage", "q", id="1")]}, "ts": "2026-01-01T00:00:00Z"}
-    (record,) = read({"checkpoint": values, "config": {"configurable": {"thread_id": "t"}}}, expect="langchain")
+    config = {"configurable": {"thread_id": "t"}}
+    empty = {"checkpoint": {"channel_values": {"__start__": {}}, "ts": "2025-12-31T00:00:00Z"}, "config": config}
+    (record,) = read({"checkpoint": values, "config": config}, empty, expect="langchain")
     assert (record.conversation, record.message["occurred_at"].year) == ("t", 2026)
 
 

@@ -51,12 +51,12 @@ def read(path: Path, **how: object) -> list[Found]:
 
 def test_a_channel_is_a_conversation_in_the_order_of_time(export):
     later = said("later", "1714564801.5", "U2", thread_ts=TS)
-    path = export([later, said("first")])
+    path = export([later, said("first", thread_ts=TS)])
     assert importer_for(path).name == "slack"
     first, second = read(path)
     assert (first.conversation, first.title, first.channel) == ("C1", "#general", "slack")
     assert (first.message["content"], first.message["name"]) == ("first", "Ann")
-    assert first.message["external_id"] == TS
+    assert (first.message["external_id"], first.message["metadata"]) == (TS, {})
     assert first.message["occurred_at"] == datetime(2024, 5, 1, 12, 0, 0, 100, tzinfo=UTC)
     assert (second.message["name"], second.message["metadata"]) == ("Bob Ray", {"thread": TS})
     assert first.where == "slack.zip, general/2024-05-01.json, message 2"
@@ -73,6 +73,12 @@ def test_days_come_in_their_order_and_channels_apart(export):
         ("C1", "#general", "1"),
         ("C1", "#general", "2"),
     ]
+
+
+def test_a_talk_of_several_people_is_shown_by_their_names(export):
+    talk = {"id": "G1", "name": "mpdm-ann--bob-1", "members": ["U1", "U2"]}
+    (record,) = read(export([said()], "mpdm-ann--bob-1/2024-05-01.json", mpims=[talk]))
+    assert (record.conversation, record.title) == ("G1", "Ann, Bob Ray")
 
 
 @pytest.mark.parametrize("me", ["Ann", "U1"])
@@ -148,6 +154,9 @@ def test_without_an_index_ids_are_names(export):
     assert importer_for(path).name == "slack"
     (record,) = read(path)
     assert (record.conversation, record.title, record.message["name"]) == ("general", "#general", "U1")
+    assert "name" not in read(path, me="U1")[0].message
+    with pytest.raises(InvalidInput, match="--me takes one of: an id"):
+        read(path, me="Ann")
 
 
 def test_an_index_that_is_broken_is_told(export):

@@ -168,6 +168,14 @@ def test_an_edited_message_says_so(read):
     assert (record.message["content"], record.message["metadata"]) == ("x", {"edited": True})
 
 
+@pytest.mark.parametrize(
+    "inside", ["a.jpg " * 200_000, " " * 1_000_000 + "b", "\u200e" * 500_000, "<attached: " * 100_000]
+)
+def test_a_long_message_takes_no_longer_for_what_may_be_in_it(read, inside):
+    (record,) = read(f"13.01.24, 10:00 - Ann: x {inside}.\n")
+    assert record.message["content"] == f"x {inside}."
+
+
 def test_what_whatsapp_says_is_left_out_and_counted(read):
     found = read(
         "13.01.24, 09:00 - Messages and calls are end-to-end encrypted.\n"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstore.models import Role, Tier
+from memstore.models import Key, Role, Tier
 from memstore.retrieve import signals
 from memstore.retrieve.dates import NamedDate, named_dates
 from memstore.retrieve.signals import Corpus
@@ -152,6 +152,45 @@ def test_a_question_counts_less_where_a_person_answers_it_at_once() -> None:
     scores = signals.question(arrays(said), 7)
     assert scores.tolist() == [-0.5, 0, 0, 0, 0, pytest.approx(-1 / 11), 0]
     assert not signals.question(arrays(said), 8).any()
+
+
+def test_an_answer_has_the_score_of_the_best_unit_of_what_was_last_asked() -> None:
+    said = [
+        Given(0, role=Role.ASSISTANT),
+        Given(1),
+        Given(1, chunk=1),
+        Given(2, role=Role.TOOL),
+        Given(3, role=Role.ASSISTANT),
+        Given(3, chunk=1, role=Role.ASSISTANT),
+        Given(5),
+        Given(6, role=Role.ASSISTANT, conversation=UUID(int=8)),
+        Given(9, tier=Tier.FACTS, role=None, seq=-1),
+        Given(7, conversation=UUID(int=8)),
+        Given(10, role=Role.ASSISTANT),  # of what stood between nothing is there
+    ]
+    scores = np.array([9.0, 2, 5, 9, 9, 9, 1, 9, 9, 3, 9])
+    expected = {Key(UUID(int=3), 0): 5.0, Key(UUID(int=3), 1): 5.0}
+    for order in (list(range(11)), [8, 5, 2, 9, 10, 7, 1, 0, 4, 6, 3]):
+        some = arrays([said[n] for n in order])
+        found = signals.answers(some, scores[order])
+        assert {said[n].key: score for n, score in zip(order, found, strict=True) if score} == expected
+    assert signals.answers(arrays([]), np.empty(0)).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("Can you summarize what I learned?", True),
+        ("Give me an OVERVIEW of the project", True),
+        ("A quick recap, please", True),
+        ("Fass bitte unsere Gespräche zusammen", True),
+        ("Gib mir einen Überblick", True),
+        ("Which summer did we go?", False),
+        ("Wie fasst man das an? Wir waren zusammen dort.", False),
+    ],
+)
+def test_an_overview_is_asked_for_in_english_or_german(question: str, asks: bool) -> None:
+    assert signals.asks_for_overview(question) is asks
 
 
 def test_a_day_that_is_named_counts_twice() -> None:

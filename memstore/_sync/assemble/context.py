@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from uuid import UUID
 
 from memstore._sync.assemble import record
 from memstore._sync.assemble.gather import gather, offered_at_first
@@ -31,8 +32,8 @@ from memstore.providers import ChatMessage, Embedder, Reranker, TokenCounter
 from memstore.retrieve.reranked import reranked
 from memstore.waiting import by_threads, in_place
 
-# Few hits are offered at first, as most budgets are full with them. Where one is not, as when they say what the recent
-# turns say, so many times as many are, and once more.
+# Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
+# say, so many times as many are offered, and once more.
 FULL, MORE = 0.97, 4
 LAST_SAID = 6  # messages that tell who "she" is in a question
 
@@ -54,7 +55,8 @@ def assemble(
     newest = begun[1] if begun else None
     query = request.query or (newest.text if newest else None) or ""
     question, (made, stretch) = by_threads(
-        partial(recall.prepare, database, embedder, request.user_id, query), partial(_read, database, request, begun)
+        partial(recall.prepare, database, embedder, request.user_id, query),
+        partial(_read, database, request, begun, recall.model_of(embedder)),
     )
     asked = rewritten(database, request.user_id, models, query, _said_before(stretch, query))
     if asked.others:
@@ -87,12 +89,12 @@ def _begun(database: Database, request: Request) -> tuple[Assembly, Message | No
 
 
 def _read(
-    database: Database, request: Request, begun: tuple[Assembly, Message | None] | None
+    database: Database, request: Request, begun: tuple[Assembly, Message | None] | None, model: UUID
 ) -> tuple[Assembly, Stretch]:
     """Read what does not depend on the question's vector."""
     with database.scope(request.user_id) as scope:
         made, newest = begun or (settled(scope, request), None)
-        return made, read(scope, made, newest)
+        return made, read(scope, made, newest, model)
 
 
 def _composed(

@@ -10,8 +10,9 @@ from uuid import UUID
 from memstore._sync.assemble import record
 from memstore._sync.assemble.record import Before
 from memstore._sync.assemble.request import Assembly
-from memstore._sync.store import facts, messages, summaries
+from memstore._sync.store import facts, items, messages, summaries
 from memstore._sync.store.database import Transaction
+from memstore._sync.store.items import Version
 from memstore._sync.store.summaries import Outline
 from memstore.assemble.compression import Stored
 from memstore.assemble.heard import heard_turns
@@ -35,7 +36,7 @@ class Stretch:
 
     `asked` is the message that asks, where one does, and among the `turns`, which are in order. What was read of the
     stretch has so many `tokens`, seen or not. `nest` are the outlines of its summaries; `earlier` are those of earlier
-    stretches. `standing` are facts that are in whatever is asked.
+    stretches. `standing` are facts that are in whatever is asked; `version` is that of what can be recalled beside.
     """
 
     asked: Message | None
@@ -46,6 +47,7 @@ class Stretch:
     nest: Sequence[Outline]
     earlier: Collection[UUID]
     standing: Sequence[UUID]
+    version: Version | None
     before: Before
 
 
@@ -73,11 +75,11 @@ def newest_question(scope: Transaction, made: Assembly, known: Sequence[Message]
     return None
 
 
-def read(scope: Transaction, made: Assembly, newest: Message | None) -> Stretch:
-    """Read a stretch; `newest` is the newest message that asks, where no query is given."""
+def read(scope: Transaction, made: Assembly, newest: Message | None, model: UUID) -> Stretch:
+    """Read a stretch; `newest` is the newest message that asks, where no query is given, `model` the embedder's."""
     request, sight = made.request, made.sight
     with scope.ahead() as reads:
-        _read_ahead(reads, made)
+        _read_ahead(reads, made, model)
     found = (_whole if made.strategies else _recent)(scope, made)
     if request.query is not None:
         newest = newest_question(scope, made, found)
@@ -94,16 +96,18 @@ def read(scope: Transaction, made: Assembly, newest: Message | None) -> Stretch:
         earlier={one.id for one in every if one.from_seq <= made.after},
         standing=(sight.fact_ids(scope, _standing(scope, made)))[:MOST_STANDING],
         stored=_stored(scope, made, heard),
+        version=items.version(scope, model),
         before=record.before(scope, request.conversation_id, request.as_of, request.viewer),
     )
 
 
-def _read_ahead(reads: Transaction, made: Assembly) -> None:
+def _read_ahead(reads: Transaction, made: Assembly, model: UUID) -> None:
     """Ask for what `read` asks for first, whatever it is answered."""
     request = made.request
     (_whole if made.strategies else _recent)(reads, made)
     summaries.outlines(reads, request.conversation_id, as_of=request.as_of)
     _standing(reads, made)
+    items.version(reads, model)
     if request.as_of is None:
         record.before(reads, request.conversation_id, None, request.viewer)
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from memstore import ids
 from memstore._sync.ingest import indexes
-from memstore._sync.ingest.history import import_file
 from memstore._sync.memory.opened import Opened, check_usable
 from memstore._sync.memory.user import UserScope
 from memstore._sync.store import messages
@@ -22,9 +21,8 @@ from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.check import check_name, one_of
-from memstore.ingest.importers import Imported
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
-from memstore.memory.arguments import as_reading, listed
+from memstore.memory.arguments import listed
 from memstore.models import DeriveReport, LargeUser
 from memstore.providers import Embedder, Reranker, Rewriter, TokenCounter
 from memstore.settings import Settings, load
@@ -34,6 +32,7 @@ from memstore.waiting import in_place
 
 if TYPE_CHECKING:
     from memstore._sync.ingest.derive import Progress
+    from memstore.ingest.importers import Imported
 
 
 class MemoryStore:
@@ -192,6 +191,9 @@ class MemoryStore:
         `dry_run` nothing is stored and the same is told. `progress(done, total)` is called with bytes as they lie on
         disk.
         """
+        from memstore._sync.ingest.history import import_file
+        from memstore.ingest.importers.reading import as_reading
+
         reading = as_reading(me=me, timezone=timezone, date_order=date_order, all_branches=all_branches)
         return import_file(
             self._database,

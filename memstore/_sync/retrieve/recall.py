@@ -70,11 +70,16 @@ def prepare(
         hashed(QUESTION, user_id),
         asked=text,
         embedder=embedder,
-        model=ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions))),
+        model=model_of(embedder),
         others=tuple([prepare(database, embedder, user_id, other) for other in others]),
     )
-    known = database.cache.get(user_id, question.model)  # as a rule those who speak now; `candidates` looks again
-    return question.of(known.tellers if known else ())
+    # As a rule those who speak now; `candidates` looks again.
+    return question.of(database.cache.tellers(user_id, question.model))
+
+
+def model_of(embedder: Embedder | None) -> UUID:
+    """Give the id under which the vectors of an embedder are kept, and what has none without one."""
+    return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
 
 
 def candidates(
@@ -84,20 +89,27 @@ def candidates(
     depth: int = DEPTH,
     also: Sequence[UUID] = (),
     *,
+    version: Version | None = None,
     together: bool = False,
 ) -> Ranking:
-    """Rank the best units of each tier, or of all `together`, and the first one of each item in `also`."""
-    ranking = _candidates(scope, question, filters, depth, also, together)
-    if not question.others:
-        return ranking
-    beside = [_candidates(scope, other, filters, depth, also, together) for other in question.others]
-    return best_of_all([ranking, *beside])
+    """Rank the best units of each tier, or of all `together`, and the first one of each item in `also`.
+
+    Those of the `version` that was read before, or of a later one.
+    """
+    version = version or items.version(scope, question.model)
+    every = [_candidates(scope, one, filters, depth, also, version, together) for one in (question, *question.others)]
+    return best_of_all(every) if question.others else every[0]
 
 
 def _candidates(
-    scope: Transaction, question: Question, filters: Filters, depth: int, also: Sequence[UUID], together: bool
+    scope: Transaction,
+    question: Question,
+    filters: Filters,
+    depth: int,
+    also: Sequence[UUID],
+    version: Version | None,
+    together: bool,
 ) -> Ranking:
-    version = items.version(scope, question.model)
     if version is None:
         return NOTHING
     if question.vector is not None:
@@ -124,8 +136,8 @@ def _scanned(
     found = scanned.scanned(scope, question, question.model, filters, version, depth, also)
     if found is None:
         return NOTHING
-    again = question.of(found.arrays.tellers)
-    if again is not question:  # it names one of those who speak in what was found
+    again = question.of(scope.cache.hear(scope.user_id, question.model, found.arrays.tellers))
+    if again is not question:  # it names somebody who is heard for the first time
         found = scanned.scanned(scope, again, question.model, filters, version, depth, also) or found
     return in_place(scanned.ranked, found, again, filters, depth, also, together)
 

@@ -20,7 +20,8 @@ from .jsonl import JsonLines
 from .langchain import LangChain
 from .locomo import LoCoMo
 from .openai import OpenAI
-from .records import Found, Imported, Importer, LeftOut, Reading, Record, Skipped, Span, shown
+from .reading import Reading
+from .records import Found, Imported, Importer, LeftOut, Record, Skipped, Span, shown
 from .sharegpt import ShareGPT
 from .slack import Slack
 from .whatsapp import WhatsApp

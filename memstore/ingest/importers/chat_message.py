@@ -7,7 +7,7 @@ from typing import Any
 from memstore.errors import InvalidInput
 from memstore.function_calls import arguments_text, name_of, stored_call
 
-from .content import blocks_text
+from .content import UNSAID, blocks_text
 from .records import LeftOut, check_storable, is_id, storable, word
 
 
@@ -23,7 +23,9 @@ def chat_message(role: str, given: dict[str, Any], external_id: str) -> tuple[di
     if not text.strip() and not calls:
         return None, left_out or [LeftOut("empty messages")]
     message: dict[str, Any] = {"role": role, "content": text if text.strip() else None, "external_id": external_id}
-    message |= {"tool_calls": calls} if calls else {}
+    if calls:
+        message["tool_calls"] = calls  # which some write among the content, too
+        left_out = [one for one in left_out if one.what != UNSAID["tool_use"]]
     for key in ("name", "tool_call_id"):
         if given.get(key) not in (None, ""):
             if not is_id(given[key]):

@@ -27,20 +27,8 @@ from memstore.errors import InvalidInput
 
 from .files import Part, first_head, is_zip, names, read_parts
 from .json_stream import keys_in, numbered_elements
-from .records import (
-    PLAINLY,
-    Found,
-    LeftOut,
-    Reading,
-    Record,
-    Skipped,
-    is_id,
-    shown,
-    storable,
-    time_or_none,
-    timed,
-    word,
-)
+from .reading import PLAINLY, Reading
+from .records import Found, LeftOut, Record, Skipped, is_id, shown, storable, time_or_none, timed, word
 from .trees import newest_leaf, way_to, whole
 
 AGAIN = "ask ChatGPT for the export again, and import the zip as it comes"
@@ -65,7 +53,7 @@ _POINTERS = {
     "video_container_asset_pointer": "[video]",
 }
 # What the assistant's text refers to stands between private-use characters: a kind, then its fields.
-_REFERENCE = re.compile("( ?)\ue200([a-z_]*)\ue202?([^\ue201\n]*)\ue201")
+_REFERENCE = re.compile("( ?)\ue200([a-z_]{0,40})\ue202?([^\ue200\ue201\n]*)\ue201")
 _MARKS = re.compile("[\ue200-\ue206]")
 
 
@@ -108,7 +96,7 @@ def _conversation(given: object, file: str, where: str, all_branches: bool) -> I
         yield Skipped(where, f"it is not an object; {AGAIN}")
         return
     title, key = given.get("title"), given.get("conversation_id") or given.get("id")
-    title = storable(title)[0] if isinstance(title, str) else None
+    title = storable(title)[0] if isinstance(title, str) and title.strip() else None
     if not is_id(key):
         yield Skipped(where, f"it has no id that can be kept; {AGAIN}")
         return

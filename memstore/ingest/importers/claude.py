@@ -22,20 +22,8 @@ from .chatgpt import MEMBER
 from .content import blocks_text
 from .files import Part, first_head, read_parts
 from .json_stream import keys_in, numbered_elements
-from .records import (
-    PLAINLY,
-    Found,
-    LeftOut,
-    Reading,
-    Record,
-    Skipped,
-    is_id,
-    shown,
-    storable,
-    time_or_none,
-    timed,
-    word,
-)
+from .reading import PLAINLY, Reading
+from .records import Found, LeftOut, Record, Skipped, is_id, shown, storable, time_or_none, timed, word
 from .trees import newest_leaf, way_to, whole
 
 AGAIN = "ask Claude for the export again, and import the zip as it comes"

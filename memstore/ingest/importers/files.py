@@ -21,7 +21,8 @@ from typing import IO, TYPE_CHECKING, Protocol, TypeVar, cast
 
 from memstore.errors import InvalidInput
 
-from .records import PLAINLY, Reading, Skipped, shown
+from .reading import PLAINLY, Reading
+from .records import Skipped, shown
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -70,18 +71,19 @@ class _Broken:
 
 
 class _Watched(io.FileIO):
-    """A file that tells how many bytes were read further into it."""
+    """A file that tells how much further than ever before one has read in it, passing by included."""
 
     def __init__(self, path: Path, seen: Callable[[int], None]) -> None:
         super().__init__(path)
+        self.watching = True
         self._seen = seen
         self._furthest = 0
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Read, and tell what was not read before: a zip's directory stands at its end, and is read first."""
+        """Read, and tell how far."""
         size = super().readinto(buffer) or 0
         here = self.tell()
-        if self._furthest < here <= self._furthest + size:
+        if self.watching and here > self._furthest:
             self._seen(here - self._furthest)
             self._furthest = here
         return size
@@ -203,9 +205,11 @@ def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
 
 
 def _of_folder(path: Path, wanted: re.Pattern[str], seen: Callable[[int], None]) -> Generator[Part]:
-    chosen = [file for file in _files(path) if wanted.fullmatch(file.relative_to(path).as_posix())]
+    files = _files(path)
+    chosen = [file for file in files if wanted.fullmatch(file.relative_to(path).as_posix())]
     if not chosen:
         raise InvalidInput("the folder does not hold the history; give the folder of the export as it was unpacked")
+    seen(sum(file.stat().st_size for file in files) - sum(file.stat().st_size for file in chosen))
     for file in sorted(chosen, key=lambda file: by_number(file.as_posix())):
         name = file.relative_to(path).as_posix()
         where = f"{shown(path.name)}, {shown(name, 120)}"
@@ -228,7 +232,10 @@ def _files(path: Path) -> list[Path]:
 
 
 def _of_zip(path: Path, wanted: re.Pattern[str], limit: int, seen: Callable[[int], None]) -> Generator[Part]:
-    with io.BufferedReader(_Watched(path, seen), CHUNK) as raw, _archive(cast(IO[bytes], raw)) as archive:
+    watched = _Watched(path, seen)
+    watched.watching = False  # the directory stands at the end of a zip, and is read first
+    with io.BufferedReader(watched, CHUNK) as raw, _archive(cast(IO[bytes], raw)) as archive:
+        watched.watching = True
         chosen = [
             one for one in archive.infolist() if wanted.fullmatch(one.filename) and not _HIDDEN.fullmatch(one.filename)
         ]

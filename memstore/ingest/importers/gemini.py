@@ -19,7 +19,8 @@ from typing import Any
 from .files import Part, first_head, names, read_parts
 from .html_text import html_text
 from .json_stream import keys_in, numbered_elements
-from .records import INHERITED, PLAINLY, Found, LeftOut, Reading, Record, Skipped, moment, shown, storable, time_or_none
+from .reading import PLAINLY, Reading
+from .records import INHERITED, Found, LeftOut, Record, Skipped, moment, shown, storable, time_or_none
 from .scratch import Occurrences, in_order
 
 AGAIN = "ask Google Takeout again for My Activity of Gemini Apps, in the format JSON"

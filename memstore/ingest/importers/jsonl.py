@@ -28,7 +28,8 @@ from memstore.models import Role
 from .files import BOM, HEAD, READ_ERRORS, ByteStream, check_file, head, opened
 from .lines import LONGEST_LINE, numbered_lines
 from .made_ids import made_id
-from .records import PLAINLY, Found, Reading, Record, Skipped, check_storable, moment, shown
+from .reading import PLAINLY, Reading
+from .records import Found, Record, Skipped, check_storable, moment, shown
 from .scratch import Occurrences
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")

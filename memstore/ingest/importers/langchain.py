@@ -24,7 +24,8 @@ from .chat_message import chat_message
 from .files import ONE_FILE, first_head, read_parts
 from .json_stream import keys_in, numbered_values
 from .made_ids import digest
-from .records import PLAINLY, Found, LeftOut, Reading, Record, Skipped, is_id, storable, time_or_none, timed, word
+from .reading import PLAINLY, Reading
+from .records import Found, LeftOut, Record, Skipped, is_id, storable, time_or_none, timed, word
 from .scratch import Occurrences, in_order
 
 AGAIN = "write it anew with messages_to_dict or dumpd, as JSON"
@@ -48,6 +49,7 @@ _THREADS: tuple[str, ...] = (
     "config.configurable.thread_id",
 )
 _THREADS += ("checkpoint.thread_id", "metadata.thread_id")
+_STATES = {"values", "checkpoint", "channel_values"}
 _TIMES = ("ts", "created_at", "checkpoint.ts")
 
 
@@ -99,6 +101,8 @@ def _rows(found: Iterator[tuple[str, Any] | Skipped]) -> Iterator[tuple[str, Any
 def _messages(state: Any, where: str, otherwise: str, seen: Occurrences) -> Iterator[Found]:
     """Give the messages of one list or state that no earlier one had."""
     messages = _at(state, _LISTS)
+    if messages is None and isinstance(state, dict) and _STATES & state.keys():
+        return  # the first state of a thread, where nothing is said yet
     if not isinstance(messages, list):
         yield Skipped(where, f"it is no message, and holds no list of them; {AGAIN}")
         return

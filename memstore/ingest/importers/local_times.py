@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, tzinfo
 
 from memstore.errors import InvalidInput
 
-from .records import DateOrder
+from .reading import DateOrder
 
 Numbers = tuple[str, str, str]
 

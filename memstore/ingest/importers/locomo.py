@@ -19,7 +19,8 @@ from typing import Any
 from .files import ONE_FILE, Part, by_number, first_head, read_parts
 from .json_stream import keys_in, numbered_values
 from .local_times import Clock
-from .records import PLAINLY, Found, LeftOut, Reading, Record, Skipped, is_id, storable, timed
+from .reading import PLAINLY, Reading
+from .records import Found, LeftOut, Record, Skipped, is_id, storable, timed
 
 AGAIN = "get the file again from LoCoMo's authors"
 _SESSION = re.compile(r"session_[0-9]{1,6}")

@@ -19,7 +19,8 @@ from .chat_message import chat_message
 from .files import ONE_FILE, Part, first_head, read_parts
 from .json_stream import keys_in, numbered_values
 from .made_ids import digest
-from .records import PLAINLY, Found, LeftOut, Reading, Record, Skipped, timed, word
+from .reading import PLAINLY, Reading
+from .records import Found, LeftOut, Record, Skipped, timed, word
 from .scratch import Occurrences
 
 AGAIN = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'

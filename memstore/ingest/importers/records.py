@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypeGuard
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 from memstore.errors import InvalidInput
 from memstore.ingest.check import UNSTORABLE
 
-DateOrder = Literal["dmy", "mdy", "ymd"]
+from .reading import PLAINLY, Reading
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Deeper than anything written on purpose; far below what json.dumps can write back.
@@ -100,29 +100,6 @@ class Imported:
         self.passed_by += 1
         if len(self.skipped) < MOST_NAMED:
             self.skipped.append(one)
-
-
-def _ignored(_: int) -> None:
-    """Tell nobody."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What files do not say themselves, and whom to tell how far the reading got; each format uses what it needs.
-
-    `me` is the importing person's name in a chat between people; `timezone` is that of times without a zone;
-    `date_order` is how days are written; `all_branches` takes what was edited or tried again, too. `seen` is called
-    with the number of bytes that were read further, as they lie on disk.
-    """
-
-    me: str | None = None
-    timezone: tzinfo | None = None
-    date_order: DateOrder | None = None
-    all_branches: bool = False
-    seen: Callable[[int], None] = _ignored
-
-
-PLAINLY = Reading()
 
 
 class Importer(Protocol):

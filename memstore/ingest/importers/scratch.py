@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from typing import Any
+
+from memstore.errors import InvalidInput
 
 
 class Occurrences:
@@ -32,16 +34,25 @@ class Occurrences:
         # Half a digest is kept; two that met by chance would still be told apart by their numbers.
         place = sha256(key.encode("utf-8", "surrogatepass")).digest()[:16]
         statement = "insert into seen values (?, 1) on conflict (key) do update set count = count + 1 returning count"
-        return int(self._notes.execute(statement, (place,)).fetchone()[0])
+        with _room():
+            return int(self._notes.execute(statement, (place,)).fetchone()[0])
 
 
 def in_order(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """Give rows of a key and of JSON by their keys, and equal ones as they came, in bounded memory."""
-    with closing(_notes("create table rows (key text, value text)")) as notes:
+    with _room(), closing(_notes("create table rows (key text, value text)")) as notes:
         written = ((key, json.dumps(value)) for key, value in rows)
         notes.executemany("insert into rows values (?, ?)", written)
         for key, value in notes.execute("select key, value from rows order by key, rowid"):
             yield key, json.loads(value)
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise InvalidInput(f"the system's temporary folder has no room for notes on the file: {error}") from error
 
 
 def _notes(table: str) -> sqlite3.Connection:

@@ -21,7 +21,8 @@ from .files import ONE_FILE, Part, first_head, read_parts
 from .json_stream import keys_in, numbered_values
 from .made_ids import digest
 from .openai import named
-from .records import PLAINLY, Found, LeftOut, Reading, Record, Skipped, is_id, timed, word
+from .reading import PLAINLY, Reading
+from .records import Found, LeftOut, Record, Skipped, is_id, timed, word
 from .scratch import Occurrences
 
 AGAIN = 'write each conversation as {"id": …, "conversations": [{"from": "human", "value": "…"}]}'

@@ -19,7 +19,8 @@ from memstore.errors import InvalidInput
 
 from .files import Part, check_file, names, read_parts
 from .json_stream import numbered_elements
-from .records import PLAINLY, Found, LeftOut, Reading, Record, Skipped, is_id, moment, shown, storable
+from .reading import PLAINLY, Reading
+from .records import Found, LeftOut, Record, Skipped, is_id, moment, shown, storable
 from .scratch import in_order
 
 AGAIN = "ask Slack for the export again, and import the zip as it comes"
@@ -28,6 +29,7 @@ SAID = (None, "bot_message", "thread_broadcast", "me_message", "file_share", "fi
 _USERS = re.compile(r"(?:[^/]+/)?users\.json")
 _CHANNELS = re.compile(r"(?:[^/]+/)?(?:channels|groups|dms|mpims)\.json")
 _DAY = re.compile(r"(?:.*/)?(?P<channel>[^/]+)/[0-9]{4}-[0-9]{2}-[0-9]{2}\.json")
+_ID = re.compile(r"[UW][A-Z0-9]+")
 _MARKED = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
@@ -88,10 +90,9 @@ def _learn_person(entry: dict[str, Any], workspace: _Workspace) -> None:
 
 def _learn_channel(entry: dict[str, Any], workspace: _Workspace) -> None:
     key, name, members = entry["id"], entry.get("name"), entry.get("members")
-    people = (
-        [workspace.people.get(one, one) for one in members if isinstance(one, str)] if isinstance(members, list) else []
-    )
-    title = f"#{storable(name)[0]}" if isinstance(name, str) else ", ".join(people) or None
+    people = [workspace.people.get(one, one) for one in (members if isinstance(members, list) else []) if is_id(one)]
+    # A talk of several people has a name that is made of theirs: mpdm-ann--bob-1.
+    title = f"#{storable(name)[0]}" if is_id(name) and not name.startswith("mpdm-") else ", ".join(people) or None
     for folder in (key, name):
         if is_id(folder):
             workspace.channels[folder] = (key, title)
@@ -102,7 +103,9 @@ def _person(me: str | None, workspace: _Workspace) -> str | None:
     found = [key for key, name in workspace.people.items() if me in (key, name)]
     if me is None or found:
         return found[0] if found else None
-    some = ", ".join(sorted(map(shown, workspace.people.values()))[:20]) or "nobody, for users.json is missing"
+    if not workspace.people and _ID.fullmatch(me):
+        return me
+    some = ", ".join(sorted(map(shown, workspace.people.values()))[:20]) or "an id, for its users.json cannot be read"
     raise InvalidInput(f"nobody in it is called {shown(me)}; --me takes one of: {some}")
 
 

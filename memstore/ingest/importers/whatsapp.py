@@ -30,7 +30,8 @@ from .files import MOST_UNPACKED, READ_ERRORS, Part, check_file, first_head, is_
 from .lines import LONGEST_LINE, numbered_lines
 from .local_times import Clock, DateOrders, written
 from .made_ids import made_id
-from .records import PLAINLY, DateOrder, Found, LeftOut, Reading, Record, Skipped, shown, storable
+from .reading import PLAINLY, DateOrder, Reading
+from .records import Found, LeftOut, Record, Skipped, shown, storable
 from .scratch import Occurrences
 
 AGAIN = "export the chat again, without media"
@@ -48,11 +49,13 @@ _ANDROID = re.compile(rf"[{_MARKS}]*{_TIME} [-–] (?P<rest>.*)", re.DOTALL)
 # No quotes: Ann changed the subject from “A: b” to “C: d”.
 _SPOKEN = re.compile(r"(?P<name>[^:“”\"\n]{1,100}):(?: (?P<text>.*)|\s*)", re.DOTALL)
 _OMITTED = re.compile(rf"[{_MARKS}]*(?:<[^<>\n]{{3,40}}>|(?P<kind>[\w ]{{3,30}}) omitted)")
+# Looked for where a line begins, or by a fixed word: a long text is not tried again at every character.
 _ATTACHED = re.compile(
-    rf"[{_MARKS}]*(?:<attached: (?P<name>[^<>\n]+)>|(?P<file>[^\n<>]{{1,200}}\.\w{{2,5}}) \(file attached\))"
+    r"<attached: (?P<name>[^<>\n]+)>"
+    rf"|(?m:^)[{_MARKS}]*(?P<file>[^\n<>]{{1,200}}\.\w{{2,5}}) \(file attached\)"
 )
 _DELETED = re.compile(rf"[{_MARKS}]*(?:This message was deleted|You deleted this message)\.?[{_MARKS}]*")
-_EDITED = re.compile(rf"\s*[{_MARKS}]*<This message was edited>[{_MARKS}]*$")
+_EDITED = re.compile(rf"<This message was edited>[{_MARKS}]*$")
 _COPY = re.compile(r" ?\([0-9]+\)$")  # what a browser adds to the name of a second download
 
 
@@ -251,7 +254,7 @@ def _record(one: _Open, chat: _Chat, clock: Clock, me: str | None, seen: Occurre
     text, metadata = storable("\n".join(one.lines).strip(f"{_MARKS} \n\t"))
     speaker = _speaker(one.spoken)
     metadata |= {"edited": True} if _EDITED.search(text) else {}
-    text = _EDITED.sub("", text)
+    text = _EDITED.sub("", text).rstrip(f"{_MARKS} ")
     text = _ATTACHED.sub(lambda file: f"[{file['name'] or file['file']}]", text)
     if omitted := _OMITTED.fullmatch(text):
         text = f"[{omitted['kind'] or 'media'}]"

@@ -68,8 +68,24 @@ SELECT u.xmin || '/' || coalesce((SELECT m.created_at::text FROM embedding_model
 FROM users u
 WHERE u.user_id = %(user_id)s
 
+-- part packed --
+-- Units t with their vectors v, packed into few values in Postgres' binary format.
+string_agg(
+    uuid_send(t.item_id) || int4send(t.chunk)
+    || coalesce(uuid_send(t.conversation_id), decode(repeat('00', 16), 'hex')) || int8send(coalesce(t.seq, -1))
+    || int8send(t.start) || int8send(t.stop) || int8send(t.length) || timestamptz_send(t.occurred_at)
+    || int8send(hash_record_extended((t.item_id, t.chunk, t.recorded_at), 0))
+    || int2send(array_position(%(tiers)s::text[], t.tier)::smallint)
+    || int2send(coalesce(array_position(%(roles)s::text[], t.role), 0)::smallint)
+    || int4send(cardinality(t.terms)) || int4send((v.embedding IS NOT NULL)::int)
+    || timestamptz_send(t.recorded_at), '') AS records,
+array_agg(t.speaker) AS speakers,
+string_agg(array_send(t.terms), '') AS terms,
+string_agg(array_send(t.frequencies), '') AS frequencies,
+string_agg(vector_send(v.embedding), '') AS vectors
+
 -- arrays --
--- Units that came since a moment, packed into few values in Postgres' binary format; count and digest are of all units.
+-- Units that came since a moment; count and digest are of all units.
 -- Into the digest goes when each was recorded: what was made anew has the name that it had before.
 SELECT u.xmin || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
                                   WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version,
@@ -77,19 +93,7 @@ SELECT u.xmin || '/' || coalesce((SELECT m.created_at::text FROM embedding_model
 FROM users u,
      (SELECT count(*) AS units, bit_xor(hash_record_extended((item_id, chunk, recorded_at), 0)) AS digest, max(recorded_at) AS newest
       FROM item_text WHERE user_id = %(user_id)s) AS total,
-     (SELECT string_agg(
-                 uuid_send(t.item_id) || int4send(t.chunk)
-                 || coalesce(uuid_send(t.conversation_id), decode(repeat('00', 16), 'hex')) || int8send(coalesce(t.seq, -1))
-                 || int8send(t.start) || int8send(t.stop) || int8send(t.length) || timestamptz_send(t.occurred_at)
-                 || int8send(hash_record_extended((t.item_id, t.chunk, t.recorded_at), 0))
-                 || int2send(array_position(%(tiers)s::text[], t.tier)::smallint)
-                 || int2send(coalesce(array_position(%(roles)s::text[], t.role), 0)::smallint)
-                 || int4send(cardinality(t.terms)) || int4send((v.embedding IS NOT NULL)::int)
-                 || timestamptz_send(t.recorded_at), '') AS records,
-             array_agg(t.speaker) AS speakers,
-             string_agg(array_send(t.terms), '') AS terms,
-             string_agg(array_send(t.frequencies), '') AS frequencies,
-             string_agg(vector_send(v.embedding), '') AS vectors
+     (SELECT <packed>
       FROM item_text t
       LEFT JOIN item_vectors v ON v.user_id = t.user_id AND v.item_id = t.item_id AND v.chunk = t.chunk
                                   AND v.model_id = %(model_id)s
@@ -141,19 +145,7 @@ wanted AS MATERIALIZED (
     ORDER BY w.number
 )
 SELECT count(*) AS units, max(t.recorded_at) AS newest,
-       string_agg(
-           uuid_send(t.item_id) || int4send(t.chunk)
-           || coalesce(uuid_send(t.conversation_id), decode(repeat('00', 16), 'hex')) || int8send(coalesce(t.seq, -1))
-           || int8send(t.start) || int8send(t.stop) || int8send(t.length) || timestamptz_send(t.occurred_at)
-           || int8send(hash_record_extended((t.item_id, t.chunk, t.recorded_at), 0))
-           || int2send(array_position(%(tiers)s::text[], t.tier)::smallint)
-           || int2send(coalesce(array_position(%(roles)s::text[], t.role), 0)::smallint)
-           || int4send(cardinality(t.terms)) || int4send((v.embedding IS NOT NULL)::int)
-           || timestamptz_send(t.recorded_at), '') AS records,
-       array_agg(t.speaker) AS speakers,
-       string_agg(array_send(t.terms), '') AS terms,
-       string_agg(array_send(t.frequencies), '') AS frequencies,
-       string_agg(vector_send(v.embedding), '') AS vectors,
+       <packed>,
        string_agg(int2send(w.step), '') AS steps
 FROM wanted w
 CROSS JOIN LATERAL (SELECT t.* FROM item_text t WHERE t.user_id = %(user_id)s AND t.number = w.number OFFSET 0) AS t

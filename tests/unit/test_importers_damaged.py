@@ -1,0 +1,154 @@
+"""Damaged and hostile files of every format: whatever is done to them, reading ends in words, and in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tracemalloc
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.errors import InvalidInput
+from memstore.ingest.importers import IMPORTERS, Found, Reading, Skipped, importer_for
+from tests.unit.importing import ALWAYS, reasons, records, texts
+
+READING = Reading(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy", all_branches=True)
+
+TREE = {
+    "a": {"parent": None, "message": None},
+    "b": {
+        "parent": "a",
+        "message": {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["hello"]}},
+    },
+}
+CHATGPT = [{"id": "c", "title": "T", "create_time": 1.5, "mapping": TREE, "current_node": "b"}]
+CLAUDE = [{"uuid": "c", "name": "T", "chat_messages": [{"uuid": "m", "sender": "human", "text": "hello"}]}]
+GEMINI = [{"title": "Prompted hello", "time": "2026-07-26T06:00:00Z", "products": ["Gemini Apps"]}]
+OPENAI = {"messages": [{"role": "user", "content": "hello"}]}
+SHAREGPT = [{"id": "c", "conversations": [{"from": "human", "value": "hello"}]}]
+LANGCHAIN = [{"type": "human", "data": {"content": "hello"}}]
+TURN = {"speaker": "Ann", "dia_id": "D1:1", "text": "hello"}
+LOCOMO = [{"sample_id": "s", "conversation": {"speaker_a": "Ann", "speaker_b": "Bob", "session_1": [TURN]}}]
+SLACK = {
+    "channels.json": [{"id": "C1", "name": "general"}],
+    "general/2024-05-01.json": [{"user": "U1", "text": "hello", "ts": "1714564800.1"}],
+}
+PIVOT = {"conversation": "c", "role": "user", "content": "hello"}
+CHAT = "13.01.24, 10:00 - Ann: hello\n13.01.24, 10:01 - Bob: hello\n"
+
+
+def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def dumped(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+SAMPLES = {
+    "jsonl": ("a.jsonl", dumped(PIVOT)),
+    "jsonl packed": ("a.jsonl.gz", gzip.compress(dumped(PIVOT))),
+    "chatgpt": ("conversations.json", dumped(CHATGPT)),
+    "chatgpt zip": ("a.zip", zipped({"conversations-0.json": dumped(CHATGPT), "conversations-1.json": b"[]"})),
+    "claude": ("conversations.json", dumped(CLAUDE)),
+    "claude zip": ("a.zip", zipped({"conversations.json": dumped(CLAUDE)})),
+    "gemini": ("MyActivity.json", dumped(GEMINI)),
+    "gemini zip": ("a.zip", zipped({"Takeout/Gemini Apps/MyActivity.json": dumped(GEMINI)})),
+    "openai": ("a.jsonl", dumped(OPENAI)),
+    "sharegpt": ("a.json", dumped(SHAREGPT)),
+    "langchain": ("a.json", dumped(LANGCHAIN)),
+    "slack zip": ("a.zip", zipped({name: dumped(value) for name, value in SLACK.items()}, zipfile.ZIP_STORED)),
+    "whatsapp": ("WhatsApp Chat with Bob.txt", CHAT.encode()),
+    "whatsapp zip": ("a.zip", zipped({"_chat.txt": CHAT.encode()})),
+    "locomo": ("a.json", dumped(LOCOMO)),
+}
+
+
+def found_in(path: Path, name: str) -> list[Found]:
+    """Read a file by the importer of a format; what it asks of people is told like what is wrong."""
+    (importer,) = (one for one in IMPORTERS if one.name == name.split()[0])
+    try:
+        return list(importer.read(path, replace(READING, me="U1") if importer.name == "slack" else READING))
+    except InvalidInput as error:
+        return [Skipped(path.name, str(error))]
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_sample_is_found_and_read(tmp_path, sample):
+    name, data = SAMPLES[sample]
+    (tmp_path / name).write_bytes(data)
+    assert importer_for(tmp_path / name).name == sample.split()[0]
+    found = found_in(tmp_path / name, sample)
+    assert texts(found)[0] == "hello"
+    assert reasons(found) == []
+
+
+@ALWAYS
+@given(
+    st.sampled_from(sorted(SAMPLES)),
+    st.lists(st.tuples(st.integers(0, 2000), st.binary(max_size=3), st.integers(0, 3)), min_size=1, max_size=4),
+)
+def test_a_file_that_was_tampered_with_ends_in_words(tmp_path, sample, changes):
+    name, data = SAMPLES[sample]
+    for place, new, removed in changes:
+        at = place % (len(data) + 1)
+        data = data[:at] + new + data[at + removed :]
+    path = tmp_path / name
+    path.write_bytes(data)
+    for importer in IMPORTERS:
+        assert 0 <= importer.sniff(path) <= 1
+    for one in found_in(path, sample):
+        assert not isinstance(one, Skipped) or (one.reason.isprintable() and one.where.isprintable())
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_file_that_is_cut_off_anywhere_ends_in_words(tmp_path, sample):
+    name, data = SAMPLES[sample]
+    for end in range(0, len(data), 7):
+        (tmp_path / name).write_bytes(data[:end])
+        for one in found_in(tmp_path / name, sample):
+            assert not isinstance(one, Skipped) or one.reason.isprintable()
+
+
+@pytest.mark.parametrize("sample", [sample for sample in SAMPLES if " " not in sample])
+def test_a_file_of_nothing_but_brackets_ends_in_words(tmp_path, sample):
+    name, _ = SAMPLES[sample]
+    for data in (b"[" * 200_000, b'{"a":' * 100_000, b"[" * 5000 + b"]" * 5000, b"[[" * 9 + b"\n" * 9):
+        (tmp_path / name).write_bytes(data)
+        assert records(found_in(tmp_path / name, sample)) == []
+
+
+@pytest.mark.parametrize("sample", ["chatgpt zip", "claude zip", "gemini zip", "slack zip", "whatsapp zip"])
+def test_a_zip_bomb_is_refused(tmp_path, monkeypatch, sample):
+    monkeypatch.setattr("memstore.ingest.importers.files.MOST_UNPACKED", 1_000_000)
+    monkeypatch.setattr("memstore.ingest.importers.whatsapp.MOST_UNPACKED", 1_000_000)
+    name, data = SAMPLES[sample]
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        inside = [*archive.namelist()]
+    (tmp_path / name).write_bytes(zipped(dict.fromkeys(inside, b"[" + b" " * 2000000)))
+    found = found_in(tmp_path / name, sample)
+    assert records(found) == []
+    assert any("unpacks to more than 1,000,000 bytes" in reason for reason in reasons(found))
+
+
+@pytest.mark.parametrize("sample", ["openai", "sharegpt", "langchain", "locomo", "claude", "gemini"])
+def test_ten_megabytes_on_one_line_are_read_or_told_and_never_held_twice_over(tmp_path, sample):
+    name, data = SAMPLES[sample]
+    (tmp_path / name).write_bytes(data.replace(b"hello", b"x" * 10_000_000))
+    tracemalloc.start()
+    found = found_in(tmp_path / name, sample)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(texts(found)[0]) == 10_000_000
+    assert peak < 100 << 20

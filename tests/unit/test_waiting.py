@@ -1,0 +1,81 @@
+"""What is done while something else waits: both results, the first error that counts, the caller's context."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextvars import ContextVar
+
+import pytest
+
+from memstore.waiting import at_once, by_threads
+
+NAME: ContextVar[str] = ContextVar("name")
+
+
+def failing() -> int:
+    raise LookupError("the first")
+
+
+async def failing_later() -> int:
+    await asyncio.sleep(0)
+    raise LookupError("the first")
+
+
+def test_the_first_is_done_by_a_thread_that_knows_the_callers_context() -> None:
+    NAME.set("ann")
+    met = threading.Barrier(2, timeout=10)  # neither goes on without the other
+
+    def first() -> tuple[str, str]:
+        met.wait()
+        return NAME.get(), threading.current_thread().name
+
+    (name, thread), other = by_threads(first, lambda: met.wait() >= 0)
+    assert (name, other) == ("ann", True)
+    assert thread != threading.current_thread().name
+    assert not [one for one in threading.enumerate() if one.name.startswith("memstore-beside")]
+
+
+def test_an_error_of_either_is_raised() -> None:
+    with pytest.raises(LookupError, match="the first"):
+        by_threads(failing, lambda: 1)
+    with pytest.raises(ZeroDivisionError):
+        by_threads(failing, lambda: 1 // 0)
+
+
+async def test_one_is_done_while_the_other_waits() -> None:
+    ready = asyncio.Event()
+
+    async def first() -> int:
+        await ready.wait()
+        return 1
+
+    async def second() -> int:
+        ready.set()
+        return 2
+
+    assert await asyncio.wait_for(at_once(first, second), 10) == (1, 2)
+
+
+async def test_what_is_done_beside_ends_with_the_other_and_its_error_is_raised() -> None:
+    ended = asyncio.Event()
+
+    async def first() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    async def second() -> None:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await at_once(first, second)
+    await asyncio.wait_for(ended.wait(), 10)
+    with pytest.raises(LookupError, match="the first"):
+        await at_once(failing_later, ready)
+
+
+async def ready() -> int:
+    return 2
