@@ -113,7 +113,7 @@ class Transaction:
     ) -> None:
         """Read in one message: to both sides less work than a pipeline, whose plans are no others."""
         sent = [*before, *(cursor.mogrify(read.statement, read.values) for read in reads)]
-        await cursor.execute(";\n".join(sent).encode())
+        await cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
         for read, place in zip(reads, range(-len(reads), 0), strict=True):
             await cursor.set_result(place)
             cursor.row_factory = read.rows

@@ -150,3 +150,13 @@ def test_the_stretch_is_read_while_the_question_is_embedded_and_nobody_waits_for
         context = store.user("alice").conversation("c").context(query, budget=500)
         assert free == [True]
         assert "Porto" in str(context.messages)
+
+
+def test_what_is_read_ahead_is_asked_for_in_the_connections_encoding(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    with MemoryStore.open(url, settings={"embedder": "hashing:256"}) as store:
+        talked(store)
+        place = store.user("alice").conversation("c")
+        first = place.context("Where does my sister live?", budget=500, viewer="Zoë")
+        again = place.context("Where does my sister live?", budget=500, viewer="Zoë")
+        assert again.receipt.previous == first.receipt.id is not None

@@ -112,7 +112,7 @@ class Transaction:
     def _read_together(self, cursor: ClientCursor[Any], reads: Sequence[Read], before: Sequence[str] = ()) -> None:
         """Read in one message: to both sides less work than a pipeline, whose plans are no others."""
         sent = [*before, *(cursor.mogrify(read.statement, read.values) for read in reads)]
-        cursor.execute(";\n".join(sent).encode())
+        cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
         for read, place in zip(reads, range(-len(reads), 0), strict=True):
             cursor.set_result(place)
             cursor.row_factory = read.rows
