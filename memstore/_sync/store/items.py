@@ -312,13 +312,11 @@ def said(scope: Transaction, found: Sequence[Unit], as_of: datetime | None = Non
     return {one.id: one for one in rows}
 
 
-def sources(
-    scope: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID], as_of: datetime | None = None
-) -> dict[UUID, tuple[UUID, ...]]:
+def sources(scope: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID]) -> dict[UUID, tuple[UUID, ...]]:
     """Give the messages from which summaries and facts were made."""
     rows = []
     if summaries:
         rows += scope.all(SQL["summary_sources"], columns, item_ids=list(summaries))
     if facts:
-        rows += scope.all(SQL["fact_sources"], columns, item_ids=list(facts), as_of=as_of)
+        rows += scope.all(SQL["fact_sources"], columns, item_ids=list(facts))
     return {row["id"]: tuple(row["sources"]) for row in rows}

@@ -263,5 +263,4 @@ GROUP BY s.id
 SELECT fact_id AS id, array_agg(message_id ORDER BY message_id) AS sources
 FROM fact_sources
 WHERE user_id = %(user_id)s AND fact_id = ANY(%(item_ids)s::uuid[])
-  AND (%(as_of)s::timestamptz IS NULL OR recorded_at <= %(as_of)s)
 GROUP BY fact_id
