@@ -29,7 +29,7 @@ from .files import Part, first_head, is_zip, names, read_parts
 from .json_stream import keys_in, numbered_elements
 from .reading import PLAINLY, Reading
 from .records import Found, LeftOut, Record, Skipped, is_id, shown, storable, time_or_none, timed, word
-from .trees import newest_leaf, way_to, whole
+from .trees import taken
 
 AGAIN = "ask ChatGPT for the export again, and import the zip as it comes"
 # Claude's export has a file of this name, too.
@@ -124,22 +124,13 @@ def _conversation(given: object, file: str, where: str, all_branches: bool) -> I
 def _chosen(nodes: dict[str, Any], current: object, all_branches: bool) -> tuple[list[str], set[str], list[str]]:
     """Give the messages to take in their order, those that are on other branches, and what is wrong with the tree."""
 
-    def age(key: str) -> Any:
+    def age(key: str) -> datetime | None:
         message = nodes[key].get("message")
         return time_or_none(message.get("create_time")) if isinstance(message, dict) else None
 
-    problems = []
     parents = {key: node.get("parent") for key, node in nodes.items()}
-    if not (isinstance(current, str) and current in nodes):
-        if current is not None and nodes:
-            problems.append("its current message is not in the file; the branch with the newest one was taken")
-        current = newest_leaf(parents, age)
-    way, wrong = way_to(current, parents) if isinstance(current, str) else ([], [])
-    others = {key for key in parents.keys() - way if isinstance(nodes[key].get("message"), dict)}
-    if not all_branches:
-        return way, others, problems + wrong
-    order, wrong = whole(parents, age)
-    return order, others, problems + wrong
+    way, others, problems = taken(parents, current, age, all_branches=all_branches)
+    return way, {key for key in others if isinstance(nodes[key].get("message"), dict)}, problems
 
 
 def _messages(

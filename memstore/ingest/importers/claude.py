@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from .files import Part, first_head, read_parts
 from .json_stream import keys_in, numbered_elements
 from .reading import PLAINLY, Reading
 from .records import Found, LeftOut, Record, Skipped, is_id, shown, storable, time_or_none, timed, word
-from .trees import newest_leaf, way_to, whole
+from .trees import taken
 
 AGAIN = "ask Claude for the export again, and import the zip as it comes"
 ROOT = "00000000-0000-4000-8000-000000000000"  # the parent of a first message
@@ -111,7 +112,7 @@ def _chosen(
 ) -> tuple[list[str], set[str], list[str]]:
     """Give the messages to take in their order, those that are on other branches, and what is wrong with the tree."""
 
-    def age(name: str) -> Any:
+    def age(name: str) -> datetime | None:
         return time_or_none(messages[name].get("created_at"))
 
     parents: dict[str, object] = {}
@@ -120,19 +121,10 @@ def _chosen(
         parent = message.get("parent_message_uuid", before)
         parents[name] = None if parent == ROOT else parent
         before = name
-    problems = []
-    if not (isinstance(current, str) and current in messages):
-        if current is not None and messages:
-            problems.append("its current message is not in the file; the branch with the newest one was taken")
-        current = newest_leaf(parents, age)
-    way, wrong = way_to(current, parents) if isinstance(current, str) else ([], [])
+    way, others, problems = taken(parents, current, age, all_branches=all_branches)
     if messages and not way:
-        wrong = ["none of its messages is the last one"]
-    others = parents.keys() - way
-    if not all_branches:
-        return way, others, problems + wrong
-    order, wrong = whole(parents, age)
-    return order, others, problems + wrong
+        problems.append("none of its messages is the last one")
+    return way, others, problems
 
 
 def _said(message: dict[str, Any], name: str, where: str) -> Iterator[dict[str, Any] | Skipped | LeftOut]:

@@ -14,14 +14,33 @@ from .records import EPOCH, word
 Age = Callable[[str], datetime | None]
 
 
-def newest_leaf(parents: dict[str, object], age: Age) -> str | None:
+def taken(
+    parents: dict[str, object], current: object, age: Age, *, all_branches: bool
+) -> tuple[list[str], set[str], list[str]]:
+    """Give the messages to take in their order, those that are on other branches, and what is wrong with the tree.
+
+    `current` is the last message that was seen; where it is none of them, the newest that none follows.
+    """
+    problems = []
+    if not (isinstance(current, str) and current in parents):
+        if current is not None and parents:
+            problems.append("its current message is not in the file; the branch with the newest one was taken")
+        current = _newest_leaf(parents, age)
+    way, wrong = _way_to(current, parents) if isinstance(current, str) else ([], [])
+    others = parents.keys() - way
+    if all_branches:
+        way, wrong = _whole(parents, age)
+    return way, others, problems + wrong
+
+
+def _newest_leaf(parents: dict[str, object], age: Age) -> str | None:
     """Give the newest message that none follows; of equally new ones, the one that stands last."""
     followed = {parent for parent in parents.values() if isinstance(parent, str)}
     leaves = (key for key in reversed(parents) if key not in followed)
     return max(leaves, key=lambda key: age(key) or EPOCH, default=None)
 
 
-def way_to(leaf: str, parents: Mapping[str, object]) -> tuple[list[str], list[str]]:
+def _way_to(leaf: str, parents: Mapping[str, object]) -> tuple[list[str], list[str]]:
     """Give the messages from the first one to this, and what is wrong on that way."""
     way: dict[str, None] = {}
     here: object = leaf
@@ -35,7 +54,7 @@ def way_to(leaf: str, parents: Mapping[str, object]) -> tuple[list[str], list[st
     return [*reversed(way)], []
 
 
-def whole(parents: Mapping[str, object], age: Age) -> tuple[list[str], list[str]]:
+def _whole(parents: Mapping[str, object], age: Age) -> tuple[list[str], list[str]]:
     """Give all messages, each after its parent and else by time, and what is wrong with the tree."""
     problems = []
     place = {key: number for number, key in enumerate(parents)}
