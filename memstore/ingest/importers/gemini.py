@@ -48,15 +48,14 @@ class Gemini:
     def sniff(self, path: Path) -> float:
         """Give 0.9 for a list of activities of Gemini's, a little where they are HTML, so that it can be said."""
         start = first_head(path, _MEMBER)
-        if start.startswith(b"[") and {"title", "time"} <= keys_in(start) and _PRODUCTS.search(start):
+        if _is_json(start):
             return 0.9
-        if path.is_file() and start[:200].lower().startswith((b"<html", b"<!doctype html")):
-            return 0.2 if b"Gemini Apps" in start else 0.0
-        return 0.2 if any(_HTML.fullmatch(name) for name in names(path)) else 0.0
+        return 0.2 if _is_html(path, start) else 0.0
 
     def read(self, path: Path, reading: Reading = PLAINLY) -> Iterator[Found]:
         """Give the prompts and the answers, the oldest first."""
-        if path.exists() and self.sniff(path) == 0.2:
+        start = first_head(path, _MEMBER) if path.exists() else b""
+        if path.exists() and not _is_json(start) and _is_html(path, start):
             yield Skipped(shown(path.name), AS_HTML)
             return
         last, conversation = None, ""
@@ -72,6 +71,16 @@ class Gemini:
                 for message in _messages(activity, when, seen.count(time)):
                     at = activity["where"]
                     yield Record(user=None, conversation=conversation, message=message, channel="gemini", where=at)
+
+
+def _is_json(start: bytes) -> bool:
+    return start.startswith(b"[") and {"title", "time"} <= keys_in(start) and _PRODUCTS.search(start) is not None
+
+
+def _is_html(path: Path, start: bytes) -> bool:
+    if path.is_file() and start[:200].lower().startswith((b"<html", b"<!doctype html")):
+        return b"Gemini Apps" in start
+    return any(_HTML.fullmatch(name) for name in names(path))
 
 
 def _activities(part: Part) -> Iterator[tuple[str, Any] | Skipped]:

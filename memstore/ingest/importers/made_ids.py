@@ -1,4 +1,4 @@
-"""Ids for messages that bring none: they follow from what is said, so that a second import meets the first."""
+"""Ids for what brings none: they follow from what is said, so that a second import meets the first."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ def made_id(user: str | None, conversation: str, message: Mapping[str, Any], see
     # The user counts but is no part of the id: a file has the same ids whether it or the caller names the user.
     count = seen.count(json.dumps([user, place]))
     return "line:" + sha256(json.dumps([place, count]).encode()).hexdigest()
+
+
+def made_name(messages: object, kind: str, seen: Occurrences) -> str:
+    """Give a name that follows from a conversation's messages, and from how many equal ones came before it."""
+    name = digest(messages)
+    count = seen.count(name)
+    return f"{kind}-{name}" + (f"-{count}" if count > 1 else "")
 
 
 def digest(value: object) -> str:

@@ -18,7 +18,7 @@ from memstore.errors import InvalidInput
 from .chat_message import chat_message
 from .files import ONE_FILE, Part, first_head, read_parts
 from .json_stream import keys_in, numbered_values
-from .made_ids import digest
+from .made_ids import made_name
 from .reading import PLAINLY, Reading
 from .records import Found, LeftOut, Record, Skipped, timed, word
 from .scratch import Occurrences
@@ -59,15 +59,9 @@ def _part(part: Part, *, seen: Occurrences) -> Iterator[Found]:
             continue
         if given.get("tools") or given.get("functions"):
             yield LeftOut("definitions of tools")
-        name = named(digest(messages), "training", seen)
+        name = made_name(messages, "training", seen)
         for number, message in enumerate(messages, 1):
             yield from _message(message, name, number, f"{where}, message {number}")
-
-
-def named(digest: str, kind: str, seen: Occurrences) -> str:
-    """Name a conversation that has no id of its own, and that may stand in a file twice."""
-    count = seen.count(digest)
-    return f"{kind}-{digest}" + (f"-{count}" if count > 1 else "")
 
 
 def _message(given: Any, conversation: str, number: int, where: str) -> Iterator[Found]:

@@ -19,8 +19,7 @@ from memstore.errors import InvalidInput
 from .chat_message import chat_message
 from .files import ONE_FILE, Part, first_head, read_parts
 from .json_stream import keys_in, numbered_values
-from .made_ids import digest
-from .openai import named
+from .made_ids import made_name
 from .reading import PLAINLY, Reading
 from .records import Found, LeftOut, Record, Skipped, is_id, timed, word
 from .scratch import Occurrences
@@ -86,7 +85,7 @@ def _name(given: dict[str, Any], turns: list[Any], seen: Occurrences) -> str:
     own = given.get("id")
     own = str(own) if isinstance(own, int) and not isinstance(own, bool) and abs(own) < 1 << 64 else own
     if not is_id(own):
-        return named(digest(turns), "sharegpt", seen)
+        return made_name(turns, "sharegpt", seen)
     count = seen.count(f"id {own}")
     return own if count == 1 else f"{own}-{count}"
 

@@ -51,7 +51,7 @@ class Slack:
         return "slack"
 
     def sniff(self, path: Path) -> float:
-        """Give 0.9 for a zip or folder with channels' days and an index, 0.6 without one."""
+        """Give 0.9 for a zip or folder with channels' days and an index, 0.3 without one."""
         found = names(path)
         if not any(_DAY.fullmatch(name) for name in found):
             return 0.0
