@@ -112,9 +112,8 @@ def _encoded(encode: Callable[..., Any], texts: list[str]) -> Vectors:
     made = encode(texts, batch_size=BATCH, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
     vectors = np.asarray(made, dtype=np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors[lengths[:, 0] == 0, 0] = (
-        1  # what a static model knows no token of: far from everything, and no division by 0
-    )
+    # What a static model knows no token of is far from everything, and no division by 0.
+    vectors[lengths[:, 0] == 0, 0] = 1
     rough = np.abs(lengths[:, 0] - 1) > 1e-5  # normalized in 16 bits
     vectors[rough] /= np.linalg.norm(vectors[rough], axis=1, keepdims=True)
     return vectors
