@@ -142,6 +142,19 @@ def test_a_context_is_packed_in_its_order_and_replayed_without_it(url: str) -> N
         assert LINES[4][1] not in str(without.messages)
 
 
+def test_what_it_read_is_not_read_again_where_a_context_has_room_for_more(url: str) -> None:
+    reranker = ScriptedReranker(about("7"))
+    with opened(url, reranker=reranker) as store:
+        user = store.user("alice")
+        said = [{"role": "user", "content": f"The ferry number {n} leaves at {n % 24}."} for n in range(100)]
+        user.conversation("c").add_many(said)
+        assert (store.derive()).failed == ()
+        made = user.conversation("new").context("Which ferry leaves when?", budget=4000)
+        assert made.tokens < 0.97 * 4000
+        read = [text for _, texts in reranker.asked for text in texts]
+        assert len(read) == len(set(read)) > 0
+
+
 def test_a_broken_reranker_is_told(url: str) -> None:
     with opened(url, reranker=ScriptedReranker(lambda *_: float("nan"))) as store:
         alice = (talk(store)).user
@@ -267,7 +280,7 @@ def test_nobody_s_question_is_put_otherwise(url: str) -> None:
     with opened(url, rewriter=rewriter) as store:
         assert store.user("nobody").recall("Where does she live?") == []
         talk(store)
-        store.user("alice").recall("  ")
+        store.user("alice").conversation("new").context(budget=400)  # nobody has asked anything there
         assert rewriter.asked == []
 
 

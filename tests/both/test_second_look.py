@@ -141,6 +141,19 @@ async def test_a_context_is_packed_in_its_order_and_replayed_without_it(url: str
         assert LINES[4][1] not in str(without.messages)
 
 
+async def test_what_it_read_is_not_read_again_where_a_context_has_room_for_more(url: str) -> None:
+    reranker = ScriptedReranker(about("7"))
+    async with await opened(url, reranker=reranker) as store:
+        user = store.user("alice")
+        said = [{"role": "user", "content": f"The ferry number {n} leaves at {n % 24}."} for n in range(100)]
+        await user.conversation("c").add_many(said)
+        assert (await store.derive()).failed == ()
+        made = await user.conversation("new").context("Which ferry leaves when?", budget=4000)
+        assert made.tokens < 0.97 * 4000
+        read = [text for _, texts in reranker.asked for text in texts]
+        assert len(read) == len(set(read)) > 0
+
+
 async def test_a_broken_reranker_is_told(url: str) -> None:
     async with await opened(url, reranker=ScriptedReranker(lambda *_: float("nan"))) as store:
         alice = (await talk(store)).user
@@ -266,7 +279,7 @@ async def test_nobody_s_question_is_put_otherwise(url: str) -> None:
     async with await opened(url, rewriter=rewriter) as store:
         assert await store.user("nobody").recall("Where does she live?") == []
         await talk(store)
-        await store.user("alice").recall("  ")
+        await store.user("alice").conversation("new").context(budget=400)  # nobody has asked anything there
         assert rewriter.asked == []
 
 
