@@ -63,7 +63,7 @@ async def assemble(
     asked = await rewritten(database, request.user_id, models, query, _said_before(stretch, query))
     if asked.others:
         question = await recall.prepare(database, embedder, request.user_id, query, asked.others)
-    order = None if models.reranker is None else partial(_reranked, models.reranker, asked.text)
+    order = None if models.reranker is None else partial(_reranked, models.reranker, asked.text, {})
     composed = partial(_composed, database, question, stretch, counter, order)
     try:
         layout, context = await composed(made)
@@ -177,10 +177,13 @@ def _said_before(stretch: Stretch, query: str) -> list[ChatMessage]:
     return [{"role": one.name or one.role, "content": one.text or ""} for one in spoken[-LAST_SAID:]]
 
 
-def _reranked(reranker: Reranker, question: str, material: Material) -> Material:
-    """Give the material with its facts and hits, read together, as a reranker orders them."""
+def _reranked(reranker: Reranker, question: str, known: dict[str, float], material: Material) -> Material:
+    """Give the material with its facts and hits, read together, as a reranker orders them.
+
+    Each text is read once, however often a context is composed: `known` are the scores of those that were.
+    """
     every = sorted([*material.facts, *material.hits], key=lambda hit: -hit.score)
-    ordered = reranked(reranker, question, every)
+    ordered = reranked(reranker, question, every, known)
     facts = [hit for hit in ordered if hit.tier == Tier.FACTS]
     return replace(material, facts=facts, hits=[hit for hit in ordered if hit.tier != Tier.FACTS])
 

@@ -1,4 +1,4 @@
-"""The second look: the best hits read together with the question by a reranker, and put in order by both scores. Pure.
+"""The second look: the best hits read together with the question by a reranker, and put in order by both scores.
 
 Off unless a reranker is set. What it adds is one more part of a hit's score, so that whoever asks why sees it.
 """
@@ -20,27 +20,33 @@ PART = "reranker"
 READ = 50
 
 
-def reranked(reranker: Reranker, question: str, hits: Sequence[Hit]) -> list[Hit]:
+def reranked(
+    reranker: Reranker, question: str, hits: Sequence[Hit], known: dict[str, float] | None = None
+) -> list[Hit]:
     """Give hits, which come the best first, in the order of both scores.
 
     The reranker's scores are of a scale of its own: they are spread over as much as ours differ among what was read.
     So both count the same, whatever the model, and neither can do without the other. Raises `ProviderError` where it
-    gives something else than a number for each.
+    gives something else than a number for each. `known` holds the scores of texts that it has read for this question,
+    which it need not read again, and is added to.
     """
     read = hits[:READ]
     if not read:
         return []
-    scores = _checked(reranker, question, read)
+    known = {} if known is None else known
+    texts = [f"{hit.speaker}: {hit.text}" if hit.speaker else hit.text for hit in read]  # as they are embedded
+    if fresh := [text for text in dict.fromkeys(texts) if text not in known]:
+        known.update(zip(fresh, _checked(reranker, question, fresh).tolist(), strict=True))
+    scores = [known[text] for text in texts]
     ours = [hit.score for hit in read]
     spread = float(max(ours) - min(ours)) or 1.0  # where we cannot tell them apart, it decides
-    lowest, range_ = float(scores.min()), float(np.ptp(scores)) or 1.0
-    shares = [(float(score) - lowest) / range_ for score in scores]
+    lowest, range_ = min(scores), max(scores) - min(scores) or 1.0
+    shares = [(score - lowest) / range_ for score in scores]
     found = [_with_part(hit, round(spread * share, 6)) for hit, share in zip(read, shares, strict=True)]
     return [*sorted(found, key=lambda hit: -hit.score), *hits[READ:]]
 
 
-def _checked(reranker: Reranker, question: str, read: Sequence[Hit]) -> Scores:
-    texts = [f"{hit.speaker}: {hit.text}" if hit.speaker else hit.text for hit in read]  # as they are embedded
+def _checked(reranker: Reranker, question: str, texts: Sequence[str]) -> Scores:
     scores = np.asarray(reranker.scores(question, texts), dtype=np.float64)
     if scores.shape != (len(texts),) or not np.isfinite(scores).all():
         raise ProviderError(

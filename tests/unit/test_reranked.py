@@ -80,6 +80,15 @@ def test_other_than_a_number_for_each_is_refused(given: list[object]) -> None:
         reranked(Broken(lambda *_: 0.0), "?", hits(0.9, 0.8))
 
 
+def test_what_was_read_for_a_question_is_not_read_again() -> None:
+    model, known = by_numbers(0.0, 2.0, 1.0), dict[str, float]()
+    first = reranked(model, "?", hits(0.9, 0.8), known)
+    assert reranked(model, "?", hits(0.9, 0.8), known) == first
+    assert order(reranked(model, "?", hits(0.9, 0.8, 0.7), known)) == ["1", "0", "2"]
+    assert [texts for _, texts in model.asked] == [["0", "1"], ["2"]]
+    assert order(reranked(by_numbers(7, 1), "?", hits(0.9, 0.8))) == ["0", "1"]
+
+
 def test_nothing_found_is_nothing_asked() -> None:
     model = by_numbers()
     assert reranked(model, "?", []) == []
