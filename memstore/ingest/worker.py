@@ -21,6 +21,7 @@ from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, 
 from procrastinate.app import WorkerOptions
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager
 
 from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError
 from memstore.ingest.backfill.caps import CappedChatModel
@@ -110,7 +111,8 @@ class Worker:
                     await self._worked()
                     pause = 0.5
                 except (ConnectorException, DatabaseUnreachable) as error:
-                    logger.warning("the queue does not answer, trying again in %.0f s: %s", pause, error)
+                    told = error.__cause__ or error
+                    logger.warning("the queue does not answer, trying again in %.1f s: %s", pause, told)
                     pause = min(pause * 2, 30.0)
                     await self._knock()
                 if not self._stopping:
@@ -227,11 +229,16 @@ class Worker:
         """Take up the jobs of dead workers, and what is pending and has no job."""
         manager, seconds = context.app.job_manager, self._settings.worker_stalled_seconds
         for job in await manager.get_stalled_jobs(seconds_since_heartbeat=seconds):
-            if job.task_name == SWEEP:  # to retry it would meet the lock of the next one
-                await manager.finish_job(job, status=Status.FAILED, delete_job=True)
-            elif job.attempts + 1 >= self._settings.worker_attempts:  # it may be what kills the workers
-                await manager.finish_job(job, status=Status.FAILED, delete_job=False)
-            else:
-                await manager.retry_job(job)
+            with suppress(ConnectorException):  # it has ended meanwhile: its worker was only slow
+                await self._taken_up(manager, job)
         await manager.prune_stalled_workers(seconds)
         await sweep(self._database, only=self._only)
+
+    async def _taken_up(self, manager: JobManager, job: Job) -> None:
+        """Have a dead worker's job done by another."""
+        if job.task_name == SWEEP:  # to retry it would meet the lock of the next one
+            await manager.finish_job(job, status=Status.FAILED, delete_job=True)
+        elif job.attempts + 1 >= self._settings.worker_attempts:  # it may be what kills the workers
+            await manager.finish_job(job, status=Status.FAILED, delete_job=False)
+        else:
+            await manager.retry_job(job)
