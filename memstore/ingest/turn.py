@@ -24,28 +24,27 @@ DeriversOf = Callable[[UUID | None], Mapping[str, Deriver[Any, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a turn came to: whether more is to be done at once, which derivers wait for a model, how many failed.
+    """What a turn came to, beside what its run says: whether more is to be done at once.
 
     `following` is the conversation whose facts come next, where this one's are done or failed.
     """
 
     left: bool
-    waiting: tuple[str, ...]
-    failures: int
     following: Place | None
 
 
 async def take_turn(database: Database, derivers_of: DeriversOf, user: UUID, conversation: UUID, run: Run) -> Turn:
     """Let each deriver that is behind in a conversation make one step; what a paused backfill holds is left alone.
 
-    `derivers_of` gives the derivers of a backfill, or of None, by name.
+    `derivers_of` gives the derivers of a backfill, or of None, by name; `run` is told what they make, and which of them
+    fail or wait for a model.
     """
     async with database.operator() as scope:
         behind = await derivations.behind(scope, user, conversation)
         for backfill in {one.backfill for one in behind if one.backfill and one.timed}:
             if await backfills.out_of_time(scope, backfill):
                 behind = [one for one in behind if one.backfill != backfill]
-    left, failures, waits = set(), len(run.failed), len(run.waiting)
+    left = set()
     work = [one for one in behind if one.in_line and one.state != backfills.PAUSED]
     for one in work:
         if await _stepped(database, derivers_of(one.backfill)[one.deriver], one, run):
@@ -53,7 +52,7 @@ async def take_turn(database: Database, derivers_of: DeriversOf, user: UUID, con
     following = await _following(
         database, [one for one in work if one.deriver == Facts.name and Facts.name not in left]
     )
-    return Turn(bool(left), tuple(run.waiting[waits:]), len(run.failed) - failures, following)
+    return Turn(bool(left), following)
 
 
 async def _following(database: Database, facts: Sequence[Behind]) -> Place | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -72,7 +73,8 @@ class Worker:
     """
 
     def __init__(self, database: Database, resources: Resources, *, concurrency: int, only: UUID | None = None) -> None:
-        self.run_so_far = Run()
+        self._counts: Counter[str] = Counter()
+        self._users: set[UUID] = set()  # of whom something was derived, and who were not looked after since
         self._database = database
         embedder = resources.embedder
         self._resources = resources if embedder is None else replace(resources, embedder=Coalesced(embedder))
@@ -86,9 +88,7 @@ class Worker:
     @property
     def made(self) -> dict[str, int]:
         """How many messages went through, what was made of them, and how often a deriver failed."""
-        run = self.run_so_far
-        counts = {kind: run.made[kind] for kind in ("units", "summaries", "facts")}
-        return {"messages": run.done["embed"], **counts, "failed": len(run.failed)}
+        return {kind: self._counts[kind] for kind in ("messages", "units", "summaries", "facts", "failed")}
 
     def stop(self) -> None:
         """Take no further job; `run` ends when those that run are done."""
@@ -162,23 +162,32 @@ class Worker:
 
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:
         """Let a conversation take its turn, and come again where more is left."""
+        run = Run()  # of its own: what fails meanwhile in other conversations is no failure of this one
         try:
             await self._count_tokens()
-            turn = await take_turn(self._database, self._derivers, UUID(user), UUID(conversation), self.run_so_far)
+            turn = await take_turn(self._database, self._derivers, UUID(user), UUID(conversation), run)
         except DatabaseUnreachable:
             self._restart()
             raise
+        finally:
+            self._count(run)
         job, place = context.job, Place(UUID(user), UUID(conversation))
         if turn.following:
             await self._defer(context.app, turn.following, queue.hurried(job.priority))
         if turn.left:
             await self._defer(context.app, place, job.priority)
-        elif (turn.failures or turn.waiting) and not await queue.another(self._database, job.id or 0, conversation):
-            if turn.failures:
-                raise ConversationFailed(f"{turn.failures} derivers failed; the log says why")
-            logger.warning("waiting: %s", "; ".join(turn.waiting))
+        elif (run.failed or run.waiting) and not await queue.another(self._database, job.id or 0, conversation):
+            if run.failed:
+                raise ConversationFailed(f"{len(run.failed)} derivers failed; the log says why")
+            logger.warning("waiting: %s", "; ".join(run.waiting))
             at = datetime.now(UTC) + MODEL_AWAY  # by a new job: to wait is no attempt
             await self._defer(context.app, place, min(job.priority, queue.FOUND), at)
+
+    def _count(self, run: Run) -> None:
+        """Add what a turn did to what the worker has done."""
+        self._counts.update(run.made)
+        self._counts.update(messages=run.done["embed"], failed=len(run.failed))
+        self._users |= run.users
 
     async def _defer(self, app: App, place: Place, priority: int, at: datetime | None = None) -> None:
         user, conversation = map(str, place)
@@ -216,14 +225,14 @@ class Worker:
 
     async def _tend(self) -> None:
         """Look after users with nothing pending: an index of vectors is built after a history came in, not during."""
-        users, self.run_so_far.users = self.run_so_far.users, set()
+        users, self._users = self._users, set()
         for user in users:
             async with self._database.operator() as scope:
                 pending = await derivations.backlog(scope, only=user)
             if not pending:
                 await tend(self._database, [user], self._settings)
             elif not self._stopping:
-                self.run_so_far.users.add(user)
+                self._users.add(user)
 
     async def _sweep(self, context: JobContext, timestamp: int) -> None:
         """Take up the jobs of dead workers, and what is pending and has no job."""
