@@ -220,19 +220,23 @@ class Worker:
         """Now and then look after the users of whom something was derived."""
         while True:
             await asyncio.sleep(TENDING)
-            with suppress(DatabaseUnreachable):
+            try:
                 await self._tend()
+            except DatabaseError as error:
+                logger.warning("users are looked after later: %s", error)
 
     async def _tend(self) -> None:
         """Look after users with nothing pending: an index of vectors is built after a history came in, not during."""
-        users, self._users = self._users, set()
-        for user in users:
+        for user in list(self._users):
             async with self._database.operator() as scope:
                 pending = await derivations.backlog(scope, only=user)
             if not pending:
-                await tend(self._database, [user], self._settings)
-            elif not self._stopping:
-                self._users.add(user)
+                self._users.discard(user)  # before, as a turn may add the user again meanwhile
+                try:
+                    await tend(self._database, [user], self._settings)
+                except (DatabaseError, asyncio.CancelledError):
+                    self._users.add(user)
+                    raise
 
     async def _sweep(self, context: JobContext, timestamp: int) -> None:
         """Take up the jobs of dead workers, and what is pending and has no job."""

@@ -11,11 +11,13 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 import memstore
+from memstore.ingest import worker as ingest_worker
 from memstore.memory.worker import WorkingStore
 from memstore.providers import Vectors
 from memstore.store import embedded, queue_schema
@@ -171,6 +173,28 @@ async def test_what_fails_beside_a_conversation_is_no_failure_of_it(url: str) ->
         async with working(store):
             await until(over)
         assert [job.error for job in await store.jobs(failed=True)] == ["embed: ValueError"]
+
+
+async def test_users_are_looked_after_again_where_that_failed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, tried = ingest_worker.tend, 0
+
+    async def failing_once(*given: Any) -> None:
+        nonlocal tried
+        tried += 1
+        if tried == 1:
+            raise memstore.DatabaseError("the disk is full")
+        await real(*given)
+
+    monkeypatch.setattr(ingest_worker, "tend", failing_once)
+    monkeypatch.setattr(ingest_worker, "TENDING", 0.2)
+    async with await WorkingStore.open(url, settings=HASHING | QUICK) as store:
+        await store.user("alice").conversation("talk").add("user", "Good morning.")
+
+        async def twice() -> bool:
+            return tried == 2
+
+        async with working(store):
+            await until(twice)
 
 
 async def test_a_model_that_is_away_is_waited_for_without_an_attempt(url: str) -> None:
