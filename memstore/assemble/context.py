@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from typing import Protocol
 from uuid import UUID
 
@@ -37,7 +36,7 @@ from memstore.waiting import at_once, in_thread
 # say, so many times as many are offered, and once more.
 FULL, MORE = 0.97, 4
 LAST_SAID = 6  # messages that tell who "she" is in a question
-EXACTLY = 8  # budgets that are tried as they are found to be needed
+EXACTLY, TRIED = 8, 18  # budgets that are tried as they are found to be needed, and in all
 
 
 async def assemble(
@@ -142,16 +141,16 @@ async def _enough(composed: _Composing, made: Assembly, needed: int) -> int:
     """Give a budget that is enough, beginning with what was `needed` in one that was not.
 
     With more room strategies and summaries offer more, and more of it must be in, up to the minimums in tokens. So each
-    budget is tried: a few as they are found, as the least of them is wanted, then with growing steps.
+    budget is tried: a few as they are found, as the least of them is wanted, then some with growing steps.
     """
-    for tried in count():
+    for tried in range(TRIED):
         try:
             await composed(replace(made, budget=needed))
         except BudgetTooSmall as error:
             needed = error.needed + (2 ** (tried - EXACTLY) if tried >= EXACTLY else 0)
         else:
             return needed
-    raise AssertionError
+    return needed
 
 
 async def _laid_out(

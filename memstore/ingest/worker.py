@@ -119,7 +119,7 @@ class Worker:
                     await asyncio.sleep(pause)
         finally:
             tending.cancel()
-            await self._tend()
+            await self._tended()
 
     async def _knock(self) -> None:
         """Ask the database for nothing: an embedded one that has died is started again by that."""
@@ -220,10 +220,13 @@ class Worker:
         """Now and then look after the users of whom something was derived."""
         while True:
             await asyncio.sleep(TENDING)
-            try:
-                await self._tend()
-            except DatabaseError as error:
-                logger.warning("users are looked after later: %s", error)
+            await self._tended()
+
+    async def _tended(self) -> None:
+        try:
+            await self._tend()
+        except DatabaseError as error:
+            logger.warning("users are looked after later: %s", error)
 
     async def _tend(self) -> None:
         """Look after users with nothing pending: an index of vectors is built after a history came in, not during."""
