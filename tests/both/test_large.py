@@ -26,7 +26,7 @@ LINES = [
     ("user", "Alice", " ".join(f"On day {n} the train to Porto was late, and nobody knew why." for n in range(40))),
     ("user", "Alice", "We painted the garden fence blue."),
 ]
-QUESTIONS = ["Porto", "Who lives near the river?", "Which colour has the fence?", "xyzzy", "late on day 7", ""]
+QUESTIONS = ["Porto", "Who lives near the river?", "Which colour has the fence?", "xyzzy", "late on day 7", "?"]
 LARGE = {"embedder": "hashing:64", "units_in_memory": 0}
 
 
