@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -529,6 +530,9 @@ def test_a_run_that_is_interrupted_while_a_model_works_goes_on_later(url: str, t
     assert rows(url, "alice") == rows(twin, "alice")
 
 
+INSIDE: ContextVar[bool] = ContextVar("INSIDE", default=False)  # what a thread begins goes on in its context
+
+
 class Busy(HashingEmbedder):
     """Does something else in another thread whenever it is asked for vectors, and waits for that."""
 
@@ -536,16 +540,12 @@ class Busy(HashingEmbedder):
         super().__init__(256)
         self.elsewhere = elsewhere
         self.calls = 0
-        self._inside = threading.local()
 
     def _do(self) -> None:
-        if not getattr(self._inside, "busy", False):
+        if not INSIDE.get():
             self.calls += 1
-            with ThreadPoolExecutor(1, initializer=self._enter) as pool:
+            with ThreadPoolExecutor(1, initializer=INSIDE.set, initargs=(True,)) as pool:
                 pool.submit(self.elsewhere).result(timeout=10)
-
-    def _enter(self) -> None:
-        self._inside.busy = True
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         self._do()
@@ -553,11 +553,11 @@ class Busy(HashingEmbedder):
 
     def embed_query(self, text: str) -> Vectors:
         self._do()
-        self._inside.busy, before = True, getattr(self._inside, "busy", False)
+        inside = INSIDE.set(True)
         try:
             return super().embed_query(text)
         finally:
-            self._inside.busy = before
+            INSIDE.reset(inside)
 
 
 def test_no_connection_is_held_while_a_model_works(url: str) -> None:
