@@ -9,8 +9,8 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools
 demo: .venv/.local  ## the whole story on a sample history
 	@$(BIN)/memstore demo
 
-test: .venv/.test  ## every test
-	$(BIN)/python -m pytest -q -m "not slow"
+test: .venv/.test  ## every test; those of one file stay together, as they share what is costly to make
+	$(BIN)/python -m pytest -q -m "not slow" -n auto --maxprocesses 4 --dist loadfile
 	$(BIN)/python -m pytest -q -m slow
 
 test-fast: .venv/.test  ## the tests that need neither the encoder nor patience

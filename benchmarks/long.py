@@ -165,7 +165,7 @@ def _read_vectors(store: MemoryStore, user: str, embedder: Kept) -> None:
         rows = connection.execute(
             "SELECT item_id, chunk, embedding FROM item_vectors WHERE user_id = %s", [ids.user_id(user)]
         )
-        vectors = {(item, chunk): np.asarray(vector, dtype=np.float32) for item, chunk, vector in rows}
+        vectors = {(item, chunk): np.asarray(vector.to_numpy(), dtype=np.float32) for item, chunk, vector in rows}
     for message in store.user(user).conversation(user).messages():
         for unit, said in units(message, resources):
             embedder.know(said, vectors[unit.item_id, unit.chunk])
