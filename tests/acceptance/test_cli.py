@@ -676,7 +676,7 @@ def test_doctor_tells_what_recall_asks_beside_the_embedder(
         monkeypatch.setenv("MEMSTORE_REWRITER", f"ollama:{server.model}")
         monkeypatch.setenv("MEMSTORE_RERANKER", "cross-encoder:/no/such/folder")
         told = cli("doctor", "-d", stored)
-        assert told.code == 1
+        assert told.code == 2
         assert "FAIL reranker: There is no folder '/no/such/folder'" in told.out
         assert f"ok   rewriter: ollama:{server.model}@{server.digest[:12]} answers" in told.out
         monkeypatch.setenv("MEMSTORE_RERANKER", f"cross-encoder:{tmp_path}?precision=bf16")
