@@ -242,6 +242,7 @@ def test_it_ends_when_nobody_asks_or_its_socket_is_removed() -> None:
     ResidentEmbedder(QUICK, 5)
     first = process_of()
     path.unlink()  # by whoever cleans temporary folders
+    until(lambda: not socket_place.is_held(path))  # until then, who asks may have to load the model here
     ResidentEmbedder(QUICK, 5)
     assert process_of() != first
 
