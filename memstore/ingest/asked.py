@@ -8,8 +8,8 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from memstore import ids
+from memstore.characters import storable
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable
-from memstore.ingest.check import UNSTORABLE
 from memstore.models import DeadLetter, Usage
 
 
@@ -116,6 +116,6 @@ def _letter(inquiry: Inquiry, error: ModelAnswerInvalid) -> DeadLetter:
         from_seq=inquiry.from_seq,
         to_seq=inquiry.to_seq,
         recipe=inquiry.recipe,
-        error=UNSTORABLE.sub("\ufffd", str(error)),
-        payload=UNSTORABLE.sub("\ufffd", error.payload),
+        error=storable(str(error)),
+        payload=storable(error.payload),
     )

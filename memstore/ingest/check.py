@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -21,14 +20,13 @@ from pydantic import (
     model_validator,
 )
 
+from memstore.characters import UNSTORABLE
 from memstore.errors import InvalidInput
 from memstore.models import Json, Message, Role
 
 LONGEST_NAME = 200  # characters; a speaker stands before every unit of what was said, and a tag beside it
 MOST_TAGS = 100
 DEEPEST = 100  # levels of JSON: far above anything written on purpose, far below Python's own limit
-# JSON can escape both, and Postgres holds neither, in a text or in jsonb.
-UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def _known_role(value: object) -> object:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from memstore.characters import sendable
 from memstore.errors import ProviderError, ProviderMissing
 from memstore.providers import Scores
 from memstore.providers import local_models as models
 from memstore.providers.lanes import BATCH, Lanes, by_length
 from memstore.providers.local_models import local_model
-from memstore.providers.sentence_transformers import sendable
 
 
 def load(model: str) -> CrossEncoderReranker:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from memstore.characters import sendable
 from memstore.providers.chat_values import texts
 from memstore.providers.optional import brought_by
 from memstore.providers.remembered import Remembered
@@ -59,15 +60,6 @@ def _marks(tokenizer: Tokenizer) -> re.Pattern[str] | None:
 
 def _length(tokenizer: Tokenizer, text: str) -> int:
     return len(tokenizer.encode(sendable(text), add_special_tokens=False))
-
-
-def sendable(text: str) -> str:
-    """Give the text with U+FFFD for lone surrogates, which no UTF-8 has."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _forget(tokenizer: Tokenizer) -> None:

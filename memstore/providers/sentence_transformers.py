@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from memstore.characters import sendable
 from memstore.errors import ProviderError
 from memstore.providers import Vectors
 from memstore.providers import local_models as models
@@ -154,15 +155,6 @@ def _counter(tokenizer: Any) -> Callable[[str], int]:
             return len(tokenizer.encode(sendable(text), add_special_tokens=False, truncation=False, verbose=False))
 
     return count_slowly
-
-
-def sendable(text: str) -> str:
-    """Give the text with U+FFFD for lone surrogates, which tokenizers refuse with a TypeError."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _packaged() -> Path:

@@ -8,7 +8,6 @@ the one that it answers best. So a rewriting that goes astray adds hits, and tak
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from uuid import UUID
 
 from memstore._sync.store import facts, model_calls
 from memstore._sync.store.database import Database
+from memstore.characters import storable
 from memstore.errors import ModelAnswerInvalid
 from memstore.models import Key, Tier, Usage
 from memstore.providers import ChatMessage, Reranker, Restated, Rewriter
@@ -26,7 +26,6 @@ MOST_PARTS = 3  # each is ranked as the question is; what asks for more than thr
 LONGEST = 1000  # characters of one of them, or of the reason why there are none
 USED_UP = "the tokens that chat models may use in a day are used up (MEMSTORE_LLM_DAILY_TOKENS)"
 
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # a model may write them, and a receipt cannot hold them
 
 logger = logging.getLogger("memstore")
 
@@ -118,19 +117,19 @@ def _may_ask(database: Database, daily_tokens: int | None) -> bool:
 
 
 def _as_it_stands(question: str, why: str) -> Rewritten:
-    hint = _storable(f"The question was looked for as it stands, for it could not be rewritten: {why}")
+    hint = _bounded(f"The question was looked for as it stands, for it could not be rewritten: {why}")
     logger.warning("%s", hint)
     return Rewritten(question, hint=hint)
 
 
 def _read(question: str, answer: Restated, by: str) -> Rewritten:
-    given = [" ".join(_storable(text).split()) for text in (answer.question, *answer.parts[:MOST_PARTS])]
+    given = [" ".join(_bounded(text).split()) for text in (answer.question, *answer.parts[:MOST_PARTS])]
     others = tuple(text for text in dict.fromkeys(given) if text and text != question)
     return Rewritten(given[0] or question, others, by)
 
 
-def _storable(text: str) -> str:
-    return _UNSTORABLE.sub("\ufffd", text[:LONGEST])
+def _bounded(text: str) -> str:
+    return storable(text[:LONGEST])  # a model may write what a receipt cannot hold
 
 
 def best_of_all(rankings: Iterable[Ranking]) -> Ranking:

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
+from memstore.characters import REPLACEMENT, UNSTORABLE
 from memstore.errors import InvalidInput
-from memstore.ingest.check import UNSTORABLE
 
 from .reading import PLAINLY, Reading
 
@@ -172,7 +172,7 @@ def is_id(value: object) -> TypeGuard[str]:
 
 def storable(text: str) -> tuple[str, dict[str, Any]]:
     """Give a text with U+FFFD for what no database keeps, and the metadata that say how often."""
-    text, replaced = UNSTORABLE.subn("\ufffd", text)
+    text, replaced = UNSTORABLE.subn(REPLACEMENT, text)
     return text, {"replaced": replaced} if replaced else {}
 
 
