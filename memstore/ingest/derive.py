@@ -90,15 +90,9 @@ def derivers_of(resources: Resources) -> tuple[Deriver[Any, Any], ...]:
 
 async def _fill(database: Database, resources: Resources, part: Part, run: Run) -> None:
     """Give a vector to every unit that has none of the present embedder, user by user."""
-    after = ""
-    while True:
-        async with database.operator() as scope:
-            page = await messages.users(scope, after=after)
-        for user, after in page:  # noqa: B007  # the last name is where the next page begins
-            if part.user in (None, user):
-                await _fill_user(database, resources, user, run)
-        if not page:
-            return
+    async for user, _ in messages.everybody(database):
+        if part.user in (None, user):
+            await _fill_user(database, resources, user, run)
 
 
 async def _fill_user(database: Database, resources: Resources, user: UUID, run: Run) -> None:

@@ -134,15 +134,8 @@ class AsyncMemoryStore:
 
     async def users(self) -> AsyncIterator[str]:
         """Give the names of all users, sorted."""
-        after = ""
-        while True:
-            async with self._database.operator() as scope:
-                page = await messages.users(scope, after=after)
-            if not page:
-                return
-            for _, name in page:
-                yield name
-            after = page[-1][1]
+        async for _, name in messages.everybody(self._database):
+            yield name
 
     async def derive(
         self, *, user: str | None = None, redo: str | None = None, progress: Progress | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from memstore.events import EventType
 from memstore.ids import uuid7
 from memstore.models import Conversation, Json, Message
 from memstore.store import queue
-from memstore.store.database import Transaction, columns, stored
+from memstore.store.database import Database, Transaction, columns, stored
 from memstore.store.neighbours import SILENCE_HOURS
 from memstore.store.statements import statements
 
@@ -259,6 +259,19 @@ async def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> li
     """Give ids and names of users whose name sorts after this one; needs the operator's scope to see more than one."""
     rows = await scope.all(SQL["users"], columns, after=after, limit=limit)
     return [(row["id"], row["name"]) for row in rows]
+
+
+async def everybody(database: Database) -> AsyncIterator[tuple[UUID, str]]:
+    """Give the ids and names of all users, sorted by name; no transaction is open in between."""
+    after = ""
+    while True:
+        async with database.operator() as scope:
+            page = await users(scope, after=after)
+        for one in page:
+            yield one
+        if not page:
+            return
+        after = page[-1][1]
 
 
 async def counts(scope: Transaction) -> dict[str, int]:

@@ -136,15 +136,8 @@ class MemoryStore:
 
     def users(self) -> Iterator[str]:
         """Give the names of all users, sorted."""
-        after = ""
-        while True:
-            with self._database.operator() as scope:
-                page = messages.users(scope, after=after)
-            if not page:
-                return
-            for _, name in page:
-                yield name
-            after = page[-1][1]
+        for _, name in messages.everybody(self._database):
+            yield name
 
     def derive(
         self, *, user: str | None = None, redo: str | None = None, progress: Progress | None = None

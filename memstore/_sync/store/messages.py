@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from memstore._sync.store import queue
-from memstore._sync.store.database import Transaction, columns, stored
+from memstore._sync.store.database import Database, Transaction, columns, stored
 from memstore.events import EventType
 from memstore.ids import uuid7
 from memstore.models import Conversation, Json, Message
@@ -256,6 +256,19 @@ def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> list[tup
     """Give ids and names of users whose name sorts after this one; needs the operator's scope to see more than one."""
     rows = scope.all(SQL["users"], columns, after=after, limit=limit)
     return [(row["id"], row["name"]) for row in rows]
+
+
+def everybody(database: Database) -> Iterator[tuple[UUID, str]]:
+    """Give the ids and names of all users, sorted by name; no transaction is open in between."""
+    after = ""
+    while True:
+        with database.operator() as scope:
+            page = users(scope, after=after)
+        for one in page:
+            yield one
+        if not page:
+            return
+        after = page[-1][1]
 
 
 def counts(scope: Transaction) -> dict[str, int]:

@@ -54,15 +54,11 @@ async def begin(
 
 async def everybody(database: Database, only: UUID | None) -> AsyncIterator[UUID]:
     """Give the users, or the only one."""
-    after = ""
-    while only is None:
-        async with database.operator() as scope:
-            page = await messages.users(scope, after=after)
-        if not page:
-            return
-        for owner, after in page:  # noqa: B007  # the last name is where the next page begins
-            yield owner
-    yield only
+    if only is not None:
+        yield only
+        return
+    async for owner, _ in messages.everybody(database):
+        yield owner
 
 
 async def status(database: Database, backfill: UUID | None = None) -> BackfillStatus:

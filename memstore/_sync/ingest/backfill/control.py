@@ -55,15 +55,11 @@ def begin(
 
 def everybody(database: Database, only: UUID | None) -> Iterator[UUID]:
     """Give the users, or the only one."""
-    after = ""
-    while only is None:
-        with database.operator() as scope:
-            page = messages.users(scope, after=after)
-        if not page:
-            return
-        for owner, after in page:  # noqa: B007  # the last name is where the next page begins
-            yield owner
-    yield only
+    if only is not None:
+        yield only
+        return
+    for owner, _ in messages.everybody(database):
+        yield owner
 
 
 def status(database: Database, backfill: UUID | None = None) -> BackfillStatus:

@@ -13,19 +13,12 @@ from memstore.models import Wrong
 def verified(database: Database, *, user: UUID | None = None, queued: bool) -> list[Wrong]:
     """Give what is wrong, of one user or of all; nothing where all is as it should be. `queued`: there is a queue."""
     found = []
-    after = ""
-    while True:
-        with database.operator() as scope:
-            page = messages.users(scope, after=after)
-        if not page:
-            break
-        for owner, name in page:
-            if user in (None, owner):
-                with database.scope(owner) as own:
-                    found += [Wrong(name, problem, rows) for problem, rows in (verify.problems(own)).items()]
-        after = page[-1][1]
+    for owner, name in messages.everybody(database):
+        if user in (None, owner):
+            with database.scope(owner) as own:
+                found += [Wrong(name, problem, rows) for problem, rows in (verify.problems(own)).items()]
     if queued:
         counts = queue.counts(database)
         if counts.failed:
-            found.append(Wrong(None, "jobs were given up: memstore jobs --failed", counts.failed))
+            found.append(Wrong(None, "jobs were given up: memstore jobs list --failed", counts.failed))
     return found
