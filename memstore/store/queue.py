@@ -2,7 +2,8 @@
 
 So a job that is lost, doubled or late harms nothing. The tables and functions are procrastinate's; no other module
 knows them, and `ingest/worker.py` alone knows its workers. Whoever adds messages adds a job in the same transaction,
-through a function that belongs to the owner; everything else asks as the login, which must own the tables.
+through a function that belongs to the owner; the app role has no right on the queue, and everything else asks as the
+login, which must own the tables.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from psycopg.rows import kwargs_row
 from memstore.models import Job, JobCounts
 from memstore.store.database import Database
 from memstore.store.derivations import Place
-from memstore.store.faults import explained
 from memstore.store.statements import statements
 
 SQL = statements("queue")
+AS_OPERATOR = SQL["as_operator"]
 QUEUE, TASK = "derive", "memstore.derive"  # as the statements say
 # Priorities: what was just said, what a sweep found, what a backfill is to derive; and one higher the facts that come
 # next in line, which would else take one step in each round of the queue.
@@ -42,27 +43,30 @@ async def defer(
     database: Database, places: Sequence[Place], priority: int, *, scheduled_at: datetime | None = None
 ) -> None:
     """Add a job for each conversation, to be done from a moment on."""
-    async with _login(database) as connection:
+    async with database.login(AS_OPERATOR) as connection:
         await _deferred(connection, places, priority, scheduled_at)
 
 
 async def statuses(database: Database, conversations: Iterable[UUID]) -> dict[UUID, bool]:
     """Give for those of these conversations that have jobs whether one of them waits or runs; else they have failed."""
-    async with _login(database) as connection:
+    async with database.login(AS_OPERATOR) as connection:
         cursor = await connection.execute(SQL["statuses"], {"conversations": [str(one) for one in conversations]})
         return dict(await cursor.fetchall())
 
 
 async def another(database: Database, job: int, conversation: str) -> bool:
     """Whether a conversation has a job beside this one: it waits, or was given up."""
-    async with _login(database) as connection:
+    async with database.login(AS_OPERATOR) as connection:
         row = await (await connection.execute(SQL["another"], {"id": job, "conversation": conversation})).fetchone()
     return bool(row and row[0])
 
 
 async def counts(database: Database) -> JobCounts:
     """Give how many jobs there are."""
-    async with _login(database) as connection, connection.cursor(row_factory=kwargs_row(JobCounts)) as cursor:
+    async with (
+        database.login(AS_OPERATOR) as connection,
+        connection.cursor(row_factory=kwargs_row(JobCounts)) as cursor,
+    ):
         found = await (await cursor.execute(SQL["counts"])).fetchone()
     assert found is not None
     return found
@@ -70,14 +74,17 @@ async def counts(database: Database) -> JobCounts:
 
 async def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -> list[Job]:
     """Give the jobs that wait or run, or those that have failed, by their number."""
-    async with _login(database) as connection, connection.cursor(row_factory=kwargs_row(Job)) as cursor:
+    async with (
+        database.login(AS_OPERATOR) as connection,
+        connection.cursor(row_factory=kwargs_row(Job)) as cursor,
+    ):
         await cursor.execute(SQL["jobs"], {"statuses": list(FAILED if failed else OPEN), "limit": limit})
         return await cursor.fetchall()
 
 
 async def retry(database: Database, ids: Sequence[int] | None = None) -> int:
     """Put failed jobs, these or all, back into the queue as new ones; give how many that were."""
-    async with _login(database) as connection, connection.transaction():
+    async with database.login(AS_OPERATOR) as connection, connection.transaction():
         cursor = await connection.execute(SQL["take_failed"], {"ids": None if ids is None else list(ids)})
         places = [Place(*row) for row in await cursor.fetchall()]
         await _deferred(connection, places, FOUND, None)
@@ -96,18 +103,9 @@ async def _deferred(
 @asynccontextmanager
 async def sweeping(database: Database) -> AsyncIterator[bool]:
     """Keep other processes from sweeping; give whether none does so already."""
-    async with _login(database) as connection:
+    async with database.login(AS_OPERATOR) as connection:
         row = await (await connection.execute(SQL["sweeping"])).fetchone()
         yield bool(row and row[0])
-
-
-@asynccontextmanager
-async def _login(database: Database) -> AsyncIterator[AsyncConnection[Any]]:
-    """Open a connection as the login itself: the app role has no right on the queue. It reads no rows of users."""
-    with explained(database.url):
-        async with await AsyncConnection.connect(database.url, autocommit=True, connect_timeout=10) as connection:
-            await connection.execute(SQL["as_operator"])
-            yield connection
 
 
 def hurried(priority: int) -> int:

@@ -6,8 +6,6 @@ embedder, statements name them as literals. While it is missing, invalid or bein
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from enum import Enum
 from typing import Any, LiteralString
 from uuid import UUID
@@ -20,7 +18,6 @@ from memstore.models import Key
 from memstore.providers import Vectors
 from memstore.store.database import SQL as DATABASE
 from memstore.store.database import Database, Transaction, columns
-from memstore.store.faults import explained
 from memstore.store.statements import statements
 
 SQL = statements("vector_indexes")
@@ -80,7 +77,7 @@ async def build(database: Database, user_id: UUID, model: UUID, dimensions: int,
     A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced.
     """
     name = name_of(user_id, model)
-    async with _as_owner(database) as connection:
+    async with database.login(DATABASE["reach_pgvector"]) as connection:
         if not await _first(connection, SQL["owner"]):
             return Built.REFUSED
         if not await _first(connection, SQL["building_lock"], name=name):
@@ -98,7 +95,7 @@ async def build(database: Database, user_id: UUID, model: UUID, dimensions: int,
 async def drop(database: Database, user_id: UUID, model: UUID) -> bool:
     """Drop the index of a user's vectors; False where this login may not, or another process is at it."""
     name = name_of(user_id, model)
-    async with _as_owner(database) as connection:
+    async with database.login(DATABASE["reach_pgvector"]) as connection:
         if not (await _first(connection, SQL["owner"]) and await _first(connection, SQL["building_lock"], name=name)):
             return False
         await connection.execute(_named(SQL["drop"], name))
@@ -109,15 +106,6 @@ async def _first(connection: AsyncConnection[Any], statement: LiteralString, **v
     """Give whether there is a row, and its first column says yes."""
     row = await (await connection.execute(statement, values)).fetchone()
     return bool(row and row[0])
-
-
-@asynccontextmanager
-async def _as_owner(database: Database) -> AsyncIterator[AsyncConnection[Any]]:
-    """Open a connection as the login itself, in no transaction: an index cannot be made in one. It reads no rows."""
-    with explained(database.url):
-        async with await AsyncConnection.connect(database.url, autocommit=True, connect_timeout=10) as connection:
-            await connection.execute(DATABASE["reach_pgvector"])
-            yield connection
 
 
 def _named(statement: LiteralString, name: str, **literals: Any) -> Any:

@@ -63,13 +63,15 @@ class Read:
 class Transaction:
     """One transaction in the scope of one user, whose id every statement is given."""
 
-    def __init__(self, connection: Connection[Any], user_id: UUID, cache: ArrayCache, *, outbox: bool) -> None:
+    def __init__(
+        self, connection: Connection[Any], user_id: UUID, cache: ArrayCache, *, outbox: bool, enqueue: bool
+    ) -> None:
         self.connection = connection
         self.user_id = user_id
         self.cache = cache
         self.events: list[Event] = []
         self._outbox = outbox
-        self.enqueue = False  # whether whoever adds messages is to queue a job for them
+        self.enqueue = enqueue  # whether whoever adds messages is to queue a job for them
         self._written = 0
         self._read: list[tuple[Read, list[Any]]] = []
 
@@ -304,6 +306,17 @@ class Database:
             yield transaction
 
     @contextmanager
+    def login(self, first: LiteralString) -> Iterator[Connection[Any]]:
+        """Open a connection as the login itself, in no transaction, and run a statement on it. It reads no user's rows.
+
+        For what the app role may not, and for what cannot be done in a transaction.
+        """
+        with explained(self.url):
+            with Connection.connect(self.url, autocommit=True, connect_timeout=10) as connection:
+                connection.execute(first)
+                yield connection
+
+    @contextmanager
     def _transaction(
         self, statement: LiteralString, user_id: UUID, first: Sequence[Read] = ()
     ) -> Iterator[Transaction]:
@@ -329,8 +342,7 @@ class Database:
         last = monotonic() + SECONDS_FOR_A_CONNECTION
         while True:
             connection = self._connection()
-            transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
-            transaction.enqueue = self._enqueue
+            transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox, enqueue=self._enqueue)
             begun = False
             try:
                 transaction.begin(statement, first)

@@ -3,7 +3,8 @@
 
 So a job that is lost, doubled or late harms nothing. The tables and functions are procrastinate's; no other module
 knows them, and `ingest/worker.py` alone knows its workers. Whoever adds messages adds a job in the same transaction,
-through a function that belongs to the owner; everything else asks as the login, which must own the tables.
+through a function that belongs to the owner; the app role has no right on the queue, and everything else asks as the
+login, which must own the tables.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from psycopg.rows import kwargs_row
 from memstore._sync.store.database import Database
 from memstore._sync.store.derivations import Place
 from memstore.models import Job, JobCounts
-from memstore.store.faults import explained
 from memstore.store.statements import statements
 
 SQL = statements("queue")
+AS_OPERATOR = SQL["as_operator"]
 QUEUE, TASK = "derive", "memstore.derive"  # as the statements say
 # Priorities: what was just said, what a sweep found, what a backfill is to derive; and one higher the facts that come
 # next in line, which would else take one step in each round of the queue.
@@ -41,27 +42,30 @@ def enqueued(conversation: UUID, first_seq: int) -> tuple[Any, Sequence[dict[str
 
 def defer(database: Database, places: Sequence[Place], priority: int, *, scheduled_at: datetime | None = None) -> None:
     """Add a job for each conversation, to be done from a moment on."""
-    with _login(database) as connection:
+    with database.login(AS_OPERATOR) as connection:
         _deferred(connection, places, priority, scheduled_at)
 
 
 def statuses(database: Database, conversations: Iterable[UUID]) -> dict[UUID, bool]:
     """Give for those of these conversations that have jobs whether one of them waits or runs; else they have failed."""
-    with _login(database) as connection:
+    with database.login(AS_OPERATOR) as connection:
         cursor = connection.execute(SQL["statuses"], {"conversations": [str(one) for one in conversations]})
         return dict(cursor.fetchall())
 
 
 def another(database: Database, job: int, conversation: str) -> bool:
     """Whether a conversation has a job beside this one: it waits, or was given up."""
-    with _login(database) as connection:
+    with database.login(AS_OPERATOR) as connection:
         row = (connection.execute(SQL["another"], {"id": job, "conversation": conversation})).fetchone()
     return bool(row and row[0])
 
 
 def counts(database: Database) -> JobCounts:
     """Give how many jobs there are."""
-    with _login(database) as connection, connection.cursor(row_factory=kwargs_row(JobCounts)) as cursor:
+    with (
+        database.login(AS_OPERATOR) as connection,
+        connection.cursor(row_factory=kwargs_row(JobCounts)) as cursor,
+    ):
         found = (cursor.execute(SQL["counts"])).fetchone()
     assert found is not None
     return found
@@ -69,14 +73,17 @@ def counts(database: Database) -> JobCounts:
 
 def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -> list[Job]:
     """Give the jobs that wait or run, or those that have failed, by their number."""
-    with _login(database) as connection, connection.cursor(row_factory=kwargs_row(Job)) as cursor:
+    with (
+        database.login(AS_OPERATOR) as connection,
+        connection.cursor(row_factory=kwargs_row(Job)) as cursor,
+    ):
         cursor.execute(SQL["jobs"], {"statuses": list(FAILED if failed else OPEN), "limit": limit})
         return cursor.fetchall()
 
 
 def retry(database: Database, ids: Sequence[int] | None = None) -> int:
     """Put failed jobs, these or all, back into the queue as new ones; give how many that were."""
-    with _login(database) as connection, connection.transaction():
+    with database.login(AS_OPERATOR) as connection, connection.transaction():
         cursor = connection.execute(SQL["take_failed"], {"ids": None if ids is None else list(ids)})
         places = [Place(*row) for row in cursor.fetchall()]
         _deferred(connection, places, FOUND, None)
@@ -95,18 +102,9 @@ def _deferred(
 @contextmanager
 def sweeping(database: Database) -> Iterator[bool]:
     """Keep other processes from sweeping; give whether none does so already."""
-    with _login(database) as connection:
+    with database.login(AS_OPERATOR) as connection:
         row = (connection.execute(SQL["sweeping"])).fetchone()
         yield bool(row and row[0])
-
-
-@contextmanager
-def _login(database: Database) -> Iterator[Connection[Any]]:
-    """Open a connection as the login itself: the app role has no right on the queue. It reads no rows of users."""
-    with explained(database.url):
-        with Connection.connect(database.url, autocommit=True, connect_timeout=10) as connection:
-            connection.execute(SQL["as_operator"])
-            yield connection
 
 
 def hurried(priority: int) -> int:

@@ -7,8 +7,6 @@ embedder, statements name them as literals. While it is missing, invalid or bein
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum
 from typing import Any, LiteralString
 from uuid import UUID
@@ -21,7 +19,6 @@ from memstore._sync.store.database import SQL as DATABASE
 from memstore._sync.store.database import Database, Transaction, columns
 from memstore.models import Key
 from memstore.providers import Vectors
-from memstore.store.faults import explained
 from memstore.store.statements import statements
 
 SQL = statements("vector_indexes")
@@ -81,7 +78,7 @@ def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units
     A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced.
     """
     name = name_of(user_id, model)
-    with _as_owner(database) as connection:
+    with database.login(DATABASE["reach_pgvector"]) as connection:
         if not _first(connection, SQL["owner"]):
             return Built.REFUSED
         if not _first(connection, SQL["building_lock"], name=name):
@@ -99,7 +96,7 @@ def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units
 def drop(database: Database, user_id: UUID, model: UUID) -> bool:
     """Drop the index of a user's vectors; False where this login may not, or another process is at it."""
     name = name_of(user_id, model)
-    with _as_owner(database) as connection:
+    with database.login(DATABASE["reach_pgvector"]) as connection:
         if not (_first(connection, SQL["owner"]) and _first(connection, SQL["building_lock"], name=name)):
             return False
         connection.execute(_named(SQL["drop"], name))
@@ -110,15 +107,6 @@ def _first(connection: Connection[Any], statement: LiteralString, **values: Any)
     """Give whether there is a row, and its first column says yes."""
     row = (connection.execute(statement, values)).fetchone()
     return bool(row and row[0])
-
-
-@contextmanager
-def _as_owner(database: Database) -> Iterator[Connection[Any]]:
-    """Open a connection as the login itself, in no transaction: an index cannot be made in one. It reads no rows."""
-    with explained(database.url):
-        with Connection.connect(database.url, autocommit=True, connect_timeout=10) as connection:
-            connection.execute(DATABASE["reach_pgvector"])
-            yield connection
 
 
 def _named(statement: LiteralString, name: str, **literals: Any) -> Any:
