@@ -86,9 +86,17 @@ class Coalesced:
             if len(requests) == 1:
                 requests[0].vectors.set_exception(error)
                 return
-            for one in requests:
-                self._answer([one])
+            self._each(requests)
             return
         ends = np.cumsum([len(one.texts) for one in requests])
+        if (
+            len(requests) > 1 and len(vectors) != ends[-1]
+        ):  # whose are missing nobody knows: each is to see it for itself
+            self._each(requests)
+            return
         for one, own in zip(requests, np.split(vectors, ends[:-1]), strict=True):
             one.vectors.set_result(own)
+
+    def _each(self, requests: Sequence[_Request]) -> None:
+        for one in requests:
+            self._answer([one])

@@ -74,3 +74,15 @@ def test_nobody_waits_for_ever_when_all_are_wrong() -> None:
     with pytest.raises(ValueError, match="bad"):
         raise next(one for one in found if isinstance(one, BaseException))
     assert len(found) == CALLERS
+
+
+def test_a_vector_that_is_missing_is_its_own_callers_loss_alone() -> None:
+    class Lossy(Held):
+        def embed_documents(self, texts: Sequence[str]) -> Vectors:
+            vectors = super().embed_documents(texts)
+            return np.delete(vectors, [place for place, text in enumerate(texts) if text == "lost"], axis=0)
+
+    requests = [["lost", "kept"] if n == 5 else [f"good {n}"] for n in range(CALLERS)]
+    for texts, vectors in zip(requests, asked(Lossy(), requests), strict=True):
+        whole = HashingEmbedder(64).embed_documents([text for text in texts if text != "lost"])
+        np.testing.assert_array_equal(vectors, whole)
