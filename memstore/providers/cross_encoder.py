@@ -25,7 +25,7 @@ def load(model: str) -> CrossEncoderReranker:
     wanted = local_model(model)
     if not wanted.name:
         raise ProviderMissing("Write cross-encoder:FOLDER, or cross-encoder:NAME of a model that is on this machine.")
-    models.library()
+    models.load_library()
     # Log-odds, not what a sigmoid makes of them: of fifty texts it would leave a few near 1, and all others near 0.
     loaded = models.load(wanted, "CrossEncoder", activation_fn=importlib.import_module("torch").nn.Identity())
     if loaded.num_labels != 1:

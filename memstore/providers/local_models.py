@@ -87,7 +87,7 @@ def load(model: LocalModel, kind: str, folder: Path | None = None, **arguments: 
     that is not on this machine and for a library that is not installed, `ProviderError` where it cannot be loaded.
     """
     place = _place(model.name) if folder is None else str(folder)
-    make = getattr(library(), kind)
+    make = getattr(load_library(), kind)
     _check_installed(model)
     if model.backend != "torch":
         arguments |= {"backend": model.backend, "model_kwargs": {"file_name": model.file} if model.file else {}}
@@ -106,7 +106,7 @@ def load(model: LocalModel, kind: str, folder: Path | None = None, **arguments: 
     return loaded
 
 
-def library(otherwise: str = "") -> ModuleType:
+def load_library(otherwise: str = "") -> ModuleType:
     """Give sentence-transformers; raises `ProviderMissing` with what to do `otherwise` where it is not installed."""
     with brought_by(EXTRA, LIBRARY, "torch", "transformers", otherwise=otherwise):
         return importlib.import_module(LIBRARY)

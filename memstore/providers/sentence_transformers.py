@@ -43,7 +43,7 @@ def load(model: str) -> SentenceTransformerEmbedder:
     wanted = local_model(model)
     if not wanted.name:
         wanted = LocalModel(DEFAULT, wanted.backend, wanted.precision, file=wanted.file)
-    models.library(WORDS_ALONE)
+    models.load_library(WORDS_ALONE)
     loaded = models.load(wanted, "SentenceTransformer", _packaged() if wanted.name == DEFAULT else None)
     return SentenceTransformerEmbedder(f"sentence-transformers:{wanted}", loaded, alone=wanted.backend != "torch")
 
