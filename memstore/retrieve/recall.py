@@ -54,10 +54,8 @@ class Question(Asked):
         return replace(self, asked=asked, vector=await in_thread(self.embedder.embed_query, asked))
 
 
-async def prepare(
-    database: Database, embedder: Embedder | None, user_id: UUID, query: str, others: Sequence[str] = ()
-) -> Question:
-    """Embed a question, and others to be looked for beside it, with no connection held; "" asks for nothing."""
+async def prepare(database: Database, embedder: Embedder | None, user_id: UUID, query: str) -> Question:
+    """Embed a question, with no connection held; "" asks for nothing."""
     text = query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY // 2]} {query[-LONGEST_QUERY // 2 :]}"
     words = list(terms(text))
     if len(words) > MOST_TERMS:
@@ -70,10 +68,15 @@ async def prepare(
         asked=text,
         embedder=embedder,
         model=model_of(embedder),
-        others=tuple([await prepare(database, embedder, user_id, other) for other in others]),
     )
     # As a rule those who speak now; `candidates` looks again.
     return await question.of(database.cache.tellers(user_id, question.model))
+
+
+async def beside(database: Database, user_id: UUID, question: Question, others: Sequence[str]) -> Question:
+    """Give a question with others, embedded, that are looked for beside it."""
+    embedder = question.embedder
+    return replace(question, others=tuple([await prepare(database, embedder, user_id, other) for other in others]))
 
 
 def model_of(embedder: Embedder | None) -> UUID:
@@ -206,7 +209,7 @@ async def recall(
     others: Sequence[str] = (),
 ) -> list[Hit]:
     """Give the best items for a question, each once, the best first; `others` are looked for beside it."""
-    question = await prepare(database, embedder, user_id, query, others)
+    question = await beside(database, user_id, await prepare(database, embedder, user_id, query), others)
     async with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
         return await _best(scope, question, filters, limit, min_score)
 
@@ -227,7 +230,7 @@ async def facts_with_evidence(
     Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
     embedded yet.
     """
-    question = await prepare(database, embedder, user_id, query, others)
+    question = await beside(database, user_id, await prepare(database, embedder, user_id, query), others)
     async with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
         facts = await _best(scope, question, filters, limit, min_score, Tier.FACTS)
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
@@ -253,7 +256,8 @@ async def _best(
         ranking = await candidates(scope, question, filters, depth, together=together)
         ranked = best_of_each(ranking.of(*(Tier if tier is None else (tier,))))
         found = await _first(scope, ranked, limit, min_score, filters.as_of)
-        if len(found) == limit or len(ranking.tiers) < depth:
+        ranks = len(ranking.tiers) if tier is None else ranking.tiers.count(tier)
+        if len(found) == limit or ranks < depth:
             break
     return found
 

@@ -62,8 +62,7 @@ def assemble(
         partial(_read, database, request, begun, recall.model_of(embedder)),
     )
     asked = rewritten(database, request.user_id, models, query, _said_before(stretch, query))
-    if asked.others:
-        question = recall.prepare(database, embedder, request.user_id, query, asked.others)
+    question = recall.beside(database, request.user_id, question, asked.others)
     order = None if models.reranker is None else partial(_reranked, models.reranker, asked.text, {})
     composed = partial(_composed, database, question, stretch, counter, order)
     try:

@@ -55,10 +55,8 @@ class Question(Asked):
         return replace(self, asked=asked, vector=in_place(self.embedder.embed_query, asked))
 
 
-def prepare(
-    database: Database, embedder: Embedder | None, user_id: UUID, query: str, others: Sequence[str] = ()
-) -> Question:
-    """Embed a question, and others to be looked for beside it, with no connection held; "" asks for nothing."""
+def prepare(database: Database, embedder: Embedder | None, user_id: UUID, query: str) -> Question:
+    """Embed a question, with no connection held; "" asks for nothing."""
     text = query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY // 2]} {query[-LONGEST_QUERY // 2 :]}"
     words = list(terms(text))
     if len(words) > MOST_TERMS:
@@ -71,10 +69,15 @@ def prepare(
         asked=text,
         embedder=embedder,
         model=model_of(embedder),
-        others=tuple([prepare(database, embedder, user_id, other) for other in others]),
     )
     # As a rule those who speak now; `candidates` looks again.
     return question.of(database.cache.tellers(user_id, question.model))
+
+
+def beside(database: Database, user_id: UUID, question: Question, others: Sequence[str]) -> Question:
+    """Give a question with others, embedded, that are looked for beside it."""
+    embedder = question.embedder
+    return replace(question, others=tuple([prepare(database, embedder, user_id, other) for other in others]))
 
 
 def model_of(embedder: Embedder | None) -> UUID:
@@ -205,7 +208,7 @@ def recall(
     others: Sequence[str] = (),
 ) -> list[Hit]:
     """Give the best items for a question, each once, the best first; `others` are looked for beside it."""
-    question = prepare(database, embedder, user_id, query, others)
+    question = beside(database, user_id, prepare(database, embedder, user_id, query), others)
     with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
         return _best(scope, question, filters, limit, min_score)
 
@@ -226,7 +229,7 @@ def facts_with_evidence(
     Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
     embedded yet.
     """
-    question = prepare(database, embedder, user_id, query, others)
+    question = beside(database, user_id, prepare(database, embedder, user_id, query), others)
     with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
         facts = _best(scope, question, filters, limit, min_score, Tier.FACTS)
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
@@ -252,7 +255,8 @@ def _best(
         ranking = candidates(scope, question, filters, depth, together=together)
         ranked = best_of_each(ranking.of(*(Tier if tier is None else (tier,))))
         found = _first(scope, ranked, limit, min_score, filters.as_of)
-        if len(found) == limit or len(ranking.tiers) < depth:
+        ranks = len(ranking.tiers) if tier is None else ranking.tiers.count(tier)
+        if len(found) == limit or ranks < depth:
             break
     return found
 
