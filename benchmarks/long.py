@@ -30,7 +30,7 @@ from vectors import Kept, use
 import memstore
 from memstore import MemoryStore, ids
 from memstore._sync.ingest.derive import Part, derive
-from memstore.ingest.embed import units
+from memstore.ingest.embed import Cutter
 from memstore.ingest.resources import Resources
 from memstore.providers import Vectors, load_embedder
 from memstore.providers.sentence_transformers import BATCH, SentenceTransformerEmbedder
@@ -159,7 +159,7 @@ def _asked(store: MemoryStore, questions: Sequence[data.Question]) -> list[float
 
 def _read_vectors(store: MemoryStore, user: str, embedder: Kept) -> None:
     """Take the vectors of a user's messages from the store: for the baselines, too, nothing is encoded twice."""
-    resources = Resources(store.counter, embedder, store.settings)
+    cutter = Cutter(Resources(store.counter, embedder, store.settings))
     with psycopg.connect(store.url, prepare_threshold=None) as connection:
         register_vector(connection)
         rows = connection.execute(
@@ -167,7 +167,7 @@ def _read_vectors(store: MemoryStore, user: str, embedder: Kept) -> None:
         )
         vectors = {(item, chunk): np.asarray(vector.to_numpy(), dtype=np.float32) for item, chunk, vector in rows}
     for message in store.user(user).conversation(user).messages():
-        for unit, said in units(message, resources):
+        for unit, said in cutter.units(message):
             embedder.know(said, vectors[unit.item_id, unit.chunk])
 
 

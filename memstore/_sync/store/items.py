@@ -19,7 +19,7 @@ from memstore.providers import Embedder, Vectors
 from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, Rows, unpacked
 from memstore.store.neighbours import REACH
 from memstore.store.statements import statements
-from memstore.store.terms import term_hashes
+from memstore.store.terms import TermHashes
 from memstore.store.watermarks import LostRace
 from memstore.waiting import in_place
 
@@ -40,9 +40,19 @@ class NewUnit:
     tags: Sequence[str] = ()
 
 
-def new_unit(user_id: UUID, unit: Unit, text: str, vector: Vectors | None, tags: Sequence[str] = ()) -> NewUnit:
-    """Give a unit to be stored for the text by which it is to be found. Costs time, so not in a transaction."""
-    return NewUnit(unit, *term_hashes(text, user_id), vector, tags)
+def new_unit(
+    user_id: UUID,
+    unit: Unit,
+    text: str,
+    vector: Vectors | None,
+    tags: Sequence[str] = (),
+    hashes: TermHashes | None = None,
+) -> NewUnit:
+    """Give a unit to be stored for the text by which it is to be found. Costs time, so not in a transaction.
+
+    Whoever makes many hands `hashes` on from one to the next.
+    """
+    return NewUnit(unit, *(hashes or TermHashes()).of(text, user_id), vector, tags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +187,13 @@ def add_vectors(scope: Transaction, vectors: Sequence[tuple[Key, Vectors]], mode
 
 def _row(new: NewUnit) -> dict[str, object]:
     unit = {name: getattr(new.unit, name) for name in COLUMNS}
-    searched = {"terms": new.terms, "frequencies": new.frequencies, "length": sum(new.frequencies)}
+    searched = {"terms": _array(new.terms), "frequencies": _array(new.frequencies), "length": sum(new.frequencies)}
     return unit | {"tier": str(new.unit.tier), "tags": list(new.tags)} | searched
+
+
+def _array(numbers: Sequence[int]) -> str:
+    """Give an array as Postgres writes it: number by number, the driver takes longer than all the rest of a unit."""
+    return f"{{{','.join(map(str, numbers))}}}"
 
 
 @dataclass(frozen=True, slots=True)
