@@ -74,7 +74,7 @@ async def add_many(
         return []
     await in_thread(_count, drafts, counter)
     async with database.scope(place.user_id) as scope:
-        known = await _known(scope, {place.id: place}, drafts)
+        known = await _known(scope, place, drafts)
         fresh, conflicts = sorted_out(drafts, known)
         if conflicts and on_conflict == "error":
             number, twin = next(iter(conflicts.items()))
@@ -94,15 +94,20 @@ async def add_new(
 
     `places` are the conversations by id. What is known with other content stays, and is given as a conflict.
     """
-    known = await look_for(database, drafts)
+    user = drafts[0].user_id
+    async with database.scope(user) as scope:
+        last = await store.last_numbers(scope, places)
+        known = await store.known(scope, _named(draft for draft in drafts if last.get(draft.conversation_id)))
     while True:
-        fresh, conflicts = sorted_out(drafts, known)
-        if not fresh:
-            return SortedOut(fresh, conflicts)
-        await in_thread(_count, [draft for draft in fresh if draft.tokens == UNCOUNTED], counter)
-        async with database.scope(drafts[0].user_id) as scope:
-            known = await _known(scope, places, drafts)
-            found = sorted_out(drafts, known)
+        found = sorted_out(drafts, known)
+        if not found.fresh:
+            return found
+        await in_thread(_count, [draft for draft in found.fresh if draft.tokens == UNCOUNTED], counter)
+        async with database.scope(user) as scope:
+            locked = await _locked(scope, places)
+            if any(locked[id] != last.get(id, 0) for id in places):  # somebody else writes there: look again
+                known, last = await store.known(scope, _named(drafts)), locked
+                found = sorted_out(drafts, known)
             if all(draft.tokens != UNCOUNTED for draft in found.fresh):  # else it was erased since it was looked for
                 await _numbered(scope, places, found.fresh)
                 return found
@@ -110,11 +115,8 @@ async def add_new(
 
 async def look_for(database: Database, drafts: Sequence[Message]) -> dict[UUID, Message]:
     """Give the stored ones of a user's drafts, by id."""
-    named = _named(drafts)
-    if not named:
-        return {}
     async with database.scope(drafts[0].user_id) as scope:
-        return await store.known(scope, named)
+        return await store.known(scope, _named(drafts))
 
 
 class SortedOut(NamedTuple):
@@ -183,19 +185,26 @@ def _count(drafts: Iterable[Message], counter: TokenCounter) -> None:
         vars(draft).update(tokens=tokens, counter=name)  # setting attributes of a model takes a fifth of counting
 
 
-def _named(drafts: Sequence[Message]) -> list[UUID]:
+def _named(drafts: Iterable[Message]) -> list[UUID]:
     return [draft.id for draft in drafts if draft.external_id is not None]
 
 
-async def _known(scope: Transaction, places: Mapping[UUID, Place], drafts: Sequence[Message]) -> dict[UUID, Message]:
-    """Give the stored ones, with their conversations locked, so that nobody stores another of them meanwhile."""
+async def _known(scope: Transaction, place: Place, drafts: Sequence[Message]) -> dict[UUID, Message]:
+    """Give the stored ones, with the conversation locked, so that nobody stores another of them meanwhile."""
     named = _named(drafts)
     if not named:
         return {}
-    if missing := places.keys() - await store.lock(scope, places):
-        await make_conversations(scope, [places[id] for id in missing])
-        await store.lock(scope, places)
+    await _locked(scope, {place.id: place})
     return await store.known(scope, named)
+
+
+async def _locked(scope: Transaction, places: Mapping[UUID, Place]) -> dict[UUID, int]:
+    """Lock conversations, made where they are not there; give their last numbers."""
+    last = await store.lock(scope, places)
+    if missing := places.keys() - last:
+        await make_conversations(scope, [places[id] for id in missing])
+        last |= await store.lock(scope, missing)
+    return last
 
 
 def _said(message: Message) -> tuple[object, ...]:

@@ -99,7 +99,8 @@ class NewMessage(BaseModel):
         return "\n".join(str(text or "") for kind, text in kinds if kind in TEXT_PARTS)
 
 
-_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # made once: `dumps` makes one for each value
+# Made once: `dumps` makes one for each value.
+_ASCII, _JSON = (json.JSONEncoder(ensure_ascii=ascii, allow_nan=False) for ascii in (True, False))
 WANTED = {"string_type": "text", "list_type": "list", "dict_type": "object of JSON"}
 TEXT_PARTS = {"text", "input_text", "output_text"}
 TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
@@ -190,27 +191,37 @@ def _text_problems(text: str, place: str) -> Iterator[str]:
 
 
 def _json_problems(value: object, place: str) -> Generator[str, None, int]:
-    """Give what is wrong, and in the end the bytes that the value has as JSON.
+    """Give what is wrong, and in the end the bytes that the value has as JSON."""
+    try:
+        written = _ASCII.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        written = ""
+    if written and "\\" not in written and written.count("{") + written.count("[") <= DEEPEST:
+        return len(written)  # all of it is plain and shallow, as nearly always
+    for problem in _deep_problems(value, place):
+        yield problem
+        return 0
+    try:
+        return _bytes(_JSON.encode(value))
+    except (TypeError, ValueError) as error:
+        yield f"{place} must be JSON: {error}."
+    return 0
 
-    No recursion before the depth is known: Python's own stack may be shallower than what was given.
-    """
+
+def _deep_problems(value: object, place: str) -> Iterator[str]:
+    """No recursion before the depth is known: Python's own stack may be shallower than what was given."""
     stack = [(value, 0)]
     while stack:
         here, depth = stack.pop()
         if depth > DEEPEST:
             yield f"{place} is nested deeper than {DEEPEST} levels; make it flatter."
-            return 0
+            return
         if isinstance(here, str):
             yield from _text_problems(here, place)
         elif isinstance(here, Mapping):
             stack += [(one, depth + 1) for pair in here.items() for one in pair]
         elif isinstance(here, list | tuple):
             stack += [(one, depth + 1) for one in here]
-    try:
-        return _bytes(_JSON.encode(value))
-    except (TypeError, ValueError) as error:
-        yield f"{place} must be JSON: {error}."
-        return 0
 
 
 def one_of(name: str, value: str | None, known: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeAlias, TypeVar
 from uuid import UUID
 
@@ -25,7 +25,8 @@ T = TypeVar("T")
 
 LONGEST = 200  # characters of a term: longer ones (data, not words) meet by their beginning
 MOST = 32_767  # a frequency is a smallint
-MOST_REMEMBERED = 32_768  # pieces of texts, by `TermHashes`
+MOST_REMEMBERED = 32_768  # words, by `TermHashes`
+USERS_REMEMBERED = 4
 QUESTION = "?"  # a term that no word is: of texts that end with a question
 _ENDS_OF_QUESTIONS = ("?", "？", "؟")
 
@@ -114,7 +115,7 @@ def _folded(text: str) -> str:
 
 def _leaning(words: Iterable[str]) -> int:
     """Give how many more stop words are English than German."""
-    return sum((word in _ENGLISH_ONLY) - (word in _GERMAN_ONLY) for word in words)
+    return sum([(word in _ENGLISH_ONLY) - (word in _GERMAN_ONLY) for word in words])
 
 
 def _language(leaning: int) -> _Language:
@@ -141,36 +142,46 @@ def hashed(term: str, user_id: UUID) -> int:
 class TermHashes:
     """Gives the hashes of texts, and while it is held remembers those of the words that it met.
 
-    To be held while a history is derived, no longer: what was said is in it. Most words of a text were in one before:
-    a message of 20 words takes 15 µs, where `terms` takes 40 (2 cores).
+    Safe to share by threads. To be held while a history is derived, no longer: what was said is in it. Most words of a
+    text were in one before: a message of 20 words takes 15 µs, where `terms` takes 40 (2 cores).
     """
 
     def __init__(self) -> None:
         self._words = _Remembered(_words_of_piece)
         self._leaning = _Remembered(lambda piece: _leaning(self._words[piece]))
-        self._user: UUID | None = None
+        self._users: dict[UUID, _OfUser] = {}
 
     def of(self, text: str, user_id: UUID) -> tuple[list[int], list[int]]:
         """Give the hashes of a text's terms, ascending and each once, and their frequencies, at most 32,767 each.
 
         That it ends with a question is a term as well.
         """
-        if user_id != self._user:
-            self._turn_to(user_id)
+        user = self._users.get(user_id) or self._turn_to(user_id)
         pieces = _folded(text).split()  # no word has white space in it
-        hashes = self._hashes[_language(sum(map(self._leaning.__getitem__, pieces)))]
+        hashes = user.hashes[_language(sum(map(self._leaning.__getitem__, pieces)))]
         frequencies = Counter(chain.from_iterable(map(hashes.__getitem__, pieces)))
         if text.rstrip().endswith(_ENDS_OF_QUESTIONS):
-            frequencies[_hash(QUESTION, self._keyed)] = 1
+            frequencies[user.question] = 1
         each = sorted(frequencies)
-        return each, [min(frequencies[number], MOST) for number in each]
+        counts = list(map(frequencies.__getitem__, each))
+        return each, counts if max(counts, default=0) <= MOST else [min(count, MOST) for count in counts]
 
-    def _turn_to(self, user_id: UUID) -> None:
-        self._user, self._keyed = user_id, _keyed(user_id)
-        self._hashes = {language: _Remembered(partial(self._of_piece, language)) for language in _LANGUAGES}
+    def _turn_to(self, user_id: UUID) -> _OfUser:
+        user = _OfUser(self._words, user_id)
+        self._users = dict(islice(self._users.items(), len(self._users) == USERS_REMEMBERED, None)) | {user_id: user}
+        return user
+
+
+class _OfUser:
+    """The hashes of one user's words."""
+
+    def __init__(self, words: _Remembered[tuple[str, ...]], user_id: UUID) -> None:
+        self._words, self._keyed = words, _keyed(user_id)
+        self.hashes = {language: _Remembered(partial(self._of_piece, language)) for language in _LANGUAGES}
+        self.question = _hash(QUESTION, self._keyed)
 
     def _of_piece(self, language: _Language, piece: str) -> tuple[int, ...]:
-        return tuple(_hash(term, self._keyed) for term in _terms(self._words[piece], *language))
+        return tuple([_hash(term, self._keyed) for term in _terms(self._words[piece], *language)])
 
 
 class _Remembered(dict[str, T]):

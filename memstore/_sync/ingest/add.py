@@ -75,7 +75,7 @@ def add_many(
         return []
     in_place(_count, drafts, counter)
     with database.scope(place.user_id) as scope:
-        known = _known(scope, {place.id: place}, drafts)
+        known = _known(scope, place, drafts)
         fresh, conflicts = sorted_out(drafts, known)
         if conflicts and on_conflict == "error":
             number, twin = next(iter(conflicts.items()))
@@ -95,15 +95,20 @@ def add_new(
 
     `places` are the conversations by id. What is known with other content stays, and is given as a conflict.
     """
-    known = look_for(database, drafts)
+    user = drafts[0].user_id
+    with database.scope(user) as scope:
+        last = store.last_numbers(scope, places)
+        known = store.known(scope, _named(draft for draft in drafts if last.get(draft.conversation_id)))
     while True:
-        fresh, conflicts = sorted_out(drafts, known)
-        if not fresh:
-            return SortedOut(fresh, conflicts)
-        in_place(_count, [draft for draft in fresh if draft.tokens == UNCOUNTED], counter)
-        with database.scope(drafts[0].user_id) as scope:
-            known = _known(scope, places, drafts)
-            found = sorted_out(drafts, known)
+        found = sorted_out(drafts, known)
+        if not found.fresh:
+            return found
+        in_place(_count, [draft for draft in found.fresh if draft.tokens == UNCOUNTED], counter)
+        with database.scope(user) as scope:
+            locked = _locked(scope, places)
+            if any(locked[id] != last.get(id, 0) for id in places):  # somebody else writes there: look again
+                known, last = store.known(scope, _named(drafts)), locked
+                found = sorted_out(drafts, known)
             if all(draft.tokens != UNCOUNTED for draft in found.fresh):  # else it was erased since it was looked for
                 _numbered(scope, places, found.fresh)
                 return found
@@ -111,11 +116,8 @@ def add_new(
 
 def look_for(database: Database, drafts: Sequence[Message]) -> dict[UUID, Message]:
     """Give the stored ones of a user's drafts, by id."""
-    named = _named(drafts)
-    if not named:
-        return {}
     with database.scope(drafts[0].user_id) as scope:
-        return store.known(scope, named)
+        return store.known(scope, _named(drafts))
 
 
 class SortedOut(NamedTuple):
@@ -184,19 +186,26 @@ def _count(drafts: Iterable[Message], counter: TokenCounter) -> None:
         vars(draft).update(tokens=tokens, counter=name)  # setting attributes of a model takes a fifth of counting
 
 
-def _named(drafts: Sequence[Message]) -> list[UUID]:
+def _named(drafts: Iterable[Message]) -> list[UUID]:
     return [draft.id for draft in drafts if draft.external_id is not None]
 
 
-def _known(scope: Transaction, places: Mapping[UUID, Place], drafts: Sequence[Message]) -> dict[UUID, Message]:
-    """Give the stored ones, with their conversations locked, so that nobody stores another of them meanwhile."""
+def _known(scope: Transaction, place: Place, drafts: Sequence[Message]) -> dict[UUID, Message]:
+    """Give the stored ones, with the conversation locked, so that nobody stores another of them meanwhile."""
     named = _named(drafts)
     if not named:
         return {}
-    if missing := places.keys() - store.lock(scope, places):
-        make_conversations(scope, [places[id] for id in missing])
-        store.lock(scope, places)
+    _locked(scope, {place.id: place})
     return store.known(scope, named)
+
+
+def _locked(scope: Transaction, places: Mapping[UUID, Place]) -> dict[UUID, int]:
+    """Lock conversations, made where they are not there; give their last numbers."""
+    last = store.lock(scope, places)
+    if missing := places.keys() - last:
+        make_conversations(scope, [places[id] for id in missing])
+        last |= store.lock(scope, missing)
+    return last
 
 
 def _said(message: Message) -> tuple[object, ...]:

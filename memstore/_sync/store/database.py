@@ -402,7 +402,7 @@ def _configure(connection: Connection[Any]) -> None:
 
 def _loaded(data: bytes | str) -> Any:
     """Read JSON; most of what is stored is an empty object, and a context reads hundreds."""
-    return {} if data == b"{}" else json.loads(data)
+    return {} if data == b"{}" else json.loads(str(data, "utf-8", "surrogatepass") if isinstance(data, bytes) else data)
 
 
 def capabilities(url: str) -> Capabilities:

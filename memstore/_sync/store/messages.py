@@ -58,9 +58,14 @@ def take_numbers(scope: Transaction, counts: Mapping[UUID, int]) -> dict[UUID, N
     return {one.id: one for one in taken}
 
 
-def lock(scope: Transaction, conversations: Iterable[UUID]) -> set[UUID]:
-    """Let no other writer into these conversations until the transaction ends; give those that there are."""
-    return {id for (id,) in scope.tuples(SQL["lock_conversations"], ids=list(conversations))}
+def lock(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
+    """Let no other writer into these conversations until the transaction ends; give what `last_numbers` gives."""
+    return dict(scope.tuples(SQL["lock_conversations"], ids=list(conversations)))
+
+
+def last_numbers(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
+    """Give the last number taken in each of these conversations, those that there are."""
+    return dict(scope.tuples(SQL["last_numbers"], ids=list(conversations)))
 
 
 def make_user(scope: Transaction, name: str) -> None:

@@ -59,10 +59,14 @@ ORDER BY updated_at DESC, id
 -- Writers of one conversation come one after the other, so that known messages are seen before numbers are given.
 -- NO KEY: derivers whose rows refer to the conversation must not wait for a writer that waits for their watermark.
 -- In one order, so that of two that write to the same conversations one waits, and not each for the other.
-SELECT id FROM conversations
+SELECT id, last_seq FROM conversations
 WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 ORDER BY id
 FOR NO KEY UPDATE
+
+-- last_numbers --
+-- How far these conversations are.
+SELECT id, last_seq FROM conversations WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 
 -- take_numbers --
 -- The counter row keeps seq gapless: it is given back when the transaction is.
