@@ -116,13 +116,13 @@ class Bare:
         """Store messages in one transaction."""
         with self.connection.transaction(), self.connection.cursor() as cursor:
             psycopg.ClientCursor(self.connection).execute(self.scope, {"user_id": str(self.user)})
-            values: dict[str, Any] = {"user_id": self.user, "ids": [self.conversation], "counts": [len(batch)]}
+            values: dict[str, Any] = {"user_id": self.user, "id": self.conversation, "count": len(batch)}
             row = cursor.execute(self.sql["take_numbers"], values).fetchone()
             assert row is not None
-            first = row[1] - len(batch) + 1
+            first = row[0] - len(batch) + 1
             rows = [self.row(seq, text) for seq, text in enumerate(batch, first)]
             cursor.executemany(self.sql["add_message"], rows)
-            values = {"user_id": self.user, "ids": [self.conversation], "last_seqs": [row[1]]}
+            values = {"user_id": self.user, "conversation_id": self.conversation, "last_seq": row[0]}
             cursor.execute(self.sql["raise_watermark"], values)
 
     def row(self, seq: int, text: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -21,6 +21,7 @@ from memstore.store.statements import statements
 
 SQL = statements("messages")
 MESSAGE = stored(Message)
+Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
 LAST = 2**62
 REACH = 200  # messages between a call of tools and the last of its results
 CLEARED = "cleared"  # the key in a conversation's settings of the mark that `clear` sets
@@ -29,9 +30,9 @@ CLEARED = "cleared"  # the key in a conversation's settings of the mark that `cl
 class Numbers(NamedTuple):
     """The last number taken in a conversation, and the time at which its transaction records."""
 
-    id: UUID
     last_seq: int
     recorded_at: datetime
+    id: UUID
 
 
 class Place(NamedTuple):
@@ -54,7 +55,12 @@ class Session:
 
 def take_numbers(scope: Transaction, counts: Mapping[UUID, int]) -> dict[UUID, Numbers]:
     """Reserve so many numbers of each conversation; give the last ones. One that there is not has none."""
-    taken = scope.all(SQL["take_numbers"], Numbers, ids=list(counts), counts=list(counts.values()))
+    if len(counts) == 1:
+        [(place, count)] = counts.items()
+        taken = scope.all(SQL["take_numbers"], Numbers, id=place, count=count)
+    else:
+        values = {"ids": list(counts), "counts": list(counts.values())}
+        taken = scope.all(SQL["take_numbers_of_several"], Numbers, **values)
     return {one.id: one for one in taken}
 
 
@@ -132,11 +138,16 @@ def add(scope: Transaction, messages: Sequence[Message]) -> None:
     for place, said in places.items():
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
         scope.happened(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
-    newest = {"ids": list(places), "last_seqs": [said[-1].seq for said in places.values()]}
     jobs = [queue.enqueued(place, said[0].seq) for place, said in places.items()] if scope.enqueue else []
-    scope.run_together(
-        [(SQL["add_message"], [_row(message) for message in messages]), (SQL["raise_watermark"], [newest]), *jobs]
-    )
+    scope.run_together([(SQL["add_message"], [_row(message) for message in messages]), _raised(places), *jobs])
+
+
+def _raised(places: Mapping[UUID, Sequence[Message]]) -> Statement:
+    newest = {place: said[-1].seq for place, said in places.items()}
+    if len(newest) == 1:
+        [(place, seq)] = newest.items()
+        return SQL["raise_watermark"], [{"conversation_id": place, "last_seq": seq}]
+    return SQL["raise_watermarks"], [{"ids": list(newest), "last_seqs": list(newest.values())}]
 
 
 def known(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:

@@ -71,13 +71,24 @@ SELECT id, last_seq FROM conversations WHERE user_id = %(user_id)s AND id = ANY(
 -- take_numbers --
 -- The counter row keeps seq gapless: it is given back when the transaction is.
 -- The time is taken with the row locked, so that it follows seq.
+UPDATE conversations SET last_seq = last_seq + %(count)s, updated_at = now()
+WHERE user_id = %(user_id)s AND id = %(id)s
+RETURNING last_seq, clock_timestamp() AS recorded_at, id
+
+-- take_numbers_of_several --
+-- The same of several conversations: where there is one, the join would make it dearer by half.
 UPDATE conversations c SET last_seq = c.last_seq + taken.count, updated_at = now()
 FROM unnest(%(ids)s::uuid[], %(counts)s::bigint[]) AS taken (id, count)
 WHERE c.user_id = %(user_id)s AND c.id = taken.id
-RETURNING c.id, c.last_seq, clock_timestamp() AS recorded_at
+RETURNING c.last_seq, clock_timestamp() AS recorded_at, c.id
 
 -- raise_watermark --
 -- Tells the derivers that there is more to do.
+UPDATE derivations SET last_seq = %(last_seq)s
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND last_seq < %(last_seq)s
+
+-- raise_watermarks --
+-- The same of several conversations.
 UPDATE derivations d SET last_seq = raised.last_seq
 FROM unnest(%(ids)s::uuid[], %(last_seqs)s::bigint[]) AS raised (id, last_seq)
 WHERE d.user_id = %(user_id)s AND d.conversation_id = raised.id AND d.last_seq < raised.last_seq
