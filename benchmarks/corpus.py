@@ -12,7 +12,7 @@ from evidence import Piece, line, tokens
 from numpy.typing import NDArray
 
 from memstore import Hit, MemoryStore
-from memstore.ingest.embed import units
+from memstore.ingest.embed import Cutter
 from memstore.ingest.resources import Resources
 from memstore.providers import Embedder, Vectors
 
@@ -59,12 +59,10 @@ class Corpus:
 
 def corpus(store: MemoryStore, user: str, embedder: Embedder) -> Corpus:
     """Cut and embed the messages of a user's one conversation, which has the user's name."""
-    resources = Resources(store.counter, embedder, store.settings)
+    cutter = Cutter(Resources(store.counter, embedder, store.settings))
     found = store.user(user).conversation(user).messages()
     made = [
-        Unit(str(one.external_id), one.role, one.occurred_at, said)
-        for one in found
-        for _, said in units(one, resources)
+        Unit(str(one.external_id), one.role, one.occurred_at, said) for one in found for _, said in cutter.units(one)
     ]
     vectors = embedder.embed_documents([unit.said for unit in made])
     return Corpus(user, made, vectors, {str(one.id): str(one.external_id) for one in found})

@@ -31,7 +31,7 @@ from vectors import Kept, use
 import memstore
 from memstore import MemoryStore, ids
 from memstore._sync.ingest.derive import Part, derive
-from memstore.ingest.embed import units
+from memstore.ingest.embed import Cutter
 from memstore.ingest.resources import Resources
 from memstore.providers import Vectors, load_embedder
 from memstore.providers.sentence_transformers import BATCH, SentenceTransformerEmbedder
@@ -163,7 +163,7 @@ def _read_vectors(store: MemoryStore, user: str, embedder: Kept) -> None:
 
     But for messages that were cut otherwise when the store was made, by a recipe of before.
     """
-    resources = Resources(store.counter, embedder, store.settings)
+    cutter = Cutter(Resources(store.counter, embedder, store.settings))
     with psycopg.connect(store.url, prepare_threshold=None) as connection:
         register_vector(connection)
         rows = connection.execute(
@@ -172,7 +172,7 @@ def _read_vectors(store: MemoryStore, user: str, embedder: Kept) -> None:
         vectors = {(item, chunk): np.asarray(vector.to_numpy(), dtype=np.float32) for item, chunk, vector in rows}
     made = Counter(item for item, _ in vectors)
     for message in store.user(user).conversation(user).messages():
-        now = list(units(message, resources))
+        now = list(cutter.units(message))
         if len(now) == made[message.id]:
             for unit, said in now:
                 embedder.know(said, vectors[unit.item_id, unit.chunk])

@@ -32,6 +32,7 @@ NAMES = {
     "AsyncConnectionPool": "ConnectionPool",
     "AsyncClientCursor": "ClientCursor",
     "AsyncCursor": "Cursor",
+    "AsyncRawCursor": "RawCursor",
     "AsyncRowFactory": "RowFactory",
     "register_vector_async": "register_vector",
     "AsyncBackfills": "Backfills",

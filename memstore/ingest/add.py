@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from memstore import ids
@@ -21,6 +22,7 @@ from memstore.waiting import in_thread
 
 OnConflict = Literal["error", "skip"]
 Given = Mapping[str, Any] | Message | NewMessage
+UNCOUNTED = -1  # the tokens of a draft
 
 
 @dataclass(frozen=True)
@@ -67,54 +69,105 @@ async def add_many(
     """
     if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str) or not isinstance(given, Iterable):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
-    drafts = await in_thread(_drafts, given, place, counter, max_bytes)
+    drafts = await in_thread(_drafts, given, place, max_bytes)
     if not drafts:
         return []
+    await in_thread(_count, drafts, counter)
     async with database.scope(place.user_id) as scope:
         known = await _known(scope, place, drafts)
-        fresh = _fresh(drafts, known, on_conflict)
-        for message in await _numbered(scope, place, fresh):
+        fresh, conflicts = sorted_out(drafts, known)
+        if conflicts and on_conflict == "error":
+            number, twin = next(iter(conflicts.items()))
+            raise Conflict(
+                f"message {number + 1}: {conflict(twin)} Stored messages never change: give it another external_id, or "
+                'on_conflict="skip" to keep what is stored. Nothing of this call was stored.'
+            )
+        for message in await _numbered(scope, {place.id: place}, fresh):
             known[message.id] = message
     return [known[draft.id] for draft in drafts]
 
 
-async def look_at(
-    database: Database, counter: TokenCounter, place: Place, given: Sequence[Given], *, max_bytes: int
-) -> list[Message]:
-    """Give what `add_many` would, and raise what it would, and store nothing: what would be new has a `seq` of 0."""
-    drafts = await in_thread(_drafts, given, place, counter, max_bytes)
-    named = [draft.id for draft in drafts if draft.external_id is not None]
-    async with database.scope(place.user_id) as scope:
-        known = await store.known(scope, named) if named else {}
-    fresh = {draft.id: draft for draft in _fresh(drafts, known, "error")}
-    return [known.get(draft.id) or fresh[draft.id] for draft in drafts]
+async def add_new(
+    database: Database, counter: TokenCounter, places: Mapping[UUID, Place], drafts: Sequence[Message]
+) -> SortedOut:
+    """Store those of a user's drafts that are not known, all or none, and count no others; give what was new.
+
+    `places` are the conversations by id. What is known with other content stays, and is given as a conflict.
+    """
+    user = drafts[0].user_id
+    async with database.scope(user) as scope:
+        last = await store.last_numbers(scope, places)
+        known = await store.known(scope, _named(draft for draft in drafts if last.get(draft.conversation_id)))
+    while True:
+        found = sorted_out(drafts, known)
+        if not found.fresh:
+            return found
+        await in_thread(_count, [draft for draft in found.fresh if draft.tokens == UNCOUNTED], counter)
+        async with database.scope(user) as scope:
+            locked = await _locked(scope, places)
+            if any(locked[id] != last.get(id, 0) for id in places):  # somebody else writes there: look again
+                known, last = await store.known(scope, _named(drafts)), locked
+                found = sorted_out(drafts, known)
+            if all(draft.tokens != UNCOUNTED for draft in found.fresh):  # else it was erased since it was looked for
+                await _numbered(scope, places, found.fresh)
+                return found
 
 
-def _drafts(given: Sequence[Given], place: Place, counter: TokenCounter, max_bytes: int) -> list[Message]:
-    return [_draft(one, f"message {number}", place, counter, max_bytes) for number, one in enumerate(given, 1)]
+async def look_for(database: Database, drafts: Sequence[Message]) -> dict[UUID, Message]:
+    """Give the stored ones of a user's drafts, by id."""
+    async with database.scope(drafts[0].user_id) as scope:
+        return await store.known(scope, _named(drafts))
 
 
-def _draft(given: Given, where: str, place: Place, counter: TokenCounter, max_bytes: int) -> Message:
-    """Give the message with its id and tokens, not yet numbered."""
+class SortedOut(NamedTuple):
+    """What of drafts is new, and what is known with other content: by its place among them, what is known."""
+
+    fresh: list[Message]
+    conflicts: dict[int, Message]
+
+
+def sorted_out(drafts: Sequence[Message], known: Mapping[UUID, Message]) -> SortedOut:
+    """Tell new drafts from known ones; what comes twice is new once."""
+    fresh: dict[UUID, Message] = {}
+    conflicts: dict[int, Message] = {}
+    for number, draft in enumerate(drafts):
+        twin = known.get(draft.id) or fresh.get(draft.id)
+        if twin is None:
+            fresh[draft.id] = draft
+        elif _said(twin) != _said(draft):
+            conflicts[number] = twin
+    return SortedOut(list(fresh.values()), conflicts)
+
+
+def conflict(twin: Message) -> str:
+    """Say which message is known with other content."""
+    where = f"message {twin.seq}" if twin.seq else "a message before it"
+    return f"external_id {twin.external_id!r} is known with other content ({where})."
+
+
+def _drafts(given: Sequence[Given], place: Place, max_bytes: int) -> list[Message]:
+    return [draft(one, f"message {number}", place, max_bytes) for number, one in enumerate(given, 1)]
+
+
+def draft(given: Given, where: str, place: Place, max_bytes: int) -> Message:
+    """Give a checked message with its id, neither counted nor numbered; raise `InvalidInput` that says `where`."""
     for key, ours in (("user", place.user_name), ("conversation", place.name)):
         if isinstance(given, Mapping) and given.get(key, ours) != ours:
             raise InvalidInput(f"{where} is of the {key} {given[key]!r} and was given to {ours!r}. Nothing was stored.")
     new = checked(given, where=where, max_bytes=max_bytes)
-    text = new.text
-    calls = json.dumps(new.tool_calls, ensure_ascii=False, separators=(",", ":")) if new.tool_calls else ""
-    return Message.model_construct(
+    return store.MESSAGE(
         user_id=place.user_id,
         conversation_id=place.id,
         seq=0,
         id=ids.message_id(place.id, new.external_id),
         role=str(new.role),
         name=new.name,
-        text=text,
+        text=new.text,
         parts=new.content if isinstance(new.content, list) else None,
         tool_calls=new.tool_calls,
         tool_call_id=new.tool_call_id,
-        tokens=counter.count(text or "") + (counter.count(calls) if calls else 0),
-        counter=counter.name,
+        tokens=UNCOUNTED,
+        counter="",
         tags=new.tags,
         meta=new.metadata,
         external_id=new.external_id,
@@ -123,30 +176,35 @@ def _draft(given: Given, where: str, place: Place, counter: TokenCounter, max_by
     )
 
 
+def _count(drafts: Iterable[Message], counter: TokenCounter) -> None:
+    name = counter.name
+    for draft in drafts:
+        calls = draft.tool_calls
+        said = json.dumps(calls, ensure_ascii=False, separators=(",", ":")) if calls else ""
+        tokens = counter.count(draft.text or "") + (counter.count(said) if said else 0)
+        vars(draft).update(tokens=tokens, counter=name)  # setting attributes of a model takes a fifth of counting
+
+
+def _named(drafts: Iterable[Message]) -> list[UUID]:
+    return [draft.id for draft in drafts if draft.external_id is not None]
+
+
 async def _known(scope: Transaction, place: Place, drafts: Sequence[Message]) -> dict[UUID, Message]:
     """Give the stored ones, with the conversation locked, so that nobody stores another of them meanwhile."""
-    named = [draft.id for draft in drafts if draft.external_id is not None]
+    named = _named(drafts)
     if not named:
         return {}
-    if not await store.lock(scope, place.id):
-        await make_conversation(scope, place)
-        await store.lock(scope, place.id)
+    await _locked(scope, {place.id: place})
     return await store.known(scope, named)
 
 
-def _fresh(drafts: Sequence[Message], known: Mapping[UUID, Message], on_conflict: OnConflict) -> list[Message]:
-    fresh: dict[UUID, Message] = {}
-    for number, draft in enumerate(drafts, 1):
-        twin = known.get(draft.id) or fresh.get(draft.id)
-        if twin is None:
-            fresh[draft.id] = draft
-        elif on_conflict == "error" and _said(twin) != _said(draft):
-            raise Conflict(
-                f"message {number}: external_id {draft.external_id!r} is known with other content "
-                f"(message {twin.seq or 'earlier in this call'}). Stored messages never change: give it another "
-                'external_id, or on_conflict="skip" to keep what is stored. Nothing of this call was stored.'
-            )
-    return list(fresh.values())
+async def _locked(scope: Transaction, places: Mapping[UUID, Place]) -> dict[UUID, int]:
+    """Lock conversations, made where they are not there; give their last numbers."""
+    last = await store.lock(scope, places)
+    if missing := places.keys() - last:
+        await make_conversations(scope, [places[id] for id in missing])
+        last |= await store.lock(scope, missing)
+    return last
 
 
 def _said(message: Message) -> tuple[object, ...]:
@@ -162,22 +220,23 @@ def _as_stored(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1023 else value
 
 
-async def _numbered(scope: Transaction, place: Place, fresh: list[Message]) -> list[Message]:
-    if not fresh:
-        return []
-    numbers = await store.take_numbers(scope, place.id, len(fresh))
-    if numbers is None:
-        await make_conversation(scope, place)
-        numbers = await store.take_numbers(scope, place.id, len(fresh))
-    assert numbers is not None
-    first = numbers.last_seq - len(fresh) + 1
-    for seq, message in enumerate(fresh, first):
-        message.seq, message.recorded_at = seq, numbers.recorded_at
+async def _numbered(scope: Transaction, places: Mapping[UUID, Place], fresh: list[Message]) -> list[Message]:
+    counts = Counter(message.conversation_id for message in fresh)
+    numbers = await store.take_numbers(scope, counts) if fresh else {}
+    if missing := counts.keys() - numbers:
+        await make_conversations(scope, [places[id] for id in missing])
+        numbers |= await store.take_numbers(scope, {id: counts[id] for id in missing})
+    last = {id: taken.last_seq - counts[id] for id, taken in numbers.items()}
+    for message in fresh:
+        place = message.conversation_id
+        last[place] += 1
+        vars(message).update(seq=last[place], recorded_at=numbers[place].recorded_at)
     await store.add(scope, fresh)
     return fresh
 
 
-async def make_conversation(scope: Transaction, place: Place) -> None:
-    """Make the user, the conversation and its watermarks, those of them that are not there."""
-    conversation = Conversation.model_construct(id=place.id, name=place.name, title=place.title, channel=place.channel)
-    await store.make_conversation(scope, conversation, user_name=place.user_name, derivers=DERIVERS)
+async def make_conversations(scope: Transaction, places: Sequence[Place]) -> None:
+    """Make the user of these conversations, the conversations and their watermarks, those that are not there."""
+    build = Conversation.model_construct
+    made = [build(id=one.id, name=one.name, title=one.title, channel=one.channel) for one in places]
+    await store.make_conversations(scope, made, user_name=places[0].user_name, derivers=DERIVERS)

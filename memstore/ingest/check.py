@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -26,19 +26,22 @@ from memstore.models import Json, Message, Role
 
 LONGEST_NAME = 200  # characters; a speaker stands before every unit of what was said, and a tag beside it
 MOST_TAGS = 100
+ROLES = frozenset(Role)
 DEEPEST = 100  # levels of JSON: far above anything written on purpose, far below Python's own limit
 
 
 def _known_role(value: object) -> object:
-    if not isinstance(value, str) or value not in set(Role):
+    if not isinstance(value, str) or value not in ROLES:
         raise ValueError(f"the role {value!r} is unknown; use one of {', '.join(Role)}")
     return value
 
 
 def _text_or_parts(value: object) -> object:
+    if isinstance(value, str):
+        return value
     if isinstance(value, list) and all(isinstance(part, dict) for part in value):
         return value
-    if value is not None and not isinstance(value, str):
+    if value is not None:
         raise ValueError(f'{value!r:.60} is neither a text nor a list of parts such as {{"type": "text", "text": "…"}}')
     return value
 
@@ -96,6 +99,8 @@ class NewMessage(BaseModel):
         return "\n".join(str(text or "") for kind, text in kinds if kind in TEXT_PARTS)
 
 
+# Made once: `dumps` makes one for each value.
+_ASCII, _JSON = (json.JSONEncoder(ensure_ascii=ascii, allow_nan=False) for ascii in (True, False))
 WANTED = {"string_type": "text", "list_type": "list", "dict_type": "object of JSON"}
 TEXT_PARTS = {"text", "input_text", "output_text"}
 TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
@@ -167,8 +172,7 @@ def _problems(message: NewMessage, max_bytes: int) -> Iterator[str]:
             yield from _text_problems(value, place)
             size += _bytes(value)
         elif value:
-            yield from _json_problems(value, place)
-            size += _bytes(json.dumps(value, ensure_ascii=False))
+            size += yield from _json_problems(value, place)
     if size > max_bytes:
         yield (
             f"it holds {size:,} bytes and a message may have {max_bytes:,}. "
@@ -186,7 +190,25 @@ def _text_problems(text: str, place: str) -> Iterator[str]:
         yield f"{place} holds {kind} at position {found.start()}, which Postgres cannot store; remove it."
 
 
-def _json_problems(value: object, place: str) -> Iterator[str]:
+def _json_problems(value: object, place: str) -> Generator[str, None, int]:
+    """Give what is wrong, and in the end the bytes that the value has as JSON."""
+    try:
+        written = _ASCII.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        written = ""
+    if written and "\\" not in written and written.count("{") + written.count("[") <= DEEPEST:
+        return len(written)  # all of it is plain and shallow, as nearly always
+    for problem in _deep_problems(value, place):
+        yield problem
+        return 0
+    try:
+        return _bytes(_JSON.encode(value))
+    except (TypeError, ValueError) as error:
+        yield f"{place} must be JSON: {error}."
+    return 0
+
+
+def _deep_problems(value: object, place: str) -> Iterator[str]:
     """No recursion before the depth is known: Python's own stack may be shallower than what was given."""
     stack = [(value, 0)]
     while stack:
@@ -200,10 +222,6 @@ def _json_problems(value: object, place: str) -> Iterator[str]:
             stack += [(one, depth + 1) for pair in here.items() for one in pair]
         elif isinstance(here, list | tuple):
             stack += [(one, depth + 1) for one in here]
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        yield f"{place} must be JSON: {error}."
 
 
 def one_of(name: str, value: str | None, known: Sequence[str]) -> None:

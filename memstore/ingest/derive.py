@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from threading import Lock
 from typing import Any, Protocol, cast
 from uuid import UUID
 
@@ -21,7 +23,7 @@ from memstore.settings import Settings
 from memstore.store import derivations, events, messages, model_calls, receipts
 from memstore.store.database import Database, Transaction
 from memstore.store.watermarks import LostRace, Outdated, Pending
-from memstore.waiting import in_thread
+from memstore.waiting import at_once, in_thread
 
 VECTORS = "vectors"
 REDOABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
@@ -72,7 +74,9 @@ async def derive(
             if deriver.name == redo:
                 await _redo_all(database, cast(Redoable[Any, Any], deriver), part, run)
             if deriver.name in part.derivers:
-                await _all(database, deriver, part, run)
+                # Without a model cutting takes as long as the database does, and waits for nothing that it writes.
+                alone = deriver.name == Embed.name and resources.embedder is None
+                await _all(database, deriver, part, run, by_two=alone)
         except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
             run.waiting.append(f"{deriver.name}: {error}")
     if redo == VECTORS:
@@ -162,7 +166,7 @@ async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, rec
     run.made["redone"] += 1
 
 
-async def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run) -> None:
+async def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run, *, by_two: bool = False) -> None:
     after: Pending | None = None
     while True:
         async with database.operator() as scope:
@@ -172,8 +176,38 @@ async def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run)
         if not page:
             return
         after = page[-1]
-        for group in _groups(page, 0 if deriver.method.asks else deriver.method.batch):
+        groups = _groups(page, 0 if deriver.method.asks else deriver.method.batch)
+        if by_two:
+            await _by_two(database, deriver, groups, run)
+        else:
+            await _share(database, deriver, groups, iter(groups), run)
+
+
+async def _by_two(database: Database, deriver: Deriver[B, M], groups: list[list[Pending]], run: Run) -> None:
+    """Let two share the groups, so that one is thought about while another is written."""
+    telling = Lock()
+
+    def told(name: str, *_: int) -> None:
+        with telling:
+            run.progress(name, run.done[name] + sum(one.done[name] for one in both), run.totals.get(name, 0))
+
+    both, left = (Run(told), Run(told)), iter(groups)
+    try:
+        await at_once(*(partial(_share, database, deriver, groups, left, one) for one in both))
+    finally:
+        for one in both:
+            run.add(one)
+
+
+async def _share(
+    database: Database, deriver: Deriver[B, M], groups: list[list[Pending]], left: Iterator[list[Pending]], run: Run
+) -> None:
+    try:
+        for group in left:
             await _finish(database, deriver, group, run)
+    except BaseException:  # raised again: whoever works beside ends too
+        groups.clear()
+        raise
 
 
 def _groups(page: Sequence[Pending], most: int) -> list[list[Pending]]:

@@ -2,32 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from uuid import UUID
 
-from memstore.errors import Conflict, InvalidInput
-from memstore.ingest.add import Place, add_many, look_at
+from memstore.errors import InvalidInput
+from memstore.ingest.add import Place, SortedOut, add_new, conflict, draft, look_for, sorted_out
 from memstore.ingest.importers import Found, Imported, LeftOut, Reading, Record, Skipped, Span, importer_for, size_of
 from memstore.ingest.importers.records import MOST_NAMED
+from memstore.models import Message
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
-from memstore.store import messages as store
 from memstore.store.database import Database
-from memstore.waiting import in_thread
+from memstore.waiting import at_once, in_thread
 
 BATCH = 500  # messages to a transaction
-HELD = 2000  # messages that wait for others of their conversation, where a file mixes them
+HELD = 2000  # messages that wait for others of their user, where a file mixes them
 HELD_CHARACTERS = 8 * 1024 * 1024
+PLACES = 1000  # conversations whose ids are not made again for each message
+
+
+@dataclass(slots=True)
+class _Read:
+    """A message as it was read: where it stands in the file, where it belongs, and what of it is checked."""
+
+    record: Record
+    place: Place
+    draft: Message
 
 
 @dataclass(slots=True)
 class _Batch:
-    """Messages of one conversation, in their order."""
+    """Messages of one user, those of each conversation in their order; and what was read until here beside them."""
 
-    place: Place
-    records: list[Record]
+    said: list[_Read]
+    skipped: list[Skipped]
+    left_out: Counter[str]
+    read: int  # bytes, as they lie on disk
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads a file into batches, in a thread of its own: it shares nothing with what stores them."""
+
+    user: str | None
+    max_bytes: int
+    read: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    places: Callable[..., Place] = field(default_factory=lambda: lru_cache(PLACES)(Place))
+
+    def seen(self, size: int) -> None:
+        """Count bytes that were read."""
+        self.read += size
+
+    def batches(self, found: Iterator[Found]) -> Iterator[_Batch]:
+        """Give the messages of each user together, as far as they stand near each other; at the end what is left."""
+        held: dict[UUID, list[_Read]] = {}
+        count = characters = 0
+        for record in self._records(found):
+            if (one := self._checked(record)) is None:
+                continue
+            waiting = held.setdefault(one.draft.user_id, [])
+            waiting.append(one)
+            count, characters = count + 1, characters + _size(record)
+            if len(waiting) == BATCH:
+                yield self._batch(held.pop(one.draft.user_id))
+                count -= BATCH
+            if count >= HELD or characters >= HELD_CHARACTERS:
+                yield from map(self._batch, held.values())
+                held, count, characters = {}, 0, 0
+        yield from map(self._batch, held.values())
+        yield self._batch([])
+
+    def _batch(self, said: list[_Read]) -> _Batch:
+        batch = _Batch(said, self.skipped, self.left_out, self.read)
+        self.skipped, self.left_out = [], Counter()
+        return batch
+
+    def _records(self, found: Iterator[Found]) -> Iterator[Record]:
+        for one in found:
+            if isinstance(one, Record):
+                yield one
+            elif isinstance(one, LeftOut):
+                self.left_out[one.what] += one.count
+            else:
+                self.skipped.append(one)
+
+    def _checked(self, record: Record) -> _Read | None:
+        """Give a message, checked; or note why it is none."""
+        owner = record.user or self.user
+        try:
+            if owner is None:
+                raise InvalidInput("it names no user; say whose it is with --user")
+            place = self.places(owner, record.conversation, record.title, record.channel)
+            return _Read(record, place, draft(record.message, "message 1", place, self.max_bytes))
+        except InvalidInput as error:
+            self.skipped.append(Skipped(record.where, str(error)))
+            return None
+
+
+def _size(record: Record) -> int:
+    """Give about how many characters a message has."""
+    rest = [record.message.get(key) for key in ("content", "tool_calls", "metadata")]
+    return sum(len(one) if isinstance(one, str) else len(str(one)) for one in rest if one)
 
 
 @dataclass(slots=True)
@@ -36,17 +117,10 @@ class _Import:
 
     database: Database
     counter: TokenCounter
-    settings: Settings
-    user: str | None
     dry_run: bool
     done: Imported
-    read: int = 0  # bytes, as they lie on disk
     spans: dict[int, Span | None] = field(default_factory=dict)
-    previewed: tuple[Place | None, set[UUID]] = (None, set())
-
-    def seen(self, size: int) -> None:
-        """Count bytes that were read."""
-        self.read += size
+    previewed: dict[UUID, set[UUID]] = field(default_factory=dict)
 
 
 async def import_file(
@@ -65,110 +139,63 @@ async def import_file(
 
     A second import adds nothing: messages are known by their external ids. A known one with other content is skipped
     and named. With `dry_run` nothing is stored, and the same is told. `progress` is called with the bytes read so far
-    and those that there are.
+    and those that there are. While a batch is stored, the next one is read.
     """
     importer = importer_for(path, format)
-    running = _Import(database, counter, settings, user, dry_run, Imported(importer.name))
+    running = _Import(database, counter, dry_run, Imported(importer.name))
+    reader = _Reader(user, settings.max_message_bytes)
+    batches = reader.batches(importer.read(path, replace(reading, seen=reader.seen)))
     size = size_of(path)
-    batches = _batches(importer.read(path, replace(reading, seen=running.seen)), running)
-    while (batch := await in_thread(next, batches, None)) is not None:
-        await _take(batch, running)
+    coming = await in_thread(next, batches, None)
+    while coming is not None:
+        coming, batch = await at_once(partial(in_thread, next, batches, None), partial(_take, coming, running))
         if progress is not None:
-            progress(min(running.read, size), size)
+            progress(min(batch.read, size), size)
     return running.done
 
 
-def _batches(found: Iterator[Found], running: _Import) -> Iterator[_Batch]:
-    """Give the messages of each conversation together, as far as they stand near each other; tell what is none."""
-    held: dict[Place, list[Record]] = {}
-    count = characters = 0
-    for record in _records(found, running.done):
-        try:
-            place = _place(record, running.user)
-        except InvalidInput as error:
-            running.done.skip(Skipped(record.where, str(error)))
-            continue
-        waiting = held.setdefault(place, [])
-        waiting.append(record)
-        count, characters = count + 1, characters + _size(record)
-        if len(waiting) == BATCH:
-            yield _Batch(place, held.pop(place))
-            count -= BATCH
-        if count >= HELD or characters >= HELD_CHARACTERS:
-            yield from (_Batch(*one) for one in held.items())
-            held, count, characters = {}, 0, 0
-    yield from (_Batch(*one) for one in held.items())
+async def _take(batch: _Batch, running: _Import) -> _Batch:
+    """Store a batch, or look what storing it would do; tell of both."""
+    done, said = running.done, batch.said
+    done.left_out.update(batch.left_out)
+    for skipped in batch.skipped:
+        done.skip(skipped)
+    if said:
+        fresh, conflicts = await (_look if running.dry_run else _store)(said, running)
+        for number, twin in conflicts.items():
+            done.skip(Skipped(said[number].record.where, f"{conflict(twin)} What is stored stays."))
+        _count([one for number, one in enumerate(said) if number not in conflicts], len(fresh), running)
+    return batch
 
 
-def _records(found: Iterator[Found], done: Imported) -> Iterator[Record]:
-    for one in found:
-        if isinstance(one, LeftOut):
-            done.left_out[one.what] += one.count
-        elif isinstance(one, Skipped):
-            done.skip(one)
-        else:
-            yield one
+async def _store(said: Sequence[_Read], running: _Import) -> SortedOut:
+    places = {one.place.id: one.place for one in reversed(said)}
+    return await add_new(running.database, running.counter, places, [one.draft for one in said])
 
 
-def _size(record: Record) -> int:
-    """Give about how many characters a message has."""
-    rest = [record.message.get(key) for key in ("content", "tool_calls", "metadata")]
-    return sum(len(one) if isinstance(one, str) else len(str(one)) for one in rest if one)
+async def _look(said: Sequence[_Read], running: _Import) -> SortedOut:
+    """Tell what storing would do; ids that come twice are found where their conversation stands together."""
+    drafts = [one.draft for one in said]
+    fresh, conflicts = sorted_out(drafts, await look_for(running.database, drafts))
+    running.previewed = {one.place.id: running.previewed.get(one.place.id, set()) for one in said}
+    unseen = [one for one in fresh if one.id not in running.previewed[one.conversation_id]]
+    for one in unseen:
+        running.previewed[one.conversation_id].add(one.id)
+    return SortedOut(unseen, conflicts)
 
 
-def _place(record: Record, user: str | None) -> Place:
-    owner = record.user or user
-    if owner is None:
-        raise InvalidInput("it names no user; say whose it is with --user")
-    return Place(owner, record.conversation, record.title, record.channel)
-
-
-async def _take(batch: _Batch, running: _Import) -> None:
-    """Store a batch; where one of its messages is refused, store its halves, until that one is found and named."""
-    try:
-        await (_look if running.dry_run else _store)(batch, running)
-    except (InvalidInput, Conflict) as error:
-        if len(batch.records) == 1:
-            running.done.skip(Skipped(batch.records[0].where, str(error)))
-            return
-        middle = len(batch.records) // 2
-        for half in (batch.records[:middle], batch.records[middle:]):
-            await _take(_Batch(batch.place, half), running)
-
-
-async def _store(batch: _Batch, running: _Import) -> None:
-    given = [record.message for record in batch.records]
-    async with running.database.scope(batch.place.user_id) as scope:
-        info = await store.conversation(scope, batch.place.id)
-    last = info.last_seq if info else 0
-    limit = running.settings.max_message_bytes
-    stored = await add_many(running.database, running.counter, batch.place, given, max_bytes=limit)
-    _count(batch, len({message.id for message in stored if message.seq > last}), running)
-
-
-async def _look(batch: _Batch, running: _Import) -> None:
-    """Count what storing a batch would do; ids that come twice are found where their conversation stands together."""
-    given = [record.message for record in batch.records]
-    limit = running.settings.max_message_bytes
-    found = await look_at(running.database, running.counter, batch.place, given, max_bytes=limit)
-    if running.previewed[0] != batch.place:
-        running.previewed = (batch.place, set())
-    fresh = {message.id for message in found if not message.seq} - running.previewed[1]
-    running.previewed[1].update(fresh)
-    _count(batch, len(fresh), running)
-
-
-def _count(batch: _Batch, new: int, running: _Import) -> None:
-    done, place = running.done, batch.place
+def _count(said: Sequence[_Read], new: int, running: _Import) -> None:
+    done = running.done
     done.new += new
-    done.known += len(batch.records) - new
-    # Half an id is kept: a file may hold a million conversations.
-    key = place.id.int >> 64
-    if key not in running.spans:
-        span = Span(place.user_name, place.name, place.title) if len(done.spans) < MOST_NAMED else None
-        done.spans += [span] if span else []
-        running.spans[key] = span
-        done.conversations += 1
-    if span := running.spans[key]:
-        for record in batch.records:
-            span.add(record.message.get("occurred_at"))
+    done.known += len(said) - new
+    for one in said:
+        # Half an id is kept: a file may hold a million conversations.
+        key = one.place.id.int >> 64
+        if key not in running.spans:
+            place = one.place
+            span = Span(place.user_name, place.name, place.title) if len(done.spans) < MOST_NAMED else None
+            done.spans += [span] if span else []
+            running.spans[key] = span
+            done.conversations += 1
+        if span := running.spans[key]:
+            span.add(one.record.message.get("occurred_at"))

@@ -87,6 +87,13 @@ class Run:
         self.done[work.deriver] += to_seq - work.done_seq
         self.progress(work.deriver, self.done[work.deriver], self.totals.get(work.deriver, 0))
 
+    def add(self, other: Run) -> None:
+        """Count what another run did."""
+        self.made.update(other.made)
+        self.done.update(other.done)
+        self.failed += other.failed
+        self.users |= other.users
+
 
 class Step(NamedTuple):
     """What a step did of the work: up to which message, and which is by now the conversation's last."""

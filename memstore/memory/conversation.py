@@ -15,7 +15,7 @@ from memstore.assemble.strategies.registry import Strategies
 from memstore.assemble.strategies.registry import strategies as strategies_of
 from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput, ModelUnavailable, ProviderError
-from memstore.ingest.add import Given, OnConflict, Place, add_many, make_conversation
+from memstore.ingest.add import Given, OnConflict, Place, add_many, make_conversations
 from memstore.ingest.check import check_name, check_text
 from memstore.memory.arguments import aware, check_level, check_limit, check_object, check_seq, listed
 from memstore.memory.plain import AsyncPlainCalls
@@ -203,7 +203,7 @@ class AsyncConversationScope(AsyncPlainCalls):
         given = {STRATEGIES: strategies, SECTIONS: sections}
         settings = check_settings(settings | {name: value for name, value in given.items() if value is not None})
         async with self._database.scope(self.user.id) as scope:
-            await make_conversation(scope, self._place)
+            await make_conversations(scope, [self._place])
             await messages.describe(scope, self.id, title, channel, settings)
 
     async def context(

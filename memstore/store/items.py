@@ -18,7 +18,7 @@ from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, Rows, unpacked
 from memstore.store.database import Transaction, columns
 from memstore.store.neighbours import REACH
 from memstore.store.statements import statements
-from memstore.store.terms import term_hashes
+from memstore.store.terms import TermHashes
 from memstore.store.watermarks import LostRace
 from memstore.waiting import in_thread
 
@@ -39,9 +39,19 @@ class NewUnit:
     tags: Sequence[str] = ()
 
 
-def new_unit(user_id: UUID, unit: Unit, text: str, vector: Vectors | None, tags: Sequence[str] = ()) -> NewUnit:
-    """Give a unit to be stored for the text by which it is to be found. Costs time, so not in a transaction."""
-    return NewUnit(unit, *term_hashes(text, user_id), vector, tags)
+def new_unit(
+    user_id: UUID,
+    unit: Unit,
+    text: str,
+    vector: Vectors | None,
+    tags: Sequence[str] = (),
+    hashes: TermHashes | None = None,
+) -> NewUnit:
+    """Give a unit to be stored for the text by which it is to be found. Costs time, so not in a transaction.
+
+    Whoever makes many hands `hashes` on from one to the next.
+    """
+    return NewUnit(unit, *(hashes or TermHashes()).of(text, user_id), vector, tags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +146,7 @@ async def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) 
     # First: the lock on the user's row makes the order of numbers that in which units are seen by others.
     (counted,) = await scope.all(SQL["count_units"], columns, units=len(units), length=length)
     first = counted["last_unit"] - len(units) + 1
-    rows = [_row(new) | {"number": first + place} for place, new in enumerate(units)]
+    rows = [_row(new, number) for number, new in enumerate(units, first)]
     if await scope.run_many(SQL["add_text"], rows) != len(units):
         raise LostRace
     vectors = [
@@ -174,10 +184,17 @@ async def add_vectors(scope: Transaction, vectors: Sequence[tuple[Key, Vectors]]
     return added
 
 
-def _row(new: NewUnit) -> dict[str, object]:
-    unit = {name: getattr(new.unit, name) for name in COLUMNS}
-    searched = {"terms": new.terms, "frequencies": new.frequencies, "length": sum(new.frequencies)}
-    return unit | {"tier": str(new.unit.tier), "tags": list(new.tags)} | searched
+def _row(new: NewUnit, number: int) -> dict[str, object]:
+    row: dict[str, object] = {name: getattr(new.unit, name) for name in COLUMNS}
+    row["tier"], row["tags"], row["number"] = new.unit.tier.value, list(new.tags), number
+    row["terms"], row["frequencies"] = _array(new.terms), _array(new.frequencies)
+    row["length"] = sum(new.frequencies)
+    return row
+
+
+def _array(numbers: Sequence[int]) -> str:
+    """Give an array as Postgres writes it: number by number, the driver takes longer than all the rest of a unit."""
+    return f"{{{','.join(map(str, numbers))}}}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -20,16 +20,18 @@ from memstore.store.statements import statements
 
 SQL = statements("messages")
 MESSAGE = stored(Message)
+Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
 LAST = 2**62
 REACH = 200  # messages between a call of tools and the last of its results
 CLEARED = "cleared"  # the key in a conversation's settings of the mark that `clear` sets
 
 
 class Numbers(NamedTuple):
-    """The last number taken, and the time at which its transaction records."""
+    """The last number taken in a conversation, and the time at which its transaction records."""
 
     last_seq: int
     recorded_at: datetime
+    id: UUID
 
 
 class Place(NamedTuple):
@@ -50,14 +52,25 @@ class Session:
     until: datetime
 
 
-async def take_numbers(scope: Transaction, conversation: UUID, count: int) -> Numbers | None:
-    """Reserve `count` numbers of a conversation; give the last one, or None where there is no such conversation."""
-    return await scope.one(SQL["take_numbers"], Numbers, id=conversation, count=count)
+async def take_numbers(scope: Transaction, counts: Mapping[UUID, int]) -> dict[UUID, Numbers]:
+    """Reserve so many numbers of each conversation; give the last ones. One that there is not has none."""
+    if len(counts) == 1:
+        [(place, count)] = counts.items()
+        taken = await scope.all(SQL["take_numbers"], Numbers, id=place, count=count)
+    else:
+        values = {"ids": list(counts), "counts": list(counts.values())}
+        taken = await scope.all(SQL["take_numbers_of_several"], Numbers, **values)
+    return {one.id: one for one in taken}
 
 
-async def lock(scope: Transaction, conversation: UUID) -> bool:
-    """Let no other writer into the conversation until the transaction ends; False where there is none."""
-    return await scope.one(SQL["lock_conversation"], columns, id=conversation) is not None
+async def lock(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
+    """Let no other writer into these conversations until the transaction ends; give what `last_numbers` gives."""
+    return dict(await scope.tuples(SQL["lock_conversations"], ids=list(conversations)))
+
+
+async def last_numbers(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
+    """Give the last number taken in each of these conversations, those that there are."""
+    return dict(await scope.tuples(SQL["last_numbers"], ids=list(conversations)))
 
 
 async def make_user(scope: Transaction, name: str) -> None:
@@ -65,23 +78,22 @@ async def make_user(scope: Transaction, name: str) -> None:
     await scope.run(SQL["add_user"], name=name)
 
 
-async def make_conversation(
-    scope: Transaction, conversation: Conversation, *, user_name: str, derivers: Sequence[str]
+async def make_conversations(
+    scope: Transaction, conversations: Sequence[Conversation], *, user_name: str, derivers: Sequence[str]
 ) -> None:
-    """Make the user, the conversation and its watermarks, those of them that are not there."""
+    """Make the user, the conversations and their watermarks, those of them that are not there."""
     await make_user(scope, user_name)
-    given = conversation
-    await scope.run(SQL["add_conversation"], id=given.id, name=given.name, title=given.title, channel=given.channel)
-    await scope.run_many(
-        SQL["add_derivation"], [{"conversation_id": conversation.id, "deriver": deriver} for deriver in derivers]
-    )
+    given = sorted(conversations, key=lambda one: one.id)  # as they are locked
+    await scope.run_many(SQL["add_conversation"], [vars(one) for one in given])
+    watermarks = [{"conversation_id": one.id, "deriver": deriver} for one in given for deriver in derivers]
+    await scope.run_many(SQL["add_derivation"], watermarks)
 
 
 async def describe(
     scope: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json
 ) -> None:
     """Set a conversation's title, channel and settings, those that are given; what settings were is kept."""
-    await lock(scope, conversation)
+    await lock(scope, [conversation])
     was = await settings_of(scope, conversation)
     if was | settings != was:
         await scope.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was)
@@ -118,20 +130,25 @@ async def conversations(scope: Transaction, channel: str | None = None) -> list[
 
 
 async def add(scope: Transaction, messages: Sequence[Message]) -> None:
-    """Store numbered messages of one conversation; tell the derivers, and whoever listens."""
+    """Store numbered messages, those of each conversation in order; tell the derivers, and whoever listens."""
     if not messages:
         return
-    first, newest = messages[0], messages[-1]
-    tokens = sum(message.tokens for message in messages)
-    place = newest.conversation_id
-    scope.happened(EventType.MESSAGE_ADDED, place, from_seq=first.seq, to_seq=newest.seq, tokens=tokens)
-    await scope.run_together(
-        [
-            (SQL["add_message"], [_row(message) for message in messages]),
-            (SQL["raise_watermark"], [{"conversation_id": place, "last_seq": newest.seq}]),
-            *([queue.enqueued(place, first.seq)] if scope.enqueue else []),
-        ]
-    )
+    places: dict[UUID, list[Message]] = {}
+    for message in messages:
+        places.setdefault(message.conversation_id, []).append(message)
+    for place, said in places.items():
+        numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
+        scope.happened(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
+    jobs = [queue.enqueued(place, said[0].seq) for place, said in places.items()] if scope.enqueue else []
+    await scope.run_together([(SQL["add_message"], [_row(message) for message in messages]), _raised(places), *jobs])
+
+
+def _raised(places: Mapping[UUID, Sequence[Message]]) -> Statement:
+    newest = {place: said[-1].seq for place, said in places.items()}
+    if len(newest) == 1:
+        [(place, seq)] = newest.items()
+        return SQL["raise_watermark"], [{"conversation_id": place, "last_seq": seq}]
+    return SQL["raise_watermarks"], [{"ids": list(newest), "last_seqs": list(newest.values())}]
 
 
 async def known(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
@@ -237,7 +254,7 @@ async def sessions(scope: Transaction, places: Iterable[Place], as_of: datetime 
 
 async def clear(scope: Transaction, conversation_id: UUID) -> None:
     """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
-    if await lock(scope, conversation_id):
+    if await lock(scope, [conversation_id]):
         found = await conversation(scope, conversation_id)
         assert found is not None
         await describe(scope, conversation_id, None, None, {CLEARED: found.last_seq})

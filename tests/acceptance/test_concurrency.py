@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from threading import Barrier, Event
 from typing import TypeVar
 
@@ -17,6 +20,8 @@ import psycopg
 import pytest
 
 import memstore
+from memstore._sync.ingest import history
+from memstore.ingest.importers import Imported
 from memstore.store._locks import attempts
 from tests.rows import rows
 
@@ -174,6 +179,33 @@ def test_first_messages_of_many_conversations_of_a_new_user(store: memstore.Memo
     all_at_once(lambda writer: store.user("alice").conversation(f"c{writer}").add_many(said(f"c{writer}", 4)))
     assert len(store.user("alice").conversations()) == WRITERS
     assert store.stats()["messages"] == WRITERS * 4
+
+
+def test_imports_of_the_same_conversations_in_other_orders_wait_for_each_other_and_store_each_message_once(
+    store: memstore.MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch has messages of many conversations: whoever locked them as they come would wait in a circle."""
+    monkeypatch.setattr(history, "BATCH", 60)
+    names = [f"c{number}" for number in range(12)]
+
+    def lines(order: Sequence[str]) -> Iterator[str]:
+        for at in range(0, 30, 5):
+            for name in order:
+                for one in said(name, 5, start=at):
+                    yield json.dumps(one | {"user": "alice", "conversation": name}, default=str) + "\n"
+
+    def run(importer: int) -> Imported:
+        path = tmp_path / f"{importer}.jsonl"
+        path.write_text("".join(lines(random.Random(importer).sample(names, len(names)))))
+        return store.import_file(path)
+
+    done = all_at_once(run, 6)
+    assert sum(one.new for one in done) == 360
+    assert [(one.new + one.known, one.passed_by) for one in done] == [(360, 0)] * 6
+    for name in names:
+        stored = store.user("alice").conversation(name).messages()
+        check_numbers(stored, 30)
+        assert [message.external_id for message in stored] == [f"{name}:{n}" for n in range(30)]
 
 
 # -- derivers

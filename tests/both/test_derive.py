@@ -46,6 +46,21 @@ async def test_every_message_becomes_a_unit_and_recall_finds_it(store: AsyncMemo
     assert hit.score == pytest.approx(sum(hit.parts.values()), abs=1e-5)
 
 
+async def test_without_an_embedder_two_share_the_conversations_and_progress_is_of_both(url: str) -> None:
+    told: list[tuple[str, int, int]] = []
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as store:
+        for number in range(9):
+            await store.user(f"user{number % 2}").conversation(f"c{number}").add_many(history(20))
+        report = await store.derive(progress=lambda *one: told.append(one))
+        assert (report.messages, report.units, report.failed) == (1800, 1800, ())
+        done = [done for name, done, _ in told if name == "embed"]
+        assert done == sorted(done)
+        assert done[-1] == 1800
+        assert {total for name, _, total in told if name == "embed"} == {1800}
+        hits = await store.user("user1").recall("Where does Clara live?", tiers=["messages"], limit=3)
+        assert {hit.text for hit in hits} == {SAID[1]}
+
+
 async def test_what_is_pasted_is_found_apart_from_what_is_said(store: AsyncMemoryStore) -> None:
     code = "```python\n" + "\n".join(f"rows.append(fetch(page={n}))" for n in range(8)) + "\n```"
     said = ["Why does my crawler stop after the first page?", "It worked on Tuesday."]

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from memstore import InvalidInput
-from memstore.ingest import history
+from memstore.ingest import add, history
 from memstore.ingest.importers import Imported
 from memstore.memory.store import AsyncMemoryStore
+from memstore.providers.tiktoken import TiktokenCounter
+from memstore.store.database import Database
 
 Write = Callable[..., Path]
 
@@ -71,6 +73,105 @@ async def test_a_message_that_is_refused_costs_itself(store: AsyncMemoryStore, w
     assert counts(done) == (8, 0, 2)
     assert [skip.where for skip in done.skipped] == ["history.jsonl, line 4", "history.jsonl, line 7"]
     assert all("may have 4,000,000" in skip.reason for skip in done.skipped)
+
+
+async def test_one_bad_message_among_hundreds_of_several_conversations_costs_itself(
+    store: AsyncMemoryStore, write: Write
+) -> None:
+    lines = [said(number % 60, f"say {number}", conversation=f"c{number // 60}") for number in range(540)]
+    lines[250]["name"] = "N" * 201
+    done = await store.import_file(write(*lines))
+    assert (counts(done), done.conversations) == ((539, 0, 1), 9)
+    assert [skip.where for skip in done.skipped] == ["history.jsonl, line 251"]
+    for number in range(9):
+        expected = [f"say {n}" for n in range(number * 60, number * 60 + 60) if n != 250]
+        stored = await store.user("ann").conversation(f"c{number}").messages()
+        assert [message.content for message in stored] == expected
+        assert [message.seq for message in stored] == list(range(1, len(expected) + 1))
+
+
+async def test_conflicts_in_several_conversations_are_each_named_and_hold_up_nothing(
+    store: AsyncMemoryStore, write: Write
+) -> None:
+    await store.import_file(write(*(said(n % 5, f"say {n}", conversation=f"c{n // 5}") for n in range(15))))
+    changed = {3: "changed", 11: "changed too"}
+    again = [said(n % 5, changed.get(n, f"say {n}"), conversation=f"c{n // 5}") for n in range(20)]
+    path = write(*again)
+    for dry_run in (True, False):
+        done = await store.import_file(path, dry_run=dry_run)
+        assert (counts(done), done.conversations) == ((5, 13, 2), 4)
+        assert [skip.where for skip in done.skipped] == ["history.jsonl, line 4", "history.jsonl, line 12"]
+    for number in range(4):
+        assert await contents(store, f"c{number}") == [f"say {n}" for n in range(number * 5, number * 5 + 5)]
+
+
+@pytest.mark.parametrize("batch", [500, 3])
+async def test_an_id_that_comes_twice_in_a_file_is_one_message(
+    store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    monkeypatch.setattr(history, "BATCH", batch)
+    path = write(said(1), said(2), said(1), said(3), said(2, "changed"), said(1), said(4))
+    done = await store.import_file(path)
+    assert counts(done) == (4, 2, 1)
+    assert [skip.where for skip in done.skipped] == ["history.jsonl, line 5"]
+    assert [message.external_id for message in await store.user("ann").conversation("c").messages()] == [
+        "m1",
+        "m2",
+        "m3",
+        "m4",
+    ]
+
+
+async def test_only_what_is_new_is_counted_and_short_conversations_share_a_transaction(
+    store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[str] = []
+    scopes: list[object] = []
+    real, scope = TiktokenCounter.count, Database.scope
+
+    def count(self: TiktokenCounter, text: str) -> int:
+        counted.append(text)
+        return real(self, text)
+
+    def opened(self: Database, *args: Any, **how: Any) -> Any:
+        scopes.append(args)
+        return scope(self, *args, **how)
+
+    monkeypatch.setattr(TiktokenCounter, "count", count)
+    monkeypatch.setattr(Database, "scope", opened)
+    lines = [said(n % 2, f"say {n}", conversation=f"c{n // 2}") for n in range(300)]
+    assert counts(await store.import_file(write(*lines))) == (300, 0, 0)
+    assert sorted(counted) == sorted(line["content"] for line in lines)
+    assert len(scopes) <= 3
+    counted.clear()
+    assert counts(await store.import_file(write(*lines, said(9, "one more")))) == (1, 300, 0)
+    assert counted == ["one more"]
+    [message] = await store.user("ann").conversation("c").messages()
+    assert message.tokens == 2
+
+
+async def test_what_somebody_else_stores_while_a_batch_is_counted_is_stored_once(
+    store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look for known messages and the lock another import is done, then one of the messages changes."""
+    path = write(*(said(n, f"say {n}") for n in range(8)))
+    others = [[said(n, f"say {n}") for n in (0, 1)], [said(2, "changed"), said(9, "by somebody else")]]
+    real = add.store.lock
+
+    async def late(scope: Any, conversations: Any) -> dict[Any, int]:
+        if others:
+            await store.import_file(write(*others.pop(0), name="other.jsonl"))
+        return await real(scope, conversations)
+
+    monkeypatch.setattr(add.store, "lock", late)
+    done = await store.import_file(path)
+    assert counts(done) == (5, 2, 1)
+    assert [skip.where for skip in done.skipped] == ["history.jsonl, line 3"]
+    stored = await store.user("ann").conversation("c").messages()
+    assert sorted(message.content for message in stored) == sorted(
+        ["changed", "by somebody else", *(f"say {n}" for n in range(8) if n != 2)]
+    )
+    assert [message.seq for message in stored] == list(range(1, 10))
 
 
 async def test_a_dry_run_stores_nothing_and_tells_what_would_come(store: AsyncMemoryStore, write: Write) -> None:

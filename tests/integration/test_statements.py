@@ -24,7 +24,7 @@ from memstore.models import Role, Tier
 from memstore.store import items, postings, queue_schema, vector_indexes
 from memstore.store.database import Database
 from memstore.store.items import Filters
-from memstore.store.statements import statements
+from memstore.store.statements import of_rows, statements
 
 Plan = dict[str, Any]
 STORE = Path(memstore.store.__file__).parent
@@ -143,6 +143,23 @@ def test_every_statement_is_planned_with_the_rights_of_the_app_role(
     database.execute("set local role memstore_app")
     plan, _ = generic_plan(database, EVERY[family, name])
     assert plan
+
+
+@pytest.mark.parametrize(("family", "name"), [key for key in PLANNED if "INSERT INTO" in EVERY[key]])
+def test_an_insert_of_one_row_is_one_of_several_too(database: psycopg.Connection[Any], family: str, name: str) -> None:
+    """Planned with the places of both rows, all of them of this user; none is left that is of no row."""
+    statement = EVERY[family, name]
+    if "DO UPDATE" in statement or (family, name) in OF_THE_OPERATOR:
+        return
+    text, names = of_rows(statement, 2)
+    each = PARAMETER.findall(statement)
+    assert (len(names) + each.count("user_id"), len(names)) == (len(each), len(each) - 1)
+    database.execute("set local role memstore_app")
+    database.execute(f"prepare tried as {text}")
+    nothing = ", ".join(["null"] * (1 + 2 * len(names)))
+    [plan] = database.execute(f"explain (format json, verbose) execute tried({nothing})").fetchall()
+    assert "Values Scan" in str(plan)
+    assert not PARAMETER.search(text)
 
 
 @pytest.fixture(scope="module")
@@ -458,7 +475,10 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("messages", "newest_of_role", place | {"role": "user", "as_of": None}),
         ("messages", "known_messages", {"ids": some}),
         ("messages", "take_numbers", {"id": place["conversation_id"], "count": 1}),
+        ("messages", "take_numbers_of_several", {"ids": [place["conversation_id"]], "counts": [1]}),
         ("messages", "raise_watermark", place | {"last_seq": 0}),
+        ("messages", "raise_watermarks", {"ids": [place["conversation_id"]], "last_seqs": [1]}),
+        ("messages", "lock_conversations", {"ids": [place["conversation_id"]]}),
         ("summaries", "covered", place | {"level": 1}),
         ("summaries", "after", place | {"level": 1, "seq": 15}),
         ("messages", "settings_as_of", place | {"as_of": datetime(2024, 1, 3, tzinfo=UTC)}),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.store import terms as module
-from memstore.store.terms import QUESTION, hashed, term_hashes, terms
+from memstore.store.terms import QUESTION, TermHashes, hashed, terms
 
 ADA = UUID("11111111-1111-1111-1111-111111111111")
 BOB = UUID("22222222-2222-2222-2222-222222222222")
@@ -62,28 +62,47 @@ def test_any_text_has_terms_without_white_space(text: str) -> None:
         assert not any(character.isspace() for character in term)
 
 
-@given(st.text(), st.uuids())
+# What words are made of, and what stands between them: of all of Unicode, chance makes few.
+WORDY = st.text(st.sampled_from("abtheund1,._:/'’@?!-–( \n\u3000\u200dé\u0301ﬁß中"))
+
+
+@given(WORDY | st.text(), st.uuids())
 def test_hashes_are_those_of_the_terms_in_order(text: str, user: UUID) -> None:
-    hashes, frequencies = term_hashes(text, user)
+    hashes, frequencies = TermHashes().of(text, user)
     found = terms(text) + Counter([QUESTION] * text.rstrip().endswith(("?", "？", "؟")))
     assert hashes == sorted({hashed(term, user) for term in found})
     assert frequencies == [next(n for term, n in found.items() if hashed(term, user) == each) for each in hashes]
     assert all(-(2**63) <= each < 2**63 for each in hashes)
 
 
+@given(st.lists(st.tuples(WORDY, st.sampled_from([ADA, BOB]))))
+def test_what_was_met_before_changes_no_hash(met: list[tuple[str, UUID]]) -> None:
+    held = TermHashes()
+    assert [held.of(text, user) for text, user in met] == [TermHashes().of(text, user) for text, user in met]
+
+
+def test_no_more_than_so_many_words_are_remembered_and_no_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_REMEMBERED", 10)
+    held = TermHashes()
+    for n in range(35):
+        held.of(f"peanut{n} {'x' * 201}", ADA)
+    assert 0 < len(held._words) <= 10
+    assert max(map(len, held._words)) <= module.LONGEST
+
+
 def test_hashes_are_of_one_user_and_stay_the_same() -> None:
     assert hashed("peanut", ADA) != hashed("peanut", BOB)
     assert hashed("peanut", ADA) == GOLDEN
-    assert term_hashes("peanut", ADA) == ([GOLDEN], [1])
+    assert TermHashes().of("peanut", ADA) == ([GOLDEN], [1])
 
 
 def test_frequencies_are_capped() -> None:
-    assert term_hashes("peanut " * 40_000, ADA)[1] == [32_767]
+    assert TermHashes().of("peanut " * 40_000, ADA)[1] == [32_767]
 
 
 def test_terms_whose_hashes_collide_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_hash", lambda term, key: 7)
-    assert term_hashes("the river and the ferry", ADA) == ([7], [2])
+    monkeypatch.setattr(module, "_hash", lambda term, keyed: 7)
+    assert TermHashes().of("the river and the ferry", ADA) == ([7], [2])
 
 
 @pytest.mark.parametrize(
@@ -126,5 +145,5 @@ def test_threads_get_the_same_terms() -> None:
 def test_that_a_text_ends_with_a_question_is_a_term() -> None:
     asks = hashed(QUESTION, ADA)
     for text, is_question in (("Why the river? ", True), ("为什么？", True), ("Why? The river.", False), ("", False)):
-        assert (asks in term_hashes(text, ADA)[0]) == is_question
+        assert (asks in TermHashes().of(text, ADA)[0]) == is_question
     assert QUESTION not in terms("? ?! Why?")

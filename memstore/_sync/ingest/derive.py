@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from threading import Lock
 from typing import Any, Protocol, cast
 from uuid import UUID
 
@@ -23,7 +25,7 @@ from memstore.ingest.resources import Resources
 from memstore.models import DeriveReport
 from memstore.settings import Settings
 from memstore.store.watermarks import LostRace, Outdated, Pending
-from memstore.waiting import in_place
+from memstore.waiting import by_threads, in_place
 
 VECTORS = "vectors"
 REDOABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
@@ -74,7 +76,9 @@ def derive(
             if deriver.name == redo:
                 _redo_all(database, cast(Redoable[Any, Any], deriver), part, run)
             if deriver.name in part.derivers:
-                _all(database, deriver, part, run)
+                # Without a model cutting takes as long as the database does, and waits for nothing that it writes.
+                alone = deriver.name == Embed.name and resources.embedder is None
+                _all(database, deriver, part, run, by_two=alone)
         except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
             run.waiting.append(f"{deriver.name}: {error}")
     if redo == VECTORS:
@@ -164,7 +168,7 @@ def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: s
     run.made["redone"] += 1
 
 
-def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run) -> None:
+def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run, *, by_two: bool = False) -> None:
     after: Pending | None = None
     while True:
         with database.operator() as scope:
@@ -172,8 +176,38 @@ def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run) -> No
         if not page:
             return
         after = page[-1]
-        for group in _groups(page, 0 if deriver.method.asks else deriver.method.batch):
+        groups = _groups(page, 0 if deriver.method.asks else deriver.method.batch)
+        if by_two:
+            _by_two(database, deriver, groups, run)
+        else:
+            _share(database, deriver, groups, iter(groups), run)
+
+
+def _by_two(database: Database, deriver: Deriver[B, M], groups: list[list[Pending]], run: Run) -> None:
+    """Let two share the groups, so that one is thought about while another is written."""
+    telling = Lock()
+
+    def told(name: str, *_: int) -> None:
+        with telling:
+            run.progress(name, run.done[name] + sum(one.done[name] for one in both), run.totals.get(name, 0))
+
+    both, left = (Run(told), Run(told)), iter(groups)
+    try:
+        by_threads(*(partial(_share, database, deriver, groups, left, one) for one in both))
+    finally:
+        for one in both:
+            run.add(one)
+
+
+def _share(
+    database: Database, deriver: Deriver[B, M], groups: list[list[Pending]], left: Iterator[list[Pending]], run: Run
+) -> None:
+    try:
+        for group in left:
             _finish(database, deriver, group, run)
+    except BaseException:  # raised again: whoever works beside ends too
+        groups.clear()
+        raise
 
 
 def _groups(page: Sequence[Pending], most: int) -> list[list[Pending]]:

@@ -7,9 +7,8 @@ should read as something.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 
 from memstore._sync.store import items, messages
@@ -20,6 +19,7 @@ from memstore.ingest.pasted import apart
 from memstore.ingest.resources import Resources
 from memstore.ingest.structure import parts
 from memstore.models import Message, Role, Tier, Unit
+from memstore.store.terms import TermHashes
 from memstore.store.watermarks import Pending
 
 SHORTEST_UNIT = 16
@@ -72,6 +72,7 @@ class Embed:
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
+        self._cutter, self._hashes = Cutter(resources), TermHashes()
 
     def read(self, scope: Transaction, work: Pending, limit: int) -> MessageBatch:
         """Give the next messages."""
@@ -80,14 +81,14 @@ class Embed:
     def think(self, batches: Sequence[MessageBatch]) -> list[MadeUnits]:
         """Cut and embed; texts of all conversations go to the encoder together."""
         cut = [
-            [(message, unit, text) for message in batch.messages for unit, text in units(message, self.resources)]
+            [(message, unit, text) for message in batch.messages for unit, text in self._cutter.units(message)]
             for batch in batches
         ]
         texts = [text for pairs in cut for _, _, text in pairs]
         vectors = iter(self.resources.embed(texts))
         made = [
             [
-                new_unit(message.user_id, unit, text, vector, message.tags)
+                new_unit(message.user_id, unit, text, vector, message.tags, self._hashes)
                 for (message, unit, text), vector in zip(pairs, islice(vectors, len(pairs)), strict=True)
             ]
             for pairs in cut
@@ -100,33 +101,55 @@ class Embed:
         return {"units": items.add(scope, made.units, model)}
 
 
-def units(message: Message, resources: Resources) -> list[tuple[Unit, str]]:
-    """Give a message's units, each with the text to embed: who speaks is part of it (+14 points of recall)."""
-    text = message.text or ""
-    speaker = message.name or message.role
-    room = max(SHORTEST_UNIT, resources.unit_limit - resources.unit_count(said_by(speaker, "")))
-    cut = partial(chunks, limit=room, count=resources.unit_count, parts=parts if message.role == Role.TOOL else None)
-    # An assistant's code is its answer: apart there would be an eighth more units in all.
-    pieces = apart(text) if message.role == Role.USER else [(0, len(text))]
-    spans = [(begin + start, begin + stop) for begin, end in pieces for start, stop in cut(text[begin:end])]
-    return [
-        (
-            Unit(
-                item_id=message.id,
-                chunk=number,
-                tier=Tier.MESSAGES,
-                conversation_id=message.conversation_id,
-                seq=message.seq,
-                role=message.role,
-                speaker=speaker,
-                start=start,
-                stop=stop,
-                occurred_at=message.occurred_at,
-            ),
-            said_by(speaker, text[start:stop]),
-        )
-        for number, (start, stop) in enumerate(spans)
-    ]
+class Cutter:
+    """Cuts messages into units, each with the text to embed: who speaks is part of it (+14 points of recall)."""
+
+    def __init__(self, resources: Resources) -> None:
+        self.resources = resources
+        self._limit, self._count = resources.unit_limit, resources.unit_count
+        self._rooms: dict[str, int] = {}
+
+    def units(self, message: Message) -> list[tuple[Unit, str]]:
+        """Give a message's units, each with the text to embed."""
+        text, speaker = message.text or "", message.name or message.role
+        return [
+            (
+                Unit(
+                    item_id=message.id,
+                    chunk=number,
+                    tier=Tier.MESSAGES,
+                    conversation_id=message.conversation_id,
+                    seq=message.seq,
+                    role=message.role,
+                    speaker=speaker,
+                    start=start,
+                    stop=stop,
+                    occurred_at=message.occurred_at,
+                ),
+                said_by(speaker, text[start:stop]),
+            )
+            for number, (start, stop) in enumerate(self._spans(message, text, self._room(speaker)))
+        ]
+
+    def _spans(self, message: Message, text: str, room: int) -> Iterator[tuple[int, int]]:
+        structured = parts if message.role == Role.TOOL else None
+        # An assistant's code is its answer: apart there would be an eighth more units in all.
+        for begin, end in apart(text) if message.role == Role.USER else [(0, len(text))]:
+            for start, stop in chunks(text[begin:end], room, self._counting(message, text), parts=structured):
+                yield begin + start, begin + stop
+
+    def _room(self, speaker: str) -> int:
+        """Give how many tokens a unit has for what this speaker says."""
+        if speaker not in self._rooms:
+            self._rooms[speaker] = max(SHORTEST_UNIT, self._limit - self._count(said_by(speaker, "")))
+        return self._rooms[speaker]
+
+    def _counting(self, message: Message, text: str) -> Callable[[str], int]:
+        """Give what measures the parts of a message; the whole of it is not counted again by what counted it before."""
+        known = self.resources.embedder is None and message.counter == self.resources.counter.name
+        if not known or message.tool_calls:
+            return self._count
+        return lambda part: message.tokens if len(part) == len(text) else self._count(part)
 
 
 def said_by(speaker: str, text: str) -> str:

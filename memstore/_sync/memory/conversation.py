@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from memstore._sync.assemble.context import assemble
 from memstore._sync.assemble.request import Request
-from memstore._sync.ingest.add import Given, OnConflict, Place, add_many, make_conversation
+from memstore._sync.ingest.add import Given, OnConflict, Place, add_many, make_conversations
 from memstore._sync.memory.plain import PlainCalls
 from memstore._sync.store import counter_drift, facts, messages, receipts, summaries
 from memstore.assemble.defaults import SECTIONS, STRATEGIES, check_settings, check_size
@@ -204,7 +204,7 @@ class ConversationScope(PlainCalls):
         given = {STRATEGIES: strategies, SECTIONS: sections}
         settings = check_settings(settings | {name: value for name, value in given.items() if value is not None})
         with self._database.scope(self.user.id) as scope:
-            make_conversation(scope, self._place)
+            make_conversations(scope, [self._place])
             messages.describe(scope, self.id, title, channel, settings)
 
     def context(

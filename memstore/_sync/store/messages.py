@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -21,16 +21,18 @@ from memstore.store.statements import statements
 
 SQL = statements("messages")
 MESSAGE = stored(Message)
+Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
 LAST = 2**62
 REACH = 200  # messages between a call of tools and the last of its results
 CLEARED = "cleared"  # the key in a conversation's settings of the mark that `clear` sets
 
 
 class Numbers(NamedTuple):
-    """The last number taken, and the time at which its transaction records."""
+    """The last number taken in a conversation, and the time at which its transaction records."""
 
     last_seq: int
     recorded_at: datetime
+    id: UUID
 
 
 class Place(NamedTuple):
@@ -51,14 +53,25 @@ class Session:
     until: datetime
 
 
-def take_numbers(scope: Transaction, conversation: UUID, count: int) -> Numbers | None:
-    """Reserve `count` numbers of a conversation; give the last one, or None where there is no such conversation."""
-    return scope.one(SQL["take_numbers"], Numbers, id=conversation, count=count)
+def take_numbers(scope: Transaction, counts: Mapping[UUID, int]) -> dict[UUID, Numbers]:
+    """Reserve so many numbers of each conversation; give the last ones. One that there is not has none."""
+    if len(counts) == 1:
+        [(place, count)] = counts.items()
+        taken = scope.all(SQL["take_numbers"], Numbers, id=place, count=count)
+    else:
+        values = {"ids": list(counts), "counts": list(counts.values())}
+        taken = scope.all(SQL["take_numbers_of_several"], Numbers, **values)
+    return {one.id: one for one in taken}
 
 
-def lock(scope: Transaction, conversation: UUID) -> bool:
-    """Let no other writer into the conversation until the transaction ends; False where there is none."""
-    return scope.one(SQL["lock_conversation"], columns, id=conversation) is not None
+def lock(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
+    """Let no other writer into these conversations until the transaction ends; give what `last_numbers` gives."""
+    return dict(scope.tuples(SQL["lock_conversations"], ids=list(conversations)))
+
+
+def last_numbers(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
+    """Give the last number taken in each of these conversations, those that there are."""
+    return dict(scope.tuples(SQL["last_numbers"], ids=list(conversations)))
 
 
 def make_user(scope: Transaction, name: str) -> None:
@@ -66,21 +79,20 @@ def make_user(scope: Transaction, name: str) -> None:
     scope.run(SQL["add_user"], name=name)
 
 
-def make_conversation(
-    scope: Transaction, conversation: Conversation, *, user_name: str, derivers: Sequence[str]
+def make_conversations(
+    scope: Transaction, conversations: Sequence[Conversation], *, user_name: str, derivers: Sequence[str]
 ) -> None:
-    """Make the user, the conversation and its watermarks, those of them that are not there."""
+    """Make the user, the conversations and their watermarks, those of them that are not there."""
     make_user(scope, user_name)
-    given = conversation
-    scope.run(SQL["add_conversation"], id=given.id, name=given.name, title=given.title, channel=given.channel)
-    scope.run_many(
-        SQL["add_derivation"], [{"conversation_id": conversation.id, "deriver": deriver} for deriver in derivers]
-    )
+    given = sorted(conversations, key=lambda one: one.id)  # as they are locked
+    scope.run_many(SQL["add_conversation"], [vars(one) for one in given])
+    watermarks = [{"conversation_id": one.id, "deriver": deriver} for one in given for deriver in derivers]
+    scope.run_many(SQL["add_derivation"], watermarks)
 
 
 def describe(scope: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json) -> None:
     """Set a conversation's title, channel and settings, those that are given; what settings were is kept."""
-    lock(scope, conversation)
+    lock(scope, [conversation])
     was = settings_of(scope, conversation)
     if was | settings != was:
         scope.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was)
@@ -117,20 +129,25 @@ def conversations(scope: Transaction, channel: str | None = None) -> list[Conver
 
 
 def add(scope: Transaction, messages: Sequence[Message]) -> None:
-    """Store numbered messages of one conversation; tell the derivers, and whoever listens."""
+    """Store numbered messages, those of each conversation in order; tell the derivers, and whoever listens."""
     if not messages:
         return
-    first, newest = messages[0], messages[-1]
-    tokens = sum(message.tokens for message in messages)
-    place = newest.conversation_id
-    scope.happened(EventType.MESSAGE_ADDED, place, from_seq=first.seq, to_seq=newest.seq, tokens=tokens)
-    scope.run_together(
-        [
-            (SQL["add_message"], [_row(message) for message in messages]),
-            (SQL["raise_watermark"], [{"conversation_id": place, "last_seq": newest.seq}]),
-            *([queue.enqueued(place, first.seq)] if scope.enqueue else []),
-        ]
-    )
+    places: dict[UUID, list[Message]] = {}
+    for message in messages:
+        places.setdefault(message.conversation_id, []).append(message)
+    for place, said in places.items():
+        numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
+        scope.happened(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
+    jobs = [queue.enqueued(place, said[0].seq) for place, said in places.items()] if scope.enqueue else []
+    scope.run_together([(SQL["add_message"], [_row(message) for message in messages]), _raised(places), *jobs])
+
+
+def _raised(places: Mapping[UUID, Sequence[Message]]) -> Statement:
+    newest = {place: said[-1].seq for place, said in places.items()}
+    if len(newest) == 1:
+        [(place, seq)] = newest.items()
+        return SQL["raise_watermark"], [{"conversation_id": place, "last_seq": seq}]
+    return SQL["raise_watermarks"], [{"ids": list(newest), "last_seqs": list(newest.values())}]
 
 
 def known(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
@@ -234,7 +251,7 @@ def sessions(scope: Transaction, places: Iterable[Place], as_of: datetime | None
 
 def clear(scope: Transaction, conversation_id: UUID) -> None:
     """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
-    if lock(scope, conversation_id):
+    if lock(scope, [conversation_id]):
         found = conversation(scope, conversation_id)
         assert found is not None
         describe(scope, conversation_id, None, None, {CLEARED: found.last_seq})

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ from .files import BOM, HEAD, READ_ERRORS, ByteStream, check_file, head, opened
 from .lines import LONGEST_LINE, numbered_lines
 from .made_ids import made_id
 from .reading import PLAINLY, Reading
-from .records import Found, Record, Skipped, check_storable, moment, shown
+from .records import DEEPEST, Found, Record, Skipped, check_storable, moment, shown
 from .scratch import Occurrences
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
@@ -102,7 +104,8 @@ def _begins_message(line: bytes) -> bool:
 def _read_line(line: bytes, where: str, seen: Occurrences) -> Record | Skipped:
     try:
         given = _parse(line)
-        check_storable(given)
+        if _SUSPECT.search(line) or line.count(b"{") + line.count(b"[") > DEEPEST:
+            check_storable(given)  # takes as long as the rest of reading a line
         given = {key: value for key, value in given.items() if value is not None}
         _check(given)
         message: dict[str, Any] = {"role": given["role"], "content": given.get("content")}
@@ -118,7 +121,7 @@ def _read_line(line: bytes, where: str, seen: Occurrences) -> Record | Skipped:
 
 def _parse(line: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(line.decode(), object_pairs_hook=_object, parse_constant=_not_a_number)
+        value = _JSON.decode(line.decode())
     except UnicodeDecodeError as error:
         raise InvalidInput(f"byte {error.start + 1} of the line is not UTF-8; save the file as UTF-8") from None
     except json.JSONDecodeError as error:
@@ -142,6 +145,17 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _not_a_number(constant: str) -> NoReturn:
     raise InvalidInput(f"{constant} is not JSON; write null or a text")
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        raise InvalidInput("it holds a number too large for a float; write it as a text")
+    return number
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_not_a_number, parse_float=_finite)
+_SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # only an escape can be of NUL, or of half a character
 
 
 def _check(given: dict[str, Any]) -> None:

@@ -55,22 +55,43 @@ SELECT * FROM conversations
 WHERE user_id = %(user_id)s AND (%(channel)s::text IS NULL OR channel = %(channel)s)
 ORDER BY updated_at DESC, id
 
--- lock_conversation --
+-- lock_conversations --
 -- Writers of one conversation come one after the other, so that known messages are seen before numbers are given.
 -- NO KEY: derivers whose rows refer to the conversation must not wait for a writer that waits for their watermark.
-SELECT last_seq FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s FOR NO KEY UPDATE
+-- In one order, so that of two that write to the same conversations one waits, and not each for the other.
+SELECT id, last_seq FROM conversations
+WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
+ORDER BY id
+FOR NO KEY UPDATE
+
+-- last_numbers --
+-- How far these conversations are.
+SELECT id, last_seq FROM conversations WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 
 -- take_numbers --
 -- The counter row keeps seq gapless: it is given back when the transaction is.
 -- The time is taken with the row locked, so that it follows seq.
 UPDATE conversations SET last_seq = last_seq + %(count)s, updated_at = now()
 WHERE user_id = %(user_id)s AND id = %(id)s
-RETURNING last_seq, clock_timestamp() AS recorded_at
+RETURNING last_seq, clock_timestamp() AS recorded_at, id
+
+-- take_numbers_of_several --
+-- The same of several conversations: where there is one, the join would make it dearer by half.
+UPDATE conversations c SET last_seq = c.last_seq + taken.count, updated_at = now()
+FROM unnest(%(ids)s::uuid[], %(counts)s::bigint[]) AS taken (id, count)
+WHERE c.user_id = %(user_id)s AND c.id = taken.id
+RETURNING c.last_seq, clock_timestamp() AS recorded_at, c.id
 
 -- raise_watermark --
 -- Tells the derivers that there is more to do.
 UPDATE derivations SET last_seq = %(last_seq)s
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND last_seq < %(last_seq)s
+
+-- raise_watermarks --
+-- The same of several conversations.
+UPDATE derivations d SET last_seq = raised.last_seq
+FROM unnest(%(ids)s::uuid[], %(last_seqs)s::bigint[]) AS raised (id, last_seq)
+WHERE d.user_id = %(user_id)s AND d.conversation_id = raised.id AND d.last_seq < raised.last_seq
 
 -- add_message --
 -- Messages are only ever inserted.
