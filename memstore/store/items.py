@@ -136,7 +136,7 @@ async def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) 
     # First: the lock on the user's row makes the order of numbers that in which units are seen by others.
     (counted,) = await scope.all(SQL["count_units"], columns, units=len(units), length=length)
     first = counted["last_unit"] - len(units) + 1
-    rows = [_row(new) | {"number": first + place} for place, new in enumerate(units)]
+    rows = [unit_row(new) | {"number": first + place} for place, new in enumerate(units)]
     if await scope.run_many(SQL["add_text"], rows) != len(units):
         raise LostRace
     vectors = [
@@ -174,7 +174,8 @@ async def add_vectors(scope: Transaction, vectors: Sequence[tuple[Key, Vectors]]
     return added
 
 
-def _row(new: NewUnit) -> dict[str, object]:
+def unit_row(new: NewUnit) -> dict[str, object]:
+    """Give a unit's columns, but for its number."""
     unit = {name: getattr(new.unit, name) for name in COLUMNS}
     searched = {"terms": new.terms, "frequencies": new.frequencies, "length": sum(new.frequencies)}
     return unit | {"tier": str(new.unit.tier), "tags": list(new.tags)} | searched
