@@ -58,6 +58,7 @@ async def restore(
             if progress is not None and size:
                 progress(min(running.read, size), size)
     await running.end_user()
+    running.done.restored = +running.done.restored  # without those of which there are none
     return running.done
 
 

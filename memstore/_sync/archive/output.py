@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from memstore.waiting import in_place
 
 AT_ONCE = 1024 * 1024  # bytes that are written at once
 GZIP_LEVEL = 6
+ENDS_OF_LINES = re.compile("[\x85\u2028\u2029]")  # to some readers of lines; JSON escapes the others itself
 USUAL: Json = {
     "tags": [],
     "metadata": {},
@@ -114,7 +116,8 @@ class Lines:
 def encoded(line: Json) -> bytes:
     """Give an object as a line; what is None is left out, and so is what is empty as a rule."""
     some = {key: value for key, value in line.items() if value is not None and value != USUAL.get(key)}
-    return json.dumps(some, ensure_ascii=False, separators=(",", ":"), default=_plain).encode() + b"\n"
+    text = json.dumps(some, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return ENDS_OF_LINES.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n"
 
 
 def _plain(value: Any) -> str:

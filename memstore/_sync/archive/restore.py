@@ -59,6 +59,7 @@ def restore(
             if progress is not None and size:
                 progress(min(running.read, size), size)
     running.end_user()
+    running.done.restored = +running.done.restored  # without those of which there are none
     return running.done
 
 

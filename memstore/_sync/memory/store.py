@@ -201,10 +201,12 @@ class MemoryStore:
         """Write the memory of all users, or of some, to a file or a binary stream (docs/reference/exporting.md).
 
         `import_file` takes it in again, elsewhere, with equal ids and equal recall. A path that ends in ".gz" is
-        gzipped; a file appears when all of it is written. Each user is of one moment, and memory does not grow with how much
-        there is. Only `conversation` of one user; without what was made of messages where `derived` is False, without
-        vectors, which the other store then makes, where `vectors` is. `progress(user, done, total)` is called with
-        messages. Raises `InvalidInput` for names that nobody knows.
+        gzipped; a file appears when all of it is written. Each user is of one moment, and memory does not grow with
+        how much there is.
+
+        `conversation` is the only one that is exported, of one user. Without `derived` nothing is that was made of
+        messages, without `vectors` none are, and the other store makes them. `progress(user, done, total)` is called
+        with messages. Raises `InvalidInput` for names that nobody knows.
         """
         from memstore._sync.archive.export import Selection, export
 
