@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,7 @@ from memstore.cli.show import hint, line, print_json, progress, say
 from memstore.cli.stores import opened
 
 if TYPE_CHECKING:
-    from memstore.models import Exported
+    from memstore.models import Exported, Json
 
 STDOUT = "-"
 
@@ -49,17 +50,33 @@ def export(
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")
     if conversation is not None and len(user or ()) != 1:
         raise typer.BadParameter("a conversation is of one user: give --user once.", param_hint="--conversation")
-    target = sys.stdout.buffer if path == STDOUT else path
-    with opened(database) as store, progress("exporting") as move:
-        done = store.export(
-            target, users=user or None, conversation=conversation, derived=derived, vectors=vectors, progress=move
-        )
+    what: Json = {"users": user or None, "conversation": conversation, "derived": derived, "vectors": vectors}
+    with opened(database) as store:
+        if path == STDOUT:  # on a terminal a bar would stand between the lines
+            done = store.export(sys.stdout.buffer, **what)
+        else:
+            with progress("exporting") as move:
+                done = store.export(path, **what, progress=_over_all(move))
     if as_json:
         print_json({"file": path} | _counts(done))
     elif path == STDOUT:
         hint(_told(done))
     else:
         say((line(path), "bold"), f": {_told(done)}")
+
+
+def _over_all(move: Callable[[str, int, int | None], None]) -> Callable[[str, int, int], None]:
+    """Give what moves one bar for the messages of all users."""
+    before, last = 0, ("", 0)
+
+    def told(user: str, done: int, total: int) -> None:
+        nonlocal before, last
+        if user != last[0]:
+            before += last[1]
+        last = user, done
+        move("messages", before + done, None)
+
+    return told
 
 
 def _counts(done: Exported) -> dict[str, int]:

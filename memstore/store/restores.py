@@ -43,6 +43,11 @@ async def add_conversation(
         await scope.run_many(SQL["add_setting_change"], changes)
 
 
+async def taken(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
+    """Give those of these numbers that messages of a conversation have."""
+    return {seq for (seq,) in await scope.tuples(SQL["taken"], conversation_id=conversation, seqs=list(seqs))}
+
+
 async def embedded(scope: Transaction, conversation: UUID) -> int:
     """Give up to which message a conversation is made into units; what is above that, the deriver will."""
     row = await scope.one(SQL["embedded"], columns, conversation_id=conversation)

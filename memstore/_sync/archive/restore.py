@@ -175,7 +175,7 @@ class _Restore:
     def _fresh(self, scope: Transaction, place: UUID, given: Sequence[Ready]) -> list[Ready]:
         """Give the messages that are not there; tell those that are in conflict, and count those that are known."""
         known = messages.known(scope, [one.message.id for one in given])
-        taken = set(messages.numbered(scope, place, [one.message.seq for one in given]))
+        taken = restores.taken(scope, place, [one.message.seq for one in given])
         fresh = []
         for one in given:
             message = one.message

@@ -44,6 +44,11 @@ def add_conversation(
         scope.run_many(SQL["add_setting_change"], changes)
 
 
+def taken(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
+    """Give those of these numbers that messages of a conversation have."""
+    return {seq for (seq,) in scope.tuples(SQL["taken"], conversation_id=conversation, seqs=list(seqs))}
+
+
 def embedded(scope: Transaction, conversation: UUID) -> int:
     """Give up to which message a conversation is made into units; what is above that, the deriver will."""
     row = scope.one(SQL["embedded"], columns, conversation_id=conversation)

@@ -27,6 +27,11 @@ ON CONFLICT (user_id, id) DO NOTHING
 UPDATE conversations SET last_seq = %(last_seq)s
 WHERE user_id = %(user_id)s AND id = %(id)s AND last_seq < %(last_seq)s
 
+-- taken --
+-- Numbers of a conversation that messages have.
+SELECT seq FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq = ANY(%(seqs)s::bigint[])
+
 -- embedded --
 -- How far a conversation's messages are made into units.
 SELECT done_seq FROM derivations
