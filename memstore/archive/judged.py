@@ -1,4 +1,4 @@
-"""What is stored beside what a line says: None where they are the same, else what differs. Pure."""
+"""What a line says, judged: beside what is stored (None where they are the same), and whether it can be used. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from memstore.assemble.defaults import STRATEGIES, VISIBILITY, check_settings, check_size
+from memstore.errors import InvalidInput
 from memstore.models import Conversation, FactColumns, Json, Message, Summary
 from memstore.store.archived import KnownFact, Whole
 from memstore.store.fact_changes import recorded
+from memstore.store.messages import CLEARED
 
 STAYS = "what is stored stays as it is"
 SAID = (
@@ -64,3 +67,31 @@ def _differing(stored: Any, given: Any, names: Sequence[str]) -> list[str]:
 
 def _told(kind: str, names: Sequence[str]) -> str | None:
     return f"the {kind} is known with another {', another '.join(names)}; {STAYS}" if names else None
+
+
+def usable(settings: Json) -> tuple[Json, list[str]]:
+    """Give those of a conversation's settings that can be used, and of the others what is wrong with them.
+
+    Strategies and rules that are not known here stay: contexts leave the ones out, and are refused for the others.
+    """
+    found: Json = {}
+    wrong: list[str] = []
+    for name, value in settings.items():
+        try:
+            _check_setting(name, value)
+            found[name] = value
+        except InvalidInput as error:
+            wrong.append(f"its setting {name!r:.60} is left out: {error}")
+    try:
+        check_size(found)
+    except InvalidInput as error:
+        return {}, [*wrong, f"its settings are left out: {error}"]
+    return found, wrong
+
+
+def _check_setting(name: str, value: object) -> None:
+    if name == CLEARED:
+        if type(value) is not int or value < 0:
+            raise InvalidInput("it is the number of a message.")
+    elif name != STRATEGIES and not (name == VISIBILITY and isinstance(value, str)):
+        check_settings({name: value})

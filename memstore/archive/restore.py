@@ -127,6 +127,10 @@ class _Restore:
         marks: dict[str, tuple[int, str | None]] = {
             name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()
         }
+        given = line.row()
+        given.settings, wrong = judged.usable(line.settings)
+        for problem in wrong:
+            self.done.skip(Skipped(one.where, problem))
         self._span(line.id, line.user, line.conversation, line.title)
         async with self.database.scope(line.user_id) as scope:
             known = [told async for told in exports.conversations(scope, line.id)]
@@ -134,10 +138,13 @@ class _Restore:
                 self.done.restored["conversations"] += 1
                 if not self.dry_run:
                     await messages.make_user(scope, line.user)
-                    changes = [change.model_dump() for change in line.setting_changes]
-                    await restores.add_conversation(scope, line.row(), marks, changes)
+                    changes = [
+                        change.model_dump() | {"before": judged.usable(change.before)[0]}
+                        for change in line.setting_changes
+                    ]
+                    await restores.add_conversation(scope, given, marks, changes)
                 return
-        reason = judged.of_conversation(known[0].conversation, line.row())
+        reason = judged.of_conversation(known[0].conversation, given)
         if reason is not None:
             self.done.skip(Skipped(one.where, reason))
         if line.watermarks is not None and known[0].watermarks != marks:

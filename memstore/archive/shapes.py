@@ -9,14 +9,14 @@ from functools import lru_cache
 from typing import Annotated, Literal, Protocol, Self, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
 
 from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.ingest.check import Moment, NewMessage, check_name
 from memstore.ingest.importers.lines import parsed
 from memstore.ingest.importers.records import check_storable, shown
-from memstore.models import Conversation, FactColumns, Json, Message, Summary
+from memstore.models import Conversation, FactColumns, FactKind, Json, Message, Summary
 
 FORMAT, VERSION = "memstore-export", 1
 HEADER, FOOTER = "export", "end"
@@ -25,6 +25,7 @@ N = TypeVar("N", bound="Named")
 Text = Annotated[str, Strict()]
 Count = Annotated[int, Strict(), Field(ge=0, le=2**62)]
 Number = Annotated[int, Strict(), Field(ge=1, le=2**62)]
+Share = Annotated[float, Strict(), Field(ge=0, le=1)]
 Deriver = Literal["embed", "summarize", "facts"]
 State = Literal["active", "superseded", "retracted", "erased"]
 Action = Literal["superseded", "retracted", "edited", "restored", "conflicted", "resolved"]
@@ -267,14 +268,34 @@ class SourceShape(Shape):
     recorded_at: Moment
 
 
+class _Columns(Shape):
+    """The columns of a fact as its history has them: asked for a past moment, they are read again."""
+
+    type: Text | None = None
+    kind: FactKind | None = None
+    attribute: Text | None = None
+    value: Text | None = None
+    language: Text | None = None
+    confidence: Share | None = None
+    state: State | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    recipe: Text | None = None
+
+
+def _columns(given: Json) -> Json:
+    _Columns.model_validate(given)
+    return given
+
+
 class ChangeShape(Shape):
     """What was done to a fact, with its columns before and after."""
 
     id: UUID
     action: Action
     other_id: UUID | None = None
-    before: Json = Field(default_factory=dict)
-    after: Json = Field(default_factory=dict)
+    before: Annotated[Json, AfterValidator(_columns)] = Field(default_factory=dict)
+    after: Annotated[Json, AfterValidator(_columns)] = Field(default_factory=dict)
     actor: Text
     undoes: UUID | None = None
     recorded_at: Moment
@@ -286,13 +307,13 @@ class FactLine(Owned):
     kind: Literal["fact"]
     id: UUID
     type: Text
-    fact_kind: Literal["episodic", "semantic", "procedural"]
+    fact_kind: FactKind
     subject: Text
     attribute: Text | None = None
     value: Text | None = None
     text: Text
     language: Text
-    confidence: Annotated[float, Field(ge=0, le=1)]
+    confidence: Share
     state: State
     valid_from: Moment | None = None
     valid_to: Moment | None = None

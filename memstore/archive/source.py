@@ -120,6 +120,8 @@ def lines(stream: ByteStream, name: str, max_message_bytes: int) -> Iterator[Loc
     except READ_ERRORS as error:
         yield Skipped(f"{name}, after line {number}", f"the file is damaged ({shown(str(error), 200)}); {AGAIN}")
         return
+    if number == 0:
+        raise InvalidInput(f"{name} is no export: it is empty")
     if inside:
         yield Skipped(f"{name}, after line {number}", CUT_OFF)
 

@@ -30,12 +30,12 @@ def export(
         str | None,
         typer.Option("--conversation", "-c", parser=name, metavar="NAME", help="Only this one of the user's."),
     ] = None,
-    derived: Annotated[
-        bool, typer.Option("--derived/--no-derived", help="With what was made of messages, or to be made there.")
-    ] = True,
-    vectors: Annotated[
-        bool, typer.Option("--vectors/--no-vectors", help="With vectors, or to be made there: a fifth of the size.")
-    ] = True,
+    no_derived: Annotated[
+        bool, typer.Option("--no-derived", help="Without what was made of messages: to be made there.")
+    ] = False,
+    no_vectors: Annotated[
+        bool, typer.Option("--no-vectors", help="Without vectors: a fifth of the size, and they are made there.")
+    ] = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -50,7 +50,8 @@ def export(
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")
     if conversation is not None and len(user or ()) != 1:
         raise typer.BadParameter("a conversation is of one user: give --user once.", param_hint="--conversation")
-    what: Json = {"users": user or None, "conversation": conversation, "derived": derived, "vectors": vectors}
+    whose: Json = {"users": user or None, "conversation": conversation}
+    what = whose | {"derived": not no_derived, "vectors": not no_vectors}
     with opened(database) as store:
         if path == STDOUT:  # on a terminal a bar would stand between the lines
             done = store.export(sys.stdout.buffer, **what)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -322,6 +322,8 @@ async def test_a_file_is_its_owners_alone_and_a_stream_will_do(
     for data in (stream.getvalue(), gzip.compress(stream.getvalue())):
         done = await other.import_file(io.BytesIO(data))
         assert (done.new + done.known, done.passed_by) == (1, 0)
+    with pytest.raises(InvalidInput, match="it is empty"):
+        await other.import_file(io.BytesIO())
     with pytest.raises(InvalidInput, match="is no export"):
         await other.import_file(io.BytesIO(b'{"conversation": "c", "role": "user", "content": "x"}\n'))
 
@@ -458,10 +460,25 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "missing_source": (lambda lines: [line for line in lines if line["kind"] != "message"], "a message that says it"),
     "huge_line": (lambda lines: [lines[0], "x" * 52_000_000, *lines[1:]], "line 2: the line is longer than"),
     "ten_megabytes": (lambda lines: changed(lines, "message", content="x" * 10_000_000), "may have 4,000,000"),
+    "poisoned_history": (lambda lines: changed(lines, "fact", history=[poison(lines)]), "history.0.before: "),
+    "poisoned_setting": (
+        lambda lines: changed(lines, "conversation", settings={"cleared": "x", "context_budget": "much"}),
+        "its setting 'context_budget' is left out",
+    ),
+    "poisoned_strategies": (
+        lambda lines: changed(lines, "conversation", settings={"strategies": 5, "participants": [[]]}),
+        "its setting 'participants' is left out",
+    ),
     "second_footer": (lambda lines: [*lines, *lines[1:]], "it stands after the last line"),
     "changed": (lambda lines: [*changed(lines, "conversation", title="Other")[:-1], json.dumps(lines[-1])], "SHA-256"),
 }
 LONG = "AADIQgAA" + "AAAA" * 339 + "AAAAAAA="  # 256 components, of which the first is 100
+
+
+def poison(lines: Lines) -> dict[str, Any]:
+    fact = next(line for line in lines if line["kind"] == "fact")
+    change = {"id": str(ids.change_id(UUID(fact["id"]), 0)), "action": "edited", "actor": "hand"}
+    return change | {"before": {"valid_from": "garbage"}, "recorded_at": START.isoformat()}
 
 
 def unit(**columns: Any) -> dict[str, Any]:
@@ -486,7 +503,11 @@ async def test_what_cannot_be_read_is_named_and_costs_itself(
     if attack != "missing_source":
         assert done.new >= 1, "the rest is there"
         await other.derive()
-        assert await other.user("alice").recall("peanuts")
+        alice = other.user("alice")
+        assert await alice.recall("peanuts")
+        assert (await alice.conversation("c").context("peanuts", budget=400)).messages
+        assert len(await alice.conversation("c").get_all()) == done.new
+        assert await alice.facts(state="all", as_of=START) == []
 
 
 async def test_what_is_no_export_of_a_known_version_is_refused_whole(
