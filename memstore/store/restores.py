@@ -22,9 +22,9 @@ from memstore.store.statements import statements
 SQL = statements("restores")
 
 
-async def add_user(scope: Transaction, name: str, settings: Json, created_at: datetime) -> bool:
-    """Make a user; whether it is new."""
-    return await scope.run(SQL["add_user"], name=name, settings=settings, created_at=created_at) > 0
+async def add_user(scope: Transaction, name: str, settings: Json, created_at: datetime) -> None:
+    """Make a user, where it is not there."""
+    await scope.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
 
 
 async def add_conversation(

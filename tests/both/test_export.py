@@ -218,7 +218,7 @@ async def test_a_dry_run_stores_nothing_and_tells_what_would_come(
     told = await store.export(tmp_path / "a.jsonl")
     done = await other.import_file(tmp_path / "a.jsonl", dry_run=True)
     assert counts(done) == (told.messages, 0, 0)
-    assert (done.restored["facts"], done.restored["summaries"]) == (told.facts, told.summaries)
+    assert done.restored == {name: getattr(told, name) for name in ("users", "conversations", "summaries", "facts")}
     assert done.conversations == told.conversations == len(done.spans)
     assert not any(stored(empty).values())
 
@@ -460,7 +460,7 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "missing_source": (lambda lines: [line for line in lines if line["kind"] != "message"], "a message that says it"),
     "huge_line": (lambda lines: [lines[0], "x" * 52_000_000, *lines[1:]], "line 2: the line is longer than"),
     "ten_megabytes": (lambda lines: changed(lines, "message", content="x" * 10_000_000), "may have 4,000,000"),
-    "poisoned_history": (lambda lines: changed(lines, "fact", history=[poison(lines)]), "history.0.before: "),
+    "poisoned_history": (lambda lines: changed(lines, "fact", history=[poison(lines)]), "history.0.before.valid_from: "),
     "poisoned_setting": (
         lambda lines: changed(lines, "conversation", settings={"cleared": "x", "context_budget": "much"}),
         "its setting 'context_budget' is left out",
