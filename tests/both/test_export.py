@@ -169,11 +169,12 @@ async def test_what_was_derived_is_not_derived_again_and_what_was_not_is(
     store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path
 ) -> None:
     await lived_in(store)
+    await store.user("bob").conversation("c").add("user", "Nothing of this is derived.")
     await store.export(tmp_path / "all.jsonl")
     await other.import_file(tmp_path / "all.jsonl")
-    assert (await other.stats())["pending"] == (await store.stats())["pending"] > 0
-    assert (await other.derive()).messages == (await store.derive()).messages == 1
-    assert rows(empty, "alice") == rows(url, "alice")
+    assert (await other.stats())["pending"] == (await store.stats())["pending"] == 6
+    assert (await other.derive()).messages == (await store.derive()).messages == 2
+    assert rows(empty, "alice", "bob") == rows(url, "alice", "bob")
     assert (await other.derive()).messages == 0
 
 
@@ -460,7 +461,10 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "missing_source": (lambda lines: [line for line in lines if line["kind"] != "message"], "a message that says it"),
     "huge_line": (lambda lines: [lines[0], "x" * 52_000_000, *lines[1:]], "line 2: the line is longer than"),
     "ten_megabytes": (lambda lines: changed(lines, "message", content="x" * 10_000_000), "may have 4,000,000"),
-    "poisoned_history": (lambda lines: changed(lines, "fact", history=[poison(lines)]), "history.0.before.valid_from: "),
+    "poisoned_history": (
+        lambda lines: changed(lines, "fact", history=[poison(lines)]),
+        "history.0.before.valid_from: ",
+    ),
     "poisoned_setting": (
         lambda lines: changed(lines, "conversation", settings={"cleared": "x", "context_budget": "much"}),
         "its setting 'context_budget' is left out",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 from uuid import UUID
 
 from memstore import ids
@@ -31,7 +31,6 @@ from memstore.waiting import in_place
 NAME = "memstore"
 TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
 UNSAID = "a message that says it is not there: {}; derive facts anew where it is missing for good"
-T = TypeVar("T")
 
 
 def restore(
@@ -116,10 +115,11 @@ class _Restore:
 
     def _user(self, line: UserLine) -> None:
         self.line = line
-        if not self.dry_run:
-            with self.database.scope(line.user_id) as scope:
-                new = restores.add_user(scope, line.user, line.settings, line.created_at)
-                self.done.restored["users"] += new
+        with self.database.scope(line.user_id) as scope:
+            if exports.owner(scope) is None:
+                self.done.restored["users"] += 1
+                if not self.dry_run:
+                    restores.add_user(scope, line.user, line.settings, line.created_at)
 
     def _conversation(self, one: Located) -> None:
         line = one.line
@@ -174,7 +174,7 @@ class _Restore:
         """Let nobody else write into a conversation, which is made where its line could not be read."""
         place = one.message.conversation_id
         if not messages.lock(scope, place):
-            user, name, _ = _named(one)
+            user, name = _named(one)
             made = Conversation.model_construct(id=place, name=name)
             messages.make_conversation(scope, made, user_name=user, derivers=DERIVERS)
             messages.lock(scope, place)
@@ -308,7 +308,8 @@ class _Restore:
             restores.add_units(scope, new, model)
 
 
-def _named(one: Ready) -> tuple[str, str, str | None]:
+def _named(one: Ready) -> tuple[str, str]:
+    """Give the names of a message's user and conversation."""
     line = one.line
     assert isinstance(line, MessageLine)
-    return line.user, line.conversation, None
+    return line.user, line.conversation

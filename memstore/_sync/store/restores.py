@@ -23,9 +23,9 @@ from memstore.store.statements import statements
 SQL = statements("restores")
 
 
-def add_user(scope: Transaction, name: str, settings: Json, created_at: datetime) -> bool:
-    """Make a user; whether it is new."""
-    return scope.run(SQL["add_user"], name=name, settings=settings, created_at=created_at) > 0
+def add_user(scope: Transaction, name: str, settings: Json, created_at: datetime) -> None:
+    """Make a user, where it is not there."""
+    scope.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
 
 
 def add_conversation(
