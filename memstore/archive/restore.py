@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 from uuid import UUID
 
 from memstore import ids
@@ -59,6 +60,13 @@ async def restore(
     await running.end_user()
     running.done.restored = +running.done.restored  # without those of which there are none
     return running.done
+
+
+class Writing(Protocol):
+    """Writes items in a transaction."""
+
+    async def __call__(self, scope: Transaction) -> list[Ready]:
+        """Store those that are not there; give them."""
 
 
 @dataclass(slots=True)
@@ -160,23 +168,21 @@ class _Restore:
         for one in given:
             self._span(place, *_named(one)).add(one.message.occurred_at)
         if not self.dry_run and fresh:
-            units = await self._units([one for one in fresh if one.message.seq <= mark])
-            async with self.database.scope(self._id) as scope:
-                await self._locked(scope, fresh[0])
-                fresh = await self._fresh(scope, place, fresh)
-                if fresh:
-                    await restores.add_messages(scope, [one.message for one in fresh])
-                    await self._add_units(scope, fresh, units)
+            embedded = [one for one in fresh if one.message.seq <= mark]  # of the others the deriver makes units
+            fresh = await self._stored(embedded, partial(self._write_messages, place, fresh))
         self.done.new += len(fresh)
 
-    async def _locked(self, scope: Transaction, one: Ready) -> None:
-        """Let nobody else write into a conversation, which is made where its line could not be read."""
-        place = one.message.conversation_id
+    async def _write_messages(self, place: UUID, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
+        """Store those messages that are not there by now; their conversation is made where its line was not read."""
         if not await messages.lock(scope, place):
-            user, name = _named(one)
+            user, name = _named(given[0])
             made = Conversation.model_construct(id=place, name=name)
             await messages.make_conversation(scope, made, user_name=user, derivers=DERIVERS)
             await messages.lock(scope, place)
+        fresh = await self._fresh(scope, place, given)
+        if fresh:
+            await restores.add_messages(scope, [one.message for one in fresh])
+        return fresh
 
     async def _fresh(self, scope: Transaction, place: UUID, given: Sequence[Ready]) -> list[Ready]:
         """Give the messages that are not there; tell those that are in conflict, and count those that are known."""
@@ -205,14 +211,15 @@ class _Restore:
         async with self.database.scope(self._id) as scope:
             fresh = await self._new_summaries(scope, place, given)
         if not self.dry_run and fresh:
-            units = await self._units(fresh)
-            async with self.database.scope(self._id) as scope:
-                await messages.lock(scope, place)
-                fresh = await self._new_summaries(scope, place, fresh)
-                if fresh:
-                    await restores.add_summaries(scope, [one.summary for one in fresh])
-                    await self._add_units(scope, fresh, units)
+            fresh = await self._stored(fresh, partial(self._write_summaries, place, fresh))
         self.done.restored["summaries"] += len(fresh)
+
+    async def _write_summaries(self, place: UUID, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
+        await messages.lock(scope, place)
+        fresh = await self._new_summaries(scope, place, given)
+        if fresh:
+            await restores.add_summaries(scope, [one.summary for one in fresh])
+        return fresh
 
     async def _new_summaries(self, scope: Transaction, place: UUID, given: Sequence[Ready]) -> list[Ready]:
         known = {one.id: one for one in await summaries.some(scope, [one.summary.id for one in given])}
@@ -234,14 +241,16 @@ class _Restore:
         async with self.database.scope(self._id) as scope:
             fresh = await self._new_facts(scope, given)
         if not self.dry_run and fresh:
-            units = await self._units(fresh)
-            async with self.database.scope(self._id) as scope:
-                await messages.make_user(scope, batch.first.user)
-                await facts.lock(scope)
-                fresh = await self._new_facts(scope, fresh)
-                await restores.add_facts(scope, [one.fact for one in fresh])
-                await self._add_units(scope, fresh, units)
+            fresh = await self._stored(fresh, partial(self._write_facts, batch.first.user, fresh))
         self.done.restored["facts"] += len(fresh)
+
+    async def _write_facts(self, user: str, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
+        await messages.make_user(scope, user)
+        await facts.lock(scope)
+        fresh = await self._new_facts(scope, given)
+        if fresh:
+            await restores.add_facts(scope, [one.fact for one in fresh])
+        return fresh
 
     async def _new_facts(self, scope: Transaction, given: Sequence[Ready]) -> list[Ready]:
         """Give the facts that are not there and whose messages are; tell the others."""
@@ -286,25 +295,25 @@ class _Restore:
             self.done.skip(one)
         return found
 
-    async def _units(self, given: Sequence[Ready]) -> dict[UUID, list[Hashed]]:
-        """Give the units of items, with the file's vectors where they are of the store's embedder, else with new ones.
+    async def _stored(self, embedded: Sequence[Ready], write: Writing) -> list[Ready]:
+        """Store items by `write`, and the units of those in `embedded`; give the items that were new.
 
-        No transaction is open meanwhile: an embedder may have to be loaded.
+        Units have the file's vectors where these are of the store's embedder, else new ones. No transaction is open
+        while they are made.
         """
-        if not any(one.units for one in given):
-            return {}
-        resources = await in_thread(self.resources)
-        embedder, maker = resources.embedder, self.line.embedder if self.line else None
-        own = None if embedder is None else ids.model_id(embedder.name, embedder.dimensions)
-        fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == own
-        return await in_thread(new_units, given, None if fits else resources)
-
-    async def _add_units(self, scope: Transaction, given: Sequence[Ready], units: dict[UUID, list[Hashed]]) -> None:
-        new = [unit for one in given for unit in units.get(one.id, ())]
-        if new:
+        units: dict[UUID, list[Hashed]] = {}
+        embedder = None
+        if any(one.units for one in embedded):
             resources = await in_thread(self.resources)
-            model = await items.bind_embedder(scope, resources.embedder)
-            await restores.add_units(scope, new, model)
+            embedder, maker = resources.embedder, self.line.embedder if self.line else None
+            own = None if embedder is None else ids.model_id(embedder.name, embedder.dimensions)
+            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == own
+            units = await in_thread(new_units, embedded, None if fits else resources)
+        async with self.database.scope(self._id) as scope:
+            new = await write(scope)
+            if added := [unit for one in new for unit in units.get(one.id, ())]:
+                await restores.add_units(scope, added, await items.bind_embedder(scope, embedder))
+        return new
 
 
 def _named(one: Ready) -> tuple[str, str]:

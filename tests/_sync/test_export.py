@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import stat
+import struct
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -471,7 +473,7 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "second_footer": (lambda lines: [*lines, *lines[1:]], "it stands after the last line"),
     "changed": (lambda lines: [*changed(lines, "conversation", title="Other")[:-1], json.dumps(lines[-1])], "SHA-256"),
 }
-LONG = "AADIQgAA" + "AAAA" * 339 + "AAAAAAA="  # 256 components, of which the first is 100
+LONG = b64encode(struct.pack("<256f", 100, *[0] * 255)).decode()
 
 
 def poison(lines: Lines) -> dict[str, Any]:
