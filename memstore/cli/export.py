@@ -34,7 +34,8 @@ def export(
         bool, typer.Option("--no-derived", help="Without what was made of messages: to be made there.")
     ] = False,
     no_vectors: Annotated[
-        bool, typer.Option("--no-vectors", help="Without vectors: a fifth of the size, and they are made there.")
+        bool,
+        typer.Option("--no-vectors", help="Without vectors: a third of the size or less, and they are made there."),
     ] = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
