@@ -42,6 +42,11 @@ def fact_id(user: UUID, subject: str, text: str) -> UUID:
     return uuid.uuid5(user, f"fact/{subject.casefold()}\0{' '.join(text.casefold().split())}")
 
 
+def change_id(fact: UUID, number: int) -> UUID:
+    """Give the id of a change of a fact, which was changed so often before."""
+    return uuid.uuid5(fact, f"change/{number}")
+
+
 def letter_id(conversation: UUID, deriver: str, from_seq: int, to_seq: int, recipe: str) -> UUID:
     """Give the id of a dead letter: the same stretch by the same recipe is one letter, however often it fails."""
     return uuid.uuid5(conversation, f"letter/{deriver}/{from_seq}-{to_seq}/{recipe}")

@@ -19,6 +19,7 @@ from memstore.cli import (
     db,
     demo,
     encoder,
+    export,
     fact,
     history,
     names,
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("import")(history.import_)
+app.command("export")(export.export)
 app.command("derive")(history.derive)
 app.command("worker")(worker.worker)
 app.command("recall")(questions.recall)

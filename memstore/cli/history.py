@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
 MOST_SHOWN = 20  # skipped ones; `--json` has them all
 TIERS_REDONE = ("facts", "summaries", "vectors")
 FORMATS = (
-    "auto", "jsonl", "chatgpt", "claude", "gemini", "openai", "sharegpt", "langchain", "slack", "whatsapp", "locomo",
+    "auto", "memstore", "jsonl", "chatgpt", "claude", "gemini", "openai", "sharegpt", "langchain", "slack", "whatsapp",
+    "locomo",
 )  # fmt: skip
 EXPORTS = ("chatgpt", "claude", "gemini", "slack", "whatsapp")  # whose folder is read as one
+OWN = "memstore"  # what `export` writes
+STDIN = Path("-")
+RESTORED = ("users", "conversations", "summaries", "facts")
 DATE_ORDERS = ("dmy", "mdy", "ymd")
 
 
@@ -59,6 +64,8 @@ class Taken:
             "left_out": dict(self.done.left_out),
             "conversations": self.done.conversations,
         }
+        if self.done.format == OWN:
+            told["restored"] = {kind: self.done.restored[kind] for kind in RESTORED}
         return told | {"preview": self.done.spans} if self.dry_run else told
 
 
@@ -71,7 +78,10 @@ def zone(value: str) -> str:
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="Files, zips or folders of exports; see --format.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Files, zips or folders of exports; see --format. - is memstore's own on stdin."),
+    ],
     user: Annotated[
         str | None,
         typer.Option("--user", "-u", parser=name, metavar="NAME", help="Whose it is, where the file names nobody."),
@@ -110,12 +120,15 @@ def import_(
 ) -> None:
     """Take history in: memstore-jsonl, or an export of ChatGPT, Claude, Gemini, OpenAI, LangChain, Slack, WhatsApp…
 
+    What memstore export wrote comes in as it was, with what was made of it, for the users that it names.
+
     What is known is not taken twice. What cannot be read is skipped and named, a file that cannot be read at all as
     one; the rest is stored, and the exit code is 1. Of a folder that is no export, each file is taken.
 
     JSON: {"new", "known", "skipped": integers, "files": [{"file", "format", "new", "known", "skipped", "left_out",
     "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a file at
-    most. With --dry-run each file has a "preview" of its conversations, too.
+    most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has "restored":
+    {"users", "conversations", "summaries", "facts": integers} that are new.
     """
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches, "dry_run": dry_run}
     taken = []
@@ -126,7 +139,7 @@ def import_(
                 _tell(taken[-1])
     if as_json:
         print_json(_report(taken))
-    elif not dry_run and any(one.done.new for one in taken):
+    elif not dry_run and any(one.done.new and one.done.format != OWN for one in taken):
         hint("next: memstore derive makes them findable")
     raise typer.Exit(1 if any(one.reasons for one in taken) else 0)
 
@@ -153,7 +166,8 @@ def _taken(store: MemoryStore, file: Path, **how: Any) -> Taken:
 
     try:
         with progress(file.name, of_bytes=True) as move:
-            done = store.import_file(file, **how, progress=lambda read, size: move(file.name, read, size))
+            given = sys.stdin.buffer if file == STDIN else file
+            done = store.import_file(given, **how, progress=lambda read, size: move(file.name, read, size))
     except InvalidInput as error:
         return Taken(str(file), Imported(passed_by=1), [Reason(str(file), str(file), str(error))])
     reasons = [Reason(str(file), skip.where, skip.reason) for skip in done.skipped]
@@ -175,6 +189,9 @@ def _tell(one: Taken) -> None:
     place = f"{done.conversations} conversation{'' if done.conversations == 1 else 's'}"
     would = " would be" if one.dry_run else ""
     say((line(one.file), "bold"), f":{would} {done.new} new, {done.known} known, {done.passed_by} skipped, in {place}")
+    if any(done.restored.values()):
+        new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
+        say(f"  with what was made of them:{would} new {new}")
     if one.dry_run:
         _preview(done)
     for what, count in done.left_out.most_common():

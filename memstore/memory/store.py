@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from memstore import ids
 from memstore.errors import InvalidInput
@@ -21,7 +21,7 @@ from memstore.memory.arguments import listed
 from memstore.memory.backfill import AsyncBackfills
 from memstore.memory.opened import Opened, check_usable
 from memstore.memory.user import AsyncUserScope
-from memstore.models import DeriveReport, Job, JobCounts, LargeUser
+from memstore.models import DeriveReport, Exported, Job, JobCounts, LargeUser
 from memstore.providers import Embedder, Reranker, Rewriter, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import messages, migrations, queue, queue_schema
@@ -30,6 +30,7 @@ from memstore.store.embedded import EmbeddedServer
 from memstore.waiting import in_thread
 
 if TYPE_CHECKING:
+    from memstore.archive.output import Target
     from memstore.ingest.importers import Imported
     from memstore.ingest.steps import Progress
 
@@ -187,9 +188,41 @@ class AsyncMemoryStore:
         """
         return await indexes.tend_all(self._database, progress)
 
+    async def export(
+        self,
+        target: Target,
+        *,
+        users: Sequence[str] | None = None,
+        conversation: str | None = None,
+        derived: bool = True,
+        vectors: bool = True,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Exported:
+        """Write the memory of all users, or of some, to a file or a binary stream (docs/reference/exporting.md).
+
+        `import_file` takes it in again, elsewhere, with equal ids and equal recall. A path that ends in ".gz" is
+        gzipped; a file appears when all of it is written. Each user is of one moment, and memory does not grow with
+        how much there is.
+
+        `conversation` is the only one that is exported, of one user. Without `derived` nothing is that was made of
+        messages, without `vectors` none are, and the other store makes them. `progress(user, done, total)` is called
+        with messages. Raises `InvalidInput` for names that nobody knows.
+        """
+        from memstore.archive.export import Selection, export
+
+        if conversation is not None:
+            check_name(conversation, "conversation")
+            if users is None or len(users) != 1:
+                raise InvalidInput(f"conversation={conversation!r} is of one user: give users=[NAME], one name.")
+        for name in users or ():
+            check_name(name, "user")
+        whose = self.users() if users is None else list(dict.fromkeys(users))
+        selection = Selection(conversation, derived, vectors)
+        return await export(self._database, target, whose, selection, progress or _quiet)
+
     async def import_file(
         self,
-        path: str | Path,
+        path: str | Path | BinaryIO,
         *,
         user: str | None = None,
         format: str = "auto",
@@ -202,24 +235,46 @@ class AsyncMemoryStore:
     ) -> Imported:
         """Take history in, from a file or an export's folder; what is known is not taken twice.
 
+        An export of memstore's own is known by its first line, and may also come as a binary stream: all that it holds
+        is restored as it was, for the users that it names. A conflict is told and nothing is overwritten.
+
         `user` owns what the file gives no user for. What some formats do not say (docs/reference/importing.md): `me`
         is the importing person's name in a chat between people, `timezone` ("Europe/Berlin") that of times without
         one, `date_order` "dmy", "mdy" or "ymd"; `all_branches` takes what was edited or tried again, too. With
         `dry_run` nothing is stored and the same is told. `progress(done, total)` is called with bytes as they lie on
         disk.
         """
+        from memstore.archive.source import is_export
         from memstore.ingest.history import import_file
         from memstore.ingest.importers.reading import as_reading
 
+        given = Path(path) if isinstance(path, str | Path) else path
+        if not isinstance(given, Path) or format == EXPORT or (format == "auto" and await in_thread(is_export, given)):
+            return await self._restore(given, dry_run, progress)
         reading = as_reading(me=me, timezone=timezone, date_order=date_order, all_branches=all_branches)
         return await import_file(
             self._database,
             self.counter,
-            Path(path),
+            given,
             self.settings,
             reading=reading,
             user=user,
             format=format,
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    async def _restore(
+        self, given: Path | BinaryIO, dry_run: bool, progress: Callable[[int, int], None] | None
+    ) -> Imported:
+        from memstore.archive.restore import restore
+        from memstore.ingest.resources import Resources
+
+        return await restore(
+            self._database,
+            lambda: Resources(self.counter, self.embedder, self.settings),
+            given,
+            max_message_bytes=self.settings.max_message_bytes,
             dry_run=dry_run,
             progress=progress,
         )
@@ -251,6 +306,7 @@ class AsyncMemoryStore:
         return {"users": len(names) if user is None else int(total["conversations"] > 0)} | total
 
 
+EXPORT = "memstore"  # what the format of exports is called
 COUNTED = (
     "conversations",
     "messages",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 from uuid import UUID
 
 from memstore import ids
@@ -41,6 +41,7 @@ from memstore.models import (
     DeadLetter,
     Drift,
     Entity,
+    Exported,
     Fact,
     FactChange,
     Finding,
@@ -52,6 +53,9 @@ from memstore.models import (
 )
 from memstore.store import counter_drift, events, fact_changes, facts, messages, model_calls, receipts
 from memstore.store.items import EVERY_TIER, Filters
+
+if TYPE_CHECKING:
+    from memstore.archive.output import Target
 
 ANY_STATE = "all"
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
@@ -173,6 +177,16 @@ class AsyncUserScope:
         if who is not None:
             check_name(who, "viewer")
         return Sight(who, visibility or settings.visibility, as_of=as_of)
+
+    async def export(
+        self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True
+    ) -> Exported:
+        """Write this user's memory, or one conversation's, to a file or a binary stream, as `store.export` does."""
+        from memstore.archive.export import Selection, export
+
+        if conversation is not None:
+            check_name(conversation, "conversation")
+        return await export(self._opened.database, target, [self.name], Selection(conversation, derived, vectors))
 
     async def facts(
         self,

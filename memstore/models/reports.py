@@ -179,3 +179,14 @@ class Wrong:
     user: str | None
     problem: str
     rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """How much an export holds."""
+
+    users: int
+    conversations: int
+    messages: int
+    summaries: int
+    facts: int

@@ -134,6 +134,12 @@ class Transaction:
             await cursor.execute(read.statement, read.values)
             return await cursor.fetchall()
 
+    async def stream(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> AsyncIterator[T]:
+        """Give every row as it comes, sent in Postgres' binary format; nothing else may be asked until the last."""
+        async with self.connection.cursor(binary=True, row_factory=kwargs_row(build)) as cursor:
+            async for row in cursor.stream(statement, self._bound(values)):
+                yield row
+
     async def packed(self, statement: LiteralString, **values: Any) -> tuple[Any, ...] | None:
         """Give the first row, sent in Postgres' binary format: for statements with few and large values."""
         async with self.connection.cursor(binary=True) as cursor:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
-from uuid import UUID, uuid5
+from uuid import UUID
 
+from memstore import ids
 from memstore.errors import Conflict
 from memstore.events import EventType
 from memstore.models import Fact, FactChange, FactColumns
@@ -66,7 +67,7 @@ async def change(
         await facts.put(scope, fact)
     count = await scope.one(SQL["count_changes"], columns, fact_id=fact.id)
     assert count is not None
-    id = uuid5(fact.id, f"change/{count['changes']}")
+    id = ids.change_id(fact.id, count["changes"])
     made = FactChange(id, fact.id, action, datetime.now(UTC), actor, other, before, recorded(fact), undoes)
     values = {name: getattr(made, name) for name in ("fact_id", "action", "other_id", "actor", "undoes")}
     row = await scope.one(

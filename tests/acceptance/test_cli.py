@@ -875,7 +875,7 @@ def test_demo_and_the_main_job_as_installed(tmp_path: Path) -> None:
 
 
 def test_choices_are_those_of_the_library() -> None:
-    assert list(history.FORMATS) == ["auto", *(importer.name for importer in IMPORTERS)]
+    assert list(history.FORMATS) == ["auto", history.OWN, *(importer.name for importer in IMPORTERS)]
     assert set(questions.TIERS) == set(Tier)
     assert set(questions.ROLES) == set(Role)
 

@@ -36,6 +36,7 @@ SETTINGS = {  # say how a transaction is run: nothing to plan
     ("database", "operator"),
     ("database", "operator_without_role"),
     ("database", "lazily"),
+    ("exports", "snapshot"),
 }
 BEGIN = {("database", "begin")}
 DDL = {  # by the tables' owner, with literals

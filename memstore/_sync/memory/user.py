@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 from uuid import UUID
 
 from memstore import ids
@@ -44,6 +44,7 @@ from memstore.models import (
     DeadLetter,
     Drift,
     Entity,
+    Exported,
     Fact,
     FactChange,
     Finding,
@@ -53,6 +54,9 @@ from memstore.models import (
     Replay,
     Role,
 )
+
+if TYPE_CHECKING:
+    from memstore._sync.archive.output import Target
 
 ANY_STATE = "all"
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
@@ -172,6 +176,16 @@ class UserScope:
         if who is not None:
             check_name(who, "viewer")
         return Sight(who, visibility or settings.visibility, as_of=as_of)
+
+    def export(
+        self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True
+    ) -> Exported:
+        """Write this user's memory, or one conversation's, to a file or a binary stream, as `store.export` does."""
+        from memstore._sync.archive.export import Selection, export
+
+        if conversation is not None:
+            check_name(conversation, "conversation")
+        return export(self._opened.database, target, [self.name], Selection(conversation, derived, vectors))
 
     def facts(
         self,

@@ -133,6 +133,12 @@ class Transaction:
             cursor.execute(read.statement, read.values)
             return cursor.fetchall()
 
+    def stream(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> Iterator[T]:
+        """Give every row as it comes, sent in Postgres' binary format; nothing else may be asked until the last."""
+        with self.connection.cursor(binary=True, row_factory=kwargs_row(build)) as cursor:
+            for row in cursor.stream(statement, self._bound(values)):
+                yield row
+
     def packed(self, statement: LiteralString, **values: Any) -> tuple[Any, ...] | None:
         """Give the first row, sent in Postgres' binary format: for statements with few and large values."""
         with self.connection.cursor(binary=True) as cursor:

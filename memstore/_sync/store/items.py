@@ -147,7 +147,7 @@ def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) -> int
     # First: the lock on the user's row makes the order of numbers that in which units are seen by others.
     (counted,) = scope.all(SQL["count_units"], columns, units=len(units), length=length)
     first = counted["last_unit"] - len(units) + 1
-    rows = [_row(new, number) for number, new in enumerate(units, first)]
+    rows = [unit_row(new, number) for number, new in enumerate(units, first)]
     if scope.run_many(SQL["add_text"], rows) != len(units):
         raise LostRace
     vectors = [
@@ -185,7 +185,8 @@ def add_vectors(scope: Transaction, vectors: Sequence[tuple[Key, Vectors]], mode
     return added
 
 
-def _row(new: NewUnit, number: int) -> dict[str, object]:
+def unit_row(new: NewUnit, number: int) -> dict[str, object]:
+    """Give a unit's columns."""
     row: dict[str, object] = {name: getattr(new.unit, name) for name in COLUMNS}
     row["tier"], row["tags"], row["number"] = new.unit.tier.value, list(new.tags), number
     row["terms"], row["frequencies"] = _array(new.terms), _array(new.frequencies)

@@ -15,27 +15,24 @@
 from __future__ import annotations
 
 import difflib
-import json
-import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from memstore.errors import InvalidInput
 from memstore.models import Role
 
 from .files import BOM, HEAD, READ_ERRORS, ByteStream, check_file, head, opened
-from .lines import LONGEST_LINE, numbered_lines
+from .lines import LONGEST_LINE, PRETTY, numbered_lines, parsed
 from .made_ids import made_id
 from .reading import PLAINLY, Reading
 from .records import DEEPEST, Found, Record, Skipped, check_storable, moment, shown
 from .scratch import Occurrences
 
+_SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # only an escape can be of NUL, or of half a character
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
-PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
 
 _ROLES = [role.value for role in Role]
 
@@ -86,7 +83,7 @@ class JsonLines:
 def _keys(line: bytes) -> set[str] | None:
     """Give the keys of a line's object, or None where there is none."""
     try:
-        return set(_parse(line))
+        return set(parsed(line))
     except InvalidInput:
         return None
 
@@ -103,7 +100,7 @@ def _begins_message(line: bytes) -> bool:
 
 def _read_line(line: bytes, where: str, seen: Occurrences) -> Record | Skipped:
     try:
-        given = _parse(line)
+        given = parsed(line)
         if _SUSPECT.search(line) or line.count(b"{") + line.count(b"[") > DEEPEST:
             check_storable(given)  # takes as long as the rest of reading a line
         given = {key: value for key, value in given.items() if value is not None}
@@ -117,45 +114,6 @@ def _read_line(line: bytes, where: str, seen: Occurrences) -> Record | Skipped:
     except InvalidInput as error:
         return Skipped(where, str(error))
     return Record(user=given.get("user"), conversation=given["conversation"], message=message, where=where)
-
-
-def _parse(line: bytes) -> dict[str, Any]:
-    try:
-        value = _JSON.decode(line.decode())
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"byte {error.start + 1} of the line is not UTF-8; save the file as UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise InvalidInput(f"it is not JSON ({error.msg}, at character {error.pos + 1}); {PRETTY}") from None
-    except RecursionError:
-        raise InvalidInput("it is nested too deep; make it flatter") from None
-    except ValueError:
-        raise InvalidInput("it holds a number of thousands of digits; write it as a text") from None
-    if not isinstance(value, dict):
-        raise InvalidInput(f"it is not a JSON object; {PRETTY}")
-    return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise InvalidInput(f'the key "{shown(twice)}" is given twice; leave the one that is meant')
-    return found
-
-
-def _not_a_number(constant: str) -> NoReturn:
-    raise InvalidInput(f"{constant} is not JSON; write null or a text")
-
-
-def _finite(written: str) -> float:
-    number = float(written)
-    if not math.isfinite(number):
-        raise InvalidInput("it holds a number too large for a float; write it as a text")
-    return number
-
-
-_JSON = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_not_a_number, parse_float=_finite)
-_SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # only an escape can be of NUL, or of half a character
 
 
 def _check(given: dict[str, Any]) -> None:

@@ -83,7 +83,8 @@ class Imported:
 
     Messages that are `new` and that were `known`; `passed_by` is how many could not be taken, of which `skipped` names
     the first 10,000 with where and why; `left_out` counts what is no part of the history, by what it is; `spans` tells
-    of the first 10,000 `conversations`.
+    of the first 10,000 `conversations`. `restored` counts what else came new from an export of memstore's: users,
+    conversations, summaries, facts.
     """
 
     format: str = ""
@@ -93,6 +94,7 @@ class Imported:
     conversations: int = 0
     skipped: list[Skipped] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    restored: Counter[str] = field(default_factory=Counter)
     spans: list[Span] = field(default_factory=list)
 
     def skip(self, one: Skipped) -> None:

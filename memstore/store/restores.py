@@ -1,0 +1,125 @@
+"""Rows as they were elsewhere, with their times: what a restore writes. It never changes what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from memstore.events import EventType
+from memstore.models import Conversation, FactColumns, Json, Message, Summary
+from memstore.store import fact_changes, facts, items, messages
+from memstore.store.archived import Hashed, KnownFact, Whole
+from memstore.store.database import Transaction, columns
+from memstore.store.derivations import DERIVERS
+from memstore.store.facts import Source
+from memstore.store.items import NewUnit
+from memstore.store.statements import statements
+
+SQL = statements("restores")
+
+
+async def add_user(scope: Transaction, name: str, settings: Json, created_at: datetime) -> None:
+    """Make a user, where it is not there."""
+    await scope.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
+
+
+async def add_conversation(
+    scope: Transaction,
+    conversation: Conversation,
+    watermarks: Mapping[str, tuple[int, str | None]],
+    setting_changes: Iterable[Json],
+) -> None:
+    """Make a conversation with its watermarks, those that are not given at 0, and what its settings were."""
+    place = {"conversation_id": conversation.id}
+    await scope.run(SQL["add_conversation"], **vars(conversation))
+    marks = {deriver: watermarks.get(deriver, (0, None)) for deriver in DERIVERS}
+    rows = [place | {"deriver": name, "done_seq": seq, "recipe": recipe} for name, (seq, recipe) in marks.items()]
+    await scope.run_many(SQL["add_derivation"], rows)
+    if changes := [place | change for change in setting_changes]:
+        await scope.run_many(SQL["add_setting_change"], changes)
+
+
+async def taken(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
+    """Give those of these numbers that messages of a conversation have."""
+    return {seq for (seq,) in await scope.tuples(SQL["taken"], conversation_id=conversation, seqs=list(seqs))}
+
+
+async def embedded(scope: Transaction, conversation: UUID) -> int:
+    """Give up to which message a conversation is made into units; what is above that, the deriver will."""
+    row = await scope.one(SQL["embedded"], columns, conversation_id=conversation)
+    return row["done_seq"] if row else 0
+
+
+async def add_messages(scope: Transaction, new: Sequence[Message]) -> None:
+    """Store messages of one conversation under their numbers, which are free; nothing is pending by it yet."""
+    place, last = new[0].conversation_id, max(message.seq for message in new)
+    first, tokens = min(message.seq for message in new), sum(message.tokens for message in new)
+    scope.happened(EventType.MESSAGE_ADDED, place, from_seq=first, to_seq=last, tokens=tokens)
+    await scope.run_many(messages.SQL["add_message"], [_row(message) for message in new])
+    await scope.run(SQL["reach"], id=place, last_seq=last)
+
+
+async def pend(scope: Transaction) -> None:
+    """Have derivers take up what came in above the watermarks."""
+    await scope.run(SQL["pend"])
+
+
+async def add_summaries(scope: Transaction, new: Sequence[Summary]) -> None:
+    """Store summaries."""
+    await scope.run_many(SQL["add_summary"], [vars(summary) for summary in new])
+
+
+async def known_facts(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, KnownFact]:
+    """Give those of these facts that are stored, by id."""
+    found = await scope.all(SQL["known_facts"], _known, ids=list(ids))
+    return {one.fact.id: one for one in found}
+
+
+async def places(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
+    """Give the conversations of these messages, of those that are stored."""
+    return dict(await scope.tuples(SQL["places"], ids=list(ids)))
+
+
+async def add_facts(scope: Transaction, new: Sequence[Whole]) -> None:
+    """Store facts that are not there, with their sources and their history."""
+    await scope.run_many(SQL["add_fact"], [vars(one.fact) for one in new])
+    await facts.add_sources(scope, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
+    if changes := [change | {"fact_id": one.fact.id} for one in new for change in one.history]:
+        await scope.run_many(fact_changes.SQL["add_change"], changes)
+
+
+async def add_units(scope: Transaction, new: Sequence[Hashed], model: UUID | None) -> None:
+    """Store units that are not there, recorded when they were, with the vectors of a model."""
+    if not new:
+        return
+    length = sum(sum(one.frequencies) for one in new)
+    (counted,) = await scope.all(items.SQL["count_units"], columns, units=len(new), length=length)
+    first = counted["last_unit"] - len(new) + 1
+    await scope.run_many(SQL["add_text"], [_unit(one, number) for number, one in enumerate(new, first)])
+    vectors = [
+        one.kept.unit.key._asdict() | {"model_id": model, "embedding": one.kept.vector}
+        for one in new
+        if one.kept.vector is not None
+    ]
+    if vectors:
+        await scope.run_many(items.SQL["add_vector"], vectors)
+
+
+def _unit(one: Hashed, number: int) -> dict[str, object]:
+    row = items.unit_row(NewUnit(one.kept.unit, one.terms, one.frequencies, one.kept.vector, one.tags), number)
+    return row | {"recorded_at": one.kept.recorded_at}
+
+
+def _known(changes: list[UUID], **row: Any) -> KnownFact:
+    return KnownFact(FactColumns.model_construct(**row), frozenset(changes))
+
+
+def _row(message: Message) -> dict[str, Any]:
+    lists = {
+        name: Jsonb(getattr(message, name)) for name in ("parts", "tool_calls") if getattr(message, name) is not None
+    }
+    return vars(message) | lists  # a list would go as an array

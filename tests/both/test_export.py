@@ -1,0 +1,607 @@
+"""Memory out and in again: equal rows, equal recall and equal contexts; nothing twice, nothing overwritten."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import stat
+import struct
+from base64 import b64encode
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from memstore import EmbedderMismatch, InvalidInput, ids
+from memstore.archive import source
+from memstore.ingest.importers import Imported
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.user import AsyncUserScope
+from tests.conftest import with_database
+from tests.rows import TABLES, rows
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+HASHING = {"embedder": "hashing:256"}
+EVERY = {**TABLES, "setting_changes": "id"}
+# What is of this installation: numbers of units and of bytes that came in, and when.
+HERE = {"item_text": ["number"], "embedding_models": ["created_at"], "derivations": ["updated_at"]}
+Lines = list[dict[str, Any]]
+
+
+@pytest.fixture
+def empty(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of another database, in which nothing is."""
+    name = f"test_{uuid4().hex[:12]}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        yield with_database(server_url, name)
+        if request.config.getoption("--dsn"):
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+async def other(empty: str) -> AsyncIterator[AsyncMemoryStore]:
+    async with await AsyncMemoryStore.open(empty, settings=HASHING) as store:
+        yield store
+
+
+async def lived_in(store: AsyncMemoryStore) -> AsyncUserScope:
+    """Give a user of whom everything is stored that there is: said, made of it, entered, edited, taken back."""
+    alice = store.user("alice")
+    trip = alice.conversation("lisbon 🚋", title="To Lisbon", channel="web")
+    call = {"id": "1", "type": "function", "function": {"name": "fares", "arguments": '{"to": "Lisbon"}'}}
+    await trip.add_many(
+        [
+            {"role": "user", "content": "I live in Leeds, and I'm allergic to peanuts.", "external_id": "a"},
+            {"role": "assistant", "content": "", "tool_calls": [call], "name": "helper"},
+            {"role": "tool", "content": '{"fare": 41.5}', "tool_call_id": "1", "metadata": {"big": 1e23, "ratio": 0.1}},
+            {"role": "user", "content": [{"type": "text", "text": "Look:"}, {"type": "image_url", "url": "a.png"}]},
+            {"role": "user", "content": 'Two lines\nand \u2028 odd \\ ends "x".', "tags": ["odd", "trip"]},
+            {"role": "assistant", "content": []},
+        ]
+    )
+    await trip.add("user", " ".join(f"On day {n} the tram number {n} goes uphill." for n in range(90)))
+    await trip.describe(settings={"context_budget": 900})
+    await trip.describe(settings={"context_budget": 800, "participants": ["alice", "bob"]})
+    for day in range(30):
+        talk = alice.conversation("weeks", channel="phone")
+        at = START + timedelta(days=day)
+        await talk.add("user", f"Day {day}: I walked to market {day % 7} with my brother Tom.", occurred_at=at)
+        await talk.add("assistant", f"Good to hear about market {day % 7}!", occurred_at=at + timedelta(minutes=1))
+    await store.derive()
+    await alice.conversation("moved").add("user", "I live in Porto now. My sister Clara works as a nurse.")
+    await store.derive()
+    await trip.summarize(1, 5)
+    await alice.add_fact("The user keeps 7 hens.", type="interest", confidence=0.9)
+    nine = await alice.add_fact("The user keeps 9 hens.", type="interest", valid_from=START)
+    await alice.edit_fact(nine, text="The user keeps nine brown hens.")
+    peanuts = next(fact for fact in await alice.facts() if "peanut" in fact.text)
+    change = (await alice.fact_history(await alice.retract_fact(peanuts)))[-1]
+    await alice.undo(change)
+    await alice.retract_fact(next(fact for fact in await alice.facts() if "Clara" in fact.text))
+    await trip.clear()
+    await trip.add("user", "This is not derived yet.")
+    return alice
+
+
+def stored(url: str, user: str = "alice") -> dict[str, list[Any]]:
+    """Give all rows of a user as they are, times included."""
+    found = {}
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(ids.user_id(user))])
+        for table, key in EVERY.items():
+            statement = f"SELECT to_jsonb(t) - %s::text[] FROM {table} t WHERE user_id = %s ORDER BY {key}"
+            values = [HERE.get(table, []), str(ids.user_id(user))]
+            found[table] = [row[0] for row in connection.execute(statement, values)]
+    return found
+
+
+def lines_of(path: Path) -> Lines:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write(path: Path, lines: list[dict[str, Any] | str]) -> Path:
+    """Write lines, and the last one anew where it is a footer, as if the export had been made so."""
+    *body, last = [one if isinstance(one, str) else json.dumps(one) for one in lines]
+    text = "".join(f"{one}\n" for one in body)
+    if isinstance(lines[-1], dict) and lines[-1].get("kind") == "end":
+        last = json.dumps(lines[-1] | {"sha256": sha256(text.encode()).hexdigest()})
+    path.write_text(f"{text}{last}\n", encoding="utf-8")
+    return path
+
+
+def counts(done: Imported) -> tuple[int, int, int]:
+    return done.new, done.known, done.passed_by
+
+
+def reasons(done: Imported) -> list[str]:
+    return [f"{one.where}: {one.reason}" for one in done.skipped]
+
+
+# -- equal
+
+
+async def test_what_comes_in_again_is_row_for_row_what_went_out(
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path
+) -> None:
+    await lived_in(store)
+    told = await store.export(tmp_path / "all.jsonl")
+    done = await other.import_file(tmp_path / "all.jsonl")
+    assert (counts(done), done.format) == ((told.messages, 0, 0), "memstore")
+    assert done.restored == {name: getattr(told, name) for name in ("users", "conversations", "summaries", "facts")}
+    expected, found = stored(url), stored(empty)
+    assert all(expected[table] for table in EVERY if table != "counter_drift"), "of everything there is something"
+    for table in EVERY:
+        assert found[table] == expected[table], table
+    await other.export(tmp_path / "again.jsonl")
+    assert lines_of(tmp_path / "again.jsonl")[1:-1] == lines_of(tmp_path / "all.jsonl")[1:-1]
+
+
+QUESTIONS = ("Where do I live?", "Which tram goes uphill on day 40?", "market with Tom", "hens", "peanuts", "zzz")
+
+
+async def test_recall_and_contexts_are_equal_to_the_last_digit_now_and_in_the_past(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
+) -> None:
+    alice = await lived_in(store)
+    await alice.export(tmp_path / "alice.jsonl.gz")
+    await other.import_file(tmp_path / "alice.jsonl.gz")
+    again = other.user("alice")
+    histories = [await alice.fact_history(fact) for fact in await alice.facts()]
+    moments = [None, *sorted(change.at for history in histories for change in history)]
+    for as_of in (moments[0], moments[1], moments[len(moments) // 2], moments[-1]):
+        for question in QUESTIONS:
+            found = await alice.recall(question, limit=30, as_of=as_of)
+            assert await again.recall(question, limit=30, as_of=as_of) == found
+            for name in ("lisbon 🚋", "weeks"):
+                context = await alice.conversation(name).context(question, budget=700, as_of=as_of)
+                twin = await again.conversation(name).context(question, budget=700, as_of=as_of)
+                assert json.dumps(twin.messages) == json.dumps(context.messages)
+        assert await again.facts(state="all", as_of=as_of) == await alice.facts(state="all", as_of=as_of)
+    assert found
+
+
+async def test_what_was_derived_is_not_derived_again_and_what_was_not_is(
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path
+) -> None:
+    await lived_in(store)
+    await store.user("bob").conversation("c").add("user", "Nothing of this is derived.")
+    await store.export(tmp_path / "all.jsonl")
+    await other.import_file(tmp_path / "all.jsonl")
+    assert (await other.stats())["pending"] == (await store.stats())["pending"] == 6
+    assert (await other.derive()).messages == (await store.derive()).messages == 2
+    assert rows(empty, "alice", "bob") == rows(url, "alice", "bob")
+    assert (await other.derive()).messages == 0
+
+
+async def test_a_second_import_adds_nothing_also_where_the_store_has_gone_on(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, empty: str, tmp_path: Path
+) -> None:
+    alice = await lived_in(store)
+    await alice.export(tmp_path / "a.jsonl")
+    first = await other.import_file(tmp_path / "a.jsonl")
+    for dry_run in (True, False):
+        again = await other.import_file(tmp_path / "a.jsonl", dry_run=dry_run)
+        assert (counts(again), again.restored) == ((0, first.new, 0), {})
+    bob = other.user("alice")
+    await bob.conversation("weeks").add("user", "I live in Faro now.")
+    await other.derive()
+    before = stored(empty)
+    again = await other.import_file(tmp_path / "a.jsonl")
+    assert (counts(again), again.restored) == ((0, first.new, 0), {})
+    assert stored(empty) == before
+
+
+async def test_an_import_that_was_cut_off_is_ended_by_the_next(
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path
+) -> None:
+    alice = await lived_in(store)
+    await alice.export(tmp_path / "a.jsonl")
+    whole = (tmp_path / "a.jsonl").read_bytes()
+    for share in (0.3, 0.6, 0.95):
+        (tmp_path / "cut.jsonl").write_bytes(whole[: int(len(whole) * share)])
+        done = await other.import_file(tmp_path / "cut.jsonl")
+        assert any("the export is cut off" in reason for reason in reasons(done))
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(whole)[:-200])
+    assert any("damaged" in reason for reason in reasons(await other.import_file(tmp_path / "cut.jsonl.gz")))
+    assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
+    assert stored(empty) == stored(url)
+
+
+async def test_a_dry_run_stores_nothing_and_tells_what_would_come(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, empty: str, tmp_path: Path
+) -> None:
+    await lived_in(store)
+    told = await store.export(tmp_path / "a.jsonl")
+    done = await other.import_file(tmp_path / "a.jsonl", dry_run=True)
+    assert counts(done) == (told.messages, 0, 0)
+    assert done.restored == {name: getattr(told, name) for name in ("users", "conversations", "summaries", "facts")}
+    assert done.conversations == told.conversations == len(done.spans)
+    assert not any(stored(empty).values())
+
+
+# -- some of it
+
+
+async def test_one_conversation_is_exported_with_what_it_says(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
+) -> None:
+    alice = await lived_in(store)
+    told = await alice.export(tmp_path / "a.jsonl", conversation="moved")
+    assert (told.conversations, told.messages) == (1, 1)
+    assert counts(await other.import_file(tmp_path / "a.jsonl")) == (1, 0, 0)
+    there = {fact.text for fact in await other.user("alice").facts(state="all")}
+    assert any("Porto" in text for text in there)
+    assert not any("hens" in text or "market" in text for text in there)
+
+
+async def test_without_what_was_made_of_messages_it_is_made_there(
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path
+) -> None:
+    alice = store.user("alice")
+    for day in range(12):
+        said = f"Day {day}: I walked to market {day}."
+        await alice.conversation("c").add("user", said, occurred_at=START + timedelta(days=day))
+    await store.derive()
+    await alice.add_fact("The user keeps 7 hens.", type="interest")
+    told = await alice.export(tmp_path / "a.jsonl", derived=False)
+    assert (told.messages, told.summaries, told.facts) == (12, 0, 1)
+    await other.import_file(tmp_path / "a.jsonl")
+    assert (await other.stats())["pending"] == 3
+    await other.derive()
+    assert rows(empty, "alice") == rows(url, "alice")
+
+
+@pytest.mark.parametrize("settings", [HASHING, {"embedder": "hashing:64"}])
+async def test_vectors_that_are_not_there_or_of_another_embedder_are_made_there(
+    store: AsyncMemoryStore, empty: str, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    alice = await lived_in(store)
+    same = settings == HASHING
+    await alice.export(tmp_path / "a.jsonl", vectors=not same)
+    async with await AsyncMemoryStore.open(empty, settings=settings) as other:
+        await other.import_file(tmp_path / "a.jsonl")
+        stats = await other.stats()
+        assert stats["without_vectors"] == 0 < stats["vectors"] == (await store.stats())["vectors"]
+        found = await other.user("alice").recall("market with Tom")
+        assert (found == await alice.recall("market with Tom")) is same
+
+
+async def test_a_store_without_an_embedder_takes_all_but_the_vectors(
+    store: AsyncMemoryStore, empty: str, tmp_path: Path
+) -> None:
+    alice = await lived_in(store)
+    await alice.export(tmp_path / "a.jsonl")
+    async with await AsyncMemoryStore.open(empty, settings={"embedder": "none"}) as other:
+        assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
+        stats = await other.stats()
+        assert (stats["units"], stats["vectors"]) == ((await store.stats())["units"], 0)
+        assert await other.user("alice").recall("market with Tom")
+        await other.derive()
+
+
+async def test_vectors_of_two_embedders_are_never_mixed(store: AsyncMemoryStore, empty: str, tmp_path: Path) -> None:
+    alice = await lived_in(store)
+    await alice.export(tmp_path / "a.jsonl")
+    async with await AsyncMemoryStore.open(empty, settings={"embedder": "hashing:64"}) as other:
+        await other.user("alice").add_fact("The user keeps bees.", type="interest")
+    async with await AsyncMemoryStore.open(empty, settings=HASHING) as other:
+        with pytest.raises(EmbedderMismatch):
+            await other.import_file(tmp_path / "a.jsonl")
+
+
+async def test_who_and_what_is_unknown_is_told_and_leaves_no_file(store: AsyncMemoryStore, tmp_path: Path) -> None:
+    await store.user("alice").conversation("c").add("user", "Hello.")
+    path = tmp_path / "a.jsonl"
+    with pytest.raises(InvalidInput, match="no user 'bob'"):
+        await store.export(path, users=["alice", "bob"])
+    with pytest.raises(InvalidInput, match="no conversation 'd'"):
+        await store.export(path, users=["alice"], conversation="d")
+    with pytest.raises(InvalidInput, match="of one user"):
+        await store.export(path, conversation="c")
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        await store.export(tmp_path / "nowhere" / "a.jsonl")
+    assert list(tmp_path.iterdir()) == []
+    path.write_text("of before")
+    with pytest.raises(InvalidInput):
+        await store.export(path, users=["bob"])
+    assert path.read_text() == "of before"
+
+
+async def test_a_file_is_its_owners_alone_and_a_stream_will_do(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
+) -> None:
+    await store.user("alice").conversation("c").add("user", "Hello.")
+    await store.export(tmp_path / "a.jsonl")
+    assert stat.S_IMODE((tmp_path / "a.jsonl").stat().st_mode) == 0o600
+    stream = io.BytesIO()
+    await store.export(stream)
+    for data in (stream.getvalue(), gzip.compress(stream.getvalue())):
+        done = await other.import_file(io.BytesIO(data))
+        assert (done.new + done.known, done.passed_by) == (1, 0)
+    with pytest.raises(InvalidInput, match="it is empty"):
+        await other.import_file(io.BytesIO())
+    with pytest.raises(InvalidInput, match="is no export"):
+        await other.import_file(io.BytesIO(b'{"conversation": "c", "role": "user", "content": "x"}\n'))
+
+
+async def test_exports_may_follow_each_other(store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path) -> None:
+    for name in ("ann", "bob"):
+        await store.user(name).conversation("c").add("user", f"I am {name}.")
+        await store.user(name).export(tmp_path / name)
+    both = tmp_path / "both.jsonl"
+    both.write_bytes((tmp_path / "ann").read_bytes() + (tmp_path / "bob").read_bytes())
+    assert counts(await other.import_file(both)) == (2, 0, 0)
+    assert [name async for name in other.users()] == ["ann", "bob"]
+
+
+# -- beside what is there
+
+
+async def test_what_is_in_conflict_is_told_and_never_overwritten(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, empty: str, tmp_path: Path
+) -> None:
+    alice = await lived_in(store)
+    await alice.export(tmp_path / "a.jsonl")
+    await other.import_file(tmp_path / "a.jsonl")
+    before = stored(empty)
+    lines = lines_of(tmp_path / "a.jsonl")
+    message = next(line for line in lines if line["kind"] == "message" and line.get("external_id") == "a")
+    message["content"] = "I live in York."
+    summary = next(line for line in lines if line["kind"] == "summary")
+    summary["text"] = "Nothing was said." + " " * len(summary["text"])
+    fact = next(line for line in lines if line["kind"] == "fact" and "hens" in line["text"])
+    fact["confidence"] = 0.1
+    conversation = next(line for line in lines if line["kind"] == "conversation" and line.get("title"))
+    conversation["title"] = "To York"
+    message["units"] = []
+    done = await other.import_file(write(tmp_path / "b.jsonl", [*lines]))
+    told = "\n".join(reasons(done))
+    for line in (message, summary, fact, conversation):
+        assert f"b.jsonl, line {lines.index(line) + 1}: the {line['kind']} is known with another" in told
+    assert done.passed_by == 4
+    assert stored(empty) == before
+
+
+async def test_another_message_of_the_same_number_is_a_conflict(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
+) -> None:
+    await store.user("alice").conversation("c").add("user", "Here.")
+    await other.user("alice").conversation("c").add("user", "There.")
+    await store.export(tmp_path / "a.jsonl")
+    done = await other.import_file(tmp_path / "a.jsonl")
+    assert counts(done) == (0, 0, 1)
+    assert "number 1 of the conversation is another message here" in reasons(done)[0]
+    assert [one.content for one in await other.user("alice").conversation("c").messages()] == ["There."]
+
+
+async def test_a_later_export_of_a_conversation_that_went_on_is_added_and_derived_here(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
+) -> None:
+    talk = store.user("alice").conversation("c")
+    await talk.add("user", "I live in Leeds.", occurred_at=START)
+    await store.derive()
+    await store.export(tmp_path / "a.jsonl")
+    await other.import_file(tmp_path / "a.jsonl")
+    await talk.add("user", "I live in Porto.", occurred_at=START + timedelta(days=1))
+    await store.derive()
+    await store.export(tmp_path / "b.jsonl")
+    done = await other.import_file(tmp_path / "b.jsonl")
+    assert (done.new, done.known) == (1, 1)
+    assert done.left_out["facts of conversations that are derived here"] == 1
+    [conflict] = reasons(done)
+    assert "the fact is known with another history" in conflict
+    await other.derive()
+    assert [fact.text for fact in await other.user("alice").facts()] == [
+        fact.text for fact in await store.user("alice").facts()
+    ]
+    assert (await other.stats())["units"] == (await store.stats())["units"]
+
+
+async def test_new_messages_take_numbers_after_those_that_are_still_to_come(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
+) -> None:
+    talk = store.user("alice").conversation("c")
+    await talk.add_many([{"role": "user", "content": f"say {n}"} for n in range(20)])
+    await store.export(tmp_path / "a.jsonl")
+    lines = (tmp_path / "a.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "cut.jsonl").write_text("".join(lines[:10]))
+    await other.import_file(tmp_path / "cut.jsonl")
+    late = await other.user("alice").conversation("c").add("user", "meanwhile")
+    await other.derive()
+    assert late.seq == 21
+    assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
+    assert [one.seq for one in await other.user("alice").conversation("c").messages()] == list(range(1, 22))
+
+
+# -- hostile
+
+
+def changed(lines: Lines, kind: str, **columns: Any) -> Lines:
+    """Give lines with the first one of a kind changed; None takes a key away."""
+    place = next(number for number, line in enumerate(lines) if line["kind"] == kind)
+    new = {key: value for key, value in (lines[place] | columns).items() if value is not None}
+    return [*lines[:place], new, *lines[place + 1 :]]
+
+
+HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
+    "unknown_kind": (lambda lines: [lines[0], {"kind": "dream"}, *lines[1:]], "line 2: the kind dream is unknown"),
+    "no_object": (lambda lines: [lines[0], "[1]", *lines[1:]], "line 2: it is not a JSON object"),
+    "no_json": (lambda lines: [lines[0], '{"kind": "mess', *lines[1:]], "line 2: it is not JSON"),
+    "nan": (lambda lines: [lines[0], '{"kind": NaN}', *lines[1:]], "line 2: NaN is not JSON"),
+    "nul": (lambda lines: changed(lines, "message", content="a\0b"), "holds the character NUL"),
+    "surrogate": (lambda lines: changed(lines, "message", content="\ud800"), "half a character"),
+    "unknown_key": (lambda lines: changed(lines, "message", color="red"), "message is not as the format has it: color"),
+    "wrong_type": (lambda lines: changed(lines, "message", seq="1"), "seq: Input should be a valid integer"),
+    "huge_number": (lambda lines: changed(lines, "message", seq=10**30), "seq: Input should be less than"),
+    "zero": (lambda lines: changed(lines, "message", seq=0), "seq: Input should be greater than"),
+    "no_zone": (lambda lines: changed(lines, "message", recorded_at="2024-05-01"), "recorded_at:"),
+    "no_time": (lambda lines: changed(lines, "message", occurred_at=None), "occurred_at: Field required"),
+    "forged_message": (lambda lines: changed(lines, "message", external_id="b"), "its id does not follow"),
+    "message_of_no_name": (lambda lines: changed(lines, "message", id=str(uuid4())), "its id does not follow"),
+    "forged_user": (lambda lines: changed(lines, "user", user="bob"), "the user is not as the format has it: its id"),
+    "forged_fact": (
+        lambda lines: changed(lines, "fact", text="The user is rich."),
+        "the fact is not as the format has",
+    ),
+    "forged_summary": (
+        lambda lines: changed(lines, "summary", to_seq=3),
+        "the summary is not as the format has it: its",
+    ),
+    "backward": (lambda lines: changed(lines, "summary", to_seq=0), "to_seq: Input should be greater than"),
+    "confidence": (lambda lines: changed(lines, "fact", confidence=7), "confidence: Input should be less than"),
+    "state": (lambda lines: changed(lines, "fact", state="wild"), "state: Input should be"),
+    "unit": (lambda lines: changed(lines, "message", units=[unit(stop=10**6)]), "its unit 0 is 0 to 1000000"),
+    "vector": (lambda lines: changed(lines, "message", units=[unit(vector="AAAA")]), "the vector of its unit 0"),
+    "long_vector": (lambda lines: changed(lines, "message", units=[unit(vector=LONG)]), "256 components of length 1"),
+    "missing_source": (lambda lines: [line for line in lines if line["kind"] != "message"], "a message that says it"),
+    "huge_line": (lambda lines: [lines[0], "x" * 52_000_000, *lines[1:]], "line 2: the line is longer than"),
+    "ten_megabytes": (lambda lines: changed(lines, "message", content="x" * 10_000_000), "may have 4,000,000"),
+    "poisoned_history": (
+        lambda lines: changed(lines, "fact", history=[poison(lines)]),
+        "history.0.before.valid_from: ",
+    ),
+    "poisoned_setting": (
+        lambda lines: changed(lines, "conversation", settings={"cleared": "x", "context_budget": "much"}),
+        "its setting 'context_budget' is left out",
+    ),
+    "poisoned_strategies": (
+        lambda lines: changed(lines, "conversation", settings={"strategies": 5, "participants": [[]]}),
+        "its setting 'participants' is left out",
+    ),
+    "second_footer": (lambda lines: [*lines, *lines[1:]], "it stands after the last line"),
+    "changed": (lambda lines: [*changed(lines, "conversation", title="Other")[:-1], json.dumps(lines[-1])], "SHA-256"),
+}
+LONG = b64encode(struct.pack("<256f", 100, *[0] * 255)).decode()
+
+
+def poison(lines: Lines) -> dict[str, Any]:
+    fact = next(line for line in lines if line["kind"] == "fact")
+    change = {"id": str(ids.change_id(UUID(fact["id"]), 0)), "action": "edited", "actor": "hand"}
+    return change | {"before": {"valid_from": "garbage"}, "recorded_at": START.isoformat()}
+
+
+def unit(**columns: Any) -> dict[str, Any]:
+    return {"start": 0, "stop": 1, "recorded_at": START.isoformat()} | columns
+
+
+@pytest.mark.parametrize("attack", HOSTILE)
+async def test_what_cannot_be_read_is_named_and_costs_itself(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path, attack: str
+) -> None:
+    talk = store.user("alice").conversation("c")
+    await talk.add("user", "I live in Leeds.", occurred_at=START, external_id="a")
+    await talk.add("user", "I'm allergic to peanuts.", occurred_at=START + timedelta(days=1), external_id="z")
+    await store.derive()
+    await store.export(tmp_path / "a.jsonl")
+    change, reason = HOSTILE[attack]
+    done = await other.import_file(write(tmp_path / "b.jsonl", change(lines_of(tmp_path / "a.jsonl"))))
+    told = "\n".join(reasons(done))
+    assert reason in told
+    assert "b.jsonl, line " in told
+    assert len(told) < 5000
+    if attack != "missing_source":
+        assert done.new >= 1, "the rest is there"
+        await other.derive()
+        alice = other.user("alice")
+        assert await alice.recall("peanuts")
+        assert (await alice.conversation("c").context("peanuts", budget=400)).messages
+        assert len(await alice.conversation("c").get_all()) == done.new
+        assert await alice.facts(state="all", as_of=START) == []
+
+
+async def test_what_is_no_export_of_a_known_version_is_refused_whole(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
+) -> None:
+    await store.user("alice").conversation("c").add("user", "Hello.")
+    await store.export(tmp_path / "a.jsonl")
+    lines = lines_of(tmp_path / "a.jsonl")
+    lines[0]["version"] = 2
+    with pytest.raises(InvalidInput, match="version 2, and this memstore reads version 1"):
+        await other.import_file(write(tmp_path / "b.jsonl", [*lines]))
+    with pytest.raises(InvalidInput, match="is no export"):
+        await other.import_file(write(tmp_path / "c.jsonl", [*lines[1:]]), format="memstore")
+    assert [name async for name in other.users()] == []
+
+
+async def test_messages_whose_conversation_cannot_be_read_come_in_and_are_derived_here(
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path
+) -> None:
+    talk = store.user("alice").conversation("c")
+    for day in range(12):
+        await talk.add("user", f"Day {day}: I live in Leeds.", occurred_at=START + timedelta(days=day))
+    await store.derive()
+    await store.export(tmp_path / "a.jsonl")
+    lines = changed(lines_of(tmp_path / "a.jsonl"), "conversation", last_seq="many")
+    done = await other.import_file(write(tmp_path / "b.jsonl", [*lines]))
+    assert (done.new, done.passed_by) == (12, 1)
+    assert sum(done.left_out.values()) > 1
+    await other.derive()
+    assert rows(empty, "alice") == rows(url, "alice")
+
+
+# -- kept apart, kept back
+
+
+async def test_an_export_holds_the_users_that_were_asked_for_and_no_secret(
+    server_url: str, url: str, tmp_path: Path
+) -> None:
+    secret = {"embedder": "hashing:256", "ollama_url": "http://key-of-mine@elsewhere:1"}
+    async with await AsyncMemoryStore.open(url, settings=secret) as store:
+        for name in ("ann", "bob"):
+            await store.user(name).conversation("c").add("user", f"I am {name}, and my word is {name}-word.")
+            await store.user(name).conversation("c").context("Who am I?", budget=500)
+        await store.derive()
+        await store.export(tmp_path / "a.jsonl", users=["ann"])
+    text = (tmp_path / "a.jsonl").read_text()
+    assert "ann-word" in text
+    assert "bob" not in text
+    for hidden in ("key-of-mine", url, "receipt", "postgres"):
+        assert hidden not in text
+    assert {line["kind"] for line in lines_of(tmp_path / "a.jsonl")} <= {
+        "export", "user", "conversation", "message", "summary", "fact", "end"
+    }  # fmt: skip
+
+
+async def test_a_user_is_exported_as_of_one_moment(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = store.user("alice")
+    for name in ("a", "b"):
+        await alice.conversation(name).add_many([{"role": "user", "content": f"{name} {n}"} for n in range(10)])
+
+    class Meddling(io.BytesIO):
+        """Changes what is stored as soon as something of the user is written."""
+
+        def write(self, data: Any, /) -> int:
+            if b'"kind":"conversation"' in data:
+                with psycopg.connect(store.url) as connection:
+                    connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(alice.id)])
+                    connection.execute("UPDATE messages SET text = 'meddled' WHERE user_id = %s", [alice.id])
+                    connection.execute("DELETE FROM messages WHERE user_id = %s AND seq > 5", [alice.id])
+            return super().write(data)
+
+    monkeypatch.setattr("memstore.archive.output.AT_ONCE", 1)
+    monkeypatch.setattr("memstore._sync.archive.output.AT_ONCE", 1)
+    stream = Meddling()
+    told = await store.export(stream)
+    assert told.messages == 20
+    assert b"meddled" not in stream.getvalue()
+    assert len(await alice.conversation("a").messages()) == 5
+
+
+async def test_batches_end_where_the_memory_for_them_does(
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    await lived_in(store)
+    await store.export(tmp_path / "a.jsonl")
+    monkeypatch.setattr(source, "BATCH", 3)
+    assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
+    assert stored(empty) == stored(url)
