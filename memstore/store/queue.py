@@ -8,7 +8,7 @@ login, which must own the tables.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -106,6 +106,27 @@ async def sweeping(database: Database) -> AsyncIterator[bool]:
     async with database.login(AS_OPERATOR) as connection:
         row = await (await connection.execute(SQL["sweeping"])).fetchone()
         yield bool(row and row[0])
+
+
+@asynccontextmanager
+async def living(database: Database) -> AsyncIterator[Callable[[int], Awaitable[None]]]:
+    """Give what shows the others that the worker of a number lives, for as long as its process does.
+
+    To be called again and again: a connection that is lost looks like death, and the call tells of it.
+    """
+    async with database.login(AS_OPERATOR) as connection:
+
+        async def show(worker: int) -> None:
+            await connection.execute(SQL["live"], {"worker": worker})
+
+        yield show
+
+
+async def ended(database: Database, workers: Iterable[int]) -> set[int]:
+    """Give those of these workers whose processes have ended, or that the server has lost."""
+    async with database.login(AS_OPERATOR) as connection:
+        cursor = await connection.execute(SQL["ended"], {"workers": list(workers)})
+        return {row[0] for row in await cursor.fetchall()}
 
 
 def hurried(priority: int) -> int:

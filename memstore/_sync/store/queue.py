@@ -9,7 +9,7 @@ login, which must own the tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -105,6 +105,27 @@ def sweeping(database: Database) -> Iterator[bool]:
     with database.login(AS_OPERATOR) as connection:
         row = (connection.execute(SQL["sweeping"])).fetchone()
         yield bool(row and row[0])
+
+
+@contextmanager
+def living(database: Database) -> Iterator[Callable[[int], Awaitable[None]]]:
+    """Give what shows the others that the worker of a number lives, for as long as its process does.
+
+    To be called again and again: a connection that is lost looks like death, and the call tells of it.
+    """
+    with database.login(AS_OPERATOR) as connection:
+
+        def show(worker: int) -> None:
+            connection.execute(SQL["live"], {"worker": worker})
+
+        yield show
+
+
+def ended(database: Database, workers: Iterable[int]) -> set[int]:
+    """Give those of these workers whose processes have ended, or that the server has lost."""
+    with database.login(AS_OPERATOR) as connection:
+        cursor = connection.execute(SQL["ended"], {"workers": list(workers)})
+        return {row[0] for row in cursor.fetchall()}
 
 
 def hurried(priority: int) -> int:
