@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,9 @@ def facts(messages: Sequence[Any]) -> dict[str, list[Any]]:
     return {"facts": []}
 
 
-def models() -> tuple[ScriptedChatModel, ScriptedChatModel]:
-    return tuple(ScriptedChatModel(itertools.repeat(answer), context_tokens=60_000) for answer in (summary, facts))  # type: ignore[return-value]
+def models(*both: Any) -> tuple[ScriptedChatModel, ScriptedChatModel]:
+    answers = both * 2 or (summary, facts)
+    return tuple(ScriptedChatModel(itertools.repeat(one), context_tokens=60_000) for one in answers)  # type: ignore[return-value]
 
 
 def test_a_backfill_is_planned_run_and_verified(url: str, twin: str, cli: Run) -> None:
@@ -142,6 +144,36 @@ async def test_the_forecast_of_tokens_is_that_of_the_run(url: str) -> None:
     assert sum(one.prompt_tokens for one in plan.derivers.values()) == pytest.approx(prompts, rel=0.02)
     assert plan.model_tokens == pytest.approx(prompts + answers, rel=0.02)
     assert (found.backfill.taken_tokens, found.backfill.spent_tokens) == (0, prompts + answers)
+
+
+def more_or_less(messages: Sequence[Any]) -> dict[str, Any]:
+    """A summary, or some facts that nobody said: how many words that are depends on what it is about."""
+    much = zlib.crc32(messages[-1]["content"].encode()) % 8
+    if "facts" not in messages[0]["content"]:
+        return {"summary": "The plan for the week was noted, point by point. " * (1 + much)}
+    fact = {"sources": [], "text": "Clara is a nurse.", "type": "biographical", "kind": "semantic", "subject": "Clara"}
+    more = {"attribute": None, "value": None, "confidence": 1, "language": "en", "valid_from": None, "valid_to": None}
+    return {"facts": [fact | more] * much}
+
+
+async def test_the_forecast_asks_about_a_few_stretches_where_it_may(url: str) -> None:
+    await asyncio.to_thread(fill, url, users=4, conversations=3, messages=90)
+    async with await WorkingStore.open(url, settings=SETTINGS) as store:
+        store._opened.chat_models = models(more_or_less)
+        guess = await store.backfills.plan()
+        assert ({one.answers for one in guess.derivers.values()}, guess.model_seconds) == ({"assumed", None}, None)
+        assert model_usage(url) == [0, 0, 0]
+        plan = await store.backfills.plan(ask=20)
+        assert model_usage(url)[0] == 40
+        assert pending(url) == 3240, "and nothing of what it said is kept"
+        asked = model_usage(url)
+        backfill = await store.backfills.begin()
+        assert (await store.work_until_done(backfill, lambda _: None, concurrency=3)).backfill.state == "done"
+    calls, prompts, answers = (now - then for now, then in zip(model_usage(url), asked, strict=True))
+    assert sum(one.calls for one in plan.derivers.values()) == calls
+    assert plan.model_tokens == pytest.approx(prompts + answers, rel=0.05)
+    assert guess.model_tokens != pytest.approx(prompts + answers, rel=0.1), "else asking would tell nothing"
+    assert ({one.answers for one in plan.derivers.values()}, plan.model_seconds is None) == ({"asked", None}, False)
 
 
 async def test_calls_of_models_never_pass_the_cap(url: str) -> None:
