@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -70,20 +70,20 @@ class Backoff(BaseRetryStrategy):
 class LivingManager(JobManager):
     """Shows that a worker lives from before its first job on: no job of a living one is taken for a dead one's."""
 
-    def __init__(self, connector: BaseConnector, show: Callable[[int], Awaitable[None]]) -> None:
+    def __init__(self, connector: BaseConnector, life: queue.Life) -> None:
         super().__init__(connector)
-        self._show = show
+        self._life = life
 
     async def register_worker(self) -> int:
         """Give the number of a new worker."""
         number = await super().register_worker()
-        await self._show(number)
+        await self._life.show(number)
         return number
 
     async def update_heartbeat(self, worker_id: int) -> None:
         """Say that it still lives; where that fails, the library ends it, and it goes on under a new number."""
         await super().update_heartbeat(worker_id)
-        await self._show(worker_id)
+        await self._life.show(worker_id)
 
 
 class Worker:
@@ -153,7 +153,7 @@ class Worker:
         With the old number go its jobs that could not be marked as done: they count as a dead worker's.
         """
         stalled = self._settings.worker_stalled_seconds
-        async with queue.living(self._database) as show, self._app(show).open_async() as app:
+        async with queue.living(self._database) as life, self._app(life).open_async() as app:
             options: WorkerOptions = {
                 "concurrency": self._concurrency,
                 "install_signal_handlers": False,
@@ -168,11 +168,11 @@ class Worker:
                 if not self._working.cancelled():
                     self._working.result()
 
-    def _app(self, show: Callable[[int], Awaitable[None]]) -> App:
+    def _app(self, life: queue.Life) -> App:
         kwargs = {"application_name": "memstore worker", "prepare_threshold": None}
         connector = PsycopgConnector(conninfo=self._database.url, kwargs=kwargs, min_size=1, max_size=CONNECTIONS)
         app = App(connector=connector)
-        app.job_manager = LivingManager(connector, show)
+        app.job_manager = LivingManager(connector, life)
         retry = Backoff(self._settings.worker_attempts)
         app.task(name=queue.TASK, queue=queue.QUEUE, retry=retry, pass_context=True)(self._derive)
         swept = app.task(name=SWEEP, queue="sweep", queueing_lock=SWEEP, priority=URGENT, pass_context=True)(

@@ -8,7 +8,7 @@ login, which must own the tables.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -108,18 +108,25 @@ async def sweeping(database: Database) -> AsyncIterator[bool]:
         yield bool(row and row[0])
 
 
+class Life:
+    """What shows the other workers that one lives: a lock, held by this connection as long as the process does."""
+
+    def __init__(self, connection: AsyncConnection[Any]) -> None:
+        self._connection = connection
+
+    async def show(self, worker: int) -> None:
+        """Show it of the worker of this number; again and again, as a connection may be lost unseen, which this tells.
+
+        Raises the driver's errors.
+        """
+        await self._connection.execute(SQL["live"], {"worker": worker})
+
+
 @asynccontextmanager
-async def living(database: Database) -> AsyncIterator[Callable[[int], Awaitable[None]]]:
-    """Give what shows the others that the worker of a number lives, for as long as its process does.
-
-    To be called again and again: a connection that is lost looks like death, and the call tells of it.
-    """
+async def living(database: Database) -> AsyncIterator[Life]:
+    """Give what shows that a worker of this process lives, until it is left or the process ends, however it ends."""
     async with database.login(AS_OPERATOR) as connection:
-
-        async def show(worker: int) -> None:
-            await connection.execute(SQL["live"], {"worker": worker})
-
-        yield show
+        yield Life(connection)
 
 
 async def ended(database: Database, workers: Iterable[int]) -> set[int]:

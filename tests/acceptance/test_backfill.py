@@ -151,7 +151,7 @@ def more_or_less(messages: Sequence[Any]) -> dict[str, Any]:
     much = zlib.crc32(messages[-1]["content"].encode()) % 8
     if "facts" not in messages[0]["content"]:
         return {"summary": "The plan for the week was noted, point by point. " * (1 + much)}
-    fact = {"sources": [], "text": "Clara is a nurse.", "type": "biographical", "kind": "semantic", "subject": "Clara"}
+    fact = {"sources": [], "text": "Clara is a nurse.", "type": "identity", "kind": "semantic", "subject": "Clara"}
     more = {"attribute": None, "value": None, "confidence": 1, "language": "en", "valid_from": None, "valid_to": None}
     return {"facts": [fact | more] * much}
 

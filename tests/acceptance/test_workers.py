@@ -119,8 +119,8 @@ async def test_what_a_killed_worker_had_is_taken_up_at_once_and_what_a_living_on
         async def done() -> bool:
             return pending(url) <= 36
 
-        async with queue.living(store._database) as show:
-            await show(living)
+        async with queue.living(store._database) as life:
+            await life.show(living)
             async with working(store):
                 await until(done)
                 await asyncio.sleep(2.5)

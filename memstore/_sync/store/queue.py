@@ -9,7 +9,7 @@ login, which must own the tables.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -107,18 +107,25 @@ def sweeping(database: Database) -> Iterator[bool]:
         yield bool(row and row[0])
 
 
+class Life:
+    """What shows the other workers that one lives: a lock, held by this connection as long as the process does."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+
+    def show(self, worker: int) -> None:
+        """Show it of the worker of this number; again and again, as a connection may be lost unseen, which this tells.
+
+        Raises the driver's errors.
+        """
+        self._connection.execute(SQL["live"], {"worker": worker})
+
+
 @contextmanager
-def living(database: Database) -> Iterator[Callable[[int], Awaitable[None]]]:
-    """Give what shows the others that the worker of a number lives, for as long as its process does.
-
-    To be called again and again: a connection that is lost looks like death, and the call tells of it.
-    """
+def living(database: Database) -> Iterator[Life]:
+    """Give what shows that a worker of this process lives, until it is left or the process ends, however it ends."""
     with database.login(AS_OPERATOR) as connection:
-
-        def show(worker: int) -> None:
-            connection.execute(SQL["live"], {"worker": worker})
-
-        yield show
+        yield Life(connection)
 
 
 def ended(database: Database, workers: Iterable[int]) -> set[int]:

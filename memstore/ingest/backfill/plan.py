@@ -17,7 +17,7 @@ from memstore.ingest.backfill.rehearsal import ASSUMED, KNOWN, Expected, Rehears
 from memstore.ingest.derive import derivers_of
 from memstore.ingest.resources import Resources
 from memstore.ingest.steps import Deriver
-from memstore.models import BackfillPlan, DeriverPlan
+from memstore.models import BackfillPlan, DeriverPlan, Json
 from memstore.providers import ChatModel
 from memstore.store import derivations, model_calls
 from memstore.store.database import Database
@@ -83,7 +83,7 @@ async def _rehearsed(
     found = {}
     for name, model in _models(resources).items():
         tokens = expected[name].answer_tokens
-        answer = {"summary": text_of(model, tokens)} if name == "summarize" else {"facts": []}
+        answer: Json = {"summary": text_of(model, tokens)} if name == "summarize" else {"facts": []}
         found[name] = Rehearsed(model, answer, expected[name], most)
     rehearsing = replace(
         resources,

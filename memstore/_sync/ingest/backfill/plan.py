@@ -20,7 +20,7 @@ from memstore._sync.store import derivations, model_calls
 from memstore._sync.store.database import Database
 from memstore.ingest.asked import Allowance
 from memstore.ingest.resources import Resources
-from memstore.models import BackfillPlan, DeriverPlan
+from memstore.models import BackfillPlan, DeriverPlan, Json
 from memstore.providers import ChatModel
 from memstore.store.watermarks import Pending
 from memstore.waiting import in_place
@@ -84,7 +84,7 @@ def _rehearsed(
     found = {}
     for name, model in _models(resources).items():
         tokens = expected[name].answer_tokens
-        answer = {"summary": text_of(model, tokens)} if name == "summarize" else {"facts": []}
+        answer: Json = {"summary": text_of(model, tokens)} if name == "summarize" else {"facts": []}
         found[name] = Rehearsed(model, answer, expected[name], most)
     rehearsing = replace(
         resources,
