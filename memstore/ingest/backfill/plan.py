@@ -21,10 +21,12 @@ from memstore.models import BackfillPlan, DeriverPlan, Json
 from memstore.providers import ChatModel
 from memstore.store import derivations, model_calls
 from memstore.store.database import Database
+from memstore.store.model_calls import MeanCost
 from memstore.store.watermarks import Pending
 from memstore.waiting import in_thread
 
 ANSWER_TOKENS = {"summarize": 120.0, "facts": 150.0}  # of an answer, where no call of the model is known
+LOOSE = 0.8
 
 
 async def plan(
@@ -42,16 +44,19 @@ async def plan(
     found: dict[str, Counter[str]] = {name: Counter() for name in derivers}
     async for owner in everybody(database, user):
         await _count(database, owner, found)
-    expected = await _expected(database, resources)
-    rehearsed = await _rehearsed(database, resources, expected, derivers, user, ask)
-    if ask:
-        async with database.operator() as scope:
-            cap = resources.settings.llm_daily_tokens
-            resources.allowance.left = await model_calls.left(scope, cap)
-        for name, one in rehearsed.items():
-            one.expected = expected[name] = await asked(database, one, resources.allowance)
-        # Again, as what is written of summaries depends on how long those are.
-        rehearsed |= await _rehearsed(database, resources, expected, {"summarize"} & rehearsed.keys(), user, 0)
+    async with database.operator() as scope:
+        known = await model_calls.mean_costs(scope)
+        resources.allowance.left = await model_calls.left(scope, resources.settings.llm_daily_tokens)
+    guessed = {name: _guessed(name, known.get(model.name)) for name, model in _models(resources).items()}
+    rehearsed = await _rehearsed(database, resources, guessed, derivers, user, ask)
+    expected = dict(guessed)
+    for name, one in rehearsed.items():
+        one.expected = expected[name] = (
+            await asked(database, one, resources.allowance) if ask else _less_bound(one, known.get(one.name))
+        )
+    if "summarize" in rehearsed and expected["summarize"] != guessed["summarize"]:
+        # Again, as what is asked about summaries depends on how long those are.
+        rehearsed |= await _rehearsed(database, resources, expected, {"summarize"}, user, 0)
     return BackfillPlan({name: _planned(counts, rehearsed.get(name)) for name, counts in found.items()})
 
 
@@ -61,14 +66,20 @@ def _models(resources: Resources) -> dict[str, ChatModel]:
     return {name: model for name, model in found.items() if model is not None}
 
 
-async def _expected(database: Database, resources: Resources) -> dict[str, Expected]:
-    """Give what is expected of the models by what is known of them."""
-    async with database.operator() as scope:
-        known = await model_calls.answers(scope)
-    return {
-        name: Expected(KNOWN, known[model.name]) if model.name in known else Expected(ASSUMED, ANSWER_TOKENS[name])
-        for name, model in _models(resources).items()
-    }
+def _guessed(deriver: str, known: MeanCost | None) -> Expected:
+    """Give what is expected of a model by what is known of it, before prompts are made."""
+    return Expected(KNOWN, known.answer_tokens) if known else Expected(ASSUMED, ANSWER_TOKENS[deriver])
+
+
+def _less_bound(model: Rehearsed, known: MeanCost | None) -> Expected:
+    """Give what is expected of a model whose prompts took far less so far than bounds these; else what was.
+
+    A bound in bytes is four times what a prompt takes. One that is counted differs from what is known by no more than
+    the histories do.
+    """
+    if known is None or not model.calls or known.prompt_tokens * model.calls > LOOSE * model.bound_tokens:
+        return model.expected
+    return replace(model.expected, share=known.prompt_tokens * model.calls / model.bound_tokens)
 
 
 async def _rehearsed(
@@ -82,7 +93,7 @@ async def _rehearsed(
     """Let these derivers think about all that is pending, with nobody to ask; give whom they would ask."""
     found = {}
     for name, model in _models(resources).items():
-        tokens = expected[name].answer_tokens
+        tokens = expected[name].answer_tokens / expected[name].share  # as the model's bound has them
         answer: Json = {"summary": text_of(model, tokens)} if name == "summarize" else {"facts": []}
         found[name] = Rehearsed(model, answer, expected[name], most)
     rehearsing = replace(

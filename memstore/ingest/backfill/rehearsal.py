@@ -133,7 +133,7 @@ async def asked(database: Database, rehearsed: Rehearsed, allowance: Allowance) 
         prompts += cost.prompt_tokens
         answers += cost.completion_tokens
     seconds = (time.monotonic() - began) / len(calls)
-    return Expected(ASKED, answers / len(calls), prompts / bound if bound else 1.0, seconds)
+    return Expected(ASKED, answers / len(calls), prompts / bound if prompts and bound else 1.0, seconds)
 
 
 def _asked(model: ChatModel, call: Call) -> Usage:

@@ -18,6 +18,7 @@ from memstore._sync.ingest.derive import derivers_of
 from memstore._sync.ingest.steps import Deriver
 from memstore._sync.store import derivations, model_calls
 from memstore._sync.store.database import Database
+from memstore._sync.store.model_calls import MeanCost
 from memstore.ingest.asked import Allowance
 from memstore.ingest.resources import Resources
 from memstore.models import BackfillPlan, DeriverPlan, Json
@@ -26,6 +27,7 @@ from memstore.store.watermarks import Pending
 from memstore.waiting import in_place
 
 ANSWER_TOKENS = {"summarize": 120.0, "facts": 150.0}  # of an answer, where no call of the model is known
+LOOSE = 0.8
 
 
 def plan(
@@ -43,16 +45,19 @@ def plan(
     found: dict[str, Counter[str]] = {name: Counter() for name in derivers}
     for owner in everybody(database, user):
         _count(database, owner, found)
-    expected = _expected(database, resources)
-    rehearsed = _rehearsed(database, resources, expected, derivers, user, ask)
-    if ask:
-        with database.operator() as scope:
-            cap = resources.settings.llm_daily_tokens
-            resources.allowance.left = model_calls.left(scope, cap)
-        for name, one in rehearsed.items():
-            one.expected = expected[name] = asked(database, one, resources.allowance)
-        # Again, as what is written of summaries depends on how long those are.
-        rehearsed |= _rehearsed(database, resources, expected, {"summarize"} & rehearsed.keys(), user, 0)
+    with database.operator() as scope:
+        known = model_calls.mean_costs(scope)
+        resources.allowance.left = model_calls.left(scope, resources.settings.llm_daily_tokens)
+    guessed = {name: _guessed(name, known.get(model.name)) for name, model in _models(resources).items()}
+    rehearsed = _rehearsed(database, resources, guessed, derivers, user, ask)
+    expected = dict(guessed)
+    for name, one in rehearsed.items():
+        one.expected = expected[name] = (
+            asked(database, one, resources.allowance) if ask else _less_bound(one, known.get(one.name))
+        )
+    if "summarize" in rehearsed and expected["summarize"] != guessed["summarize"]:
+        # Again, as what is asked about summaries depends on how long those are.
+        rehearsed |= _rehearsed(database, resources, expected, {"summarize"}, user, 0)
     return BackfillPlan({name: _planned(counts, rehearsed.get(name)) for name, counts in found.items()})
 
 
@@ -62,14 +67,20 @@ def _models(resources: Resources) -> dict[str, ChatModel]:
     return {name: model for name, model in found.items() if model is not None}
 
 
-def _expected(database: Database, resources: Resources) -> dict[str, Expected]:
-    """Give what is expected of the models by what is known of them."""
-    with database.operator() as scope:
-        known = model_calls.answers(scope)
-    return {
-        name: Expected(KNOWN, known[model.name]) if model.name in known else Expected(ASSUMED, ANSWER_TOKENS[name])
-        for name, model in _models(resources).items()
-    }
+def _guessed(deriver: str, known: MeanCost | None) -> Expected:
+    """Give what is expected of a model by what is known of it, before prompts are made."""
+    return Expected(KNOWN, known.answer_tokens) if known else Expected(ASSUMED, ANSWER_TOKENS[deriver])
+
+
+def _less_bound(model: Rehearsed, known: MeanCost | None) -> Expected:
+    """Give what is expected of a model whose prompts took far less so far than bounds these; else what was.
+
+    A bound in bytes is four times what a prompt takes. One that is counted differs from what is known by no more than
+    the histories do.
+    """
+    if known is None or not model.calls or known.prompt_tokens * model.calls > LOOSE * model.bound_tokens:
+        return model.expected
+    return replace(model.expected, share=known.prompt_tokens * model.calls / model.bound_tokens)
 
 
 def _rehearsed(
@@ -83,7 +94,7 @@ def _rehearsed(
     """Let these derivers think about all that is pending, with nobody to ask; give whom they would ask."""
     found = {}
     for name, model in _models(resources).items():
-        tokens = expected[name].answer_tokens
+        tokens = expected[name].answer_tokens / expected[name].share  # as the model's bound has them
         answer: Json = {"summary": text_of(model, tokens)} if name == "summarize" else {"facts": []}
         found[name] = Rehearsed(model, answer, expected[name], most)
     rehearsing = replace(
