@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 from data import file, objects
+from databases import made
 
 import memstore
 from memstore._sync.ingest.derive import Part, derive
@@ -128,23 +129,12 @@ def copied(source: str, target: str, tables: Sequence[str], folder: Path) -> Spe
 def import_part(folder: Path, path: Path) -> None:
     with memstore.open(f"embedded:{folder}", settings={"embedder": "none"}) as store:
         base = store.url
-        alone, with_text, messages = imported(_database(base, "ours"), path, folder)
-        names = [_database(base, name) for name in ("messages_only", "with_text")]
-        bare = copied(_database(base, "ours"), names[0], MESSAGES, folder)
-        bare_text = copied(_database(base, "ours"), names[1], (*MESSAGES, *FULL_TEXT), folder)
+        alone, with_text, messages = imported(made(base, "ours"), path, folder)
+        names = [made(base, name) for name in ("messages_only", "with_text")]
+        bare = copied(made(base, "ours"), names[0], MESSAGES, folder)
+        bare_text = copied(made(base, "ours"), names[1], (*MESSAGES, *FULL_TEXT), folder)
         line("import, against COPY of messages", alone, bare, messages, 0.3)
         line("import and full text, against COPY of both", with_text, bare_text, messages, 0.3)
-
-
-def _database(url: str, name: str) -> str:
-    """Give the URL of a database of this name, made where it is not there."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        if not connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone():
-            connection.execute(f"create database {name}")
-    parts = psycopg.conninfo.conninfo_to_dict(url) | {"dbname": name}
-    made = f"postgresql://{parts['user']}@/{name}?host={parts['host']}&port={parts.get('port', 5432)}"
-    memstore.open(made, settings={"embedder": "none"}).close()
-    return made
 
 
 def backfill_part(folder: Path, path: Path, concurrency: int, embedder: str) -> None:
