@@ -121,7 +121,8 @@ class Worker:
 
     async def run(self) -> None:
         """Work until `stop` is called. A database that goes away is waited for."""
-        threads = ThreadPoolExecutor(self._concurrency + 4, "memstore-work")  # asyncio's own has six on two cores
+        most = self._concurrency * len(derivations.DERIVERS) + 4  # asyncio's own pool has six on two cores
+        threads = ThreadPoolExecutor(most, "memstore-work")
         asyncio.get_running_loop().set_default_executor(threads)
         tending = asyncio.create_task(self._tend_users())
         pause = 0.5
