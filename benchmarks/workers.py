@@ -5,8 +5,10 @@
                           [--embedders hashing:256 sentence-transformers:all-MiniLM-L6-v2] [--json FILE]
 
 Each worker is a process with temporary and home folders of its own, and where the system allows it in a network
-namespace of its own: they share the database alone. All have loaded their encoder before the clock starts, and take the
-same copy of the store; "embedded twice" are texts that all together were asked for more often than one worker is.
+namespace of its own: they share the database alone. All have loaded their encoder before the clock starts, and take
+the same copy of the store; "embedded twice" are texts that all together were asked for more often than one worker is.
+Beside the seconds stand those of the processors, workers and server together: where others use the machine, more
+workers get more of it, and only these tell what the work costs.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from backfill import DEFAULT
+from backfill import DEFAULT, Spent, server_seconds
 from data import Missing, file, objects
 from databases import made
 from report import Cell, Table, written
@@ -71,14 +73,14 @@ async def work(url: str, heard: Path, embedder: str, concurrency: int) -> None:
 
 
 @contextmanager
-def machine(folder: Path, url: str, embedder: str, concurrency: int) -> Iterator[Path]:
-    """A worker as on a machine of its own; give the file in which it says what it was asked for."""
+def machine(folder: Path, url: str, embedder: str, concurrency: int) -> Iterator[int]:
+    """A worker as on a machine of its own, which says in a file `heard` what it was asked for; give its process."""
     (folder / "tmp").mkdir(parents=True)
     own = {"TMPDIR": str(folder / "tmp")} | dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), str(folder))
     command = [sys.executable, __file__, "--work", url, "--heard", str(folder / "heard"), "-c", str(concurrency)]
     process = subprocess.Popen([*_apart(), *command, "--embedders", embedder], env=os.environ | own)
     try:
-        yield folder / "heard"
+        yield process.pid
     finally:
         process.terminate()
         process.wait()
@@ -98,38 +100,47 @@ def number(url: str, query: str) -> int:
     return int(row[0])
 
 
-def taken(url: str, folder: Path, workers: int, embedder: str, concurrency: int) -> tuple[float, Counter[str]]:
-    """Give the seconds that so many workers take for all that is pending, and how often each text was embedded."""
+def used(process: int) -> float:
+    """Give the seconds that the processors have worked for a process."""
+    own = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, own[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def taken(
+    url: str, server: Path, folder: Path, workers: int, embedder: str, concurrency: int
+) -> tuple[Spent, Counter[str]]:
+    """Give what so many workers take for all that is pending, and how often each text was embedded."""
     with memstore.open(url, settings={"embedder": embedder}) as store, ExitStack() as stack:
         store.backfills.begin()
         store.backfills.pause()
-        heard = [
+        processes = [
             stack.enter_context(machine(folder / str(place), url, embedder, concurrency)) for place in range(workers)
         ]
         while number(url, "select count(*) from procrastinate_workers") < workers:
             time.sleep(0.1)
         store.backfills.resume()
-        began = time.perf_counter()
+        began, before = time.perf_counter(), sum(map(used, processes)) + server_seconds(server)
         while number(url, "select coalesce(sum(last_seq - done_seq), 0) from derivations"):
             sweep(store._database)
             time.sleep(0.1)
-        seconds = time.perf_counter() - began
+        cpu = sum(map(used, processes)) + server_seconds(server) - before
+        spent = Spent(time.perf_counter() - began, cpu)
         assert store.backfills.verify() == []
-    return seconds, Counter(line for path in heard for line in path.read_text().splitlines())
+    return spent, Counter(line for path in folder.glob("*/heard") for line in path.read_text().splitlines())
 
 
 def rows(base: str, temporary: Path, options: argparse.Namespace, embedder: str) -> Iterator[list[Cell]]:
-    alone: tuple[float, Counter[str]] | None = None
+    alone: tuple[Spent, Counter[str]] | None = None
     for workers in options.workers:
         name = f"{embedder.partition(':')[0].replace('-', '_')}_{workers}"
         url = made(base, name, of="given")
         messages = number(url, "select count(*) from messages")
-        seconds, heard = taken(url, temporary / name, workers, embedder, options.concurrency)
-        alone = alone or (seconds, heard)
-        twice = (heard - alone[1]).total()
-        missing = (alone[1] - heard).total()
-        row: list[Cell] = [embedder.partition(":")[0], workers, round(seconds, 1), round(messages / seconds, 1)]
-        yield [*row, round(alone[0] / seconds, 2), heard.total(), twice, missing]
+        spent, heard = taken(url, temporary / "store", temporary / name, workers, embedder, options.concurrency)
+        alone = alone or (spent, heard)
+        rate, faster = messages / spent.wall, alone[0].wall / spent.wall
+        row: list[Cell] = [embedder.partition(":")[0], workers, round(spent.wall, 1), round(rate, 1), round(faster, 2)]
+        missing, twice = (alone[1] - heard).total(), (heard - alone[1]).total()
+        yield [*row, round(spent.cpu, 1), heard.total(), twice, missing]
 
 
 def main() -> int:
@@ -167,7 +178,17 @@ def main() -> int:
                 for row in rows(store.url, Path(temporary), options, embedder):
                     print(*row, flush=True)
                     found.append(row)
-    columns = ("embedder", "workers", "seconds", "messages/s", "speed-up", "texts", "embedded twice", "missing")
+    columns = (
+        "embedder",
+        "workers",
+        "seconds",
+        "messages/s",
+        "speed-up",
+        "of CPU",
+        "texts",
+        "embedded twice",
+        "missing",
+    )
     table = Table("workers", "Workers over one history, each with folders and a network of its own", columns, found)
     print(f"\n{table.text()}")
     if options.json:

@@ -6,12 +6,12 @@ import asyncio
 import os
 import random
 import signal
-import subprocess
 import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -26,6 +26,7 @@ from memstore.providers import Vectors
 from memstore.store import embedded, queue, queue_schema
 from memstore.testing import HashingEmbedder, ScriptedChatModel
 from tests.command_line import Run
+from tests.forked import forked_worker
 from tests.rows import rows
 from tests.working import HASHING, QUICK, fill, pending, said, wait_until_derived, worker
 
@@ -82,19 +83,23 @@ def test_workers_that_are_killed_make_the_rows_of_one_run(url: str, twin: str, t
     with memstore.open(url, settings=HASHING) as store:
         backfill, whole = store.backfills.begin(), pending(url)
     chance, killed = random.Random(7), 0
+    settings = HASHING | QUICK | {"worker_attempts": 1000, "worker_stalled_seconds": 600}
 
-    def begun(stack: ExitStack) -> subprocess.Popen[bytes]:
-        return stack.enter_context(worker(url, tmp_path, worker_attempts="1000", worker_stalled_seconds="600"))
+    def begun(stack: ExitStack) -> BaseProcess:
+        return stack.enter_context(forked_worker(url, tmp_path / "worker.log", settings))
 
     with ExitStack() as stack:
         workers = [begun(stack) for _ in range(3)]
-        while killed < 10 * DOSE and pending(url):
+        while killed < 10 * DOSE and (left := pending(url)):
             while chance.random() < 0.9 and number(url, ALIVE) < len(workers):
-                time.sleep(0.05)
+                time.sleep(0.02)
+            if killed % 4 == 3:  # else nothing would get done where a step takes longer than they live
+                while pending(url) == left:
+                    time.sleep(0.02)
             time.sleep(chance.uniform(0, 0.5))
             place = chance.randrange(len(workers))
-            workers[place].send_signal(signal.SIGKILL)
-            workers[place].wait()
+            workers[place].kill()
+            workers[place].join()
             killed += 1
             print(f"killed {killed}, {pending(url):,} of {whole:,} pending", flush=True)
             workers[place] = begun(stack)
