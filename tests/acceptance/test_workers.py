@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import random
 import signal
@@ -20,10 +21,16 @@ import psycopg
 import pytest
 
 import memstore
+from memstore import ids
 from memstore.ingest import worker as ingest_worker
+from memstore.ingest.facts.deriver import Facts
+from memstore.ingest.steps import Run as Steps
+from memstore.ingest.steps import step
 from memstore.memory.worker import WorkingStore
+from memstore.models import Usage
 from memstore.providers import Vectors
-from memstore.store import embedded, queue, queue_schema
+from memstore.store import embedded, facts, model_calls, queue, queue_schema
+from memstore.store.watermarks import Pending
 from memstore.testing import HashingEmbedder, ScriptedChatModel
 from tests.command_line import Run
 from tests.forked import forked_worker
@@ -93,7 +100,7 @@ def test_workers_that_are_killed_make_the_rows_of_one_run(url: str, twin: str, t
         while killed < 10 * DOSE and (left := pending(url)):
             while chance.random() < 0.9 and number(url, ALIVE) < len(workers):
                 time.sleep(0.02)
-            if killed % 4 == 3:  # else nothing would get done where a step takes longer than they live
+            if killed % 5 == 4:  # else nothing would get done where a step takes longer than they live
                 while pending(url) == left:
                     time.sleep(0.02)
             time.sleep(chance.uniform(0, 0.5))
@@ -118,8 +125,8 @@ async def test_what_a_killed_worker_had_is_taken_up_at_once_and_what_a_living_on
         talks = [store.user(name).conversation("talk") for name in ("alice", "bob")]
         for talk in talks:
             await talk.add_many(said("talk", 12))
-        ids = [(await talk.info()).id for talk in talks]
-        _, living = [taken(url, conversation) for conversation in ids]
+        conversations = [(await talk.info()).id for talk in talks]
+        _, living = [taken(url, conversation) for conversation in conversations]
 
         async def done() -> bool:
             return pending(url) <= 36
@@ -130,7 +137,7 @@ async def test_what_a_killed_worker_had_is_taken_up_at_once_and_what_a_living_on
                 await until(done)
                 await asyncio.sleep(2.5)
                 assert number(url, ALIVE) == 2, "the worker itself shows that it lives"
-        assert [job.conversation_id for job in await store.jobs()] == ids[1:]
+        assert [job.conversation_id for job in await store.jobs()] == conversations[1:]
         assert pending(url) == 36
 
 
@@ -298,6 +305,26 @@ async def test_what_fails_beside_a_conversation_is_no_failure_of_it(url: str) ->
         async with working(store):
             await until(over)
         assert [job.error for job in await store.jobs(failed=True)] == ["embed: ValueError"]
+
+
+async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: str) -> None:
+    """Both lock the user and what the model has cost, in one order."""
+    async with await WorkingStore.open(url, settings=HASHING) as store:
+        talk = store.user("alice").conversation("talk")
+        await talk.add("user", "I live in Leeds.")
+        fact = {"sources": [{"message": 1, "quote": "I live in Leeds"}], "text": "The user lives in Leeds."}
+        more = dict.fromkeys(("attribute", "value", "valid_from", "valid_to")) | {"language": "en", "confidence": 1}
+        answer = {"facts": [fact | more | {"type": "identity", "kind": "semantic", "subject": "the user"}]}
+        resources = dataclasses.replace(await store._opened.resources(), facts_model=ScriptedChatModel([answer]))
+        user, conversation = ids.user_id("alice"), (await talk.info()).id
+        work = Pending(user, conversation, "facts", 0, 1)
+        async with store._database.scope(user) as scope:
+            await facts.lock(scope)
+            deriving = asyncio.create_task(step(store._database, Facts(resources), [work], Steps()))
+            while not number(url, "select count(*) from pg_locks where not granted"):
+                await asyncio.sleep(0.02)
+            await model_calls.keep(scope, Usage("scripted", 1, 1, 1), ())
+        assert [one.done_seq for one in await deriving] == [1]
 
 
 async def test_users_are_looked_after_again_where_that_failed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
