@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 from data import file, objects
+from databases import made
 
 import memstore
 from memstore._sync.ingest.derive import Part, derive
@@ -137,7 +138,7 @@ def import_part(folder: Path, path: Path, rounds: int) -> None:
     with memstore.open(f"embedded:{folder}", settings={"embedder": "none"}) as store:
         for number in range(rounds):
             names = (f"{name}_{number}" for name in ("ours", "messages_only", "with_text"))
-            ours, only, both = (_database(store.url, name) for name in names)
+            ours, only, both = (made(store.url, name) for name in names)
             alone, with_text, messages = imported(ours, path, folder)
             bare = copied(ours, only, MESSAGES, folder)
             bare_text = copied(ours, both, (*MESSAGES, *FULL_TEXT), folder)
@@ -155,17 +156,6 @@ class Beside(NamedTuple):
     ours: Spent
     copied: Spent
     messages: int
-
-
-def _database(url: str, name: str) -> str:
-    """Give the URL of a database of this name, made where it is not there."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        if not connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone():
-            connection.execute(f"create database {name}")
-    parts = psycopg.conninfo.conninfo_to_dict(url) | {"dbname": name}
-    made = f"postgresql://{parts['user']}@/{name}?host={parts['host']}&port={parts.get('port', 5432)}"
-    memstore.open(made, settings={"embedder": "none"}).close()
-    return made
 
 
 def backfill_part(folder: Path, path: Path, concurrency: int, embedder: str) -> None:

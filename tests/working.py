@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -47,11 +49,19 @@ def fill(url: str, users: int, conversations: int, messages: int) -> list[str]:
 
 
 @contextmanager
-def worker(url: str, folder: Path, *, concurrency: int = 2, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker, whose log is a file of the folder; it is killed in the end where it still runs."""
+def worker(
+    url: str, folder: Path, *, concurrency: int = 2, machine: str = "", **settings: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker, whose log is a file of the folder; it is killed in the end where it still runs.
+
+    On a `machine` it has temporary and home folders of its own, and where the system lets it a network of its own.
+    """
     command = [sys.executable, "-m", "memstore", "worker", "-c", str(concurrency), "-d", url]
     quick = {name: str(value) for name, value in QUICK.items()}
     env = environment(**variables(quick | settings)) | {"OPENBLAS_NUM_THREADS": "1"}
+    if machine:
+        env |= _own_folders(folder / machine)
+        command = [*_without_network(), *command]
     with (folder / "worker.log").open("ab") as log:
         process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
     try:
@@ -59,6 +69,22 @@ def worker(url: str, folder: Path, *, concurrency: int = 2, **settings: str) -> 
     finally:
         process.kill()
         process.wait()
+
+
+def _own_folders(machine: Path) -> dict[str, str]:
+    (machine / "tmp").mkdir(parents=True, exist_ok=True)
+    found = {name: str(machine) for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    return found | {"TMPDIR": str(machine / "tmp")}
+
+
+@cache
+def _without_network() -> tuple[str, ...]:
+    """Give what runs a command in a network namespace of its own, from which a socket in a folder is still reached."""
+    command = ("unshare", "-n") if os.geteuid() == 0 else ("unshare", "-rn")
+    try:
+        return command if subprocess.run([*command, "true"], capture_output=True).returncode == 0 else ()
+    except FileNotFoundError:
+        return ()
 
 
 def pending(url: str) -> int:

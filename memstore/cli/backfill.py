@@ -34,21 +34,26 @@ SecondsOption = Annotated[float | None, typer.Option(min=1, metavar="N", help="P
 def plan(
     user: OnlyUserOption = None,
     only: OnlyOption = None,
+    ask: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Ask chat models about N stretches of it, which costs their tokens.")
+    ] = 0,
     concurrency: ConcurrencyOption = 4,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Say what is pending, what it would cost in tokens of chat models, and how long it takes here.
 
-    The time is measured on some of what is pending, for some seconds; nothing is written, and no model is asked. What
-    chat models take is not in it.
+    The time is measured on some of what is pending, for some seconds; nothing is written. What chat models take is not
+    in it. Their prompts are counted; how long their answers are is assumed, or known from earlier ones, or with --ask
+    measured, on stretches drawn by chance.
 
     JSON: {"derivers": {name: {"conversations", "messages", "tokens", "calls", "prompt_tokens", "answer_tokens":
-    integers}}, "seconds": number, "model_tokens": integer}.
+    integers, "answers": "assumed", "known", "asked" or null, "call_seconds": number or null}}, "seconds": number,
+    "model_tokens": integer, "model_seconds": number or null}.
     """
 
     async def planned(store: WorkingStore) -> BackfillPlan:
-        found = await store.backfills.plan(user=user, only=only or ())
+        found = await store.backfills.plan(user=user, only=only or (), ask=ask)
         return await store.calibrated(found, user=user, concurrency=concurrency)
 
     _tell_plan(_with_store(database, planned), as_json)
@@ -222,7 +227,8 @@ def _ended(found: BackfillStatus, as_json: bool, detached: bool) -> None:
 
 def _tell_plan(found: BackfillPlan, as_json: bool) -> None:
     if as_json:
-        print_json({"derivers": found.derivers, "seconds": found.seconds, "model_tokens": found.model_tokens})
+        totals = {"model_tokens": found.model_tokens, "model_seconds": found.model_seconds}
+        print_json({"derivers": found.derivers, "seconds": found.seconds} | totals)
         return
     table(
         ("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"),
@@ -232,5 +238,8 @@ def _tell_plan(found: BackfillPlan, as_json: bool) -> None:
             for name, one in found.derivers.items()
         ],
     )  # fmt: skip
+    calls = "" if found.model_seconds is None else f"; one call after the other they take {_time(found.model_seconds)}"
     say(f"{_time(found.seconds or 0)} on this machine, without what chat models take; "
-        f"{found.model_tokens:,} tokens of theirs")  # fmt: skip
+        f"{found.model_tokens:,} tokens of theirs{calls}")  # fmt: skip
+    if any(one.answers == "assumed" for one in found.derivers.values()):
+        hint("how long answers are is assumed; --ask 20 measures it")

@@ -2,10 +2,12 @@
 
 So a long history gives way to whoever is talking, a pause takes effect, and a worker is never busy for long. Facts of
 a user are settled with each other: they are taken one conversation after the other, by their ids, as `derive` does.
+Async only, as the workers.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,11 +46,14 @@ async def take_turn(database: Database, derivers_of: DeriversOf, user: UUID, con
         for backfill in {one.backfill for one in behind if one.backfill and one.timed}:
             if await backfills.out_of_time(scope, backfill):
                 behind = [one for one in behind if one.backfill != backfill]
-    left = set()
     work = [one for one in behind if one.in_line and one.state != backfills.PAUSED]
-    for one in work:
-        if await _stepped(database, derivers_of(one.backfill)[one.deriver], one, run):
-            left.add(one.deriver)
+    # At once: while one writes, another has the encoder. They know nothing of each other's rows.
+    steps = [_stepped(database, derivers_of(one.backfill)[one.deriver], one, run) for one in work]
+    made = await asyncio.gather(*steps, return_exceptions=True)
+    for error in made:
+        if isinstance(error, BaseException):
+            raise error
+    left = {one.deriver for one, more in zip(work, made, strict=True) if more}
     following = await _following(
         database, [one for one in work if one.deriver == Facts.name and Facts.name not in left]
     )

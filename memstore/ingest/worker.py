@@ -20,6 +20,7 @@ from uuid import UUID
 
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
 from procrastinate.app import WorkerOptions
+from procrastinate.connector import BaseConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
@@ -66,6 +67,25 @@ class Backoff(BaseRetryStrategy):
         return RetryDecision(retry_at=at, priority=min(job.priority, queue.FOUND))  # what is new does not wait for it
 
 
+class LivingManager(JobManager):
+    """Shows that a worker lives from before its first job on: no job of a living one is taken for a dead one's."""
+
+    def __init__(self, connector: BaseConnector, life: queue.Life) -> None:
+        super().__init__(connector)
+        self._life = life
+
+    async def register_worker(self) -> int:
+        """Give the number of a new worker."""
+        number = await super().register_worker()
+        await self._life.show(number)
+        return number
+
+    async def update_heartbeat(self, worker_id: int) -> None:
+        """Say that it still lives; where that fails, the library ends it, and it goes on under a new number."""
+        await super().update_heartbeat(worker_id)
+        await self._life.show(worker_id)
+
+
 class Worker:
     """Works on an open database until it is stopped, several conversations at a time.
 
@@ -101,7 +121,8 @@ class Worker:
 
     async def run(self) -> None:
         """Work until `stop` is called. A database that goes away is waited for."""
-        threads = ThreadPoolExecutor(self._concurrency + 4, "memstore-work")  # asyncio's own has six on two cores
+        most = self._concurrency * len(derivations.DERIVERS) + 4  # asyncio's own pool has six on two cores
+        threads = ThreadPoolExecutor(most, "memstore-work")
         asyncio.get_running_loop().set_default_executor(threads)
         tending = asyncio.create_task(self._tend_users())
         pause = 0.5
@@ -133,7 +154,7 @@ class Worker:
         With the old number go its jobs that could not be marked as done: they count as a dead worker's.
         """
         stalled = self._settings.worker_stalled_seconds
-        async with self._app().open_async() as app:
+        async with queue.living(self._database) as life, self._app(life).open_async() as app:
             options: WorkerOptions = {
                 "concurrency": self._concurrency,
                 "install_signal_handlers": False,
@@ -148,10 +169,11 @@ class Worker:
                 if not self._working.cancelled():
                     self._working.result()
 
-    def _app(self) -> App:
+    def _app(self, life: queue.Life) -> App:
         kwargs = {"application_name": "memstore worker", "prepare_threshold": None}
         connector = PsycopgConnector(conninfo=self._database.url, kwargs=kwargs, min_size=1, max_size=CONNECTIONS)
         app = App(connector=connector)
+        app.job_manager = LivingManager(connector, life)
         retry = Backoff(self._settings.worker_attempts)
         app.task(name=queue.TASK, queue=queue.QUEUE, retry=retry, pass_context=True)(self._derive)
         swept = app.task(name=SWEEP, queue="sweep", queueing_lock=SWEEP, priority=URGENT, pass_context=True)(
@@ -244,11 +266,21 @@ class Worker:
     async def _sweep(self, context: JobContext, timestamp: int) -> None:
         """Take up the jobs of dead workers, and what is pending and has no job."""
         manager, seconds = context.app.job_manager, self._settings.worker_stalled_seconds
-        for job in await manager.get_stalled_jobs(seconds_since_heartbeat=seconds):
+        for job in await self._lost(manager, seconds):
             with suppress(ConnectorException):  # it has ended meanwhile: its worker was only slow
                 await self._taken_up(manager, job)
         await manager.prune_stalled_workers(seconds)
         await sweep(self._database, only=self._only)
+
+    async def _lost(self, manager: JobManager, seconds: float) -> list[Job]:
+        """Give the jobs of workers that are dead: their process has ended, or they were not heard of for so long.
+
+        Of a process that was killed the server knows at once. A machine that has gone away it may believe in for hours.
+        """
+        running = list(await manager.list_jobs_async(status=Status.DOING.value))
+        ended = await queue.ended(self._database, {job.worker_id for job in running if job.worker_id is not None})
+        unheard = {job.id for job in await manager.get_stalled_jobs(seconds_since_heartbeat=seconds)}
+        return [job for job in running if job.worker_id in ended or job.id in unheard]
 
     async def _taken_up(self, manager: JobManager, job: Job) -> None:
         """Have a dead worker's job done by another."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from memstore import ids
+from memstore.errors import InvalidInput
 from memstore.ingest.backfill import control
 from memstore.ingest.backfill.verification import verified
 from memstore.ingest.check import check_name, one_of
@@ -25,15 +26,19 @@ class AsyncBackfills:
         self._opened = opened
         self._database = opened.database
 
-    async def plan(self, *, user: str | None = None, only: Sequence[str] = ()) -> BackfillPlan:
-        """Give what is pending of every user or of one, and what it would cost; nothing is written, nobody is asked.
+    async def plan(self, *, user: str | None = None, only: Sequence[str] = (), ask: int = 0) -> BackfillPlan:
+        """Give what is pending of every user or of one, and what it would cost.
 
-        `only` some of "embed", "summaries" and "facts".
+        `only` some of "embed", "summaries" and "facts". Nothing is written and nobody is asked, but with `ask` the chat
+        models, about so many stretches for each deriver: how long their answers are is then measured and not assumed.
+        What that takes counts as their other calls do. Raises `ModelUnavailable` where one is away.
         """
         from memstore.ingest.backfill.plan import plan
 
+        if ask < 0:
+            raise InvalidInput(f"ask={ask}: give how many stretches the chat models may be asked about, 0 for none.")
         resources = await self._opened.resources()
-        return await plan(self._database, resources, user=_user(user), derivers=_derivers(only))
+        return await plan(self._database, resources, user=_user(user), derivers=_derivers(only), ask=ask)
 
     async def begin(
         self,

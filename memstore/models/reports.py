@@ -146,7 +146,11 @@ class BackfillStatus:
 
 @dataclass(frozen=True, slots=True)
 class DeriverPlan:
-    """What waits for a deriver: conversations, messages, their tokens; and the calls of a chat model with theirs."""
+    """What waits for a deriver: conversations, messages, their tokens; and the calls of a chat model with theirs.
+
+    `answers` says how the tokens of answers are known: "assumed", "known" from what the model answered so far, "asked"
+    about some of what is pending; None without calls. `call_seconds` is how long a call took of those.
+    """
 
     conversations: int
     messages: int
@@ -154,6 +158,8 @@ class DeriverPlan:
     calls: int
     prompt_tokens: int
     answer_tokens: int
+    answers: str | None = None
+    call_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +176,13 @@ class BackfillPlan:
     def model_tokens(self) -> int:
         """The tokens of all calls, prompts and answers."""
         return sum(one.prompt_tokens + one.answer_tokens for one in self.derivers.values())
+
+    @property
+    def model_seconds(self) -> float | None:
+        """How long all calls take one after the other; None where it is not known how long one takes."""
+        calls = [one for one in self.derivers.values() if one.calls]
+        seconds = [one.calls * one.call_seconds for one in calls if one.call_seconds is not None]
+        return sum(seconds) if seconds and len(seconds) == len(calls) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from memstore.models import DeadLetter, Usage
@@ -11,6 +12,14 @@ from memstore.store.database import Transaction, columns
 from memstore.store.statements import statements
 
 SQL = statements("model_calls")
+
+
+class MeanCost(NamedTuple):
+    """What a call of a model took and gave, in its tokens."""
+
+    model: str
+    prompt_tokens: float
+    answer_tokens: float
 
 
 async def keep(scope: Transaction, cost: Usage, letters: Sequence[DeadLetter]) -> None:
@@ -39,9 +48,9 @@ async def answered(scope: Transaction, letter: UUID) -> None:
     await scope.run(SQL["answered"], id=letter)
 
 
-async def answers(scope: Transaction) -> dict[str, float]:
-    """Give for each model how many tokens its answers had so far, on average; in the operator's scope."""
-    return {row["model"]: row["tokens"] for row in await scope.all(SQL["answers"], columns)}
+async def mean_costs(scope: Transaction) -> dict[str, MeanCost]:
+    """Give for each model what a call took and gave so far, on average; in the operator's scope."""
+    return {one.model: one for one in await scope.all(SQL["mean_costs"], MeanCost)}
 
 
 async def left(scope: Transaction, cap: int | None) -> int | None:

@@ -108,6 +108,34 @@ async def sweeping(database: Database) -> AsyncIterator[bool]:
         yield bool(row and row[0])
 
 
+class Life:
+    """What shows the other workers that one lives: a lock, held by this connection as long as the process does."""
+
+    def __init__(self, connection: AsyncConnection[Any]) -> None:
+        self._connection = connection
+
+    async def show(self, worker: int) -> None:
+        """Show it of the worker of this number; again and again, as a connection may be lost unseen, which this tells.
+
+        Raises the driver's errors.
+        """
+        await self._connection.execute(SQL["live"], {"worker": worker})
+
+
+@asynccontextmanager
+async def living(database: Database) -> AsyncIterator[Life]:
+    """Give what shows that a worker of this process lives, until it is left or the process ends, however it ends."""
+    async with database.login(AS_OPERATOR) as connection:
+        yield Life(connection)
+
+
+async def ended(database: Database, workers: Iterable[int]) -> set[int]:
+    """Give those of these workers whose processes have ended, or that the server has lost."""
+    async with database.login(AS_OPERATOR) as connection:
+        cursor = await connection.execute(SQL["ended"], {"workers": list(workers)})
+        return {row[0] for row in await cursor.fetchall()}
+
+
 def hurried(priority: int) -> int:
     """Give the priority of what comes next in line after a job of this one."""
     return priority if priority in {NEW + 1, FOUND + 1, BACKFILL + 1} else priority + 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import itertools
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import memstore
 from memstore._sync.ingest.sweep import sweep
 from memstore.memory.worker import WorkingStore
 from memstore.models import BackfillStatus
+from memstore.providers import Completion, T
 from memstore.testing import ScriptedChatModel
 from tests.command_line import Run
 from tests.rows import rows
@@ -31,8 +34,20 @@ def facts(messages: Sequence[Any]) -> dict[str, list[Any]]:
     return {"facts": []}
 
 
-def models() -> tuple[ScriptedChatModel, ScriptedChatModel]:
-    return tuple(ScriptedChatModel(itertools.repeat(answer), context_tokens=60_000) for answer in (summary, facts))  # type: ignore[return-value]
+class Loose(ScriptedChatModel):
+    """One that takes a quarter of what it is bound to."""
+
+    def bound(self, messages: Sequence[Any]) -> int:
+        return 4 * super().bound(messages)
+
+    def complete(self, messages: Sequence[Any], schema: type[T], *, max_tokens: int) -> Completion[T]:
+        found = super().complete(messages, schema, max_tokens=max_tokens)
+        return dataclasses.replace(found, prompt_tokens=found.prompt_tokens // 4)
+
+
+def models(*both: Any, kind: type[ScriptedChatModel] = ScriptedChatModel) -> tuple[ScriptedChatModel, ...]:
+    answers = both * 2 or (summary, facts)
+    return tuple(kind(itertools.repeat(one), context_tokens=60_000) for one in answers)
 
 
 def test_a_backfill_is_planned_run_and_verified(url: str, twin: str, cli: Run) -> None:
@@ -100,10 +115,12 @@ def test_what_is_cancelled_waits_until_it_is_asked_for(url: str, tmp_path: Path)
         assert (pending(url), store.stats()["units"]) == (80, 40), "the second one is of units alone"
 
 
-async def backfilled(url: str, *, resume: bool = False, **caps: Any) -> BackfillStatus:
+async def backfilled(
+    url: str, *, resume: bool = False, kind: type[ScriptedChatModel] = ScriptedChatModel, **caps: Any
+) -> BackfillStatus:
     """Run a backfill whose models are scripts, or go on with it."""
     async with await WorkingStore.open(url, settings=SETTINGS) as store:
-        store._opened.chat_models = models()
+        store._opened.__dict__["chat_models"] = models(kind=kind)
         if resume:
             backfill = (await store.backfills.resume(**caps)).backfill.id
         else:
@@ -122,26 +139,57 @@ def model_usage(url: str) -> list[int]:
     return [int(one) for one in row]
 
 
-async def planned(url: str) -> Any:
+async def planned(url: str, kind: type[ScriptedChatModel] = ScriptedChatModel) -> Any:
     async with await WorkingStore.open(url, settings=SETTINGS) as store:
-        store._opened.chat_models = models()
+        store._opened.__dict__["chat_models"] = models(kind=kind)
         return await store.backfills.plan()
 
 
-async def test_the_forecast_of_tokens_is_that_of_the_run(url: str) -> None:
-    """Calls to the last one; tokens as nearly as answers are as long as those of the model's that are known."""
+@pytest.mark.parametrize("kind", [ScriptedChatModel, Loose])
+async def test_the_forecast_of_tokens_is_that_of_the_run(url: str, kind: type[ScriptedChatModel]) -> None:
+    """Calls to the last one; tokens as nearly as prompts and answers are as long as those that are known."""
     await asyncio.to_thread(fill, url, users=2, conversations=3, messages=90)
-    await backfilled(url, user="user0")
+    await backfilled(url, user="user0", kind=kind)
     before = model_usage(url)
-    plan = await planned(url)
+    plan = await planned(url, kind)
     assert plan.derivers["summarize"].calls > 10 < plan.derivers["facts"].calls
-    found = await backfilled(url)
+    found = await backfilled(url, kind=kind)
     assert found.backfill.state == "done"
     calls, prompts, answers = (now - then for now, then in zip(model_usage(url), before, strict=True))
     assert sum(one.calls for one in plan.derivers.values()) == calls
     assert sum(one.prompt_tokens for one in plan.derivers.values()) == pytest.approx(prompts, rel=0.02)
     assert plan.model_tokens == pytest.approx(prompts + answers, rel=0.02)
     assert (found.backfill.taken_tokens, found.backfill.spent_tokens) == (0, prompts + answers)
+
+
+def more_or_less(messages: Sequence[Any]) -> dict[str, Any]:
+    """A summary, or some facts that nobody said: how many words that are depends on what it is about."""
+    much = zlib.crc32(messages[-1]["content"].encode()) % 8
+    if "facts" not in messages[0]["content"]:
+        return {"summary": "The plan for the week was noted, point by point. " * (1 + much)}
+    fact = {"sources": [], "text": "Clara is a nurse.", "type": "identity", "kind": "semantic", "subject": "Clara"}
+    more = {"attribute": None, "value": None, "confidence": 1, "language": "en", "valid_from": None, "valid_to": None}
+    return {"facts": [fact | more] * much}
+
+
+async def test_the_forecast_asks_about_a_few_stretches_where_it_may(url: str) -> None:
+    await asyncio.to_thread(fill, url, users=4, conversations=3, messages=90)
+    async with await WorkingStore.open(url, settings=SETTINGS) as store:
+        store._opened.__dict__["chat_models"] = models(more_or_less)
+        guess = await store.backfills.plan()
+        assert ({one.answers for one in guess.derivers.values()}, guess.model_seconds) == ({"assumed", None}, None)
+        assert model_usage(url) == [0, 0, 0]
+        plan = await store.backfills.plan(ask=20)
+        assert model_usage(url)[0] == 40
+        assert pending(url) == 3240, "and nothing of what it said is kept"
+        asked = model_usage(url)
+        backfill = await store.backfills.begin()
+        assert (await store.work_until_done(backfill, lambda _: None, concurrency=3)).backfill.state == "done"
+    calls, prompts, answers = (now - then for now, then in zip(model_usage(url), asked, strict=True))
+    assert sum(one.calls for one in plan.derivers.values()) == calls
+    assert plan.model_tokens == pytest.approx(prompts + answers, rel=0.05)
+    assert guess.model_tokens != pytest.approx(prompts + answers, rel=0.1), "else asking would tell nothing"
+    assert ({one.answers for one in plan.derivers.values()}, plan.model_seconds is None) == ({"asked", None}, False)
 
 
 async def test_calls_of_models_never_pass_the_cap(url: str) -> None:

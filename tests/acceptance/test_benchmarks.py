@@ -36,7 +36,9 @@ def test_linear_prints_a_row_for_each_size() -> None:
     assert [row.split()[0] for row in done.stdout.splitlines()] == ["messages", "200", "400"]
 
 
-@pytest.mark.parametrize("name", ["run.py locomo", "run.py beam", "run.py peers", "summaries.py"])
+@pytest.mark.parametrize(
+    "name", ["run.py locomo", "run.py beam", "run.py peers", "summaries.py", "forecast.py", "workers.py", "years.py"]
+)
 def test_a_benchmark_says_when_its_data_is_not_there(name: str, tmp_path: Path) -> None:
     file, *part = name.split()
     command = [sys.executable, str(BENCHMARKS / file), *part, "--data", str(tmp_path)]

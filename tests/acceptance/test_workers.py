@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import random
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 
 import memstore
+from memstore import ids
 from memstore.ingest import worker as ingest_worker
+from memstore.ingest.facts.deriver import Facts
+from memstore.ingest.steps import Run as Steps
+from memstore.ingest.steps import step
 from memstore.memory.worker import WorkingStore
+from memstore.models import Usage
 from memstore.providers import Vectors
-from memstore.store import embedded, queue_schema
+from memstore.store import embedded, facts, model_calls, queue, queue_schema
+from memstore.store.watermarks import Pending
 from memstore.testing import HashingEmbedder, ScriptedChatModel
 from tests.command_line import Run
+from tests.forked import forked_worker
 from tests.rows import rows
 from tests.working import HASHING, QUICK, fill, pending, said, wait_until_derived, worker
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))
-RUNNING = "select count(*) from procrastinate_jobs where status = 'doing' and task_name = 'memstore.derive'"
+DATA = [Path(name) for name in os.environ.get("TEST_DATA", "").split(os.pathsep) if name]
+ALIVE = (
+    "select count(*) from pg_locks join pg_database d on d.oid = database"
+    " where locktype = 'advisory' and objsubid = 2 and datname = current_database()"
+)
 
 
 def number(url: str, query: str) -> int:
@@ -52,37 +67,154 @@ def test_workers_make_the_rows_of_one_run_and_leave_in_order(url: str, twin: str
     assert counts == dict.fromkeys(counts, 0), "no job and no worker is left"
 
 
+def history(url: str) -> list[str]:
+    """Store a made-up history, or the files of TEST_DATA; give the users."""
+    if not DATA:
+        return fill(url, users=2, conversations=6 + 2 * DOSE, messages=60)
+    with memstore.open(url, settings=HASHING) as store:
+        for path in DATA:
+            assert store.import_file(path).new
+        return list(store.users())
+
+
 @pytest.mark.slow
 def test_workers_that_are_killed_make_the_rows_of_one_run(url: str, twin: str, tmp_path: Path) -> None:
-    """Three workers over a backfill; where one is killed another takes its place. TEST_DOSE=10 kills a hundred."""
-    users = fill(url, users=2, conversations=6 + 2 * DOSE, messages=60)
-    fill(twin, users=2, conversations=6 + 2 * DOSE, messages=60)
+    """Three workers over a backfill; where one is killed another takes its place.
+
+    TEST_DOSE=10 kills a hundred, TEST_DATA=FILE:FILE… does so over these histories.
+    """
+    users = history(url)
+    assert history(twin) == users
     with memstore.open(twin, settings=HASHING) as store:
         store.derive()
     with memstore.open(url, settings=HASHING) as store:
-        backfill = store.backfills.begin()
+        backfill, whole = store.backfills.begin(), pending(url)
     chance, killed = random.Random(7), 0
+    settings = HASHING | QUICK | {"worker_attempts": 1000, "worker_stalled_seconds": 600}
+
+    def begun(stack: ExitStack) -> BaseProcess:
+        return stack.enter_context(forked_worker(url, tmp_path / "worker.log", settings))
+
     with ExitStack() as stack:
-        workers = [stack.enter_context(worker(url, tmp_path, worker_attempts="1000")) for _ in range(3)]
-        while killed < 10 * DOSE and pending(url):
-            while not number(url, RUNNING) and number(
-                url, "select count(*) from derivations where done_seq < last_seq"
-            ):
-                time.sleep(0.05)
+        workers = [begun(stack) for _ in range(3)]
+        while killed < 10 * DOSE and (left := pending(url)):
+            while chance.random() < 0.9 and number(url, ALIVE) < len(workers):
+                time.sleep(0.02)
+            if killed % 5 == 4:  # else nothing would get done where a step takes longer than they live
+                while pending(url) == left:
+                    time.sleep(0.02)
             time.sleep(chance.uniform(0, 0.5))
-            place = chance.randrange(3)
-            workers[place].send_signal(signal.SIGKILL)
-            workers[place].wait()
+            place = chance.randrange(len(workers))
+            workers[place].kill()
+            workers[place].join()
             killed += 1
-            workers[place] = stack.enter_context(worker(url, tmp_path, worker_attempts="1000"))
+            print(f"killed {killed}, {pending(url):,} of {whole:,} pending", flush=True)
+            workers[place] = begun(stack)
         wait_until_derived(url, 240 * DOSE)
-    print(f"killed {killed} times")
     assert killed >= 5 * DOSE
     with memstore.open(url, settings=HASHING) as store:
         assert store.backfills.verify() == []
         found = store.backfills.status(backfill)
-    assert (found.done, found.left, found.failing) == (3 * 60 * 2 * (6 + 2 * DOSE), {}, 0)
+    assert (found.done, found.left, found.failing) == (whole, {}, 0)
     assert rows(url, *users) == rows(twin, *users)
+
+
+async def test_what_a_killed_worker_had_is_taken_up_at_once_and_what_a_living_one_has_is_not(url: str) -> None:
+    async with await WorkingStore.open(url, settings=HASHING | QUICK | {"worker_stalled_seconds": 3600}) as store:
+        await store.worker(1)  # makes the queue's tables
+        talks = [store.user(name).conversation("talk") for name in ("alice", "bob")]
+        for talk in talks:
+            await talk.add_many(said("talk", 12))
+        conversations = [(await talk.info()).id for talk in talks]
+        _, living = [taken(url, conversation) for conversation in conversations]
+
+        async def done() -> bool:
+            return pending(url) <= 36
+
+        async with queue.living(store._database) as life:
+            await life.show(living)
+            async with working(store):
+                await until(done)
+                await asyncio.sleep(2.5)
+                assert number(url, ALIVE) == 2, "the worker itself shows that it lives"
+        assert [job.conversation_id for job in await store.jobs()] == conversations[1:]
+        assert pending(url) == 36
+
+
+def taken(url: str, conversation: UUID) -> int:
+    """Have a worker that has just been heard of take a job of a conversation; give its number."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute("insert into procrastinate_workers default values returning id").fetchone()
+        assert row is not None
+        connection.execute(
+            "insert into procrastinate_jobs (queue_name, task_name, lock, args, status, worker_id)"
+            " select 'derive', 'memstore.derive', c.id::text,"
+            " jsonb_build_object('user', c.user_id, 'conversation', c.id), 'doing', %s from conversations c"
+            " where c.id = %s",
+            [row[0], conversation],
+        )
+        return int(row[0])
+
+
+HEARING = """
+import hashlib, os, pathlib
+from memstore.testing import HashingEmbedder
+
+class Hearing(HashingEmbedder):
+    def embed_documents(self, texts):
+        with pathlib.Path(os.environ["HEARD"], str(os.getpid())).open("a") as heard:
+            heard.writelines(hashlib.sha256(text.encode()).hexdigest() + "\\n" for text in texts)
+        return super().embed_documents(texts)
+
+def load(model):
+    return Hearing(int(model))
+"""
+
+
+def heard(folder: Path) -> Counter[str]:
+    """Give how often each text was embedded, by the log of each process."""
+    return Counter(line for path in folder.iterdir() for line in path.read_text().splitlines())
+
+
+@pytest.fixture
+def hearing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of an embedder, hashing:256 that keeps what it was asked for, as a package would bring it."""
+    told = tmp_path / "package" / "hearing-1.dist-info"
+    told.mkdir(parents=True)
+    (told.parent / "hearing.py").write_text(HEARING)
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: hearing\nVersion: 1\n")
+    (told / "entry_points.txt").write_text("[memstore.embedders]\nhearing = hearing:load\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(told.parent), os.environ.get("PYTHONPATH", "")]))
+    return "hearing:256"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machines", [2, 4])
+def test_machines_that_share_only_the_database_derive_everything_once(
+    url: str, twin: str, tmp_path: Path, cli: Run, monkeypatch: pytest.MonkeyPatch, hearing: str, machines: int
+) -> None:
+    """Each has folders of its own, and where the system allows it no network; together they ask what one would."""
+    folders = []
+    for place, count in ((twin, 1), (url, machines)):
+        users = fill(place, users=3, conversations=8, messages=40)
+        folders.append(tmp_path / f"heard{count}")
+        folders[-1].mkdir()
+        monkeypatch.setenv("HEARD", str(folders[-1]))
+        with ExitStack() as stack:
+            started = [
+                stack.enter_context(worker(place, tmp_path, machine=f"machine{count}-{number}", embedder=hearing))
+                for number in range(count)
+            ]
+            wait_until_derived(place, 180)
+            for process in started:
+                process.send_signal(signal.SIGTERM)
+            assert [process.wait(30) for process in started] == [0] * count, (tmp_path / "worker.log").read_text()
+    alone, together = folders
+    assert heard(together) == heard(alone)
+    assert len(list(together.iterdir())) == machines, "each has worked"
+    assert rows(url, *users) == rows(twin, *users)
+    counts = cli("jobs", "list", "--json", "-d", url).json["counts"]
+    assert counts == dict.fromkeys(counts, 0), "no job and no worker is left"
 
 
 class Poisoned(HashingEmbedder):
@@ -173,6 +305,26 @@ async def test_what_fails_beside_a_conversation_is_no_failure_of_it(url: str) ->
         async with working(store):
             await until(over)
         assert [job.error for job in await store.jobs(failed=True)] == ["embed: ValueError"]
+
+
+async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: str) -> None:
+    """Both lock the user and what the model has cost, in one order."""
+    async with await WorkingStore.open(url, settings=HASHING) as store:
+        talk = store.user("alice").conversation("talk")
+        await talk.add("user", "I live in Leeds.")
+        fact = {"sources": [{"message": 1, "quote": "I live in Leeds"}], "text": "The user lives in Leeds."}
+        more = dict.fromkeys(("attribute", "value", "valid_from", "valid_to")) | {"language": "en", "confidence": 1}
+        answer = {"facts": [fact | more | {"type": "identity", "kind": "semantic", "subject": "the user"}]}
+        resources = dataclasses.replace(await store._opened.resources(), facts_model=ScriptedChatModel([answer]))
+        user, conversation = ids.user_id("alice"), (await talk.info()).id
+        work = Pending(user, conversation, "facts", 0, 1)
+        async with store._database.scope(user) as scope:
+            await facts.lock(scope)
+            deriving = asyncio.create_task(step(store._database, Facts(resources), [work], Steps()))
+            while not number(url, "select count(*) from pg_locks where not granted"):
+                await asyncio.sleep(0.02)
+            await model_calls.keep(scope, Usage("scripted", 1, 1, 1), ())
+        assert [one.done_seq for one in await deriving] == [1]
 
 
 async def test_users_are_looked_after_again_where_that_failed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("derivations", "unfinished"),
     ("derivations", "backfill_backlog"),
     ("model_calls", "spent"),
-    ("model_calls", "answers"),
+    ("model_calls", "mean_costs"),
     *((family, name) for family, name in EVERY if family == "backfills"),
     ("postings", "large"),
 }

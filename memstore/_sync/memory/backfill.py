@@ -11,6 +11,7 @@ from memstore._sync.ingest.backfill import control
 from memstore._sync.ingest.backfill.verification import verified
 from memstore._sync.memory.opened import Opened
 from memstore._sync.store.derivations import DERIVERS
+from memstore.errors import InvalidInput
 from memstore.ingest.check import check_name, one_of
 from memstore.models import Backfill, BackfillPlan, BackfillStatus, Wrong
 from memstore.store import queue_schema
@@ -26,15 +27,19 @@ class Backfills:
         self._opened = opened
         self._database = opened.database
 
-    def plan(self, *, user: str | None = None, only: Sequence[str] = ()) -> BackfillPlan:
-        """Give what is pending of every user or of one, and what it would cost; nothing is written, nobody is asked.
+    def plan(self, *, user: str | None = None, only: Sequence[str] = (), ask: int = 0) -> BackfillPlan:
+        """Give what is pending of every user or of one, and what it would cost.
 
-        `only` some of "embed", "summaries" and "facts".
+        `only` some of "embed", "summaries" and "facts". Nothing is written and nobody is asked, but with `ask` the chat
+        models, about so many stretches for each deriver: how long their answers are is then measured and not assumed.
+        What that takes counts as their other calls do. Raises `ModelUnavailable` where one is away.
         """
         from memstore._sync.ingest.backfill.plan import plan
 
+        if ask < 0:
+            raise InvalidInput(f"ask={ask}: give how many stretches the chat models may be asked about, 0 for none.")
         resources = self._opened.resources()
-        return plan(self._database, resources, user=_user(user), derivers=_derivers(only))
+        return plan(self._database, resources, user=_user(user), derivers=_derivers(only), ask=ask)
 
     def begin(
         self,

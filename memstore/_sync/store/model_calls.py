@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from memstore._sync.store.database import Transaction, columns
@@ -12,6 +13,14 @@ from memstore.models import DeadLetter, Usage
 from memstore.store.statements import statements
 
 SQL = statements("model_calls")
+
+
+class MeanCost(NamedTuple):
+    """What a call of a model took and gave, in its tokens."""
+
+    model: str
+    prompt_tokens: float
+    answer_tokens: float
 
 
 def keep(scope: Transaction, cost: Usage, letters: Sequence[DeadLetter]) -> None:
@@ -38,9 +47,9 @@ def answered(scope: Transaction, letter: UUID) -> None:
     scope.run(SQL["answered"], id=letter)
 
 
-def answers(scope: Transaction) -> dict[str, float]:
-    """Give for each model how many tokens its answers had so far, on average; in the operator's scope."""
-    return {row["model"]: row["tokens"] for row in scope.all(SQL["answers"], columns)}
+def mean_costs(scope: Transaction) -> dict[str, MeanCost]:
+    """Give for each model what a call took and gave so far, on average; in the operator's scope."""
+    return {one.model: one for one in scope.all(SQL["mean_costs"], MeanCost)}
 
 
 def left(scope: Transaction, cap: int | None) -> int | None:

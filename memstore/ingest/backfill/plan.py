@@ -1,63 +1,32 @@
 """What a backfill would cost: messages and tokens by deriver, and calls of chat models with theirs.
 
-Stretches are cut by arithmetic, so the prompts of all calls are made here as they will be made, and counted, and nobody
-is asked. What the answers will cost is what they have cost so far, else what is assumed of them.
+Nobody is asked, or, where the caller allows it, the chat models about a few stretches (`rehearsal`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from memstore.ingest.asked import Allowance
 from memstore.ingest.backfill.control import everybody
+from memstore.ingest.backfill.rehearsal import ASSUMED, KNOWN, Expected, Rehearsed, asked, text_of
 from memstore.ingest.derive import derivers_of
 from memstore.ingest.resources import Resources
 from memstore.ingest.steps import Deriver
-from memstore.models import BackfillPlan, DeriverPlan
-from memstore.providers import ChatMessage, ChatModel, Completion, T
+from memstore.models import BackfillPlan, DeriverPlan, Json
+from memstore.providers import ChatModel
 from memstore.store import derivations, model_calls
 from memstore.store.database import Database
+from memstore.store.model_calls import MeanCost
 from memstore.store.watermarks import Pending
 from memstore.waiting import in_thread
 
 ANSWER_TOKENS = {"summarize": 120.0, "facts": 150.0}  # of an answer, where no call of the model is known
-WORD = "noted, "  # what a summary that is not there yet is made of
-
-
-@dataclass(slots=True)
-class Rehearsed:
-    """A ChatModel that asks nobody: it counts the prompts, and answers with something of the expected length."""
-
-    model: ChatModel
-    answer: dict[str, Any]
-    answer_tokens: float
-    calls: int = 0
-    prompt_tokens: int = 0
-    name: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Be called as the model is."""
-        self.name = self.model.name
-
-    @property
-    def context_tokens(self) -> int:
-        """The model's window."""
-        return self.model.context_tokens
-
-    def bound(self, messages: Sequence[ChatMessage]) -> int:
-        """Give what the model gives."""
-        return self.model.bound(messages)
-
-    def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
-        """Count a call."""
-        prompt_tokens = self.model.bound(messages)
-        self.calls += 1
-        self.prompt_tokens += prompt_tokens
-        return Completion(schema.model_validate(self.answer), prompt_tokens, round(self.answer_tokens))
+LOOSE = 0.8
 
 
 async def plan(
@@ -66,47 +35,78 @@ async def plan(
     *,
     user: UUID | None = None,
     derivers: Sequence[str] = derivations.DERIVERS,
+    ask: int = 0,
 ) -> BackfillPlan:
-    """Give what is pending of one user or of all, and what it would cost. Nothing is written, and nobody is asked."""
+    """Give what is pending of one user or of all, and what it would cost.
+
+    Chat models are asked about `ask` stretches for each deriver; by default nobody is, and nothing is written.
+    """
+    found: dict[str, Counter[str]] = {name: Counter() for name in derivers}
+    async for owner in everybody(database, user):
+        await _count(database, owner, found)
     async with database.operator() as scope:
-        known = await model_calls.answers(scope)
-    rehearsed = _rehearsed(resources, known)
+        known = await model_calls.mean_costs(scope)
+        resources.allowance.left = await model_calls.left(scope, resources.settings.llm_daily_tokens)
+    guessed = {name: _guessed(name, known.get(model.name)) for name, model in _models(resources).items()}
+    rehearsed = await _rehearsed(database, resources, guessed, derivers, user, ask)
+    expected = dict(guessed)
+    for name, one in rehearsed.items():
+        one.expected = expected[name] = (
+            await asked(database, one, resources.allowance) if ask else _less_bound(one, known.get(one.name))
+        )
+    if "summarize" in rehearsed and expected["summarize"] != guessed["summarize"]:
+        # Again, as what is asked about summaries depends on how long those are.
+        rehearsed |= await _rehearsed(database, resources, expected, {"summarize"}, user, 0)
+    return BackfillPlan({name: _planned(counts, rehearsed.get(name)) for name, counts in found.items()})
+
+
+def _models(resources: Resources) -> dict[str, ChatModel]:
+    """Give the chat models that are set, by deriver."""
+    found = {"summarize": resources.summary_model, "facts": resources.facts_model}
+    return {name: model for name, model in found.items() if model is not None}
+
+
+def _guessed(deriver: str, known: MeanCost | None) -> Expected:
+    """Give what is expected of a model by what is known of it, before prompts are made."""
+    return Expected(KNOWN, known.answer_tokens) if known else Expected(ASSUMED, ANSWER_TOKENS[deriver])
+
+
+def _less_bound(model: Rehearsed, known: MeanCost | None) -> Expected:
+    """Give what is expected of a model whose prompts took far less so far than bounds these; else what was.
+
+    A bound in bytes is four times what a prompt takes. One that is counted differs from what is known by no more than
+    the histories do.
+    """
+    if known is None or not model.calls or known.prompt_tokens * model.calls > LOOSE * model.bound_tokens:
+        return model.expected
+    return replace(model.expected, share=known.prompt_tokens * model.calls / model.bound_tokens)
+
+
+async def _rehearsed(
+    database: Database,
+    resources: Resources,
+    expected: Mapping[str, Expected],
+    derivers: Collection[str],
+    user: UUID | None,
+    most: int,
+) -> dict[str, Rehearsed]:
+    """Let these derivers think about all that is pending, with nobody to ask; give whom they would ask."""
+    found = {}
+    for name, model in _models(resources).items():
+        tokens = expected[name].answer_tokens / expected[name].share  # as the model's bound has them
+        answer: Json = {"summary": text_of(model, tokens)} if name == "summarize" else {"facts": []}
+        found[name] = Rehearsed(model, answer, expected[name], most)
     rehearsing = replace(
         resources,
         embedder=None,
         allowance=Allowance(),
-        summary_model=rehearsed.get("summarize"),
-        facts_model=rehearsed.get("facts"),
+        summary_model=found.get("summarize"),
+        facts_model=found.get("facts"),
     )
-    found: dict[str, Counter[str]] = {name: Counter() for name in derivers}
-    async for owner in everybody(database, user):
-        await _count(database, owner, found)
-    for deriver in derivers_of(rehearsing):
-        if deriver.name in rehearsed and deriver.name in derivers:
-            await _rehearse(database, deriver, user)
-    return BackfillPlan({name: _planned(counts, rehearsed.get(name)) for name, counts in found.items()})
-
-
-def _rehearsed(resources: Resources, known: dict[str, float]) -> dict[str, Rehearsed]:
-    """Give who is asked instead of the chat models that are set, by deriver."""
-    found = {}
-    if (model := resources.summary_model) is not None:
-        tokens = known.get(model.name, ANSWER_TOKENS["summarize"])
-        found["summarize"] = Rehearsed(model, {"summary": _text(model, tokens)}, tokens)
-    if (model := resources.facts_model) is not None:
-        found["facts"] = Rehearsed(model, {"facts": []}, known.get(model.name, ANSWER_TOKENS["facts"]))
-    return found
-
-
-def _text(model: ChatModel, tokens: float) -> str:
-    """Give a text that is as long as the summary in an answer of so many tokens: summaries are summarized again."""
-
-    def size(text: str) -> int:
-        return model.bound([{"role": "user", "content": text}])
-
-    word = (size(WORD * 101) - size(WORD)) / 100
-    frame = size('{"summary": ""}') - size("")
-    return WORD * max(1, round((tokens - frame) / word))
+    wanted = [one for one in derivers_of(rehearsing) if one.name in found and one.name in derivers]
+    for deriver in wanted:
+        await _rehearse(database, deriver, found[deriver.name], user)
+    return {one.name: found[one.name] for one in wanted}
 
 
 async def _count(database: Database, user: UUID, found: dict[str, Counter[str]]) -> None:
@@ -116,8 +116,7 @@ async def _count(database: Database, user: UUID, found: dict[str, Counter[str]])
                 found[one.deriver].update(messages=one.messages, tokens=one.tokens, conversations=one.conversations)
 
 
-async def _rehearse(database: Database, deriver: Deriver[Any, Any], user: UUID | None) -> None:
-    """Let a deriver think about all that is pending, with nobody to ask."""
+async def _rehearse(database: Database, deriver: Deriver[Any, Any], model: Rehearsed, user: UUID | None) -> None:
     after: Pending | None = None
     while True:
         async with database.operator() as scope:
@@ -126,6 +125,7 @@ async def _rehearse(database: Database, deriver: Deriver[Any, Any], user: UUID |
             return
         after = page[-1]
         for work in page:
+            model.user_id = work.user_id
             await _rehearse_one(database, deriver, work)
 
 
@@ -143,11 +143,14 @@ async def _rehearse_one(database: Database, deriver: Deriver[Any, Any], work: Pe
 
 def _planned(counts: Counter[str], model: Rehearsed | None) -> DeriverPlan:
     calls = model.calls if model else 0
+    expected = model.expected if model and calls else None
     return DeriverPlan(
         conversations=counts["conversations"],
         messages=counts["messages"],
         tokens=counts["tokens"],
         calls=calls,
-        prompt_tokens=model.prompt_tokens if model else 0,
-        answer_tokens=round(calls * model.answer_tokens) if model else 0,
+        prompt_tokens=round(model.bound_tokens * expected.share) if model and expected else 0,
+        answer_tokens=round(calls * expected.answer_tokens) if expected else 0,
+        answers=expected.basis if expected else None,
+        call_seconds=expected.seconds if expected else None,
     )

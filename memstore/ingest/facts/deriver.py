@@ -76,11 +76,13 @@ class Facts:
         self, scope: Transaction, made: Sequence[MadeFacts], *, taken: Taken | None = None
     ) -> dict[str, int]:
         new, asked = [fact for one in made for fact in one.facts], [some.asked for some in made if some.asked]
-        for one in asked:
-            await model_calls.keep(scope, one.cost, one.letters)
         counts = {"letters": sum(len(one.letters) for one in asked)}
         if new:
             await facts.lock(scope)
             model = await items.bind_embedder(scope, self.resources.embedder)
             counts["facts"] = sum([await settle(scope, one, model, taken=taken) for one in new])
+        for (
+            one
+        ) in asked:  # after the user was locked, as summaries do: the other way round they would wait for each other
+            await model_calls.keep(scope, one.cost, one.letters)
         return counts

@@ -32,6 +32,8 @@ SET calls = model_usage.calls + excluded.calls,
 -- What all users' calls cost on a day; needs the operator's scope.
 SELECT coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint AS tokens FROM model_usage WHERE day = %(day)s
 
--- answers --
--- How many tokens an answer of each model had so far, on average; needs the operator's scope.
-SELECT model, sum(completion_tokens)::float8 / sum(calls) AS tokens FROM model_usage GROUP BY model HAVING sum(calls) > 0
+-- mean_costs --
+-- What a call of each model took and gave so far, on average, in tokens; needs the operator's scope.
+SELECT model, sum(prompt_tokens)::float8 / sum(calls) AS prompt_tokens,
+       sum(completion_tokens)::float8 / sum(calls) AS answer_tokens
+FROM model_usage GROUP BY model HAVING sum(calls) > 0

@@ -84,6 +84,20 @@ RETURNING (args ->> 'user')::uuid AS user_id, (args ->> 'conversation')::uuid AS
 -- Lets this connection see whose derivations are behind, and no row of anything that was said.
 SELECT set_config('memstore.operator', 'on', false)
 
+-- live --
+-- Shows that a worker lives: the server lets go of this lock when its process ends. To take it once more changes nothing.
+SELECT pg_try_advisory_lock(hashtext('memstore:worker:' || current_schema()), mod(%(worker)s::bigint, 2147483647)::int)
+
+-- ended --
+-- Those of these workers whose lock nobody holds any longer.
+SELECT worker
+FROM unnest(%(workers)s::bigint[]) AS worker
+WHERE NOT EXISTS (
+    SELECT FROM pg_locks
+    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND classid = hashtext('memstore:worker:' || current_schema())::oid
+      AND objid = mod(worker, 2147483647)::int::oid AND objsubid = 2 AND granted)
+
 -- sweeping --
 -- One sweep at a time; released with the connection.
 SELECT pg_try_advisory_lock(hashtextextended('memstore:sweep:' || current_schema(), 0))

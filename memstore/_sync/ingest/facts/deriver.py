@@ -73,11 +73,13 @@ class Facts:
 
     def _write(self, scope: Transaction, made: Sequence[MadeFacts], *, taken: Taken | None = None) -> dict[str, int]:
         new, asked = [fact for one in made for fact in one.facts], [some.asked for some in made if some.asked]
-        for one in asked:
-            model_calls.keep(scope, one.cost, one.letters)
         counts = {"letters": sum(len(one.letters) for one in asked)}
         if new:
             facts.lock(scope)
             model = items.bind_embedder(scope, self.resources.embedder)
             counts["facts"] = sum([settle(scope, one, model, taken=taken) for one in new])
+        for (
+            one
+        ) in asked:  # after the user was locked, as summaries do: the other way round they would wait for each other
+            model_calls.keep(scope, one.cost, one.letters)
         return counts
