@@ -16,7 +16,7 @@ from memstore.ingest.importers.records import Skipped
 from memstore.ingest.resources import Resources
 from memstore.models import Message, Span, Summary
 from memstore.store.archived import Hashed, Row, UnitKept, Whole
-from memstore.store.terms import term_hashes
+from memstore.store.terms import TermHashes
 
 Item = Message | Summary | Whole
 
@@ -96,8 +96,9 @@ def new_units(given: Sequence[Ready], resources: Resources | None) -> dict[UUID,
     if resources is not None:
         vectors = resources.embed([text for _, _, text in pairs])
     made: dict[UUID, list[Hashed]] = {}
+    hashes = TermHashes()
     for (one, kept, text), vector in zip(pairs, vectors, strict=True):
         tags = one.row.tags if isinstance(one.row, Message) else ()
-        hashed = Hashed(replace(kept, vector=vector), *term_hashes(text, one.row.user_id), tags)
+        hashed = Hashed(replace(kept, vector=vector), *hashes.of(text, one.row.user_id), tags)
         made.setdefault(one.id, []).append(hashed)
     return made
