@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 from memstore import ids
+from memstore._sync.ingest.serving import made_for
 from memstore._sync.ingest.summaries.deriver import units_of
-from memstore._sync.store import items, messages, model_calls, summaries
+from memstore._sync.store import embedders, items, messages, model_calls, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore.errors import InvalidInput
 from memstore.ingest.asked import letter_id
@@ -32,6 +34,13 @@ def summarize(
     It has as many tokens as one of the nest over as much. Raises `InvalidInput` for a range that is not all there, and
     `ModelUnavailable` where a chat model is to write it and is away, or may do no more today.
     """
+    asked = partial(_summarize, database, user, conversation, from_seq, to_seq)
+    return made_for(database, resources, user, asked)
+
+
+def _summarize(
+    database: Database, user: UUID, conversation: UUID, from_seq: int | None, to_seq: int | None, resources: Resources
+) -> Summary:
     summarizer = summarizer_of(resources)
     account = summarizer.asked()
     recipe = in_place(lambda: summarizer.recipe)  # a model's server is asked for it, and no connection is held
@@ -47,7 +56,7 @@ def summarize(
     [made] = in_place(summarizer.summarize, [asked], size(_level(asked.tokens, resources), resources), [account])
     [units] = in_place(units_of, [made], resources)
     with database.scope(user) as scope:
-        model = items.bind_embedder(scope, resources.embedder)
+        model = embedders.bind(scope, resources.embedder)
         if summaries.add(scope, [made]):  # else somebody else has just made it
             items.add(scope, units, model)
         if account is not None:
