@@ -213,6 +213,8 @@ async def switch(scope: Transaction, target: Model, *, after: int, back: bool = 
     """
     _, known = await held(scope)
     there = serving(known)
+    if not known:  # the user was erased meanwhile
+        return True
     if not any(one.id == target.id and one.state == BUILDING for one in known):
         raise Conflict(f"Another process has ended this migration to {target.name!r}: memstore embeddings status")
     if await lacking(scope, target.id, limit=1, after=after):

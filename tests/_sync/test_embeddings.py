@@ -130,6 +130,21 @@ def test_an_embedder_that_cannot_be_had_is_refused_before_anything_is_done(old: 
     assert list(states(old)) == [OLD]
 
 
+def test_a_process_that_cannot_have_the_embedder_that_serves_says_so(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(url, "hashing:64") as store:
+        talked(store)
+        store.embeddings.migrate(NEW)
+    monkeypatch.undo()  # as on a machine where the kind is not installed
+    monkeypatch.setattr("memstore.providers._LOADED", {})
+    with opened(url, "hashing:64") as store:
+        with pytest.raises(EmbedderMismatch, match=r"turned:2.*cannot be had here.*Nobody knows the provider"):
+            store.user("alice").recall("peanuts")
+        store.user("alice").conversation("c").add("user", "I keep bees.")
+        report = store.derive()
+        assert len(report.failed) == 3
+        assert "EmbedderMismatch" in report.failed[0]
+
+
 def test_a_store_that_is_set_to_an_embedder_that_nobody_was_moved_to_is_refused(old: MemoryStore, url: str) -> None:
     talked(old)
     with opened(url, NEW) as other:

@@ -129,6 +129,23 @@ async def test_an_embedder_that_cannot_be_had_is_refused_before_anything_is_done
     assert list(await states(old)) == [OLD]
 
 
+async def test_a_process_that_cannot_have_the_embedder_that_serves_says_so(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with await opened(url, "hashing:64") as store:
+        await talked(store)
+        await store.embeddings.migrate(NEW)
+    monkeypatch.undo()  # as on a machine where the kind is not installed
+    monkeypatch.setattr("memstore.providers._LOADED", {})
+    async with await opened(url, "hashing:64") as store:
+        with pytest.raises(EmbedderMismatch, match=r"turned:2.*cannot be had here.*Nobody knows the provider"):
+            await store.user("alice").recall("peanuts")
+        await store.user("alice").conversation("c").add("user", "I keep bees.")
+        report = await store.derive()
+        assert len(report.failed) == 3
+        assert "EmbedderMismatch" in report.failed[0]
+
+
 async def test_a_store_that_is_set_to_an_embedder_that_nobody_was_moved_to_is_refused(
     old: AsyncMemoryStore, url: str
 ) -> None:

@@ -34,15 +34,7 @@ def summarize(
     It has as many tokens as one of the nest over as much. Raises `InvalidInput` for a range that is not all there, and
     `ModelUnavailable` where a chat model is to write it and is away, or may do no more today.
     """
-    asked = partial(_summarize, database, user, conversation, from_seq, to_seq)
-    return made_for(database, resources, user, asked)
-
-
-def _summarize(
-    database: Database, user: UUID, conversation: UUID, from_seq: int | None, to_seq: int | None, resources: Resources
-) -> Summary:
     summarizer = summarizer_of(resources)
-    account = summarizer.asked()
     recipe = in_place(lambda: summarizer.recipe)  # a model's server is asked for it, and no connection is held
     with database.scope(user) as scope:
         first, last = _checked(scope, conversation, from_seq, to_seq)
@@ -50,6 +42,12 @@ def _summarize(
         if known is not None:
             return known
         asked = _read(scope, conversation, first, last)
+    return made_for(database, resources, user, partial(_made, database, user, asked, recipe))
+
+
+def _made(database: Database, user: UUID, asked: Range, recipe: str, resources: Resources) -> Summary:
+    summarizer = summarizer_of(resources)
+    account = summarizer.asked()
     if account is not None:
         with database.operator() as scope:
             account.allowance.left = model_calls.left(scope, resources.settings.llm_daily_tokens)
