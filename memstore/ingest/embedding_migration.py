@@ -84,8 +84,11 @@ async def _move(
     """Give a user the vectors that are missing, and let them serve."""
     after = 0
     for tried in count():
-        made, after = await fill(database, resources, user, model.id, making.advanced, after=after)
-        making.vectors += made
+        async with database.scope(user) as scope:
+            upto = (await postings.reach(scope)).last_unit  # what comes meanwhile is for the next look
+        told = making.advanced
+        making.vectors += await fill(database, resources, user, model.id, told, after=after, upto=upto)
+        after = upto
         if not tried:
             await _index(database, user, model)  # before it is asked, and after it was filled: 60 times quicker
         try:

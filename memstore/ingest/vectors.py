@@ -40,8 +40,7 @@ async def _embed_missing(database: Database, user: UUID, progress: Told, resourc
         model = await embedders.bind(scope, resources.embedder)
     if model is None:
         return 0
-    made, _ = await fill(database, resources, user, model, progress, is_serving=True)
-    return made
+    return await fill(database, resources, user, model, progress, is_serving=True)
 
 
 async def fill(
@@ -52,9 +51,10 @@ async def fill(
     progress: Told = _quiet,
     *,
     after: int = 0,
+    upto: int = embedders.LAST,
     is_serving: bool = False,
-) -> tuple[int, int]:
-    """Give units after a number the vectors that they lack; give how many were made, and the last number looked at.
+) -> int:
+    """Give units after a number, up to another, the vectors that they lack; give how many were made.
 
     Of an embedder that serves arrays in every process are read anew after each batch; of one that does not yet, nobody
     notices. Raises `OtherServes` where it has ceased to serve.
@@ -62,9 +62,9 @@ async def fill(
     made = 0
     while True:
         async with database.scope(user) as scope:
-            batch = await embedders.lacking(scope, model, limit=BATCH, after=after)
+            batch = await embedders.lacking(scope, model, limit=BATCH, after=after, upto=upto)
         if not batch:
-            return made, after
+            return made
         found = await in_thread(vectors_of, resources, batch)
         try:
             async with database.scope(user) as scope:

@@ -25,6 +25,7 @@ from memstore.store.watermarks import LostRace
 
 SQL = statements("embedders")
 STATES = SERVING, BUILDING, RETIRED = "serving", "building", "retired"
+LAST = 2**62  # no unit has a higher number
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +145,12 @@ class Lacking:
     text: str
 
 
-async def lacking(scope: Transaction, model: UUID, *, limit: int, after: int = 0) -> list[Lacking]:
-    """Give units after a number that have no vector of this embedder, in the order of numbers.
+async def lacking(scope: Transaction, model: UUID, *, limit: int, after: int = 0, upto: int = LAST) -> list[Lacking]:
+    """Give units after a number, up to another, that have no vector of this embedder, in the order of numbers.
 
     Whoever has seen a number will see no new one below it: so what comes later stands after the last one.
     """
-    return await scope.all(SQL["lacking"], Lacking, model_id=model, limit=limit, after=after)
+    return await scope.all(SQL["lacking"], Lacking, model_id=model, limit=limit, after=after, upto=upto)
 
 
 async def add_vectors(scope: Transaction, vectors: Sequence[tuple[Key, Vectors]], model: UUID) -> int:

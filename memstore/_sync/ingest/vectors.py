@@ -41,8 +41,7 @@ def _embed_missing(database: Database, user: UUID, progress: Told, resources: Re
         model = embedders.bind(scope, resources.embedder)
     if model is None:
         return 0
-    made, _ = fill(database, resources, user, model, progress, is_serving=True)
-    return made
+    return fill(database, resources, user, model, progress, is_serving=True)
 
 
 def fill(
@@ -53,9 +52,10 @@ def fill(
     progress: Told = _quiet,
     *,
     after: int = 0,
+    upto: int = embedders.LAST,
     is_serving: bool = False,
-) -> tuple[int, int]:
-    """Give units after a number the vectors that they lack; give how many were made, and the last number looked at.
+) -> int:
+    """Give units after a number, up to another, the vectors that they lack; give how many were made.
 
     Of an embedder that serves arrays in every process are read anew after each batch; of one that does not yet, nobody
     notices. Raises `OtherServes` where it has ceased to serve.
@@ -63,9 +63,9 @@ def fill(
     made = 0
     while True:
         with database.scope(user) as scope:
-            batch = embedders.lacking(scope, model, limit=BATCH, after=after)
+            batch = embedders.lacking(scope, model, limit=BATCH, after=after, upto=upto)
         if not batch:
-            return made, after
+            return made
         found = in_place(vectors_of, resources, batch)
         try:
             with database.scope(user) as scope:

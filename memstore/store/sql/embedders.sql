@@ -41,14 +41,14 @@ VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(model_id)s, %(embedding)s)
 ON CONFLICT (user_id, item_id, chunk, model_id) DO NOTHING
 
 -- lacking --
--- Units after a number that have no vector of an embedder, each with its part of the text.
+-- Units of a range of numbers that have no vector of an embedder, each with its part of the text.
 SELECT t.number, t.item_id, t.chunk, t.tier, t.speaker,
        substr(coalesce(m.text, s.text, f.text, ''), (t.start + 1)::int, (t.stop - t.start)::int) AS text
 FROM item_text t
 LEFT JOIN messages m ON m.user_id = t.user_id AND m.id = t.item_id
 LEFT JOIN summaries s ON s.user_id = t.user_id AND s.id = t.item_id
 LEFT JOIN facts f ON f.user_id = t.user_id AND f.id = t.item_id
-WHERE t.user_id = %(user_id)s AND t.number > %(after)s
+WHERE t.user_id = %(user_id)s AND t.number > %(after)s AND t.number <= %(upto)s
   AND NOT EXISTS (SELECT FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id
                                                AND v.chunk = t.chunk AND v.model_id = %(model_id)s)
 ORDER BY t.number
