@@ -46,6 +46,12 @@ class TurnedEmbedder(HashingEmbedder):
         vector: Vectors = self._turned([text])[0]
         return vector
 
+    def straight(self, vector: Vectors) -> Vectors:
+        """Give the vector of the hashing embedder for one of this."""
+        found = np.empty_like(vector)
+        found[self._order] = vector * self._signs
+        return found
+
     def _turned(self, texts: Sequence[str]) -> Vectors:
         return np.ascontiguousarray(super().embed_documents(texts)[:, self._order] * self._signs)
 

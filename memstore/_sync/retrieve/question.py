@@ -117,7 +117,7 @@ class Asker:
         """Give a question, and what is looked for beside it, as the embedder puts it that serves in a version."""
         model = embedders.chosen(self.database, version.models, self.embedder)
         self.database.cache.serve(self.user_id, None if model is None else (model.name, model.dimensions))
-        embedder = self.likely()
+        embedder = self.embedder if model is None else in_place(self.exactly, model.name, model.dimensions)
         every = [
             self._embedded(replace(one, vector=None, embedder=embedder, model=embedders.id_of(embedder)))
             for one in (question, *question.others)
