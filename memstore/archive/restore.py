@@ -21,11 +21,12 @@ from memstore.archive.source import Batch, Located
 from memstore.ingest.importers import Imported, Skipped, Span, size_of
 from memstore.ingest.importers.records import MOST_NAMED
 from memstore.ingest.resources import Resources
+from memstore.ingest.serving import made_for
 from memstore.models import HAND, Conversation
-from memstore.store import exports, facts, items, messages, restores, summaries
-from memstore.store.archived import Hashed
+from memstore.store import embedders, exports, facts, messages, restores, summaries
 from memstore.store.database import Database, Transaction
 from memstore.store.derivations import DERIVERS
+from memstore.store.embedders import id_of
 from memstore.waiting import in_thread
 
 NAME = "memstore"
@@ -298,22 +299,24 @@ class _Restore:
     async def _stored(self, embedded: Sequence[Ready], write: Writing) -> list[Ready]:
         """Store items by `write`, and the units of those in `embedded`; give the items that were new.
 
-        Units have the file's vectors where these are of the store's embedder, else new ones. No transaction is open
-        while they are made.
+        Units have the file's vectors where these are of the embedder that serves the user, else new ones. No transaction
+        is open while they are made.
         """
-        units: dict[UUID, list[Hashed]] = {}
-        embedder = None
-        if any(one.units for one in embedded):
-            resources = await in_thread(self.resources)
-            embedder, maker = resources.embedder, self.line.embedder if self.line else None
-            own = None if embedder is None else ids.model_id(embedder.name, embedder.dimensions)
-            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == own
+
+        async def made(resources: Resources) -> list[Ready]:
+            maker = self.line.embedder if self.line else None
+            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
             units = await in_thread(new_units, embedded, None if fits else resources)
+            async with self.database.scope(self._id) as scope:
+                new = await write(scope)
+                if added := [unit for one in new for unit in units.get(one.id, ())]:
+                    await restores.add_units(scope, added, await embedders.bind(scope, resources.embedder))
+            return new
+
+        if any(one.units for one in embedded):
+            return await made_for(self.database, await in_thread(self.resources), self._id, made)
         async with self.database.scope(self._id) as scope:
-            new = await write(scope)
-            if added := [unit for one in new for unit in units.get(one.id, ())]:
-                await restores.add_units(scope, added, await items.bind_embedder(scope, embedder))
-        return new
+            return await write(scope)
 
 
 def _named(one: Ready) -> tuple[str, str]:

@@ -23,12 +23,13 @@ from memstore.errors import BudgetTooSmall
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Context, Json, Message, Role, Tier
-from memstore.providers import ChatMessage, Embedder, Reranker, TokenCounter
-from memstore.retrieve import recall
+from memstore.providers import ChatMessage, Embedder, Exactly, Reranker, TokenCounter, load_exactly
+from memstore.retrieve.question import Asker, Question
 from memstore.retrieve.reranked import reranked
 from memstore.retrieve.rewritten import NO_MODELS, Models, rewritten
 from memstore.store import summaries
 from memstore.store.database import Database, Transaction
+from memstore.store.embedders import id_of
 from memstore.store.summaries import Outline
 from memstore.waiting import at_once, in_thread
 
@@ -45,22 +46,27 @@ async def assemble(
     counter: TokenCounter,
     request: Request,
     models: Models = NO_MODELS,
+    exactly: Exactly = load_exactly,
 ) -> Context:
     """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
 
-    The question is embedded while the stretch is read. No transaction waits for the embedder: one that is slow keeps no
-    connection from others.
+    The question is embedded while the stretch is read, and again where that tells that another embedder serves the user
+    by now; `exactly` gives that one. No transaction waits for the embedder: one that is slow keeps no connection from
+    others.
     """
     request.check_texts()
     begun = None if request.query is not None else await _begun(database, request)
     newest = begun[1] if begun else None
     query = request.query or (newest.text if newest else None) or ""
+    asker = Asker(database, request.user_id, embedder, exactly)
+    likely = await asker.likely()
     question, (made, stretch) = await at_once(
-        partial(recall.prepare, database, embedder, request.user_id, query),
-        partial(_read, database, request, begun, recall.model_of(embedder)),
+        partial(asker.prepared, query, likely), partial(_read, database, request, begun, id_of(likely))
     )
+    question, version = await asker.served(question, stretch.version)
+    stretch = replace(stretch, version=version)
     asked = await rewritten(database, request.user_id, models, query, _said_before(stretch, query))
-    question = await recall.beside(database, request.user_id, question, asked.others)
+    question = await asker.beside(question, asked.others)
     order = None if models.reranker is None else partial(_reranked, models.reranker, asked.text, {})
     composed = partial(_composed, database, question, stretch, counter, order)
     try:
@@ -104,7 +110,7 @@ async def _read(
 
 async def _composed(
     database: Database,
-    question: recall.Question,
+    question: Question,
     stretch: Stretch,
     counter: TokenCounter,
     order: Callable[[Material], Material] | None,

@@ -14,6 +14,7 @@ from memstore.assemble.stretch import MOST_STANDING, Stretch
 from memstore.assemble.turns import Turn
 from memstore.models import Decision, Hit, Message, Reason, Role, Tier, Unit
 from memstore.retrieve import recall
+from memstore.retrieve.question import Question
 from memstore.retrieve.rank import Candidate, best_of_each
 from memstore.store.database import Transaction
 from memstore.store.items import Filters
@@ -33,9 +34,7 @@ def offered_at_first(budget: int, recent: int) -> int:
     return min(max(HITS, budget // A_HIT), max(FEWEST_HITS, (budget - told) // SMALL_HIT))
 
 
-async def gather(
-    scope: Transaction, question: recall.Question, made: Assembly, stretch: Stretch, most: int
-) -> Material:
+async def gather(scope: Transaction, question: Question, made: Assembly, stretch: Stretch, most: int) -> Material:
     """Recall what the question asks for, at most so many hits, and give it with the stretch as what a context may be
     made of."""
     request, asked = made.request, stretch.asked
@@ -85,7 +84,7 @@ class Recalled:
 
 async def _recalled(
     scope: Transaction,
-    question: recall.Question,
+    question: Question,
     made: Assembly,
     passed: _Passed,
     stretch: Stretch,

@@ -18,6 +18,7 @@ from memstore.cli import (
     count,
     db,
     demo,
+    embeddings,
     encoder,
     export,
     fact,
@@ -63,6 +64,7 @@ app.command("stats")(system.stats)
 app.command("doctor")(system.doctor)
 app.add_typer(backfill.app, name="backfill")
 app.add_typer(worker.app, name="jobs")
+app.add_typer(embeddings.app, name="embeddings")
 app.add_typer(fact.app, name="fact")
 app.add_typer(encoder.app, name="encoder")
 app.add_typer(settings.app, name="settings")

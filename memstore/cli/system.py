@@ -272,6 +272,7 @@ def _store(store: MemoryStore) -> Iterator[Finding]:
     lacking = _vectors(counts, store.settings.embedder)
     if lacking is not None:
         yield Finding("vectors", lacking)
+    yield from _embeddings(store)
     yield from _drift(store)
     if counts["dead_letters"]:
         yield _dead_letters(store, counts["dead_letters"])
@@ -296,6 +297,18 @@ def _vectors(counts: dict[str, int], embedder: str) -> str | None:
     return (
         f"{lacking} units have none and are found by words alone: memstore derive --redo vectors" if lacking else None
     )
+
+
+def _embeddings(store: MemoryStore) -> Iterator[Finding]:
+    """Tell of a migration that is not done, and of what one has left."""
+    found = store.embeddings.status()
+    if begun := [one for one in found if one.state == "building"]:
+        left = f"{begun[0].missing:,} vectors of {begun[0].name} are not made yet"
+        yield Finding(
+            "embeddings", f"{left}: memstore embeddings migrate goes on, memstore embeddings rollback gives up"
+        )
+    elif kept := sum(one.vectors for one in found if one.state == "retired"):
+        yield Finding("embeddings", f"{kept:,} vectors of embedders that serve no more: memstore embeddings clean")
 
 
 def _derivations(counts: dict[str, int]) -> Finding:

@@ -15,13 +15,14 @@ from memstore.ingest import indexes, reports
 from memstore.ingest.embed import Embed
 from memstore.ingest.facts.deriver import Facts
 from memstore.ingest.resources import Resources
-from memstore.ingest.steps import UNIVERSAL, B, Deriver, M, Progress, Run, fail, keep_cost, recipe_of, step
+from memstore.ingest.steps import UNIVERSAL, B, Deriver, M, Progress, Run, fail, keep_cost, of_user, recipe_of, step
 from memstore.ingest.summaries.deriver import Summarize
 from memstore.ingest.vectors import embed_missing
 from memstore.models import DeriveReport
 from memstore.settings import Settings
-from memstore.store import derivations, events, messages, model_calls, receipts
+from memstore.store import derivations, embedders, events, messages, model_calls, receipts
 from memstore.store.database import Database, Transaction
+from memstore.store.embedders import OtherServes
 from memstore.store.watermarks import LostRace, Outdated, Pending
 from memstore.waiting import at_once, in_thread
 
@@ -147,23 +148,29 @@ async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, rec
     made: list[M] = []
     try:
         at = 0
+        async with database.scope(work.user_id, first=embedders.models) as scope:
+            known = await embedders.models(scope)
+        own = cast(Redoable[B, M], await of_user(database, deriver, known))
         while at < work.done_seq:
             rest = Pending(work.user_id, work.conversation_id, work.deriver, at, work.done_seq)
             async with database.scope(work.user_id) as scope:
-                batch = await deriver.reread(scope, rest, deriver.method.batch, made)
-            made += await in_thread(deriver.think, [batch])
+                batch = await own.reread(scope, rest, own.method.batch, made)
+            made += await in_thread(own.think, [batch])
             at = made[-1].to_seq
         async with database.scope(work.user_id) as scope:
-            counts = await deriver.rewrite(scope, work.conversation_id, made, recipe)
+            counts = await own.rewrite(scope, work.conversation_id, made, recipe)
             scope.events += reports.redone(work, recipe, counts)
             await derivations.redone(scope, work, None if counts.get("letters") else recipe)
     except Exception as error:  # whatever it is goes on, after what the answers cost was kept
         await keep_cost(database, work, made)
+        if isinstance(error, OtherServes):
+            return await _redo(database, deriver, work, recipe, run)
         if isinstance(error, LostRace):
-            return  # somebody else derives this conversation
+            return None  # somebody else derives this conversation
         raise
     run.made.update(counts)
     run.made["redone"] += 1
+    return None
 
 
 async def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run, *, by_two: bool = False) -> None:

@@ -15,7 +15,7 @@ from memstore.ingest.pasted import apart
 from memstore.ingest.resources import Resources
 from memstore.ingest.structure import parts
 from memstore.models import Message, Role, Tier, Unit
-from memstore.store import items, messages
+from memstore.store import embedders, items, messages
 from memstore.store.database import Transaction
 from memstore.store.items import NewUnit, new_unit
 from memstore.store.terms import TermHashes
@@ -60,7 +60,7 @@ class Chunking:
 
     batch = 512  # enough for the encoder to sort them by length
     asks = False
-    recipe = "units/3"  # the embedder is not of it: vectors of two are never mixed
+    recipe = "units/3"  # the embedder is not of it: vectors of another are made of the same units
 
 
 class Embed:
@@ -72,6 +72,10 @@ class Embed:
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
         self._cutter, self._hashes = Cutter(resources), TermHashes()
+
+    def by(self, resources: Resources) -> Embed:
+        """Give the same with other resources."""
+        return Embed(resources)
 
     async def read(self, scope: Transaction, work: Pending, limit: int) -> MessageBatch:
         """Give the next messages."""
@@ -96,7 +100,7 @@ class Embed:
 
     async def write(self, scope: Transaction, made: MadeUnits) -> dict[str, int]:
         """Store the units."""
-        model = await items.bind_embedder(scope, self.resources.embedder)
+        model = await embedders.bind(scope, self.resources.embedder)
         return {"units": await items.add(scope, made.units, model)}
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from uuid import UUID
 
 from memstore.models import LargeUser
-from memstore.store import items, postings, vector_indexes
+from memstore.store import embedders, postings, vector_indexes
 from memstore.store.database import Database
-from memstore.store.items import Model
+from memstore.store.embedders import Model
 from memstore.store.postings import Reach
 from memstore.store.vector_indexes import Built
 from memstore.store.watermarks import LostRace
@@ -70,25 +70,30 @@ async def _post(database: Database, user: UUID, reach: Reach) -> None:
 
 
 async def _index(database: Database, user: UUID, units: int) -> bool:
-    built = [
-        await vector_indexes.build(database, user, model.id, model.dimensions, units)
-        for model in await _unindexed(database, user)
-    ]
-    return Built.REFUSED not in built
+    model = await _unindexed(database, user)
+    return model is None or await build(database, user, model, units)
 
 
-async def _unindexed(database: Database, user: UUID) -> list[Model]:
-    """Give the models whose vectors of a user could have an index, and have none."""
+async def build(database: Database, user: UUID, model: Model, units: int) -> bool:
+    """Make the index of a user's vectors by an embedder; False where this login may not."""
+    built = await vector_indexes.build(database, user, model.id, model.dimensions, units)
+    return built is not Built.REFUSED
+
+
+async def _unindexed(database: Database, user: UUID) -> Model | None:
+    """Give the embedder that serves a user where its vectors could have an index, and have none."""
     async with database.scope(user) as scope:
-        models = [model for model in await items.models(scope) if vector_indexes.is_possible(model.dimensions)]
-        return [model for model in models if not await vector_indexes.is_ready(scope, model.id)]
+        there = embedders.serving(await embedders.models(scope))
+        if there is None or not vector_indexes.is_possible(there.dimensions):
+            return None
+        return None if await vector_indexes.is_ready(scope, there.id) else there
 
 
 async def _drop(database: Database, user: UUID) -> None:
     try:
         async with database.scope(user) as scope:
             await postings.forget(scope)
-            models = await items.models(scope)
+            models = await embedders.models(scope)
     except LostRace:  # another process does it, or makes them
         return
     for model in models:

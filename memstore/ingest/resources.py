@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
 from memstore.errors import ProviderError
 from memstore.ingest.asked import Allowance
-from memstore.providers import ChatModel, Embedder, TokenCounter, Vectors
+from memstore.providers import ChatModel, Embedder, Exactly, TokenCounter, Vectors, load_exactly
+from memstore.providers.coalesced import Coalesced
 from memstore.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The providers and the settings of the derivers."""
+    """The providers and the settings of the derivers; `exactly` loads other embedders, for users whom they serve."""
 
     counter: TokenCounter
     embedder: Embedder | None
@@ -23,6 +25,11 @@ class Resources:
     summary_model: ChatModel | None = None
     facts_model: ChatModel | None = None
     allowance: Allowance = field(default_factory=Allowance)
+    exactly: Exactly = load_exactly
+
+    def by(self, name: str, dimensions: int) -> Resources:
+        """Give the same with this embedder, which may take seconds to load."""
+        return replace(self, embedder=self.exactly(name, dimensions))
 
     def embed(self, texts: list[str]) -> list[Vectors | None]:
         """Give a vector for each text, or None for each where there is no embedder."""
@@ -50,3 +57,14 @@ def _embedded(embedder: Embedder, texts: list[str]) -> Vectors:
             "finite. Nothing of them was stored: mend the embedder, then derive again."
         )
     return vectors
+
+
+def coalesced(resources: Resources) -> Resources:
+    """Give the same for many who derive at once: what they ask an embedder at the same time, it is asked together."""
+
+    @cache
+    def exactly(name: str, dimensions: int) -> Embedder:
+        return Coalesced(resources.exactly(name, dimensions))
+
+    own = resources.embedder
+    return replace(resources, embedder=None if own is None else Coalesced(own), exactly=exactly)

@@ -17,8 +17,10 @@ from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissi
 from memstore.ingest import reports
 from memstore.ingest.asked import Asked
 from memstore.ingest.method import Method
-from memstore.store import derivations, model_calls
+from memstore.ingest.resources import Resources
+from memstore.store import derivations, embedders, model_calls
 from memstore.store.database import Database, Transaction
+from memstore.store.embedders import Model, OtherServes
 from memstore.store.watermarks import LostRace, Pending
 from memstore.waiting import in_thread
 
@@ -48,6 +50,10 @@ class Deriver(Protocol[B, M]):
     """Makes rows of one kind from messages: of batches B what M holds."""
 
     name: str
+    resources: Resources
+
+    def by(self, resources: Resources) -> Deriver[B, M]:
+        """Give the same with other resources."""
 
     @property
     def method(self) -> Method:
@@ -106,30 +112,55 @@ class Step(NamedTuple):
 async def step(database: Database, deriver: Deriver[B, M], group: Sequence[Pending], run: Run) -> list[Step]:
     """Let a deriver read, think and write the next batch of each conversation of a group.
 
-    A conversation that another process does at the same time is left out of what is given.
+    A conversation that another process does at the same time is left out of what is given. Where another embedder has
+    come to serve a user meanwhile, what was thought is dropped, and the conversation takes the step again.
     """
-    batches = []
-    for work in group:
-        async with database.scope(work.user_id) as scope:
-            batches.append(await deriver.read(scope, work, deriver.method.batch))
+    read = [await read_batch(database, deriver, work, deriver.method.batch) for work in group]
     recipe = await recipe_of(deriver)
     database.dispatcher.publish([told for work in group for told in reports.begun(work, recipe)])
-    made = await in_thread(deriver.think, batches)
-    taken = []
-    for work, one in zip(group, made, strict=True):
+    taken, again = [], []
+    for work, (own, _), one in zip(group, read, await _thought(read), strict=True):
         try:
             async with database.scope(work.user_id) as scope:
-                counts = await deriver.write(scope, one)
+                counts = await own.write(scope, one)
                 scope.events += reports.done(work, one.to_seq, recipe, counts)
                 # Last: whoever adds messages waits for it.
                 last_seq = await derivations.advance(scope, work, one.to_seq, None if counts.get("letters") else recipe)
-        except LostRace:  # another worker does this conversation
+        except LostRace as lost:
             await keep_cost(database, work, [one])
+            again += [work] if isinstance(lost, OtherServes) else []  # else another worker does this conversation
             continue
         run.made.update(counts)
         run.advanced(work, one.to_seq)
         taken.append(Step(work, one.to_seq, last_seq))
-    return taken
+    return [*taken, *(await step(database, deriver, again, run))] if again else taken
+
+
+async def of_user(database: Database, deriver: Deriver[B, M], known: Sequence[Model]) -> Deriver[B, M]:
+    """Give the deriver with the embedder that serves a user who has these; raises `EmbedderMismatch`."""
+    model = await embedders.chosen(database, known, deriver.resources.embedder)
+    if model is None:
+        return deriver
+    return deriver.by(await in_thread(deriver.resources.by, model.name, model.dimensions))
+
+
+async def read_batch(database: Database, deriver: Deriver[B, M], work: Pending, limit: int) -> tuple[Deriver[B, M], B]:
+    """Give the deriver with the embedder that serves a conversation's user, and the next batch for it."""
+    async with database.scope(work.user_id, first=embedders.models) as scope:
+        known = await embedders.models(scope)
+        batch = await deriver.read(scope, work, limit)
+    return await of_user(database, deriver, known), batch
+
+
+async def _thought(read: Sequence[tuple[Deriver[B, M], B]]) -> list[M]:
+    """Think about the batches, those of one embedder together; give what is to be written for each."""
+    made: dict[int, M] = {}
+    makers = [embedders.id_of(own.resources.embedder) for own, _ in read]
+    for maker in dict.fromkeys(makers):
+        places = [place for place, one in enumerate(makers) if one == maker]
+        batches = [read[place][1] for place in places]
+        made |= zip(places, await in_thread(read[places[0]][0].think, batches), strict=True)
+    return [made[place] for place in range(len(read))]
 
 
 async def recipe_of(deriver: Deriver[Any, Any]) -> str:

@@ -28,11 +28,10 @@ from procrastinate.manager import JobManager
 from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError
 from memstore.ingest.backfill.caps import CappedChatModel
 from memstore.ingest.derive import derivers_of, tend
-from memstore.ingest.resources import Resources
+from memstore.ingest.resources import Resources, coalesced
 from memstore.ingest.steps import Deriver, Run
 from memstore.ingest.sweep import sweep
 from memstore.ingest.turn import take_turn
-from memstore.providers.coalesced import Coalesced
 from memstore.store import derivations, model_calls, queue
 from memstore.store.database import Database
 from memstore.store.derivations import Place
@@ -96,8 +95,7 @@ class Worker:
         self._counts: Counter[str] = Counter()
         self._users: set[UUID] = set()  # of whom something was derived, and who were not looked after since
         self._database = database
-        embedder = resources.embedder
-        self._resources = resources if embedder is None else replace(resources, embedder=Coalesced(embedder))
+        self._resources = coalesced(resources)
         self._known: dict[UUID | None, Mapping[str, Deriver[Any, Any]]] = {}
         self._settings = resources.settings
         self._concurrency = concurrency

@@ -268,8 +268,9 @@ class AsyncConversationScope(AsyncPlainCalls):
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0,
         )
-        embedder, counter = await self._opened.encoder(), await self._opened.counter_of(model)
-        return await assemble(self._database, embedder, counter, request, await self._opened.recall_models())
+        opened = self._opened
+        embedder, counter, models = await opened.encoder(), await opened.counter_of(model), await opened.recall_models()
+        return await assemble(self._database, embedder, counter, request, models, opened.exactly)
 
     async def receipts(self, *, limit: int = 20) -> list[Receipt]:
         """Give the receipts of this conversation's contexts, the latest first; `user.replay` makes a context again."""

@@ -21,6 +21,7 @@ from memstore.providers import (
     load_chat_model,
     load_counter,
     load_embedder,
+    load_exactly,
     load_reranker,
 )
 from memstore.providers.chat_rewriter import ChatRewriter
@@ -31,6 +32,7 @@ from memstore.store.database import Database
 from memstore.waiting import in_thread
 
 NONE = "none"
+RESIDENT = "resident:"  # before the name of an embedder that is asked in another process
 NAMED = {
     "counter": "memstore.counters",
     "embedder": "memstore.embedders",
@@ -62,6 +64,7 @@ class Opened:
         self.database = database
         self.settings = settings
         self._counters: dict[str, TokenCounter] = {}
+        self._embedders: dict[tuple[str, int], Embedder] = {}
         self._given = reranker, rewriter
 
     @cached_property
@@ -83,6 +86,22 @@ class Opened:
         """The embedder: torch takes seconds."""
         with LOADING:
             return self.__dict__.get("embedder") or load_embedder(self.settings.embedder)
+
+    def exactly(self, name: str, dimensions: int) -> Embedder:
+        """Give the embedder of this name that serves a user, loaded once: the settings' own where it is that.
+
+        Blocking, and seconds the first time. Raises `EmbedderMismatch` where it cannot be had.
+        """
+        own = self.embedder
+        if own is not None and (own.name, own.dimensions) == (name, dimensions):
+            return own
+        found = self._embedders.get((name, dimensions))
+        if found is None:
+            through = RESIDENT if self.settings.embedder.startswith(RESIDENT) else ""
+            with LOADING:
+                found = self._embedders.get((name, dimensions)) or load_exactly(name, dimensions, through=through)
+                self._embedders[name, dimensions] = found
+        return found
 
     @cached_property
     def chat_models(self) -> tuple[ChatModel | None, ChatModel | None]:
@@ -120,7 +139,7 @@ class Opened:
 
     async def resources(self) -> Resources:
         """Give what derivers work with."""
-        return Resources(self.counter, await self.encoder(), self.settings, *self.chat_models)
+        return Resources(self.counter, await self.encoder(), self.settings, *self.chat_models, exactly=self.exactly)
 
 
 def check_usable(settings: Settings) -> None:

@@ -12,6 +12,7 @@ from memstore.ingest.check import one_of
 from memstore.memory.opened import Opened
 from memstore.models import Hit, HitGroup, Tier
 from memstore.retrieve.grouped import by_fact, by_session, groups_in_time, in_time, within_hits
+from memstore.retrieve.question import Asker
 from memstore.retrieve.recall import DEPTH, facts_with_evidence, recall
 from memstore.retrieve.reranked import READ, reranked
 from memstore.retrieve.rewritten import Models, Rewritten, rewritten
@@ -50,7 +51,7 @@ class Recalling:
         """Give the best hits."""
         models = await self.opened.recall_models()
         asked = await self._rewritten(models)
-        found = await recall(*await self._asked(), others=asked.others, **self._wanted(limit, models))
+        found = await recall(await self._asker(), self.query, others=asked.others, **self._wanted(limit, models))
         if self.sight.filters:
             async with self.opened.database.scope(self.user_id) as scope:
                 found = await self.sight.hits(scope, found)
@@ -71,15 +72,15 @@ class Recalling:
         models = await self.opened.recall_models()
         asked = await self._rewritten(models)
         wanted = self._wanted(limit, models)
-        facts, evidence = await facts_with_evidence(*await self._asked(), others=asked.others, **wanted)
+        facts, evidence = await facts_with_evidence(await self._asker(), self.query, others=asked.others, **wanted)
         if self.sight.filters:
             async with self.opened.database.scope(self.user_id) as scope:
                 facts = await self.sight.hits(scope, facts)
                 evidence = await self.sight.hits(scope, evidence)
         return by_fact((await self._reranked(models, asked, facts))[:limit], evidence)
 
-    async def _asked(self) -> tuple[Any, ...]:
-        return self.opened.database, await self.opened.encoder(), self.user_id, self.query
+    async def _asker(self) -> Asker:
+        return Asker(self.opened.database, self.user_id, await self.opened.encoder(), self.opened.exactly)
 
     async def _rewritten(self, models: Models) -> Rewritten:
         return await rewritten(self.opened.database, self.user_id, models, self.query)

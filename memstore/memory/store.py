@@ -19,6 +19,7 @@ from memstore.ingest.check import check_name, one_of
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
 from memstore.memory.backfill import AsyncBackfills
+from memstore.memory.embeddings import AsyncEmbeddings
 from memstore.memory.opened import Opened, check_usable
 from memstore.memory.user import AsyncUserScope
 from memstore.models import DeriveReport, Exported, Job, JobCounts, LargeUser
@@ -129,6 +130,11 @@ class AsyncMemoryStore:
         """What is done to backfills: long histories that workers derive under a plan."""
         return AsyncBackfills(self._opened)
 
+    @property
+    def embeddings(self) -> AsyncEmbeddings:
+        """What is done to change the embedder of users who have vectors, while recall goes on."""
+        return AsyncEmbeddings(self._opened)
+
     def user(self, name: str) -> AsyncUserScope:
         """Give the scope of a user: everything below sees this user's rows only."""
         return AsyncUserScope(self._opened, name)
@@ -146,7 +152,7 @@ class AsyncMemoryStore:
         With `redo="facts"` or `"summaries"` what another recipe made is made anew as well: each conversation's in one
         transaction, so that whoever asks meanwhile sees the old or the new. What people did to facts by hand stays, and
         so do facts that come out again, with their times. With `redo="vectors"` units that were made while no embedder
-        was set are embedded.
+        was set are embedded. Whoever is served by another embedder since a migration (`embeddings`) is derived by that.
 
         `progress(deriver, done, total)` is called as messages are done, from whatever thread this runs in.
         """
@@ -302,7 +308,7 @@ class AsyncMemoryStore:
             async with self._database.scope(ids.user_id(name)) as scope:
                 for key, count in (await messages.counts(scope)).items():
                     total[key] += count
-        total["without_vectors"] = total["units"] - total["vectors"]  # a user's vectors are of one embedder
+        total["without_vectors"] = total["units"] - total["vectors"]  # of the embedder that serves
         return {"users": len(names) if user is None else int(total["conversations"] > 0)} | total
 
 

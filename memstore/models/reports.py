@@ -203,3 +203,27 @@ class Exported:
     messages: int
     summaries: int
     facts: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingStatus:
+    """What an embedder is to some users, `state`: it is serving, building (its vectors are being made) or retired.
+
+    Of so many users: their units, the vectors of it, and how many are missing.
+    """
+
+    name: str
+    dimensions: int
+    state: str
+    users: int
+    units: int
+    vectors: int
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Users to whom another embedder came or went, and vectors that were made or removed for it."""
+
+    users: int
+    vectors: int

@@ -7,7 +7,7 @@ settings too) and gives the provider; the built-in ones come through the same do
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from memstore.errors import ProviderMissing
+from memstore.errors import EmbedderMismatch, MemstoreError, ProviderMissing
 from memstore.settings import Settings
 from memstore.settings import load as load_settings
 
@@ -95,6 +95,9 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> Vectors:
         """Give the vector of a question: shape (dimensions,), float32, of length 1."""
+
+
+Exactly = Callable[[str, int], Embedder]  # gives the embedder of a name and its dimensions, as `load_exactly` does
 
 
 class Reranker(Protocol):
@@ -185,6 +188,20 @@ def load_embedder(name: str) -> Embedder | None:
         return None
     embedder: Embedder = _shared("memstore.embedders", name)
     return embedder
+
+
+def load_exactly(name: str, dimensions: int, *, through: str = "") -> Embedder:
+    """Give the embedder that has made vectors under this name; raises `EmbedderMismatch` where it cannot be had.
+
+    `through` is the kind of another that it is reached through, such as "resident:".
+    """
+    try:
+        found = load_embedder(f"{through}{name}")
+    except MemstoreError as error:
+        raise EmbedderMismatch(f"Vectors were made by {name!r}, and that cannot be had here: {error}") from error
+    if found is None or (found.name, found.dimensions) != (name, dimensions):
+        raise EmbedderMismatch(f"Vectors were made by {name!r} with {dimensions} dimensions; here it is another one.")
+    return found
 
 
 def load_reranker(name: str) -> Reranker | None:

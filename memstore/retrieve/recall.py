@@ -2,86 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from itertools import islice, takewhile
 from uuid import UUID
 
 import numpy as np
 
-from memstore import ids
 from memstore.models import Hit, Tier
-from memstore.providers import Embedder
 from memstore.retrieve import scanned
-from memstore.retrieve.rank import NOTHING, Asked, Candidate, Ranking, best_of_each, rank
+from memstore.retrieve.question import Asker, Question
+from memstore.retrieve.rank import NOTHING, Candidate, Ranking, best_of_each, rank
 from memstore.retrieve.rewritten import best_of_all
 from memstore.retrieve.signals import Corpus
-from memstore.retrieve.voice import as_told
 from memstore.store import items
 from memstore.store.arrays import Arrays, Rows
-from memstore.store.database import Database, Transaction
+from memstore.store.database import Transaction
 from memstore.store.items import Filters, Said, Version
-from memstore.store.terms import QUESTION, hashed, terms
 from memstore.waiting import in_thread
 
 DEPTH = 200  # units, of each tier or of all, that are ranked exactly
 FEW = 3  # units for each hit that is wanted: some are chunks of one item
-# Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
-LONGEST_QUERY, MOST_TERMS = 8000, 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question(Asked):
-    """A question made ready. `asked` is what was embedded: the text, as those speakers would put it whom it names."""
-
-    asked: str
-    embedder: Embedder | None
-    model: UUID  # under which the embedder's vectors are kept
-    others: tuple[Question, ...] = ()  # what is looked for beside it
-
-    @property
-    def embedded_by(self) -> str:
-        """The name of the embedder, "none" for none."""
-        return self.embedder.name if self.embedder else "none"
-
-    async def of(self, speakers: Iterable[str]) -> Question:
-        """Give the question with the vector that it has among these speakers."""
-        asked = as_told(self.text, speakers)
-        if self.embedder is None or not self.text.strip() or (asked == self.asked and self.vector is not None):
-            return self
-        return replace(self, asked=asked, vector=await in_thread(self.embedder.embed_query, asked))
-
-
-async def prepare(database: Database, embedder: Embedder | None, user_id: UUID, query: str) -> Question:
-    """Embed a question, with no connection held; "" asks for nothing."""
-    text = query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY // 2]} {query[-LONGEST_QUERY // 2 :]}"
-    words = list(terms(text))
-    if len(words) > MOST_TERMS:
-        words = words[: MOST_TERMS // 2] + words[-MOST_TERMS // 2 :]
-    question = Question(
-        text,
-        None,
-        {word: hashed(word, user_id) for word in words},
-        hashed(QUESTION, user_id),
-        asked=text,
-        embedder=embedder,
-        model=model_of(embedder),
-    )
-    # As a rule those who speak now; `candidates` looks again.
-    return await question.of(database.cache.tellers(user_id, question.model))
-
-
-async def beside(database: Database, user_id: UUID, question: Question, others: Sequence[str]) -> Question:
-    """Give a question with others, embedded, that are looked for beside it."""
-    embedder = question.embedder
-    return replace(question, others=tuple([await prepare(database, embedder, user_id, other) for other in others]))
-
-
-def model_of(embedder: Embedder | None) -> UUID:
-    """Give the id under which the vectors of an embedder are kept, and what has none without one."""
-    return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
 
 
 async def candidates(
@@ -91,14 +33,14 @@ async def candidates(
     depth: int = DEPTH,
     also: Sequence[UUID] = (),
     *,
-    version: Version | None = None,
+    version: Version | None,
     together: bool = False,
 ) -> Ranking:
     """Rank the best units of each tier, or of all `together`, and the first one of each item in `also`.
 
-    Those of the `version` that was read before, or of a later one.
+    Those of the `version` that was read before, or of a later one; None where there was nothing of the user. The
+    question is one for that version: whatever serves since, it is compared with vectors of its own embedder alone.
     """
-    version = version or await items.version(scope, question.model)
     every = [
         await _candidates(scope, one, filters, depth, also, version, together) for one in (question, *question.others)
     ]
@@ -116,8 +58,6 @@ async def _candidates(
 ) -> Ranking:
     if version is None:
         return NOTHING
-    if question.vector is not None:
-        items.check_others(question.embedded_by, version.others)
     if version.units > scope.cache.most_units:
         return await _scanned(scope, question, filters, version, depth, also, together)
     arrays = await items.arrays(scope, question.model, version.version)
@@ -198,44 +138,28 @@ def _hit(one: Candidate, said: Said) -> Hit:
 
 
 async def recall(
-    database: Database,
-    embedder: Embedder | None,
-    user_id: UUID,
-    query: str,
-    *,
-    filters: Filters,
-    limit: int,
-    min_score: float | None,
-    others: Sequence[str] = (),
+    asker: Asker, query: str, *, filters: Filters, limit: int, min_score: float | None, others: Sequence[str] = ()
 ) -> list[Hit]:
     """Give the best items for a question, each once, the best first; `others` are looked for beside it."""
-    question = await beside(database, user_id, await prepare(database, embedder, user_id, query), others)
-    async with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
-        return await _best(scope, question, filters, limit, min_score)
+    question = await asker.beside(await asker.prepared(query, await asker.likely()), others)
+    async with asker.begun(question) as (scope, question, version):
+        return await _best(scope, question, version, filters, limit, min_score)
 
 
 async def facts_with_evidence(
-    database: Database,
-    embedder: Embedder | None,
-    user_id: UUID,
-    query: str,
-    *,
-    filters: Filters,
-    limit: int,
-    min_score: float | None,
-    others: Sequence[str] = (),
+    asker: Asker, query: str, *, filters: Filters, limit: int, min_score: float | None, others: Sequence[str] = ()
 ) -> tuple[list[Hit], list[Hit]]:
     """Give the best facts for a question, and the whole messages that they were made from, with their own scores.
 
     Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
     embedded yet.
     """
-    question = await beside(database, user_id, await prepare(database, embedder, user_id, query), others)
-    async with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
-        facts = await _best(scope, question, filters, limit, min_score, Tier.FACTS)
+    question = await asker.beside(await asker.prepared(query, await asker.likely()), others)
+    async with asker.begun(question) as (scope, question, version):
+        facts = await _best(scope, question, version, filters, limit, min_score, Tier.FACTS)
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
-        found = (await candidates(scope, question, filters, 1, [*sources])).of(Tier.MESSAGES) if sources else ()
-        messages = [one for one in best_of_each(found) if one.unit.item_id in sources]
+        ranking = await candidates(scope, question, filters, 1, [*sources], version=version) if sources else NOTHING
+        messages = [one for one in best_of_each(ranking.of(Tier.MESSAGES)) if one.unit.item_id in sources]
         said = await items.said(scope, [one.unit for one in messages])
     there = [(one, said[one.unit.item_id]) for one in messages if one.unit.item_id in said]
     return facts, [replace(_hit(one, whole), text=whole.text or "", start=0) for one, whole in there]
@@ -244,6 +168,7 @@ async def facts_with_evidence(
 async def _best(
     scope: Transaction,
     question: Question,
+    version: Version | None,
     filters: Filters,
     limit: int,
     min_score: float | None,
@@ -253,7 +178,7 @@ async def _best(
     found: list[Hit] = []
     few, many = (FEW * limit, tier is None), (max(DEPTH, 4 * limit), False)
     for depth, together in (few, many) if min_score is None else (many,):
-        ranking = await candidates(scope, question, filters, depth, together=together)
+        ranking = await candidates(scope, question, filters, depth, version=version, together=together)
         ranked = best_of_each(ranking.of(*(Tier if tier is None else (tier,))))
         found = await _first(scope, ranked, limit, min_score, filters.as_of)
         ranks = len(ranking.tiers) if tier is None else ranking.tiers.count(tier)

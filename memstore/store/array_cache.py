@@ -17,7 +17,8 @@ NOBODY: frozenset[str] = frozenset()
 class ArrayCache:
     """The arrays of the users who asked last, as many as there is room for. Safe to share by threads.
 
-    Users with more than `most_units` units have none; of them it knows who was heard in what was found for them.
+    Users with more than `most_units` units have none; of them it knows who was heard in what was found for them. Of
+    users whose embedder is not the store's own it knows that one, so that a question is not embedded twice.
     """
 
     def __init__(self, most_units: int = MOST_UNITS, most_bytes: int = MOST_BYTES) -> None:
@@ -25,6 +26,8 @@ class ArrayCache:
         self._most = most_bytes
         self._kept: OrderedDict[tuple[UUID, UUID], Arrays] = OrderedDict()
         self._heard: OrderedDict[tuple[UUID, UUID], frozenset[str]] = OrderedDict()
+        self._serving: OrderedDict[UUID, tuple[str, int]] = OrderedDict()
+        self._moved: set[frozenset[UUID]] = set()
         self._turn = threading.Lock()
 
     def get(self, user_id: UUID, model: UUID) -> Arrays | None:
@@ -54,3 +57,24 @@ class ArrayCache:
             while len(self._heard) > MOST_HEARD:
                 self._heard.popitem(last=False)
         return heard
+
+    def serving(self, user_id: UUID) -> tuple[str, int] | None:
+        """Give name and dimensions of the embedder that was seen to serve a user in place of the store's own."""
+        return self._serving.get(user_id)
+
+    def serve(self, user_id: UUID, embedder: tuple[str, int] | None) -> None:
+        """Note which embedder serves a user in place of the store's own; None where that one does."""
+        with self._turn:
+            self._serving.pop(user_id, None)
+            if embedder is not None:
+                self._serving[user_id] = embedder
+                while len(self._serving) > MOST_HEARD:
+                    self._serving.popitem(last=False)
+
+    def moved(self, one: UUID, other: UUID) -> bool:
+        """Whether `move` was told of these two embedders."""
+        return frozenset((one, other)) in self._moved
+
+    def move(self, one: UUID, other: UUID) -> None:
+        """Note that users were moved between two embedders."""
+        self._moved.add(frozenset((one, other)))

@@ -13,7 +13,7 @@ from pgvector import Vector
 
 from memstore.models import Edge, Fact, FactColumns, Span
 from memstore.providers import Vectors
-from memstore.store import items
+from memstore.store import embedders, items
 from memstore.store.database import Transaction, columns
 from memstore.store.statements import statements
 
@@ -62,7 +62,7 @@ class Audited:
 
 async def lock(scope: Transaction) -> None:
     """Let no other writer of this user's facts in until the transaction ends."""
-    await scope.one(items.SQL["lock_user"], columns)
+    await embedders.lock(scope)
 
 
 async def add(scope: Transaction, fact: FactColumns) -> datetime | None:

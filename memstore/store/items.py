@@ -10,12 +10,12 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore import ids
-from memstore.errors import EmbedderMismatch
 from memstore.models import Key, Tier, Unit
-from memstore.providers import Embedder, Vectors
+from memstore.providers import Vectors
+from memstore.store import embedders
 from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, Rows, unpacked
 from memstore.store.database import Transaction, columns
+from memstore.store.embedders import Model
 from memstore.store.neighbours import REACH
 from memstore.store.statements import statements
 from memstore.store.terms import TermHashes
@@ -87,57 +87,6 @@ class Filters:
         return self.conversation_id, self.roles, self.tags, self.since, self.until, self.as_of
 
 
-async def bind_embedder(scope: Transaction, embedder: Embedder | None) -> UUID | None:
-    """Give the id under which this embedder's vectors are kept, None for none.
-
-    Raises `EmbedderMismatch` where another one made the user's vectors: they do not mix, and without an embedder what
-    is new would be found by words alone, unlike all the rest.
-    """
-    if embedder is None:
-        if made := await models(scope):
-            raise EmbedderMismatch(
-                f"This user's vectors were made by {made[0].name!r} and the store is set to none: what is new would "
-                f"have no vector. Set embedder to {made[0].name!r} (settings, or MEMSTORE_EMBEDDER)."
-            )
-        return None
-    model = ids.model_id(embedder.name, embedder.dimensions)
-    if not await check_embedder(scope, embedder.name, model):
-        await scope.one(SQL["lock_user"], columns)  # two derivers that both find none would both be the first
-        await check_embedder(scope, embedder.name, model)
-        await scope.run(SQL["add_model"], id=model, name=embedder.name, dimensions=embedder.dimensions)
-    return model
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """An embedder that made vectors of a user."""
-
-    id: UUID
-    name: str
-    dimensions: int
-
-
-async def models(scope: Transaction) -> list[Model]:
-    """Give the embedders that made vectors of the user: one, but for what was stored by hand."""
-    return await scope.all(SQL["models"], Model)
-
-
-async def check_embedder(scope: Transaction, name: str, model: UUID) -> bool:
-    """Whether this embedder made the user's vectors; False before there are any. Raises `EmbedderMismatch`."""
-    known = {one.id: one.name for one in await models(scope)}
-    check_others(name, [other for id, other in known.items() if id != model])
-    return model in known
-
-
-def check_others(name: str, others: Sequence[str]) -> None:
-    """Refuse to mix this embedder with others that made vectors of the user: raises `EmbedderMismatch`."""
-    if others:
-        raise EmbedderMismatch(
-            f"This user's vectors were made by {others[0]!r} and the store is set to {name!r}; they do not mix. "
-            f"Set embedder to {others[0]!r} (settings, or MEMSTORE_EMBEDDER), or use another database."
-        )
-
-
 async def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) -> int:
     """Store units, their terms and vectors; give how many. Raises `LostRace` where another worker has stored some."""
     if not units:
@@ -149,39 +98,10 @@ async def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) 
     rows = [unit_row(new, number) for number, new in enumerate(units, first)]
     if await scope.run_many(SQL["add_text"], rows) != len(units):
         raise LostRace
-    vectors = [
-        new.unit.key._asdict() | {"model_id": model, "embedding": new.vector} for new in units if new.vector is not None
-    ]
-    if vectors:
-        await scope.run_many(SQL["add_vector"], vectors)
+    vectors = [(new.unit.key, new.vector) for new in units if new.vector is not None]
+    if vectors and model is not None:
+        await embedders.add_vectors(scope, vectors, model)
     return len(units)
-
-
-@dataclass(frozen=True, slots=True)
-class Unembedded:
-    """A unit without a vector, and its part of the item's text."""
-
-    item_id: UUID
-    chunk: int
-    tier: str
-    speaker: str | None
-    text: str
-
-
-async def unembedded(scope: Transaction, model: UUID, *, limit: int) -> list[Unembedded]:
-    """Give units that have no vector of this model, the first ones by name."""
-    return await scope.all(SQL["unembedded"], Unembedded, model_id=model, limit=limit)
-
-
-async def add_vectors(scope: Transaction, vectors: Sequence[tuple[Key, Vectors]], model: UUID) -> int:
-    """Store vectors of units that had none; give how many are new. Arrays in every process are read anew."""
-    await scope.one(SQL["lock_user"], columns)
-    rows = [key._asdict() | {"model_id": model, "embedding": vector} for key, vector in vectors]
-    added = await scope.run_many(SQL["add_vector"], rows)
-    (row,) = await scope.all(SQL["forget_model"], columns, id=model)
-    await scope.run(SQL["add_model"], id=model, **row)
-    await scope.run(SQL["count_units"], units=0, length=0)
-    return added
 
 
 def unit_row(new: NewUnit, number: int) -> dict[str, object]:
@@ -200,7 +120,7 @@ def _array(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which units a user has now, how many and how long in all, and whether other embedders made vectors of them.
+    """Which units a user has now, how many and how long in all, and the embedders as `embedders.models` gives them.
 
     Units up to number `posted` are in postings, for users who have those.
     """
@@ -209,7 +129,12 @@ class Version:
     units: int
     unit_length: int
     posted: int
-    others: list[str]
+    embedders: list[tuple[str, str, int, str]]
+
+    @property
+    def models(self) -> list[Model]:
+        """The embedders of the user."""
+        return [Model(UUID(id), name, dimensions, state) for id, name, dimensions, state in self.embedders]
 
 
 async def version(scope: Transaction, model: UUID) -> Version | None:

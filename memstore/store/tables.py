@@ -176,16 +176,21 @@ class TermPostings(SQLModel, table=True):
 
 
 class EmbeddingModel(SQLModel, table=True):
-    """An embedder that made vectors of this user."""
+    """An embedder that makes vectors of this user, or made some; one serves."""
 
     __tablename__ = "embedding_models"
-    __table_args__ = (_owned(by="users", key=("user_id",)),)
+    __table_args__ = (
+        _owned(by="users", key=("user_id",)),
+        Index("embedding_models_serving", "user_id", unique=True, postgresql_where=text("state = 'serving'")),
+    )
 
     user_id: UUID = Field(primary_key=True)
     id: UUID = Field(primary_key=True)
     name: str = column(Text)
     dimensions: int = column(BigInteger)
-    created_at: datetime = column(Time, default="now()")
+    created_at: datetime = column(Time, default="now()", description="or when units that were there got vectors")
+    state: str = column(Text, default="'serving'", description="serving, building or retired")
+    predecessor: UUID | None = Field(default=None, description="which one served before, for a way back")
 
 
 class ItemVector(SQLModel, table=True):

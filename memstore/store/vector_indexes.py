@@ -44,6 +44,11 @@ async def is_ready(scope: Transaction, model: UUID) -> bool:
     return row is not None and bool(row["valid"])
 
 
+async def is_made(scope: Transaction, model: UUID) -> bool:
+    """Whether there is an index of the user's vectors by this model, whole or not."""
+    return await scope.one(SQL["state"], columns, name=name_of(scope.user_id, model)) is not None
+
+
 async def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list[Key]:
     """Give the units nearest to a vector, about: of the 20 nearest ones 0.98 and more are found."""
     effort = min(max(EFFORT, limit), MOST_EFFORT)

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from memstore._sync.memory.store import MemoryStore
-from memstore._sync.store import items
+from memstore._sync.store import embedders
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 LONG = " ".join(f"On day {n} the train to Porto was late, and nobody at the station knew why." for n in range(60))
@@ -86,7 +86,7 @@ def test_only_what_came_since_is_read(store: MemoryStore, monkeypatch: pytest.Mo
     alice = store.user("alice")
     alice.recall("parrot")
     with store._database.scope(alice.id) as scope:
-        model = items.bind_embedder(scope, store.embedder)
+        model = embedders.bind(scope, store.embedder)
         assert model is not None
         kept = scope.cache.get(alice.id, model)
         assert kept is not None

@@ -274,6 +274,28 @@ def test_recall_answers_the_same_through_it(cli: Run, url: str, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("folder")
+def test_users_who_were_moved_to_another_embedder_are_asked_by_that(
+    cli: Run, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        store.user("alice").conversation("c").add("user", "I am allergic to peanuts.")
+        store.derive()
+    monkeypatch.setattr(residence, "is_worth_it", lambda embedder, minutes: minutes > 0)
+    asked = ("recall", "allergic?", "--user", "alice", "-d", url, "--json")
+    before = cli(*asked, resident_minutes="5").json
+    monkeypatch.setenv("MEMSTORE_RESIDENT_MINUTES", "5")
+    with memstore.open(url, settings={"embedder": f"resident:{EMBEDDER}"}) as store:
+        assert store.embeddings.migrate(QUICK).users == 1
+        hits = store.user("alice").recall("allergic?")
+        assert isinstance(store._opened.exactly(QUICK, 64), ResidentEmbedder)
+    there = cli(*asked, resident_minutes="5")
+    assert there == cli(*asked, resident_minutes="0")
+    assert [hit["parts"] for hit in there.json] == [dict(hit.parts) for hit in hits]
+    assert [hit["parts"] for hit in there.json] != [hit["parts"] for hit in before]
+    assert {one["embedder"] for one in residence.states()} == {EMBEDDER, QUICK}
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_database_that_is_away_is_told_as_ever(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(residence, "is_worth_it", lambda embedder, minutes: minutes > 0)
     away = ("recall", "x", "--user", "alice", "-d", "postgresql://127.0.0.1:1/none")

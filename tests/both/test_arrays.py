@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from memstore.memory.store import AsyncMemoryStore
-from memstore.store import items
+from memstore.store import embedders
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 LONG = " ".join(f"On day {n} the train to Porto was late, and nobody at the station knew why." for n in range(60))
@@ -85,7 +85,7 @@ async def test_only_what_came_since_is_read(store: AsyncMemoryStore, monkeypatch
     alice = store.user("alice")
     await alice.recall("parrot")
     async with store._database.scope(alice.id) as scope:
-        model = await items.bind_embedder(scope, store.embedder)
+        model = await embedders.bind(scope, store.embedder)
         assert model is not None
         kept = scope.cache.get(alice.id, model)
         assert kept is not None

@@ -27,8 +27,8 @@ ALICE, BOB = ids.user_id("alice"), ids.user_id("bob")
 SAID = {"alice": "I live in Porto and I am allergic to peanuts.", "bob": "I live in Leeds and I play the cello."}
 OF_NOBODY = {"backfills"}  # the operator's: ids and numbers
 TABLES = tuple(sorted(SQLModel.metadata.tables.keys() - OF_NOBODY))  # every other one: `fill` must know new ones
-UPDATED = ("users", "conversations", "facts", "derivations")
-FOR_THE_OPERATOR = ("users", "derivations", "model_usage", "events")
+UPDATED = ("users", "conversations", "facts", "derivations", "embedding_models")
+FOR_THE_OPERATOR = ("users", "derivations", "embedding_models", "model_usage", "events")
 
 
 def fill(url: str) -> None:

@@ -12,7 +12,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from psycopg.errors import CheckViolation, InsufficientPrivilege
+from psycopg.errors import CheckViolation, InsufficientPrivilege, UniqueViolation
 from sqlalchemy import create_engine, pool
 from sqlmodel import SQLModel
 
@@ -41,7 +41,16 @@ TABLES = {
 }
 OF_THE_OPERATOR = {"backfills"}  # of no user: one is over all of them, with ids and numbers
 NARROW = ("users", "conversations", "derivations", "model_usage", "counter_drift", "backfills")
-CHANGED = {"users", "conversations", "facts", "derivations", "dead_letters", "model_usage", "counter_drift"}
+CHANGED = {
+    "users",
+    "conversations",
+    "facts",
+    "derivations",
+    "embedding_models",
+    "dead_letters",
+    "model_usage",
+    "counter_drift",
+}
 NEVER_CHANGED = sorted(TABLES - CHANGED)
 ALICE, PLACE = UUID(int=1), UUID(int=2)
 
@@ -179,7 +188,7 @@ def test_policies_are_enabled_and_forced_on_every_table(database: psycopg.Connec
         *((table, "by_user", "PERMISSIVE", "{public}", "ALL", by_user, by_user) for table in TABLES),
         *(
             (table, "for_operator", "PERMISSIVE", "{public}", "SELECT", operator, None)
-            for table in ("users", "derivations", "model_usage", "events")
+            for table in ("users", "derivations", "model_usage", "events", "embedding_models")
         ),
         *((table, "for_operator", "PERMISSIVE", "{public}", "ALL", operator, operator) for table in OF_THE_OPERATOR),
     }
@@ -254,11 +263,19 @@ def test_what_moves_on_can_be_changed(filled: psycopg.Connection[Any]) -> None:
         ("facts", "confidence = 'nan'"),
         ("facts", "state = 'forgotten'"),
         ("item_text", "tier = 'notes'"),
+        ("embedding_models", "state = 'asleep'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(filled: psycopg.Connection[Any], table: str, change: str) -> None:
     with pytest.raises(CheckViolation):
         filled.execute(f"update {table} set {change}")
+
+
+def test_one_embedder_serves_a_user(filled: psycopg.Connection[Any]) -> None:
+    second = "insert into embedding_models (user_id, id, name, dimensions, state) values (%s, %s, 'f', 2, %s)"
+    with pytest.raises(UniqueViolation), filled.transaction():
+        filled.execute(second, [ALICE, UUID(int=3), "serving"])
+    filled.execute(second, [ALICE, UUID(int=3), "building"])
 
 
 def test_the_physical_layout_that_was_measured(database: psycopg.Connection[Any]) -> None:

@@ -15,9 +15,11 @@ from typing import IO, Protocol
 from uuid import UUID
 
 from memstore import ids
-from memstore._sync.store import exports, facts, items, messages, restores, summaries
+from memstore._sync.ingest.serving import made_for
+from memstore._sync.store import embedders, exports, facts, messages, restores, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.derivations import DERIVERS
+from memstore._sync.store.embedders import id_of
 from memstore.archive import judged, source
 from memstore.archive.ready import Ready, new_units, ready
 from memstore.archive.shapes import ConversationLine, FactLine, MessageLine, SummaryLine, UserLine, user_id
@@ -26,7 +28,6 @@ from memstore.ingest.importers import Imported, Skipped, Span, size_of
 from memstore.ingest.importers.records import MOST_NAMED
 from memstore.ingest.resources import Resources
 from memstore.models import HAND, Conversation
-from memstore.store.archived import Hashed
 from memstore.waiting import in_place
 
 NAME = "memstore"
@@ -299,22 +300,24 @@ class _Restore:
     def _stored(self, embedded: Sequence[Ready], write: Writing) -> list[Ready]:
         """Store items by `write`, and the units of those in `embedded`; give the items that were new.
 
-        Units have the file's vectors where these are of the store's embedder, else new ones. No transaction is open
-        while they are made.
+        Units have the file's vectors where these are of the embedder that serves the user, else new ones. No transaction
+        is open while they are made.
         """
-        units: dict[UUID, list[Hashed]] = {}
-        embedder = None
-        if any(one.units for one in embedded):
-            resources = in_place(self.resources)
-            embedder, maker = resources.embedder, self.line.embedder if self.line else None
-            own = None if embedder is None else ids.model_id(embedder.name, embedder.dimensions)
-            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == own
+
+        def made(resources: Resources) -> list[Ready]:
+            maker = self.line.embedder if self.line else None
+            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
             units = in_place(new_units, embedded, None if fits else resources)
+            with self.database.scope(self._id) as scope:
+                new = write(scope)
+                if added := [unit for one in new for unit in units.get(one.id, ())]:
+                    restores.add_units(scope, added, embedders.bind(scope, resources.embedder))
+            return new
+
+        if any(one.units for one in embedded):
+            return made_for(self.database, in_place(self.resources), self._id, made)
         with self.database.scope(self._id) as scope:
-            new = write(scope)
-            if added := [unit for one in new for unit in units.get(one.id, ())]:
-                restores.add_units(scope, added, items.bind_embedder(scope, embedder))
-        return new
+            return write(scope)
 
 
 def _named(one: Ready) -> tuple[str, str]:

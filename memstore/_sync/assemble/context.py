@@ -14,10 +14,11 @@ from memstore._sync.assemble import record
 from memstore._sync.assemble.gather import gather, offered_at_first
 from memstore._sync.assemble.request import Assembly, Request, settled
 from memstore._sync.assemble.stretch import Stretch, newest_question, read
-from memstore._sync.retrieve import recall
+from memstore._sync.retrieve.question import Asker, Question
 from memstore._sync.retrieve.rewritten import NO_MODELS, Models, rewritten
 from memstore._sync.store import summaries
 from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.embedders import id_of
 from memstore._sync.store.summaries import Outline
 from memstore.assemble import render
 from memstore.assemble.compose import Layout
@@ -30,7 +31,7 @@ from memstore.errors import BudgetTooSmall
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Context, Json, Message, Role, Tier
-from memstore.providers import ChatMessage, Embedder, Reranker, TokenCounter
+from memstore.providers import ChatMessage, Embedder, Exactly, Reranker, TokenCounter, load_exactly
 from memstore.retrieve.reranked import reranked
 from memstore.waiting import by_threads, in_place
 
@@ -47,22 +48,27 @@ def assemble(
     counter: TokenCounter,
     request: Request,
     models: Models = NO_MODELS,
+    exactly: Exactly = load_exactly,
 ) -> Context:
     """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
 
-    The question is embedded while the stretch is read. No transaction waits for the embedder: one that is slow keeps no
-    connection from others.
+    The question is embedded while the stretch is read, and again where that tells that another embedder serves the user
+    by now; `exactly` gives that one. No transaction waits for the embedder: one that is slow keeps no connection from
+    others.
     """
     request.check_texts()
     begun = None if request.query is not None else _begun(database, request)
     newest = begun[1] if begun else None
     query = request.query or (newest.text if newest else None) or ""
+    asker = Asker(database, request.user_id, embedder, exactly)
+    likely = asker.likely()
     question, (made, stretch) = by_threads(
-        partial(recall.prepare, database, embedder, request.user_id, query),
-        partial(_read, database, request, begun, recall.model_of(embedder)),
+        partial(asker.prepared, query, likely), partial(_read, database, request, begun, id_of(likely))
     )
+    question, version = asker.served(question, stretch.version)
+    stretch = replace(stretch, version=version)
     asked = rewritten(database, request.user_id, models, query, _said_before(stretch, query))
-    question = recall.beside(database, request.user_id, question, asked.others)
+    question = asker.beside(question, asked.others)
     order = None if models.reranker is None else partial(_reranked, models.reranker, asked.text, {})
     composed = partial(_composed, database, question, stretch, counter, order)
     try:
@@ -106,7 +112,7 @@ def _read(
 
 def _composed(
     database: Database,
-    question: recall.Question,
+    question: Question,
     stretch: Stretch,
     counter: TokenCounter,
     order: Callable[[Material], Material] | None,

@@ -11,6 +11,7 @@ from uuid import UUID
 from memstore._sync.assemble.request import Assembly
 from memstore._sync.assemble.stretch import MOST_STANDING, Stretch
 from memstore._sync.retrieve import recall
+from memstore._sync.retrieve.question import Question
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.items import Filters
 from memstore.assemble.material import Material
@@ -34,7 +35,7 @@ def offered_at_first(budget: int, recent: int) -> int:
     return min(max(HITS, budget // A_HIT), max(FEWEST_HITS, (budget - told) // SMALL_HIT))
 
 
-def gather(scope: Transaction, question: recall.Question, made: Assembly, stretch: Stretch, most: int) -> Material:
+def gather(scope: Transaction, question: Question, made: Assembly, stretch: Stretch, most: int) -> Material:
     """Recall what the question asks for, at most so many hits, and give it with the stretch as what a context may be
     made of."""
     request, asked = made.request, stretch.asked
@@ -84,7 +85,7 @@ class Recalled:
 
 def _recalled(
     scope: Transaction,
-    question: recall.Question,
+    question: Question,
     made: Assembly,
     passed: _Passed,
     stretch: Stretch,

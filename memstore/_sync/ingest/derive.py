@@ -14,11 +14,24 @@ from uuid import UUID
 from memstore._sync.ingest import indexes
 from memstore._sync.ingest.embed import Embed
 from memstore._sync.ingest.facts.deriver import Facts
-from memstore._sync.ingest.steps import UNIVERSAL, B, Deriver, M, Progress, Run, fail, keep_cost, recipe_of, step
+from memstore._sync.ingest.steps import (
+    UNIVERSAL,
+    B,
+    Deriver,
+    M,
+    Progress,
+    Run,
+    fail,
+    keep_cost,
+    of_user,
+    recipe_of,
+    step,
+)
 from memstore._sync.ingest.summaries.deriver import Summarize
 from memstore._sync.ingest.vectors import embed_missing
-from memstore._sync.store import derivations, events, messages, model_calls, receipts
+from memstore._sync.store import derivations, embedders, events, messages, model_calls, receipts
 from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.embedders import OtherServes
 from memstore.errors import EmbedderMismatch, InvalidInput, ModelUnavailable
 from memstore.ingest import reports
 from memstore.ingest.resources import Resources
@@ -149,23 +162,29 @@ def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: s
     made: list[M] = []
     try:
         at = 0
+        with database.scope(work.user_id, first=embedders.models) as scope:
+            known = embedders.models(scope)
+        own = cast(Redoable[B, M], of_user(database, deriver, known))
         while at < work.done_seq:
             rest = Pending(work.user_id, work.conversation_id, work.deriver, at, work.done_seq)
             with database.scope(work.user_id) as scope:
-                batch = deriver.reread(scope, rest, deriver.method.batch, made)
-            made += in_place(deriver.think, [batch])
+                batch = own.reread(scope, rest, own.method.batch, made)
+            made += in_place(own.think, [batch])
             at = made[-1].to_seq
         with database.scope(work.user_id) as scope:
-            counts = deriver.rewrite(scope, work.conversation_id, made, recipe)
+            counts = own.rewrite(scope, work.conversation_id, made, recipe)
             scope.events += reports.redone(work, recipe, counts)
             derivations.redone(scope, work, None if counts.get("letters") else recipe)
     except Exception as error:  # whatever it is goes on, after what the answers cost was kept
         keep_cost(database, work, made)
+        if isinstance(error, OtherServes):
+            return _redo(database, deriver, work, recipe, run)
         if isinstance(error, LostRace):
-            return  # somebody else derives this conversation
+            return None  # somebody else derives this conversation
         raise
     run.made.update(counts)
     run.made["redone"] += 1
+    return None
 
 
 def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run, *, by_two: bool = False) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from memstore._sync.store import items, messages
+from memstore._sync.store import embedders, items, messages
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.items import NewUnit, new_unit
 from memstore.ingest.chunks import chunks
@@ -61,7 +61,7 @@ class Chunking:
 
     batch = 512  # enough for the encoder to sort them by length
     asks = False
-    recipe = "units/3"  # the embedder is not of it: vectors of two are never mixed
+    recipe = "units/3"  # the embedder is not of it: vectors of another are made of the same units
 
 
 class Embed:
@@ -73,6 +73,10 @@ class Embed:
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
         self._cutter, self._hashes = Cutter(resources), TermHashes()
+
+    def by(self, resources: Resources) -> Embed:
+        """Give the same with other resources."""
+        return Embed(resources)
 
     def read(self, scope: Transaction, work: Pending, limit: int) -> MessageBatch:
         """Give the next messages."""
@@ -97,7 +101,7 @@ class Embed:
 
     def write(self, scope: Transaction, made: MadeUnits) -> dict[str, int]:
         """Store the units."""
-        model = items.bind_embedder(scope, self.resources.embedder)
+        model = embedders.bind(scope, self.resources.embedder)
         return {"units": items.add(scope, made.units, model)}
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from memstore._sync.store import items, postings, vector_indexes
+from memstore._sync.store import embedders, postings, vector_indexes
 from memstore._sync.store.database import Database
-from memstore._sync.store.items import Model
+from memstore._sync.store.embedders import Model
 from memstore._sync.store.postings import Reach
 from memstore._sync.store.vector_indexes import Built
 from memstore.models import LargeUser
@@ -71,24 +71,30 @@ def _post(database: Database, user: UUID, reach: Reach) -> None:
 
 
 def _index(database: Database, user: UUID, units: int) -> bool:
-    built = [
-        vector_indexes.build(database, user, model.id, model.dimensions, units) for model in _unindexed(database, user)
-    ]
-    return Built.REFUSED not in built
+    model = _unindexed(database, user)
+    return model is None or build(database, user, model, units)
 
 
-def _unindexed(database: Database, user: UUID) -> list[Model]:
-    """Give the models whose vectors of a user could have an index, and have none."""
+def build(database: Database, user: UUID, model: Model, units: int) -> bool:
+    """Make the index of a user's vectors by an embedder; False where this login may not."""
+    built = vector_indexes.build(database, user, model.id, model.dimensions, units)
+    return built is not Built.REFUSED
+
+
+def _unindexed(database: Database, user: UUID) -> Model | None:
+    """Give the embedder that serves a user where its vectors could have an index, and have none."""
     with database.scope(user) as scope:
-        models = [model for model in items.models(scope) if vector_indexes.is_possible(model.dimensions)]
-        return [model for model in models if not vector_indexes.is_ready(scope, model.id)]
+        there = embedders.serving(embedders.models(scope))
+        if there is None or not vector_indexes.is_possible(there.dimensions):
+            return None
+        return None if vector_indexes.is_ready(scope, there.id) else there
 
 
 def _drop(database: Database, user: UUID) -> None:
     try:
         with database.scope(user) as scope:
             postings.forget(scope)
-            models = items.models(scope)
+            models = embedders.models(scope)
     except LostRace:  # another process does it, or makes them
         return
     for model in models:

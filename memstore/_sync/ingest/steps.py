@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from memstore._sync.store import derivations, model_calls
+from memstore._sync.store import derivations, embedders, model_calls
 from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.embedders import Model, OtherServes
 from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
 from memstore.ingest import reports
 from memstore.ingest.asked import Asked
 from memstore.ingest.method import Method
+from memstore.ingest.resources import Resources
 from memstore.store.watermarks import LostRace, Pending
 from memstore.waiting import in_place
 
@@ -49,6 +51,10 @@ class Deriver(Protocol[B, M]):
     """Makes rows of one kind from messages: of batches B what M holds."""
 
     name: str
+    resources: Resources
+
+    def by(self, resources: Resources) -> Deriver[B, M]:
+        """Give the same with other resources."""
 
     @property
     def method(self) -> Method:
@@ -107,30 +113,55 @@ class Step(NamedTuple):
 def step(database: Database, deriver: Deriver[B, M], group: Sequence[Pending], run: Run) -> list[Step]:
     """Let a deriver read, think and write the next batch of each conversation of a group.
 
-    A conversation that another process does at the same time is left out of what is given.
+    A conversation that another process does at the same time is left out of what is given. Where another embedder has
+    come to serve a user meanwhile, what was thought is dropped, and the conversation takes the step again.
     """
-    batches = []
-    for work in group:
-        with database.scope(work.user_id) as scope:
-            batches.append(deriver.read(scope, work, deriver.method.batch))
+    read = [read_batch(database, deriver, work, deriver.method.batch) for work in group]
     recipe = recipe_of(deriver)
     database.dispatcher.publish([told for work in group for told in reports.begun(work, recipe)])
-    made = in_place(deriver.think, batches)
-    taken = []
-    for work, one in zip(group, made, strict=True):
+    taken, again = [], []
+    for work, (own, _), one in zip(group, read, _thought(read), strict=True):
         try:
             with database.scope(work.user_id) as scope:
-                counts = deriver.write(scope, one)
+                counts = own.write(scope, one)
                 scope.events += reports.done(work, one.to_seq, recipe, counts)
                 # Last: whoever adds messages waits for it.
                 last_seq = derivations.advance(scope, work, one.to_seq, None if counts.get("letters") else recipe)
-        except LostRace:  # another worker does this conversation
+        except LostRace as lost:
             keep_cost(database, work, [one])
+            again += [work] if isinstance(lost, OtherServes) else []  # else another worker does this conversation
             continue
         run.made.update(counts)
         run.advanced(work, one.to_seq)
         taken.append(Step(work, one.to_seq, last_seq))
-    return taken
+    return [*taken, *(step(database, deriver, again, run))] if again else taken
+
+
+def of_user(database: Database, deriver: Deriver[B, M], known: Sequence[Model]) -> Deriver[B, M]:
+    """Give the deriver with the embedder that serves a user who has these; raises `EmbedderMismatch`."""
+    model = embedders.chosen(database, known, deriver.resources.embedder)
+    if model is None:
+        return deriver
+    return deriver.by(in_place(deriver.resources.by, model.name, model.dimensions))
+
+
+def read_batch(database: Database, deriver: Deriver[B, M], work: Pending, limit: int) -> tuple[Deriver[B, M], B]:
+    """Give the deriver with the embedder that serves a conversation's user, and the next batch for it."""
+    with database.scope(work.user_id, first=embedders.models) as scope:
+        known = embedders.models(scope)
+        batch = deriver.read(scope, work, limit)
+    return of_user(database, deriver, known), batch
+
+
+def _thought(read: Sequence[tuple[Deriver[B, M], B]]) -> list[M]:
+    """Think about the batches, those of one embedder together; give what is to be written for each."""
+    made: dict[int, M] = {}
+    makers = [embedders.id_of(own.resources.embedder) for own, _ in read]
+    for maker in dict.fromkeys(makers):
+        places = [place for place, one in enumerate(makers) if one == maker]
+        batches = [read[place][1] for place in places]
+        made |= zip(places, in_place(read[places[0]][0].think, batches), strict=True)
+    return [made[place] for place in range(len(read))]
 
 
 def recipe_of(deriver: Deriver[Any, Any]) -> str:

@@ -269,8 +269,9 @@ class ConversationScope(PlainCalls):
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0,
         )
-        embedder, counter = self._opened.encoder(), self._opened.counter_of(model)
-        return assemble(self._database, embedder, counter, request, self._opened.recall_models())
+        opened = self._opened
+        embedder, counter, models = opened.encoder(), opened.counter_of(model), opened.recall_models()
+        return assemble(self._database, embedder, counter, request, models, opened.exactly)
 
     def receipts(self, *, limit: int = 20) -> list[Receipt]:
         """Give the receipts of this conversation's contexts, the latest first; `user.replay` makes a context again."""

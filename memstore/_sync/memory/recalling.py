@@ -10,6 +10,7 @@ from uuid import UUID
 from memstore._sync.assemble.sight import Sight
 from memstore._sync.memory.opened import Opened
 from memstore._sync.retrieve.grouped import by_fact, by_session, groups_in_time, in_time, within_hits
+from memstore._sync.retrieve.question import Asker
 from memstore._sync.retrieve.recall import DEPTH, facts_with_evidence, recall
 from memstore._sync.retrieve.rewritten import Models, Rewritten, rewritten
 from memstore._sync.store.items import Filters
@@ -51,7 +52,7 @@ class Recalling:
         """Give the best hits."""
         models = self.opened.recall_models()
         asked = self._rewritten(models)
-        found = recall(*self._asked(), others=asked.others, **self._wanted(limit, models))
+        found = recall(self._asker(), self.query, others=asked.others, **self._wanted(limit, models))
         if self.sight.filters:
             with self.opened.database.scope(self.user_id) as scope:
                 found = self.sight.hits(scope, found)
@@ -72,15 +73,15 @@ class Recalling:
         models = self.opened.recall_models()
         asked = self._rewritten(models)
         wanted = self._wanted(limit, models)
-        facts, evidence = facts_with_evidence(*self._asked(), others=asked.others, **wanted)
+        facts, evidence = facts_with_evidence(self._asker(), self.query, others=asked.others, **wanted)
         if self.sight.filters:
             with self.opened.database.scope(self.user_id) as scope:
                 facts = self.sight.hits(scope, facts)
                 evidence = self.sight.hits(scope, evidence)
         return by_fact((self._reranked(models, asked, facts))[:limit], evidence)
 
-    def _asked(self) -> tuple[Any, ...]:
-        return self.opened.database, self.opened.encoder(), self.user_id, self.query
+    def _asker(self) -> Asker:
+        return Asker(self.opened.database, self.user_id, self.opened.encoder(), self.opened.exactly)
 
     def _rewritten(self, models: Models) -> Rewritten:
         return rewritten(self.opened.database, self.user_id, models, self.query)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from memstore import ids
 from memstore._sync.ingest import indexes
 from memstore._sync.memory.backfill import Backfills
+from memstore._sync.memory.embeddings import Embeddings
 from memstore._sync.memory.opened import Opened, check_usable
 from memstore._sync.memory.user import UserScope
 from memstore._sync.store import messages, queue
@@ -131,6 +132,11 @@ class MemoryStore:
         """What is done to backfills: long histories that workers derive under a plan."""
         return Backfills(self._opened)
 
+    @property
+    def embeddings(self) -> Embeddings:
+        """What is done to change the embedder of users who have vectors, while recall goes on."""
+        return Embeddings(self._opened)
+
     def user(self, name: str) -> UserScope:
         """Give the scope of a user: everything below sees this user's rows only."""
         return UserScope(self._opened, name)
@@ -148,7 +154,7 @@ class MemoryStore:
         With `redo="facts"` or `"summaries"` what another recipe made is made anew as well: each conversation's in one
         transaction, so that whoever asks meanwhile sees the old or the new. What people did to facts by hand stays, and
         so do facts that come out again, with their times. With `redo="vectors"` units that were made while no embedder
-        was set are embedded.
+        was set are embedded. Whoever is served by another embedder since a migration (`embeddings`) is derived by that.
 
         `progress(deriver, done, total)` is called as messages are done, from whatever thread this runs in.
         """
@@ -300,7 +306,7 @@ class MemoryStore:
             with self._database.scope(ids.user_id(name)) as scope:
                 for key, count in (messages.counts(scope)).items():
                     total[key] += count
-        total["without_vectors"] = total["units"] - total["vectors"]  # a user's vectors are of one embedder
+        total["without_vectors"] = total["units"] - total["vectors"]  # of the embedder that serves
         return {"users": len(names) if user is None else int(total["conversations"] > 0)} | total
 
 

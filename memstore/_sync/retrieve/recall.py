@@ -3,86 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from itertools import islice, takewhile
 from uuid import UUID
 
 import numpy as np
 
-from memstore import ids
 from memstore._sync.retrieve import scanned
+from memstore._sync.retrieve.question import Asker, Question
 from memstore._sync.retrieve.rewritten import best_of_all
 from memstore._sync.store import items
-from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.database import Transaction
 from memstore._sync.store.items import Filters, Said, Version
 from memstore.models import Hit, Tier
-from memstore.providers import Embedder
-from memstore.retrieve.rank import NOTHING, Asked, Candidate, Ranking, best_of_each, rank
+from memstore.retrieve.rank import NOTHING, Candidate, Ranking, best_of_each, rank
 from memstore.retrieve.signals import Corpus
-from memstore.retrieve.voice import as_told
 from memstore.store.arrays import Arrays, Rows
-from memstore.store.terms import QUESTION, hashed, terms
 from memstore.waiting import in_place
 
 DEPTH = 200  # units, of each tier or of all, that are ranked exactly
 FEW = 3  # units for each hit that is wanted: some are chunks of one item
-# Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
-LONGEST_QUERY, MOST_TERMS = 8000, 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question(Asked):
-    """A question made ready. `asked` is what was embedded: the text, as those speakers would put it whom it names."""
-
-    asked: str
-    embedder: Embedder | None
-    model: UUID  # under which the embedder's vectors are kept
-    others: tuple[Question, ...] = ()  # what is looked for beside it
-
-    @property
-    def embedded_by(self) -> str:
-        """The name of the embedder, "none" for none."""
-        return self.embedder.name if self.embedder else "none"
-
-    def of(self, speakers: Iterable[str]) -> Question:
-        """Give the question with the vector that it has among these speakers."""
-        asked = as_told(self.text, speakers)
-        if self.embedder is None or not self.text.strip() or (asked == self.asked and self.vector is not None):
-            return self
-        return replace(self, asked=asked, vector=in_place(self.embedder.embed_query, asked))
-
-
-def prepare(database: Database, embedder: Embedder | None, user_id: UUID, query: str) -> Question:
-    """Embed a question, with no connection held; "" asks for nothing."""
-    text = query if len(query) <= LONGEST_QUERY else f"{query[: LONGEST_QUERY // 2]} {query[-LONGEST_QUERY // 2 :]}"
-    words = list(terms(text))
-    if len(words) > MOST_TERMS:
-        words = words[: MOST_TERMS // 2] + words[-MOST_TERMS // 2 :]
-    question = Question(
-        text,
-        None,
-        {word: hashed(word, user_id) for word in words},
-        hashed(QUESTION, user_id),
-        asked=text,
-        embedder=embedder,
-        model=model_of(embedder),
-    )
-    # As a rule those who speak now; `candidates` looks again.
-    return question.of(database.cache.tellers(user_id, question.model))
-
-
-def beside(database: Database, user_id: UUID, question: Question, others: Sequence[str]) -> Question:
-    """Give a question with others, embedded, that are looked for beside it."""
-    embedder = question.embedder
-    return replace(question, others=tuple([prepare(database, embedder, user_id, other) for other in others]))
-
-
-def model_of(embedder: Embedder | None) -> UUID:
-    """Give the id under which the vectors of an embedder are kept, and what has none without one."""
-    return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
 
 
 def candidates(
@@ -92,14 +34,14 @@ def candidates(
     depth: int = DEPTH,
     also: Sequence[UUID] = (),
     *,
-    version: Version | None = None,
+    version: Version | None,
     together: bool = False,
 ) -> Ranking:
     """Rank the best units of each tier, or of all `together`, and the first one of each item in `also`.
 
-    Those of the `version` that was read before, or of a later one.
+    Those of the `version` that was read before, or of a later one; None where there was nothing of the user. The
+    question is one for that version: whatever serves since, it is compared with vectors of its own embedder alone.
     """
-    version = version or items.version(scope, question.model)
     every = [_candidates(scope, one, filters, depth, also, version, together) for one in (question, *question.others)]
     return best_of_all(every) if question.others else every[0]
 
@@ -115,8 +57,6 @@ def _candidates(
 ) -> Ranking:
     if version is None:
         return NOTHING
-    if question.vector is not None:
-        items.check_others(question.embedded_by, version.others)
     if version.units > scope.cache.most_units:
         return _scanned(scope, question, filters, version, depth, also, together)
     arrays = items.arrays(scope, question.model, version.version)
@@ -197,44 +137,28 @@ def _hit(one: Candidate, said: Said) -> Hit:
 
 
 def recall(
-    database: Database,
-    embedder: Embedder | None,
-    user_id: UUID,
-    query: str,
-    *,
-    filters: Filters,
-    limit: int,
-    min_score: float | None,
-    others: Sequence[str] = (),
+    asker: Asker, query: str, *, filters: Filters, limit: int, min_score: float | None, others: Sequence[str] = ()
 ) -> list[Hit]:
     """Give the best items for a question, each once, the best first; `others` are looked for beside it."""
-    question = beside(database, user_id, prepare(database, embedder, user_id, query), others)
-    with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
-        return _best(scope, question, filters, limit, min_score)
+    question = asker.beside(asker.prepared(query, asker.likely()), others)
+    with asker.begun(question) as (scope, question, version):
+        return _best(scope, question, version, filters, limit, min_score)
 
 
 def facts_with_evidence(
-    database: Database,
-    embedder: Embedder | None,
-    user_id: UUID,
-    query: str,
-    *,
-    filters: Filters,
-    limit: int,
-    min_score: float | None,
-    others: Sequence[str] = (),
+    asker: Asker, query: str, *, filters: Filters, limit: int, min_score: float | None, others: Sequence[str] = ()
 ) -> tuple[list[Hit], list[Hit]]:
     """Give the best facts for a question, and the whole messages that they were made from, with their own scores.
 
     Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
     embedded yet.
     """
-    question = beside(database, user_id, prepare(database, embedder, user_id, query), others)
-    with database.scope(user_id, first=partial(items.version, model=question.model)) as scope:
-        facts = _best(scope, question, filters, limit, min_score, Tier.FACTS)
+    question = asker.beside(asker.prepared(query, asker.likely()), others)
+    with asker.begun(question) as (scope, question, version):
+        facts = _best(scope, question, version, filters, limit, min_score, Tier.FACTS)
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
-        found = (candidates(scope, question, filters, 1, [*sources])).of(Tier.MESSAGES) if sources else ()
-        messages = [one for one in best_of_each(found) if one.unit.item_id in sources]
+        ranking = candidates(scope, question, filters, 1, [*sources], version=version) if sources else NOTHING
+        messages = [one for one in best_of_each(ranking.of(Tier.MESSAGES)) if one.unit.item_id in sources]
         said = items.said(scope, [one.unit for one in messages])
     there = [(one, said[one.unit.item_id]) for one in messages if one.unit.item_id in said]
     return facts, [replace(_hit(one, whole), text=whole.text or "", start=0) for one, whole in there]
@@ -243,6 +167,7 @@ def facts_with_evidence(
 def _best(
     scope: Transaction,
     question: Question,
+    version: Version | None,
     filters: Filters,
     limit: int,
     min_score: float | None,
@@ -252,7 +177,7 @@ def _best(
     found: list[Hit] = []
     few, many = (FEW * limit, tier is None), (max(DEPTH, 4 * limit), False)
     for depth, together in (few, many) if min_score is None else (many,):
-        ranking = candidates(scope, question, filters, depth, together=together)
+        ranking = candidates(scope, question, filters, depth, version=version, together=together)
         ranked = best_of_each(ranking.of(*(Tier if tier is None else (tier,))))
         found = _first(scope, ranked, limit, min_score, filters.as_of)
         ranks = len(ranking.tiers) if tier is None else ranking.tiers.count(tier)

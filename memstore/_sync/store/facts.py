@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pgvector import Vector
 
-from memstore._sync.store import items
+from memstore._sync.store import embedders, items
 from memstore._sync.store.database import Transaction, columns
 from memstore.models import Edge, Fact, FactColumns, Span
 from memstore.providers import Vectors
@@ -63,7 +63,7 @@ class Audited:
 
 def lock(scope: Transaction) -> None:
     """Let no other writer of this user's facts in until the transaction ends."""
-    scope.one(items.SQL["lock_user"], columns)
+    embedders.lock(scope)
 
 
 def add(scope: Transaction, fact: FactColumns) -> datetime | None:

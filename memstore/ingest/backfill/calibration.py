@@ -15,12 +15,12 @@ from typing import Any
 from uuid import UUID
 
 from memstore.ingest.derive import derivers_of
-from memstore.ingest.resources import Resources
-from memstore.ingest.steps import Deriver
+from memstore.ingest.resources import Resources, coalesced
+from memstore.ingest.steps import Deriver, read_batch
 from memstore.ingest.summaries.deriver import Summarize
-from memstore.providers.coalesced import Coalesced
 from memstore.store import derivations
 from memstore.store.database import Database
+from memstore.store.embedders import OtherServes
 from memstore.store.messages import LAST
 from memstore.store.watermarks import Pending
 from memstore.waiting import in_thread
@@ -47,9 +47,7 @@ async def seconds_per_message(
 
     Those that ask a chat model are left out, and those with nothing pending.
     """
-    embedder = resources.embedder
-    own = replace(resources, embedder=None if embedder is None else Coalesced(embedder))
-    derivers = {one.name: one for one in derivers_of(own) if not one.method.asks}
+    derivers = {one.name: one for one in derivers_of(coalesced(resources)) if not one.method.asks}
     found = {}
     for name, deriver in derivers.items():
         sample = await _sample(database, name, user, seed)
@@ -91,14 +89,13 @@ async def _measured(
 
 async def _tried(database: Database, deriver: Deriver[Any, Any], work: Pending) -> int:
     """Derive a piece of a conversation and drop it; give how many messages that were."""
-    async with database.scope(work.user_id) as scope:
-        batch = await deriver.read(scope, work, MESSAGES)
-    (made,) = await in_thread(deriver.think, [batch])
+    own, batch = await read_batch(database, deriver, work, MESSAGES)
+    (made,) = await in_thread(own.think, [batch])
     try:
         async with database.scope(work.user_id) as scope:
-            await deriver.write(scope, made)
+            await own.write(scope, made)
             raise _Dropped
-    except _Dropped:
+    except (_Dropped, OtherServes):
         pass
     return max(1, int(made.to_seq) - work.done_seq)
 

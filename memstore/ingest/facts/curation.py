@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 from memstore import ids
@@ -15,9 +16,10 @@ from memstore.ingest.facts.filled import slot_of_fact
 from memstore.ingest.facts.settle import settle_edited, settle_entered
 from memstore.ingest.facts.succession import reclaim, release
 from memstore.ingest.resources import Resources
+from memstore.ingest.serving import made_for
 from memstore.models import HAND, Fact, FactChange, FactColumns, Span, kind_of
 from memstore.providers import Vectors
-from memstore.store import fact_changes, facts, items, messages
+from memstore.store import embedders, fact_changes, facts, items, messages
 from memstore.store.database import Database, Transaction
 from memstore.store.facts import Source
 from memstore.store.items import new_unit
@@ -32,13 +34,17 @@ async def add_fact(database: Database, resources: Resources, user_name: str, new
     One with the same words is edited to be this one, and active again.
     """
     user_id = ids.user_id(user_name)
+    return await made_for(database, resources, user_id, partial(_add_fact, database, user_id, user_name, new))
+
+
+async def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, resources: Resources) -> Fact:
     entered = await in_thread(_entered, resources, _columns(user_id, with_slot(new)), new.sources)
     fact = entered.fact
     async with database.scope(user_id) as scope:
         await messages.make_user(scope, user_name)
         await facts.lock(scope)
         await _check_sources(scope, new.sources)
-        model = await items.bind_embedder(scope, resources.embedder)
+        model = await embedders.bind(scope, resources.embedder)
         known = await facts.fact(scope, fact.id)
         if known is not None:
             columns = {name: getattr(fact, name) for name in EDITED}
@@ -68,6 +74,10 @@ async def edit_fact(database: Database, resources: Resources, user_id: UUID, was
 
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since.
     """
+    return await made_for(database, resources, user_id, partial(_edit_fact, database, user_id, was, new))
+
+
+async def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resources: Resources) -> Fact:
     edited = _columns(user_id, new)
     entered = await in_thread(_entered, resources, edited.model_copy())
     async with database.scope(user_id) as scope:
@@ -233,7 +243,7 @@ def _vector(resources: Resources, text: str) -> Vectors | None:
 
 
 async def _store(scope: Transaction, resources: Resources, fact: FactColumns, vector: Vectors | None) -> None:
-    model = await items.bind_embedder(scope, resources.embedder)
+    model = await embedders.bind(scope, resources.embedder)
     await facts.add(scope, fact)
     await items.add(scope, [new_unit(scope.user_id, unit_of(fact), fact.text, vector)], model)
 

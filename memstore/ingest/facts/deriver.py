@@ -15,7 +15,7 @@ from memstore.ingest.facts.extracted import FactBatch, MadeFacts
 from memstore.ingest.facts.extractor import extractor_of
 from memstore.ingest.facts.settle import resettle, settle
 from memstore.ingest.resources import Resources
-from memstore.store import fact_changes, facts, items, messages, model_calls
+from memstore.store import embedders, fact_changes, facts, messages, model_calls
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, Taken
 from memstore.store.watermarks import Pending
@@ -29,6 +29,10 @@ class Facts:
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
         self.method = extractor_of(resources)
+
+    def by(self, resources: Resources) -> Facts:
+        """Give the same with other resources."""
+        return Facts(resources)
 
     async def read(self, scope: Transaction, work: Pending, limit: int) -> FactBatch:
         """Give the next messages, and those just before them."""
@@ -79,7 +83,7 @@ class Facts:
         counts = {"letters": sum(len(one.letters) for one in asked)}
         if new:
             await facts.lock(scope)
-            model = await items.bind_embedder(scope, self.resources.embedder)
+            model = await embedders.bind(scope, self.resources.embedder)
             counts["facts"] = sum([await settle(scope, one, model, taken=taken) for one in new])
         for (
             one

@@ -24,7 +24,7 @@ from memstore.ingest.summaries.lines import NOTHING
 from memstore.ingest.summaries.nest import Range, groups, range_of, size
 from memstore.ingest.summaries.summarizer import summarizer_of
 from memstore.models import Message, Summary, Tier, Unit
-from memstore.store import items, messages, model_calls, summaries
+from memstore.store import embedders, items, messages, model_calls, summaries
 from memstore.store.database import Transaction
 from memstore.store.items import NewUnit, new_unit
 from memstore.store.watermarks import Pending
@@ -65,6 +65,10 @@ class Summarize:
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
         self.method = summarizer_of(resources)
+
+    def by(self, resources: Resources) -> Summarize:
+        """Give the same with other resources."""
+        return Summarize(resources)
 
     async def read(self, scope: Transaction, work: Pending, limit: int) -> SummaryBatch:
         """Give the messages that are not summarized, up to `limit` new ones, and the summaries that wait."""
@@ -161,8 +165,8 @@ class Summarize:
 
     async def write(self, scope: Transaction, made: MadeSummaries) -> dict[str, int]:
         """Store summaries and their units."""
+        model = await embedders.bind(scope, self.resources.embedder)
         added = await summaries.add(scope, made.summaries)
-        model = await items.bind_embedder(scope, self.resources.embedder)
         await items.add(scope, made.units, model)
         letters = made.asked.letters if made.asked else []
         if made.asked:

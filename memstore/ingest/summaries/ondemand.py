@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.ingest.asked import letter_id
 from memstore.ingest.resources import Resources
+from memstore.ingest.serving import made_for
 from memstore.ingest.summaries.abridge import most_telling
 from memstore.ingest.summaries.abstractive import inquiry_of
 from memstore.ingest.summaries.deriver import units_of
 from memstore.ingest.summaries.nest import GROUP, Range, range_of, size
 from memstore.ingest.summaries.summarizer import summarizer_of
 from memstore.models import Message, Summary
-from memstore.store import items, messages, model_calls, summaries
+from memstore.store import embedders, items, messages, model_calls, summaries
 from memstore.store.database import Database, Transaction
 from memstore.waiting import in_thread
 
@@ -32,7 +34,6 @@ async def summarize(
     `ModelUnavailable` where a chat model is to write it and is away, or may do no more today.
     """
     summarizer = summarizer_of(resources)
-    account = summarizer.asked()
     recipe = await in_thread(lambda: summarizer.recipe)  # a model's server is asked for it, and no connection is held
     async with database.scope(user) as scope:
         first, last = await _checked(scope, conversation, from_seq, to_seq)
@@ -40,13 +41,19 @@ async def summarize(
         if known is not None:
             return known
         asked = await _read(scope, conversation, first, last)
+    return await made_for(database, resources, user, partial(_made, database, user, asked, recipe))
+
+
+async def _made(database: Database, user: UUID, asked: Range, recipe: str, resources: Resources) -> Summary:
+    summarizer = summarizer_of(resources)
+    account = summarizer.asked()
     if account is not None:
         async with database.operator() as scope:
             account.allowance.left = await model_calls.left(scope, resources.settings.llm_daily_tokens)
     [made] = await in_thread(summarizer.summarize, [asked], size(_level(asked.tokens, resources), resources), [account])
     [units] = await in_thread(units_of, [made], resources)
     async with database.scope(user) as scope:
-        model = await items.bind_embedder(scope, resources.embedder)
+        model = await embedders.bind(scope, resources.embedder)
         if await summaries.add(scope, [made]):  # else somebody else has just made it
             await items.add(scope, units, model)
         if account is not None:

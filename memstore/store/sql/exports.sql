@@ -3,13 +3,11 @@
 SET LOCAL transaction_isolation = 'repeatable read'
 
 -- owner --
--- A user as it was made, and the embedder of its vectors: of several the first.
+-- A user as it was made, and the embedder that serves.
 SELECT u.name, u.settings, u.created_at, m.id AS model_id, m.name AS embedder, m.dimensions,
        (SELECT coalesce(sum(c.last_seq), 0)::bigint FROM conversations c WHERE c.user_id = %(user_id)s) AS messages
 FROM users u
-LEFT JOIN LATERAL (SELECT e.id, e.name, e.dimensions FROM embedding_models e
-                   WHERE e.user_id = %(user_id)s
-                   ORDER BY e.created_at, e.id LIMIT 1) AS m ON true
+LEFT JOIN embedding_models m ON m.user_id = %(user_id)s AND m.state = 'serving'
 WHERE u.user_id = %(user_id)s
 
 -- conversations --

@@ -225,7 +225,8 @@ FROM facts f
 LEFT JOIN LATERAL (SELECT max(m.occurred_at) AS at, count(*) AS times
                    FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
                    WHERE s.user_id = %(user_id)s AND s.fact_id = f.id) AS said ON true
-LEFT JOIN item_vectors v ON v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk = 0
+LEFT JOIN embedding_models e ON e.user_id = %(user_id)s AND e.state = 'serving'
+LEFT JOIN item_vectors v ON v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk = 0 AND v.model_id = e.id
 WHERE f.user_id = %(user_id)s
 ORDER BY f.id
 

@@ -7,50 +7,12 @@ VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(tier)s, %(conversation_id)s, %(se
         %(number)s)
 ON CONFLICT (user_id, item_id, chunk) DO NOTHING
 
--- add_vector --
--- Its vector.
-INSERT INTO item_vectors (user_id, item_id, chunk, model_id, embedding)
-VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(model_id)s, %(embedding)s)
-ON CONFLICT (user_id, item_id, chunk, model_id) DO NOTHING
-
--- add_model --
--- The embedder that made a user's vectors.
-INSERT INTO embedding_models (user_id, id, name, dimensions)
-VALUES (%(user_id)s, %(id)s, %(name)s, %(dimensions)s)
-ON CONFLICT (user_id, id) DO NOTHING
-
--- forget_model --
--- To be added again at once: its time says since when no unit that was there has been given a vector.
-DELETE FROM embedding_models WHERE user_id = %(user_id)s AND id = %(id)s RETURNING name, dimensions
-
--- unembedded --
--- Units that have no vector of a model, each with its part of the text.
-SELECT t.item_id, t.chunk, t.tier, t.speaker,
-       substr(coalesce(m.text, s.text, f.text, ''), (t.start + 1)::int, (t.stop - t.start)::int) AS text
-FROM item_text t
-LEFT JOIN messages m ON m.user_id = t.user_id AND m.id = t.item_id
-LEFT JOIN summaries s ON s.user_id = t.user_id AND s.id = t.item_id
-LEFT JOIN facts f ON f.user_id = t.user_id AND f.id = t.item_id
-WHERE t.user_id = %(user_id)s
-  AND NOT EXISTS (SELECT FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id
-                                               AND v.chunk = t.chunk AND v.model_id = %(model_id)s)
-ORDER BY t.item_id, t.chunk
-LIMIT %(limit)s
-
--- models --
--- The embedders that made vectors of this user.
-SELECT id, name, dimensions FROM embedding_models WHERE user_id = %(user_id)s
-
 -- count_units --
 -- The counters that BM25 needs, and the numbers of new units; the row is locked until the transaction ends.
 UPDATE users
 SET units = units + %(units)s, unit_length = unit_length + %(length)s, last_unit = last_unit + greatest(%(units)s, 0)
 WHERE user_id = %(user_id)s
 RETURNING last_unit
-
--- lock_user --
--- One writer of facts at a time: near-duplicates are looked for and added in one breath.
-SELECT user_id FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
 
 -- corpus_as_of --
 -- The same at a past moment, so that scores of then come out as they did.
@@ -59,13 +21,13 @@ FROM item_text
 WHERE user_id = %(user_id)s AND recorded_at <= %(as_of)s
 
 -- version --
--- What arrays in a process must agree with, and other embedders. Whoever adds or removes units updates the user's row.
+-- What arrays in a process must agree with, and the embedders. Whoever adds or removes units updates the user's row.
 -- Whoever gives vectors to units that were there writes the model's row anew. A server that was restored from a backup
 -- counts its transactions from there again, and has been started since.
 SELECT u.xmin || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
                                   WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.units, u.unit_length, u.posted,
-       ARRAY(SELECT m.name FROM embedding_models m
-             WHERE m.user_id = %(user_id)s AND m.id <> %(model_id)s ORDER BY m.created_at, m.id) AS others
+       (SELECT coalesce(jsonb_agg(jsonb_build_array(m.id, m.name, m.dimensions, m.state) ORDER BY m.created_at, m.id), '[]')
+        FROM embedding_models m WHERE m.user_id = %(user_id)s) AS embedders
 FROM users u
 WHERE u.user_id = %(user_id)s
 

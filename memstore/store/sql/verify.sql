@@ -30,12 +30,13 @@ WHERE t.user_id = %(user_id)s
   AND NOT EXISTS (SELECT FROM facts f WHERE f.user_id = %(user_id)s AND f.id = t.item_id)
 
 -- without_vectors --
--- Units without a vector, where others have one.
+-- Units without a vector of the embedder that serves.
 SELECT count(*) AS found
-FROM item_text t
-WHERE t.user_id = %(user_id)s AND EXISTS (SELECT FROM item_vectors v WHERE v.user_id = %(user_id)s)
+FROM embedding_models e
+JOIN item_text t ON t.user_id = e.user_id
+WHERE e.user_id = %(user_id)s AND t.user_id = %(user_id)s AND e.state = 'serving'
   AND NOT EXISTS (SELECT FROM item_vectors v
-                  WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk = t.chunk)
+                  WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk = t.chunk AND v.model_id = e.id)
 
 -- unsourced_facts --
 -- Facts that no message says, but those that people entered.

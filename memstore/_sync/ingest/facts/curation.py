@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 from memstore import ids
 from memstore._sync.ingest.facts.settle import settle_edited, settle_entered
 from memstore._sync.ingest.facts.succession import reclaim, release
-from memstore._sync.store import fact_changes, facts, items, messages
+from memstore._sync.ingest.serving import made_for
+from memstore._sync.store import embedders, fact_changes, facts, items, messages
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
 from memstore._sync.store.items import new_unit
@@ -33,13 +35,17 @@ def add_fact(database: Database, resources: Resources, user_name: str, new: NewF
     One with the same words is edited to be this one, and active again.
     """
     user_id = ids.user_id(user_name)
+    return made_for(database, resources, user_id, partial(_add_fact, database, user_id, user_name, new))
+
+
+def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, resources: Resources) -> Fact:
     entered = in_place(_entered, resources, _columns(user_id, with_slot(new)), new.sources)
     fact = entered.fact
     with database.scope(user_id) as scope:
         messages.make_user(scope, user_name)
         facts.lock(scope)
         _check_sources(scope, new.sources)
-        model = items.bind_embedder(scope, resources.embedder)
+        model = embedders.bind(scope, resources.embedder)
         known = facts.fact(scope, fact.id)
         if known is not None:
             columns = {name: getattr(fact, name) for name in EDITED}
@@ -69,6 +75,10 @@ def edit_fact(database: Database, resources: Resources, user_id: UUID, was: Fact
 
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since.
     """
+    return made_for(database, resources, user_id, partial(_edit_fact, database, user_id, was, new))
+
+
+def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resources: Resources) -> Fact:
     edited = _columns(user_id, new)
     entered = in_place(_entered, resources, edited.model_copy())
     with database.scope(user_id) as scope:
@@ -232,7 +242,7 @@ def _vector(resources: Resources, text: str) -> Vectors | None:
 
 
 def _store(scope: Transaction, resources: Resources, fact: FactColumns, vector: Vectors | None) -> None:
-    model = items.bind_embedder(scope, resources.embedder)
+    model = embedders.bind(scope, resources.embedder)
     facts.add(scope, fact)
     items.add(scope, [new_unit(scope.user_id, unit_of(fact), fact.text, vector)], model)
 

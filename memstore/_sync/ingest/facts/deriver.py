@@ -12,7 +12,7 @@ from uuid import UUID
 
 from memstore._sync.ingest.embed import next_messages
 from memstore._sync.ingest.facts.settle import resettle, settle
-from memstore._sync.store import fact_changes, facts, items, messages, model_calls
+from memstore._sync.store import embedders, fact_changes, facts, messages, model_calls
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, Taken
 from memstore.ingest.facts.by_rules import BEFORE
@@ -30,6 +30,10 @@ class Facts:
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
         self.method = extractor_of(resources)
+
+    def by(self, resources: Resources) -> Facts:
+        """Give the same with other resources."""
+        return Facts(resources)
 
     def read(self, scope: Transaction, work: Pending, limit: int) -> FactBatch:
         """Give the next messages, and those just before them."""
@@ -76,7 +80,7 @@ class Facts:
         counts = {"letters": sum(len(one.letters) for one in asked)}
         if new:
             facts.lock(scope)
-            model = items.bind_embedder(scope, self.resources.embedder)
+            model = embedders.bind(scope, self.resources.embedder)
             counts["facts"] = sum([settle(scope, one, model, taken=taken) for one in new])
         for (
             one

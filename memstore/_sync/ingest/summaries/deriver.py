@@ -17,7 +17,7 @@ from itertools import islice
 from uuid import UUID
 
 from memstore._sync.ingest.embed import batch_end
-from memstore._sync.store import items, messages, model_calls, summaries
+from memstore._sync.store import embedders, items, messages, model_calls, summaries
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.items import NewUnit, new_unit
 from memstore.ingest.asked import Asked
@@ -66,6 +66,10 @@ class Summarize:
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
         self.method = summarizer_of(resources)
+
+    def by(self, resources: Resources) -> Summarize:
+        """Give the same with other resources."""
+        return Summarize(resources)
 
     def read(self, scope: Transaction, work: Pending, limit: int) -> SummaryBatch:
         """Give the messages that are not summarized, up to `limit` new ones, and the summaries that wait."""
@@ -160,8 +164,8 @@ class Summarize:
 
     def write(self, scope: Transaction, made: MadeSummaries) -> dict[str, int]:
         """Store summaries and their units."""
+        model = embedders.bind(scope, self.resources.embedder)
         added = summaries.add(scope, made.summaries)
-        model = items.bind_embedder(scope, self.resources.embedder)
         items.add(scope, made.units, model)
         letters = made.asked.letters if made.asked else []
         if made.asked:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 from memstore import ids
+from memstore._sync.ingest.serving import made_for
 from memstore._sync.ingest.summaries.deriver import units_of
-from memstore._sync.store import items, messages, model_calls, summaries
+from memstore._sync.store import embedders, items, messages, model_calls, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore.errors import InvalidInput
 from memstore.ingest.asked import letter_id
@@ -33,7 +35,6 @@ def summarize(
     `ModelUnavailable` where a chat model is to write it and is away, or may do no more today.
     """
     summarizer = summarizer_of(resources)
-    account = summarizer.asked()
     recipe = in_place(lambda: summarizer.recipe)  # a model's server is asked for it, and no connection is held
     with database.scope(user) as scope:
         first, last = _checked(scope, conversation, from_seq, to_seq)
@@ -41,13 +42,19 @@ def summarize(
         if known is not None:
             return known
         asked = _read(scope, conversation, first, last)
+    return made_for(database, resources, user, partial(_made, database, user, asked, recipe))
+
+
+def _made(database: Database, user: UUID, asked: Range, recipe: str, resources: Resources) -> Summary:
+    summarizer = summarizer_of(resources)
+    account = summarizer.asked()
     if account is not None:
         with database.operator() as scope:
             account.allowance.left = model_calls.left(scope, resources.settings.llm_daily_tokens)
     [made] = in_place(summarizer.summarize, [asked], size(_level(asked.tokens, resources), resources), [account])
     [units] = in_place(units_of, [made], resources)
     with database.scope(user) as scope:
-        model = items.bind_embedder(scope, resources.embedder)
+        model = embedders.bind(scope, resources.embedder)
         if summaries.add(scope, [made]):  # else somebody else has just made it
             items.add(scope, units, model)
         if account is not None:

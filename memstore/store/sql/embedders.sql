@@ -1,0 +1,72 @@
+-- lock --
+-- One writer of a user's units or facts at a time, and no other embedder meanwhile; the row is locked until the end.
+SELECT units, last_unit FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
+
+-- models --
+-- The embedders that make or made vectors of this user.
+SELECT id, name, dimensions, state, predecessor
+FROM embedding_models
+WHERE user_id = %(user_id)s
+ORDER BY created_at, id
+
+-- moved --
+-- Whether one embedder took another's place for anybody, or is about to.
+SELECT EXISTS (SELECT FROM embedding_models a JOIN embedding_models b ON b.user_id = a.user_id
+               WHERE a.id = %(one)s AND b.id = %(other)s) AS found
+
+-- add --
+-- An embedder of this user.
+INSERT INTO embedding_models (user_id, id, name, dimensions, state)
+VALUES (%(user_id)s, %(id)s, %(name)s, %(dimensions)s, %(state)s)
+ON CONFLICT (user_id, id) DO UPDATE SET state = excluded.state
+
+-- change --
+-- What an embedder is to a user from now on.
+UPDATE embedding_models
+SET state = %(state)s, predecessor = %(predecessor)s
+WHERE user_id = %(user_id)s AND id = %(id)s
+
+-- renew --
+-- Its time says since when no unit that was there has been given a vector: arrays in every process are read anew.
+UPDATE embedding_models SET created_at = clock_timestamp() WHERE user_id = %(user_id)s AND id = %(id)s
+
+-- touch --
+-- The user's units are another version of them.
+UPDATE users SET last_unit = last_unit WHERE user_id = %(user_id)s
+
+-- add_vector --
+-- A unit's vector.
+INSERT INTO item_vectors (user_id, item_id, chunk, model_id, embedding)
+VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(model_id)s, %(embedding)s)
+ON CONFLICT (user_id, item_id, chunk, model_id) DO NOTHING
+
+-- lacking --
+-- Units of a range of numbers that have no vector of an embedder, each with its part of the text.
+SELECT t.number, t.item_id, t.chunk, t.tier, t.speaker,
+       substr(coalesce(m.text, s.text, f.text, ''), (t.start + 1)::int, (t.stop - t.start)::int) AS text
+FROM item_text t
+LEFT JOIN messages m ON m.user_id = t.user_id AND m.id = t.item_id
+LEFT JOIN summaries s ON s.user_id = t.user_id AND s.id = t.item_id
+LEFT JOIN facts f ON f.user_id = t.user_id AND f.id = t.item_id
+WHERE t.user_id = %(user_id)s AND t.number > %(after)s AND t.number <= %(upto)s
+  AND NOT EXISTS (SELECT FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id
+                                               AND v.chunk = t.chunk AND v.model_id = %(model_id)s)
+ORDER BY t.number
+LIMIT %(limit)s
+
+-- counts --
+-- How many vectors there are of each embedder of this user.
+SELECT m.id, m.name, m.dimensions, m.state, u.units,
+       (SELECT count(*) FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.model_id = m.id) AS vectors
+FROM embedding_models m
+JOIN users u ON u.user_id = m.user_id
+WHERE m.user_id = %(user_id)s AND u.user_id = %(user_id)s
+ORDER BY m.created_at, m.id
+
+-- remove_vectors --
+-- The vectors of an embedder that serves no more.
+DELETE FROM item_vectors WHERE user_id = %(user_id)s AND model_id = %(model_id)s
+
+-- alone --
+-- One migration at a time, for as long as the connection is open: two would compute everything twice.
+SELECT pg_try_advisory_lock(hashtextextended('memstore:embeddings', 0)) AS taken

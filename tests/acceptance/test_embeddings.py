@@ -1,0 +1,290 @@
+"""Another embedder while all go on: by commands that are killed, beside recalls, contexts, adds and a worker."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memstore
+from memstore.models import Hit
+from tests.command_line import Run, environment, variables
+from tests.turned import SECONDS, install
+from tests.working import said, wait_until_derived, worker
+
+OLD, NEW = "turned:1", "turned:2"
+DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the tests may take
+QUESTIONS = ["Where do I live, in which street 12?", "What does my sister Clara do?", "Shall we go on with the plan?"]
+
+
+@pytest.fixture(autouse=True)
+def turned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = install(tmp_path)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([folder, str(Path(__file__).parents[2])]))
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[memstore.MemoryStore]:
+    """A store whose setting names the old embedder, whatever happens."""
+    with memstore.open(url, settings={"embedder": OLD}) as store:
+        yield store
+
+
+def derived(store: memstore.MemoryStore, *users: str, messages: int = 60) -> None:
+    for user in users:
+        store.user(user).conversation("first").add_many(said("first", messages))
+    assert store.derive().failed == ()
+
+
+def recalled(store: memstore.MemoryStore, user: str) -> list[list[Hit]]:
+    return [store.user(user).recall(question, limit=8) for question in QUESTIONS]
+
+
+def check_alike(some: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]) -> None:
+    """The same hits for the same reasons: with vectors of two embedders no cosine would be what it was."""
+    for one, other in zip(some, others, strict=True):
+        assert [(hit.id, hit.text) for hit in one] == [(hit.id, hit.text) for hit in other]
+        for ours, theirs in zip(one, other, strict=True):
+            assert ours.parts == pytest.approx(theirs.parts, abs=2e-6)
+
+
+def states(store: memstore.MemoryStore) -> dict[str, tuple[str, int, int]]:
+    """Give the state of each embedder, how many users it has so, and of how many of their units it has no vector."""
+    return {one.name: (one.state, one.users, one.units - one.vectors) for one in store.embeddings.status()}
+
+
+# -- the commands
+
+
+def test_the_commands_move_users_and_bring_them_back(url: str, cli: Run, store: memstore.MemoryStore) -> None:
+    derived(store, "alice", "bob", messages=12)
+    units = store.stats()["units"]
+    at = ("-d", url)
+    moved = cli("embeddings", "migrate", "--to", NEW, "--json", *at, embedder=OLD)
+    assert (moved.code, moved.json) == (0, {"users": 2, "vectors": units})
+    told = cli("embeddings", "migrate", "--to", NEW, *at, embedder=OLD)
+    assert (told.code, told.out) == (0, f"0 users are found by {NEW} now; 0 vectors made\n")
+    assert f"memstore settings set embedder {NEW}" in told.err
+    found = cli("embeddings", "status", "--json", *at)
+    every = {"dimensions": 256, "users": 2, "units": units, "vectors": units, "missing": 0}
+    assert found.json == [{"name": NEW, "state": "serving"} | every, {"name": OLD, "state": "retired"} | every]
+    assert cli("embeddings", "status", *at).out.splitlines()[0].split("\t") == [
+        NEW, "256", "serving", "2", str(units), str(units), "0",
+    ]  # fmt: skip
+    assert cli("embeddings", "rollback", "--json", *at, embedder=OLD).json == {"users": 2, "vectors": 0}
+    assert cli("embeddings", "clean", "--json", *at).json == {"users": 2, "vectors": units}
+    assert states(store) == {OLD: ("serving", 2, 0), NEW: ("retired", 2, units)}
+    assert cli("embeddings", "rollback", *at, embedder=OLD).out == "0 users have gone back; 0 vectors made\n"
+
+
+def test_what_cannot_be_is_said_and_leaves_all_as_it_is(url: str, cli: Run, store: memstore.MemoryStore) -> None:
+    derived(store, "alice", messages=4)
+    at = ("-d", url)
+    for wrong, why in (("unheard:of", "Nobody knows the provider"), ("none", "makes no vectors")):
+        ended = cli("embeddings", "migrate", "--to", wrong, *at)
+        assert ended.code in (1, 2)
+        assert why in ended.err
+    assert cli("embeddings", "migrate", *at).code == 2
+    assert list(states(store)) == [OLD]
+
+
+def test_the_doctor_and_the_statistics_count_the_vectors_that_serve(
+    url: str, cli: Run, store: memstore.MemoryStore
+) -> None:
+    derived(store, "alice", messages=12)
+    store.embeddings.migrate(NEW)
+    stats = cli("stats", "--json", "-d", url, embedder=OLD).json
+    assert (stats["vectors"], stats["without_vectors"]) == (stats["units"], 0)
+    told = {one["what"]: one["detail"] for one in cli("doctor", "--json", "-d", url, embedder=OLD).json["checks"]}
+    assert "vectors" not in told
+    assert f"{stats['units']} vectors" in told["embeddings"]
+    store.embeddings.clean()
+    assert "embeddings" not in {one["what"] for one in cli("doctor", "--json", "-d", url, embedder=OLD).json["checks"]}
+
+
+# -- killed
+
+KILLED = """
+import os, signal, sys
+import memstore
+from memstore._sync.store.database import Transaction
+
+url, step, left = sys.argv[1], sys.argv[2], [int(sys.argv[3])]
+
+def killing(real):
+    def write(*args, **values):
+        left[0] -= 1
+        if left[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args, **values)
+    return write
+
+with memstore.open(url, settings={"embedder": "turned:1"}) as store:
+    Transaction.run, Transaction.run_many = killing(Transaction.run), killing(Transaction.run_many)
+    store.embeddings.migrate("turned:2") if step == "migrate" else store.embeddings.rollback()
+"""
+
+
+def killed(url: str, step: str, writes: int) -> bool:
+    """Migrate, or go back, in a process that is killed before it writes once more than this; False where it ends."""
+    ended = subprocess.run([sys.executable, "-c", KILLED, url, step, str(writes)], env=environment(), timeout=60)
+    assert ended.returncode in (0, -signal.SIGKILL)
+    return ended.returncode != 0
+
+
+@pytest.mark.slow
+def test_killed_before_any_write_it_goes_on_or_back(url: str, store: memstore.MemoryStore) -> None:
+    derived(store, "alice", messages=12)
+    before, units = recalled(store, "alice"), store.stats()["units"]
+    writes = 0
+    while killed(url, "migrate", writes):
+        check_alike(recalled(store, "alice"), before)
+        if writes % 2:
+            store.embeddings.migrate(NEW)
+            assert states(store) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, 0)}
+            check_alike(recalled(store, "alice"), before)
+        store.embeddings.rollback()
+        check_alike(recalled(store, "alice"), before)
+        store.embeddings.clean()
+        assert states(store) in ({OLD: ("serving", 1, 0)}, {OLD: ("serving", 1, 0), NEW: ("retired", 1, units)})
+        assert store.backfills.verify() == []
+        writes += 1
+    assert writes >= 6
+
+
+@pytest.mark.slow
+def test_a_rollback_killed_before_any_write_goes_on(url: str, store: memstore.MemoryStore) -> None:
+    derived(store, "alice", messages=12)
+    store.embeddings.migrate(NEW)
+    store.user("alice").conversation("second").add_many(said("second", 8))  # what the old one lacks
+    store.derive()
+    before = recalled(store, "alice")
+    writes = 0
+    while killed(url, "rollback", writes):
+        check_alike(recalled(store, "alice"), before)
+        store.embeddings.rollback()
+        assert states(store) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, 0)}
+        check_alike(recalled(store, "alice"), before)
+        store.embeddings.migrate(NEW)
+        writes += 1
+    assert writes >= 4
+
+
+# -- under load
+
+
+class Load:
+    """Threads that ask and add without a pause, in a process that is told of nothing.
+
+    To a quiet user nothing is added, so its answers must never change. Of a busy one, whose messages a worker derives,
+    the cosines must not.
+    """
+
+    def __init__(self, store: memstore.MemoryStore) -> None:
+        self.store = store
+        self.expected = {user: recalled(store, user) for user in ("quiet", "busy")}
+        self.messages = self._context()
+        self.done: Counter[str] = Counter()
+        self.wrong: list[BaseException] = []
+        self.over = threading.Event()
+
+    def recall_quiet(self) -> None:
+        check_alike(recalled(self.store, "quiet"), self.expected["quiet"])
+
+    def context_quiet(self) -> None:
+        assert self._context() == self.messages
+
+    def recall_busy(self) -> None:
+        for question, hits in zip(QUESTIONS, self.expected["busy"], strict=True):
+            cosines = {hit.id: hit.parts["semantic"] for hit in hits}
+            found = self.store.user("busy").recall(question, limit=20)
+            again = {hit.id: hit.parts["semantic"] for hit in found if hit.id in cosines}
+            assert again
+            assert again == pytest.approx({id: cosines[id] for id in again}, abs=2e-6)
+
+    def add_busy(self) -> None:
+        number = self.done["add_busy"]
+        place = self.store.user("busy").conversation(f"added{number % 3}")
+        place.add("user", f"In town {number} I met the gardener of house {number * 7 % 100}.")
+        time.sleep(0.2)  # what a busy machine derives
+
+    def _context(self) -> Any:
+        return self.store.user("quiet").conversation("first").context(QUESTIONS[0], budget=700).messages
+
+    def repeat(self, work: Callable[[], None]) -> None:
+        while not self.over.is_set():
+            try:
+                work()
+                self.done[work.__name__] += 1
+            except BaseException as error:
+                self.wrong.append(error)
+                return
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        works = (self.recall_quiet, self.context_quiet, self.recall_busy, self.add_busy)
+        threads = [threading.Thread(target=self.repeat, args=[work]) for work in works]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self.over.set()
+            for thread in threads:
+                thread.join(60)
+        if self.wrong:
+            raise self.wrong[0]
+
+
+def command(url: str, *args: str) -> subprocess.Popen[bytes]:
+    """Begin a command of another process, whose embedder takes its time."""
+    env = environment(**variables({"embedder": OLD}), **{SECONDS: "0.3"})
+    return subprocess.Popen([sys.executable, "-m", "memstore", "embeddings", *args, "-d", url], env=env)
+
+
+def kill_at_work(url: str, store: memstore.MemoryStore, wait: float, *args: str) -> bool:
+    """Kill a command a moment after it has begun; False where it was done before."""
+    running = command(url, *args)
+    while running.poll() is None and "building" not in {one.state for one in store.embeddings.status()}:
+        time.sleep(0.01)
+    time.sleep(wait)
+    running.kill()
+    return running.wait() == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_under_load_no_recall_fails_and_none_is_mixed(url: str, store: memstore.MemoryStore, tmp_path: Path) -> None:
+    derived(store, "quiet", "busy")
+    load, chance = Load(store), random.Random(6)
+    kills = Counter[str]()
+    with worker(url, tmp_path, embedder=OLD):
+        with load.going_on():
+            for step in (("migrate", "--to", NEW), ("rollback",), ("migrate", "--to", NEW)) * DOSE:
+                for _ in range(2):
+                    kills[step[0]] += kill_at_work(url, store, chance.uniform(0, 0.7), *step)
+                    if step[0] == "rollback" and NEW not in serving(store):  # else it would be of an earlier one
+                        break
+                assert command(url, *step).wait(timeout=60) == 0
+                assert serving(store) == ({OLD} if step[0] == "rollback" else {NEW})
+        wait_until_derived(url)
+    assert kills["migrate"] >= 2
+    assert min(load.done.values()) > 10
+    assert store.backfills.verify() == []
+    assert states(store)[NEW] == ("serving", 2, 0)
+    check_alike(recalled(store, "quiet"), load.expected["quiet"])
+
+
+def serving(store: memstore.MemoryStore) -> set[str]:
+    return {one.name for one in store.embeddings.status() if one.state == "serving"}

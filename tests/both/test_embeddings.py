@@ -1,0 +1,561 @@
+"""Another embedder in the place of one: recall is as it was before, meanwhile and after, and so is what is derived."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import psycopg
+import pytest
+
+import memstore
+from memstore import Conflict, EmbedderMismatch, InvalidInput, ProviderMissing
+from memstore.ingest import vectors
+from memstore.memory.store import AsyncMemoryStore
+from memstore.models import Hit
+from memstore.providers import Vectors, load_embedder
+from memstore.store import embedders, items, vector_indexes
+from tests.turned import TurnedEmbedder, install
+
+OLD, NEW = "turned:1", "turned:2"
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+SAID = [
+    "I'm allergic to peanuts.",
+    "My sister lives in Porto near the river.",
+    "We painted the garden fence blue.",
+    "The train to Lisbon leaves at nine.",
+    "I work as a nurse in Leeds.",
+]
+QUESTIONS = ["Where does my sister live?", "What am I allergic to?", "Which colour has the fence?", "Leeds"]
+
+
+@pytest.fixture(autouse=True)
+def turned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(install(tmp_path))
+
+
+async def opened(url: str, embedder: str = OLD, **settings: object) -> AsyncMemoryStore:
+    return await AsyncMemoryStore.open(url, settings={"embedder": embedder, **settings})
+
+
+@pytest.fixture
+async def old(url: str) -> AsyncIterator[AsyncMemoryStore]:
+    """A store whose setting names the old embedder, whatever happens."""
+    async with await opened(url) as store:
+        yield store
+
+
+async def talked(store: AsyncMemoryStore, user: str = "alice", place: str = "c", times: int = 3) -> None:
+    said = [
+        {"role": "user", "content": f"{text} That was {n}.", "occurred_at": START + timedelta(days=n, minutes=k)}
+        for n in range(times)
+        for k, text in enumerate(SAID)
+    ]
+    await store.user(user).conversation(place).add_many(said)
+    assert (await store.derive()).failed == ()
+
+
+async def recalled(store: AsyncMemoryStore, user: str = "alice") -> list[list[Hit]]:
+    return [await store.user(user).recall(question, limit=8) for question in QUESTIONS]
+
+
+def alike(some: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]) -> None:
+    """The same hits for the same reasons: with vectors of two embedders no cosine would be what it was."""
+    for one, other in zip(some, others, strict=True):
+        assert [(hit.id, hit.start, hit.text) for hit in one] == [(hit.id, hit.start, hit.text) for hit in other]
+        for ours, theirs in zip(one, other, strict=True):
+            assert ours.parts == pytest.approx(theirs.parts, abs=2e-6)
+
+
+def embedder(store: AsyncMemoryStore, name: str) -> TurnedEmbedder:
+    found = store._opened.exactly(name, 256)
+    assert isinstance(found, TurnedEmbedder)
+    return found
+
+
+async def states(store: AsyncMemoryStore) -> dict[str, tuple[str, int, int]]:
+    """Give the state of each embedder, one for all its users, how many these are, and their units without vector."""
+    return {one.name: (one.state, one.users, one.units - one.vectors) for one in await store.embeddings.status()}
+
+
+def vectors_by(url: str) -> dict[str, int]:
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            "select m.name, count(*) from item_vectors v join embedding_models m"
+            " on m.user_id = v.user_id and m.id = v.model_id group by m.name"
+        )
+        return dict(found.fetchall())
+
+
+async def test_recall_is_the_same_by_another_embedder_of_as_many_dimensions(old: AsyncMemoryStore, url: str) -> None:
+    await talked(old)
+    await talked(old, "bob", times=1)
+    before = await recalled(old)
+    units = (await old.stats())["units"]
+    told: list[tuple[int, int]] = []
+    moved = await old.embeddings.migrate(NEW, progress=lambda *step: told.append(step))
+    assert (moved.users, moved.vectors) == (2, units)
+    assert told[-1] == (units, units)
+    assert await states(old) == {NEW: ("serving", 2, 0), OLD: ("retired", 2, 0)}
+    stats = await old.stats()
+    assert (stats["vectors"], stats["without_vectors"]) == (units, 0)
+    alike(await recalled(old), before)
+    for name in (NEW, OLD):
+        async with await opened(url, name) as other:
+            alike(await recalled(other), before)
+    assert (await old.embeddings.migrate(NEW)).users == 0
+    assert await old.backfills.verify() == []
+
+
+async def test_dimensions_may_differ(old: AsyncMemoryStore, url: str) -> None:
+    await talked(old)
+    await old.embeddings.migrate("hashing:96")
+    assert [(one.name, one.dimensions) for one in await old.embeddings.status()] == [("hashing:96", 96), (OLD, 256)]
+    async with await opened(url, "hashing:96") as there:
+        alike(await recalled(old), await recalled(there))
+    [hit] = await old.user("alice").recall("Who has an allergy to peanuts?", tiers=["messages"], limit=1)
+    assert "allergic to peanuts" in hit.text
+    assert hit.parts["semantic"] > 0
+
+
+async def test_an_embedder_that_cannot_be_had_is_refused_before_anything_is_done(old: AsyncMemoryStore) -> None:
+    await talked(old)
+    with pytest.raises(ProviderMissing):
+        await old.embeddings.migrate("unheard:of")
+    with pytest.raises(InvalidInput, match="none"):
+        await old.embeddings.migrate("none")
+    assert list(await states(old)) == [OLD]
+
+
+async def test_a_process_that_cannot_have_the_embedder_that_serves_says_so(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with await opened(url, "hashing:64") as store:
+        await talked(store)
+        await store.embeddings.migrate(NEW)
+    monkeypatch.undo()  # as on a machine where the kind is not installed
+    monkeypatch.setattr("memstore.providers._LOADED", {})
+    async with await opened(url, "hashing:64") as store:
+        with pytest.raises(EmbedderMismatch, match=r"turned:2.*cannot be had here.*Nobody knows the provider"):
+            await store.user("alice").recall("peanuts")
+        await store.user("alice").conversation("c").add("user", "I keep bees.")
+        report = await store.derive()
+        assert len(report.failed) == 3
+        assert "EmbedderMismatch" in report.failed[0]
+
+
+async def test_a_store_that_is_set_to_an_embedder_that_nobody_was_moved_to_is_refused(
+    old: AsyncMemoryStore, url: str
+) -> None:
+    await talked(old)
+    async with await opened(url, NEW) as other:
+        with pytest.raises(EmbedderMismatch, match=r"turned:1.*turned:2.*memstore embeddings migrate --to turned:2"):
+            await other.user("alice").recall("peanuts")
+        with pytest.raises(EmbedderMismatch, match=r"memstore embeddings migrate"):
+            await other.user("alice").conversation("c").context("peanuts", budget=500)
+        with pytest.raises(EmbedderMismatch):
+            await other.user("alice").add_fact("The user lives in Porto.", type="identity")
+    assert vectors_by(url) == {OLD: (await old.stats())["units"]}
+
+
+async def test_what_is_derived_after_the_switch_is_by_the_new_one_wherever(old: AsyncMemoryStore, url: str) -> None:
+    await talked(old)
+    await old.embeddings.migrate(NEW)
+    kept = vectors_by(url)[OLD]
+    await talked(old, place="d")
+    alice = old.user("alice")
+    await alice.add_fact("The user plays the cello.", type="interest")
+    await alice.conversation("c").summarize()
+    assert vectors_by(url) == {OLD: kept, NEW: (await old.stats())["units"]}
+    context = await alice.conversation("d").context("Where does my sister live?", budget=800)
+    assert context.receipt.models["embedder"] == NEW
+    assert "cello" in (await alice.recall("Who plays the cello?", limit=1))[0].text
+    await talked(old, "carol")  # nobody knew her: the setting says
+    found = {(one.name, one.state): one.users for one in await old.embeddings.status()}
+    assert found == {(NEW, "serving"): 1, (OLD, "serving"): 1, (OLD, "retired"): 1}
+    async with await opened(url, NEW) as new:
+        alike(await recalled(new, "carol"), await recalled(old, "carol"))
+        await new.embeddings.migrate(NEW)
+    assert (await states(old))[NEW] == ("serving", 2, 0)
+
+
+async def test_a_question_is_embedded_once_also_after_the_switch(old: AsyncMemoryStore) -> None:
+    await talked(old)
+    await old.embeddings.migrate(NEW)
+    alice = old.user("alice")
+    await alice.recall("Leeds")
+    first, second = embedder(old, OLD), embedder(old, NEW)
+    assert len(first.questions) == 1, "the setting's, until the database says otherwise"
+    second.questions.clear()
+    await alice.recall("Leeds")
+    await alice.conversation("c").context("Leeds", budget=500)
+    assert (len(first.questions), len(second.questions)) == (1, 2)
+    await old.embeddings.rollback()
+    await alice.recall("Leeds")
+    await alice.recall("Leeds")
+    assert len(first.questions) == 3
+
+
+# -- cut off
+
+
+async def cut_off(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
+    """Begin a migration, which ends after so many batches of three."""
+    monkeypatch.setattr(vectors, "BATCH", 3)
+    there = embedder(store, NEW)
+    real, left = there.embed_documents, [batches]
+
+    def failing(texts: Sequence[str]) -> Vectors:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return real(texts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(there, "embed_documents", failing)
+        with pytest.raises(KeyboardInterrupt):
+            await store.embeddings.migrate(NEW)
+
+
+async def test_what_was_cut_off_goes_on_with_what_is_left(
+    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talked(old)
+    before, units = await recalled(old), (await old.stats())["units"]
+    held = embedder(old, NEW)  # so that nobody loads another one
+    await cut_off(old, monkeypatch, 2)
+    assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("building", 1, units - 6)}
+    alike(await recalled(old), before)
+    async with await opened(url, NEW) as new:  # set to the new one already: the old one serves, no mistake
+        alike(await recalled(new), before)
+        await talked(new, place="d", times=1)
+    assert vectors_by(url) == {OLD: (await old.stats())["units"], NEW: 6}
+    for other in ("hashing:256", "turned:3"):
+        with pytest.raises(Conflict, match=r"turned:2.*not done"):
+            await old.embeddings.migrate(other)
+    with pytest.raises(Conflict, match=r"Nothing was removed"):
+        await old.embeddings.clean()
+    held.asked.clear()
+    moved = await old.embeddings.migrate(NEW)
+    assert moved.vectors == (await old.stats())["units"] - 6 == sum(map(len, held.asked))
+    assert await states(old) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, 0)}
+
+
+async def test_what_was_cut_off_can_be_given_up(
+    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talked(old)
+    before, units = await recalled(old), (await old.stats())["units"]
+    await cut_off(old, monkeypatch, 2)
+    assert (await old.embeddings.rollback()).users == 1
+    assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, units - 6)}
+    alike(await recalled(old), before)
+    assert (await old.embeddings.rollback()).users == 0
+    assert (await old.embeddings.clean()).vectors == 6
+    await cut_off(old, monkeypatch, 1)
+    await old.embeddings.migrate(OLD)  # it serves: what was begun beside it is given up
+    assert (await states(old))[NEW] == ("retired", 1, units - 3)
+
+
+async def test_nobody_migrates_while_somebody_else_does(old: AsyncMemoryStore, url: str) -> None:
+    await talked(old)
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("select pg_advisory_lock(hashtextextended('memstore:embeddings', 0))")
+        for call in (lambda: old.embeddings.migrate(NEW), old.embeddings.rollback, old.embeddings.clean):
+            with pytest.raises(Conflict, match="another process"):
+                await call()
+        assert list(await states(old)) == [OLD]
+    assert (await old.embeddings.migrate(NEW)).users == 1
+
+
+# -- back
+
+
+async def test_a_rollback_brings_back_what_was_and_what_came_since(
+    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for world in ("memstore", "memstore._sync"):
+        monkeypatch.setattr(f"{world}.store.items.OVERLAP", timedelta())
+    await talked(old)
+    before = await recalled(old)
+    await old.embeddings.migrate(NEW)
+    alike(await recalled(old), before)
+    held = embedder(old, OLD)
+    held.asked.clear()
+    await talked(old, place="d", times=1)
+    assert held.asked == []
+    after = await recalled(old)
+    lacking = (await old.stats())["units"] - vectors_by(url)[OLD]
+    async with old._database.scope(old.user("alice").id) as scope:  # as a question that the switch has overtaken
+        version = await items.version(scope, embedders.id_of(held))
+        assert version is not None
+        assert await items.arrays(scope, embedders.id_of(held), version.version) is not None
+    moved = await old.embeddings.rollback()
+    assert (moved.users, moved.vectors) == (1, lacking)
+    alike(await recalled(old), after)
+    assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, 0)}
+    assert (await old.embeddings.rollback()).users == 0, "it does not go forth again"
+    assert (await old.embeddings.migrate(NEW)).vectors == 0
+    alike(await recalled(old), after)
+
+
+async def test_a_rollback_that_was_cut_off_goes_on(old: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    await talked(old)
+    await talked(old, "bob")
+    await old.embeddings.migrate(NEW)
+    for user in ("alice", "bob"):
+        await talked(old, user, place="d", times=1)
+    after = await recalled(old)
+    first = embedder(old, OLD)
+
+    def killed(texts: Sequence[str]) -> Vectors:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(first, "embed_documents", killed)
+        with pytest.raises(KeyboardInterrupt):
+            await old.embeddings.rollback()
+    found = {(one.name, one.state): one.users for one in await old.embeddings.status()}
+    assert found == {(NEW, "serving"): 2, (OLD, "building"): 1, (OLD, "retired"): 1}
+    alike(await recalled(old), after)
+    assert (await old.embeddings.rollback()).users == 2
+    alike(await recalled(old), after)
+    assert await states(old) == {OLD: ("serving", 2, 0), NEW: ("retired", 2, 0)}
+
+
+async def test_of_two_migrations_the_operator_says_which_to_undo(old: AsyncMemoryStore, url: str) -> None:
+    await talked(old)
+    await old.embeddings.migrate(NEW)
+    await talked(old, "bob")  # by the old setting
+    with psycopg.connect(url) as connection:  # as if a migration of alice alone had been there before
+        connection.execute("update embedding_models set predecessor = null where name = %s", [OLD])
+    async with old._database.scope(old.user("bob").id) as scope:
+        assert await embedders.begin(
+            scope, embedders.Model(embedders.id_of(embedder(old, "turned:3")), "turned:3", 256)
+        )
+    with pytest.raises(InvalidInput, match=r"turned:2 and to turned:3"):
+        await old.embeddings.rollback()
+    assert (await old.embeddings.rollback("turned:3")).users == 1
+    assert (await old.embeddings.rollback(NEW)).users == 1
+    assert (await states(old))[OLD] == ("serving", 2, 0)
+
+
+async def test_a_cleaning_removes_what_serves_no_more(old: AsyncMemoryStore, url: str) -> None:
+    await talked(old)
+    await old.embeddings.migrate(NEW)
+    before, units = await recalled(old), (await old.stats())["units"]
+    assert (await old.embeddings.clean()).vectors == units
+    assert vectors_by(url) == {NEW: units}
+    alike(await recalled(old), before)  # though its setting names the one that is gone
+    assert (await old.embeddings.rollback()).users == 0, "there is no way back"
+    await talked(old, place="d")
+    assert vectors_by(url) == {NEW: (await old.stats())["units"]}
+    assert (await old.embeddings.clean()).vectors == 0
+
+
+async def test_large_users_are_indexed_before_the_switch(url: str) -> None:
+    async with await opened(url, units_in_memory=0) as large, await opened(url) as small:
+        await talked(large, times=8)
+        alice, before = large.user("alice"), await recalled(large)
+        ids = {name: embedders.id_of(embedder(large, name)) for name in (OLD, NEW)}
+
+        async def indexed() -> dict[str, bool]:
+            async with large._database.scope(alice.id) as scope:
+                return {name: await vector_indexes.is_made(scope, ids[name]) for name in ids}
+
+        assert await indexed() == {OLD: True, NEW: False}
+        await large.embeddings.migrate(NEW)
+        assert await indexed() == {OLD: True, NEW: True}
+        alike(await recalled(large), before)
+        alike(await recalled(small), before)
+        await large.embeddings.clean()
+        assert await indexed() == {OLD: False, NEW: True}
+        await talked(large, place="d", times=1)
+        assert await indexed() == {OLD: False, NEW: True}, "nobody makes an index for what is gone"
+
+
+# -- at the same moment
+
+
+Hook = Callable[[], object]
+
+
+def once(there: TurnedEmbedder, method: str, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have something happen while the embedder is first at work from now on."""
+    real, left = getattr(there, method), [hook]
+
+    def hooked(given: object) -> object:
+        if left:
+            left.pop()()
+        return real(given)
+
+    monkeypatch.setattr(there, method, hooked)
+
+
+def moving(url: str, to: str = NEW) -> Hook:
+    def moved() -> None:
+        with memstore.open(url, settings={"embedder": OLD}) as other:
+            assert other.embeddings.migrate(to).users == 1
+
+    return moved
+
+
+async def check_vectors(store: AsyncMemoryStore, url: str) -> None:
+    """Every vector is of the embedder under whose name it is kept: turned straight, those of a unit are the same."""
+    await store.embeddings.rollback()  # so that what came after the switch has vectors of both
+    found: dict[tuple[object, int], list[Vectors]] = {}
+    with psycopg.connect(url) as connection:
+        for item, chunk, name, vector in connection.execute(
+            "select v.item_id, v.chunk, m.name, v.embedding::text from item_vectors v join embedding_models m"
+            " on m.user_id = v.user_id and m.id = v.model_id"
+        ):
+            own = embedder(store, name).straight(np.array(json.loads(vector), dtype=np.float32))
+            found.setdefault((item, chunk), []).append(own)
+    assert {len(every) for every in found.values()} == {2}
+    assert all(one == pytest.approx(other, abs=1e-6) for one, other in found.values())
+
+
+async def test_vectors_made_before_the_switch_are_not_written_after_it(
+    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talked(old)
+    kept = vectors_by(url)[OLD]
+    trip = old.user("alice").conversation("d")
+    await trip.add("user", "I keep bees behind the house.")
+    once(embedder(old, OLD), "embed_documents", moving(url), monkeypatch)
+    report = await old.derive()
+    assert report.failed == ()
+    assert report.messages == 1
+    stats = await old.stats()
+    assert (stats["pending"], stats["without_vectors"]) == (0, 0)
+    assert vectors_by(url) == {OLD: kept, NEW: stats["units"]}
+    hit = (await old.user("alice").recall("Who keeps bees?", limit=1))[0]
+    assert "bees" in hit.text
+    await check_vectors(old, url)
+
+
+@pytest.mark.parametrize("made", ["fact", "edit", "summary", "redo", "vectors"])
+async def test_whatever_is_made_during_the_switch_is_made_by_the_new_one(
+    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch, made: str
+) -> None:
+    await talked(old)
+    alice = old.user("alice")
+    fact = await alice.add_fact("The user keeps bees.", type="interest")
+    if made == "vectors":
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("delete from item_vectors where item_id = %s", [fact.id])
+    monkeypatch.setattr("memstore.ingest.facts.by_rules.RECIPE", "rules/test")
+    once(embedder(old, OLD), "embed_documents", moving(url), monkeypatch)
+    if made == "fact":
+        await alice.add_fact("The user plays the cello.", type="interest")
+    elif made == "edit":
+        await alice.edit_fact(fact, text="The user keeps wild bees.")
+    elif made == "summary":
+        await alice.conversation("c").summarize(2, 9)
+    elif made == "redo":
+        assert (await old.derive(redo="facts")).redone == 1
+    else:
+        assert (await old.derive(redo="vectors")).failed == ()
+    stats = await old.stats()
+    assert stats["without_vectors"] == 0
+    assert await states(old) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, stats["units"] - vectors_by(url)[OLD])}
+    await check_vectors(old, url)
+
+
+async def test_a_question_that_the_switch_overtakes_is_answered_by_the_new_one(
+    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talked(old)
+    before = await recalled(old)
+    once(embedder(old, OLD), "embed_query", moving(url), monkeypatch)
+    alike(await recalled(old), before)
+    await old.embeddings.rollback()
+    trip = old.user("alice").conversation("c")
+    expected = await trip.context(QUESTIONS[0], budget=600)
+    assert expected.receipt.models["embedder"] == OLD
+    once(embedder(old, OLD), "embed_query", moving(url), monkeypatch)
+    context = await trip.context(QUESTIONS[0], budget=600)
+    assert context.messages == expected.messages
+    scores = [[one.score for one in each.receipt.included] for each in (context, expected)]
+    assert scores[0] == pytest.approx(scores[1], abs=2e-6)
+
+
+async def test_a_context_of_a_process_that_was_not_told_is_the_same(old: AsyncMemoryStore, url: str) -> None:
+    await talked(old)
+    trip = old.user("alice").conversation("c")
+    before = await trip.context(QUESTIONS[0], budget=600)
+    moving(url)()
+    first, again = [await trip.context(QUESTIONS[0], budget=600) for _ in range(2)]
+    assert first.messages == again.messages == before.messages
+    assert {one.receipt.models["embedder"] for one in (first, again)} == {NEW}
+
+
+async def test_units_that_are_removed_meanwhile_are_no_obstacle(
+    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talked(old)
+    [hit] = await old.user("alice").recall("nurse", tiers=["messages"], limit=1)
+
+    def removed() -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("delete from item_text where item_id = %s", [hit.id])
+            connection.execute("update users set units = units - 1")
+
+    once(embedder(old, NEW), "embed_documents", removed, monkeypatch)
+    assert (await old.embeddings.migrate(NEW)).users == 1
+    assert await states(old) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, 0)}
+
+
+async def test_who_derives_as_fast_as_is_embedded_does_not_put_off_the_switch(
+    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talked(old)
+    there = embedder(old, NEW)
+    real, times = there.embed_documents, Counter[str]()
+
+    def followed(texts: Sequence[str]) -> Vectors:
+        if times["added"] < 12 and not is_held(url):
+            times["added"] += 1
+            with memstore.open(url, settings={"embedder": OLD}) as other:
+                other.user("alice").conversation("d").add("user", f"Note {times['added']}: one more.")
+                other.derive()
+        return real(texts)
+
+    monkeypatch.setattr(there, "embed_documents", followed)
+    assert (await old.embeddings.migrate(NEW)).users == 1
+    assert times["added"] < 12, "in the end it lets them wait"
+    assert await states(old) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, 0)}
+
+
+def is_held(url: str) -> bool:
+    """Whether somebody has locked the user's row."""
+    with psycopg.connect(url) as connection:
+        return not connection.execute("select from users for no key update skip locked").fetchall()
+
+
+# -- gone
+
+
+async def test_vectors_of_all_embedders_go_with_their_unit(
+    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talked(old)
+    await old.embeddings.migrate(NEW)
+    [hit] = await old.user("alice").recall("nurse", tiers=["messages"], limit=1)
+    counted = vectors_by(url)
+    async with old._database.scope(old.user("alice").id) as scope:
+        await items.remove(scope, [hit.id])
+    assert vectors_by(url) == {name: count - 1 for name, count in counted.items()}
+
+
+def test_the_embedders_of_the_tests_differ() -> None:
+    one, other = load_embedder(OLD), load_embedder(NEW)
+    assert one is not None
+    assert other is not None
+    ours, theirs = (each.embed_documents(SAID) for each in (one, other))
+    assert ours @ ours.T == pytest.approx(theirs @ theirs.T, abs=1e-6)
+    assert abs((ours * theirs).sum(axis=1)).max() < 0.3
