@@ -300,8 +300,8 @@ class _Restore:
     def _stored(self, embedded: Sequence[Ready], write: Writing) -> list[Ready]:
         """Store items by `write`, and the units of those in `embedded`; give the items that were new.
 
-        Units have the file's vectors where these are of the embedder that serves the user, else new ones. No transaction
-        is open while they are made.
+        Units have the file's vectors where these are of the embedder that serves the user, else new ones. No
+        transaction is open while they are made.
         """
 
         def made(resources: Resources) -> list[Ready]:
