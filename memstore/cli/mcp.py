@@ -28,14 +28,11 @@ def mcp(
     of this machine at http://127.0.0.1:PORT/mcp/NAME, or at /mcp for one --user.
     """
     from memstore.cli.stores import with_resident
-    from memstore.memory.opened import check_usable
     from memstore.providers.optional import brought_by
-    from memstore.settings import load
 
     if user is None and not http:
         raise typer.BadParameter("whose memory? Give --user NAME; only over --http the URL may say it.")
     settings = with_resident({})
-    check_usable(load(settings))  # what cannot be used is told here, and not to a model
     with brought_by("mcp", "mcp", "mcp_types"):
         from memstore.server.mcp import stdio
     if not http:

@@ -12,8 +12,8 @@ import mcp_types as types
 
 from memstore.server.mcp import arguments, results, tools
 from memstore.server.mcp.arguments import Arguments
+from memstore.server.mcp.asked import Asked
 from memstore.server.mcp.results import Result
-from memstore.server.mcp.tools import Asked
 
 
 @dataclass(frozen=True)

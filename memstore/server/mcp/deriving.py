@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from typing import TYPE_CHECKING
 
-from memstore.memory.store import AsyncMemoryStore
+if TYPE_CHECKING:
+    from memstore.memory.store import AsyncMemoryStore
 
 QUIET = 1.0  # seconds: whoever hands over a conversation in several calls is not derived between them
 MOST_SEEN = 10_000  # users

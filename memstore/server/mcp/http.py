@@ -22,9 +22,9 @@ from starlette.types import Receive, Scope, Send
 from memstore.errors import ConfigurationError, InvalidInput
 from memstore.ingest.check import check_name
 from memstore.memory.store import AsyncMemoryStore
+from memstore.server.mcp.asked import Asked, Call
 from memstore.server.mcp.deriving import Deriving
-from memstore.server.mcp.protocol import Call, mcp_server
-from memstore.server.mcp.tools import Asked
+from memstore.server.mcp.protocol import mcp_server
 
 HERE = "127.0.0.1"
 PREFIX = "/mcp"

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from memstore.errors import MemstoreError
-from memstore.memory.store import AsyncMemoryStore
+from memstore.server.mcp.asked import Asked
 from memstore.server.mcp.deriving import Deriving
-from memstore.server.mcp.tools import Asked
+from memstore.waiting import in_thread
+
+if TYPE_CHECKING:
+    from memstore.memory.store import AsyncMemoryStore
 
 logger = logging.getLogger("memstore")
 
@@ -49,7 +53,8 @@ class Opening:
             await store.close()
 
     async def _opened(self) -> tuple[AsyncMemoryStore, Deriving]:
-        store = await AsyncMemoryStore.open(self._database, settings=dict(self._settings))
+        memory = await in_thread(import_module, "memstore.memory.store")
+        store: AsyncMemoryStore = await memory.open_async(self._database, settings=self._settings)
         return store, Deriving(store)
 
 

@@ -11,7 +11,7 @@ import mcp_types as types
 from memstore.errors import InvalidInput
 from memstore.models import Fact
 from memstore.server.mcp import identity, told
-from memstore.server.mcp.tools import Asked
+from memstore.server.mcp.asked import Asked
 from memstore.times import day
 
 FACTS = "memstore://facts"

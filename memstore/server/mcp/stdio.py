@@ -8,9 +8,9 @@ from typing import Any
 
 from mcp.server.stdio import stdio_server
 
+from memstore.server.mcp.asked import Asked, Call
 from memstore.server.mcp.opening import Opening
-from memstore.server.mcp.protocol import Call, mcp_server
-from memstore.server.mcp.tools import Asked
+from memstore.server.mcp.protocol import mcp_server
 
 
 async def serve(user: str, database: str | None, settings: Mapping[str, Any]) -> None:
