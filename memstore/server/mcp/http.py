@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import unquote
 
@@ -29,6 +30,8 @@ from memstore.server.mcp.protocol import mcp_server
 HERE = "127.0.0.1"
 PREFIX = "/mcp"
 USER = "memstore.user"  # of the ASGI scope
+GRACE = 3  # seconds for what runs when it is stopped; a client may hold a stream for ever
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 BESIDE = 100_000  # bytes of a request beside its largest message
 # A page of the web that has its own name resolve to this machine sends that name as Host, and its own Origin.
 ONLY_HERE = TransportSecuritySettings(
@@ -119,15 +122,31 @@ async def _serve(user: str | None, database: str | None, settings: Mapping[str, 
     with _bound(port) as listening:
         async with await AsyncMemoryStore.open(database, settings=dict(settings)) as store:
             app = Mounted(store, only=user)
-            config = uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=3)
-            place = f"http://{HERE}:{listening.getsockname()[1]}{PREFIX}"
-            print(
-                f"memstore: {place if user is not None else f'{place}/USER'}; Ctrl-C stops it",
-                file=sys.stderr,
-                flush=True,
-            )
+            place = f"http://{HERE}:{listening.getsockname()[1]}{PREFIX}{'' if user is not None else '/USER'}"
+            print(f"memstore: {place}; Ctrl-C stops it", file=sys.stderr, flush=True)
             async with app.running():
-                await uvicorn.Server(config).serve(sockets=[listening])
+                await _Server(app).serve(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Stops at a signal, and then ends as any other function does: uvicorn's own raises the signal once more."""
+
+    def __init__(self, app: Mounted) -> None:
+        super().__init__(
+            uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=GRACE)
+        )
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Have signals stop it: what runs then is finished first, a second one does not wait."""
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)
 
 
 def _bound(port: int) -> socket.socket:
