@@ -9,12 +9,12 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from memstore.errors import InvalidInput, MemstoreError
+from memstore.errors import InvalidInput
 from memstore.server.mcp import resources
 from memstore.server.mcp.arguments import GetContext
 from memstore.server.mcp.asked import Call, Whose
 from memstore.server.mcp.catalogue import TOOLS, Tool
-from memstore.server.mcp.faults import UNEXPECTED, words, wrong
+from memstore.server.mcp.faults import words, wrong
 from memstore.server.mcp.tools import get_context
 
 PROMPT = types.Prompt(
@@ -86,11 +86,10 @@ class Answers:
             found = await get_context(await self._whose(call), given)
         except ValidationError:
             raise _refused("question: give what you want to ask, in at most 4,000 characters.") from None
-        except MemstoreError as error:
-            raise MCPError(types.INTERNAL_ERROR, words(error, PROMPT.name)) from None
+        except InvalidInput as error:
+            raise _refused(str(error)) from None
         except Exception as error:  # as of tools
-            words(error, PROMPT.name)
-            raise MCPError(types.INTERNAL_ERROR, UNEXPECTED) from None
+            raise MCPError(types.INTERNAL_ERROR, words(error, PROMPT.name)) from None
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=_text(found.text))])
 
 
