@@ -232,8 +232,9 @@ async def test_a_context_is_within_its_budget_and_made_again_from_its_receipt(ur
         assert again["exact"]
         assert again["text"] == context["text"]
         assert "tokens" in again["explanation"]
-        small = await model.call("get_context", query="What should I avoid?", budget=50, conversation="lisbon")
+        small = await model.call("get_context", query="What should I avoid?", budget=50)
         assert small["tokens"] <= 50
+        assert "give a larger budget" in small["note"]
         refused = await model.is_refused("get_context", query="peanuts " * 400, budget=50)
         assert re.search(r"Give budget=\d+ or more", refused)
 
@@ -412,19 +413,28 @@ def postgres_of(folder: Path) -> list[str]:
     return found
 
 
-def given_to_clients(folder: Path) -> dict[str, Any]:
-    """Give what `memstore mcp --json` says that a client takes."""
-    printed = script("mcp", "--user", "alice", "--json", "--database", f"embedded:{folder}")
-    assert (printed.code, printed.err) == (0, "")
-    server: dict[str, Any] = printed.json["mcpServers"]["memstore"]
-    assert server["args"][-2:] == ["--user", "alice"]
-    places = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}  # of a checkout
-    return server | {"env": server["env"] | places}
+def started_by(server: dict[str, Any], **more: str) -> StdioServerParameters:
+    """Give what a client does with its configuration; it hands on little of its own environment."""
+    checkout = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
+    return StdioServerParameters(**server | {"env": server["env"] | checkout | more})
+
+
+async def test_the_lines_of_the_readme_start_it(tmp_path: Path) -> None:
+    pasted = re.search(r"```json\n(.*?mcpServers.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert pasted
+    server = json.loads(pasted[1])["mcpServers"]["memstore"]
+    assert server["command"].endswith("/.venv/bin/memstore")
+    home = {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    own = {name: value for name, value in environment().items() if name.startswith("MEMSTORE_")}
+    async with Client(started_by(server | {"command": str(SCRIPT)}, **own, **home)) as client:
+        assert (await Model(client).call("list_memories"))["total"] == 0
 
 
 async def test_a_client_starts_it_as_its_configuration_says(tmp_path: Path) -> None:
     folder = tmp_path / "store"
-    started = StdioServerParameters(**given_to_clients(folder))
+    printed = script("mcp", "--user", "alice", "--json", "--database", f"embedded:{folder}")
+    assert (printed.code, printed.err) == (0, "")
+    started = started_by(printed.json["mcpServers"]["memstore"])
     async with Client(started) as one, Client(started) as two:
         await Model(one).call("add_memory", text="The user's cat is called Mia.", type="relationship")
         assert "Mia" in (await Model(two).found("cat"))[0]["text"]  # two clients, one folder

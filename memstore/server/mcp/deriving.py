@@ -50,8 +50,9 @@ class Deriving:
             return
         if len(self._seen) >= MOST_SEEN:
             self._seen.clear()
+        pending = (await self._store.stats(user=user))["pending"]
         self._seen.add(user)
-        if (await self._store.stats(user=user))["pending"]:
+        if pending:
             self.wrote(user)
 
     async def close(self) -> None:

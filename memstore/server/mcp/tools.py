@@ -157,7 +157,7 @@ async def delete_memory(asked: Asked, given: DeleteMemory) -> Deleted:
     left = " The messages that say it stay." if fact.sources else ""
     return Deleted(
         deleted=told.of_fact(await asked.user.fact(fact.id)),
-        note=f"It is recalled no more.{left} Its user can bring it back (memstore fact undo) or erase it for good.",
+        note=f"It is recalled no more.{left} Its user can bring it back: memstore fact undo.",
     )
 
 
