@@ -4,7 +4,7 @@ NEWEST ?= $(shell for v in 3.15 3.14 3.13 3.12; do command -v python$$v >/dev/nu
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt
 
-.PHONY: demo test test-fast test-newest lint sync bench clean
+.PHONY: demo test test-fast test-newest conformance lint sync bench clean
 
 demo: .venv/.local  ## the whole story on a sample history
 	@$(BIN)/memstore demo
@@ -21,6 +21,9 @@ test-newest:  ## the tests that need no encoder, on the newest Python at hand an
 	$(NEWEST) -m venv .venv-newest
 	.venv-newest/bin/pip install --quiet --disable-pip-version-check -e ".[test]"
 	.venv-newest/bin/python -m pytest -q -m "not encoder and not slow"
+
+conformance: .venv/.test  ## the suites of others; what they need (npx, and what it downloads) must be at hand
+	THIRD_PARTY=1 $(BIN)/python -m pytest -q -rs tests/third_party
 
 lint: .venv/.lint  ## ruff, mypy --strict, the layers, the twins
 	$(BIN)/ruff check
@@ -53,5 +56,5 @@ clean:
 	@touch $@
 
 .venv/.lint: .venv/.made pyproject.toml
-	$(PIP) -e ".[lint]"
+	$(PIP) -e ".[lint,mcp]"
 	@touch $@

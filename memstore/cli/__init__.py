@@ -23,6 +23,7 @@ from memstore.cli import (
     export,
     fact,
     history,
+    mcp,
     names,
     questions,
     receipts,
@@ -56,6 +57,7 @@ app.command("summaries")(summaries.summaries)
 app.command("receipts")(receipts.receipts)
 app.command("receipt")(receipts.receipt)
 app.command("replay")(receipts.replay)
+app.command("mcp")(mcp.mcp)
 app.command("users")(names.users)
 app.command("conversations")(names.conversations)
 app.command("count")(count.count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,14 +24,18 @@ NAMED = 5
 @contextmanager
 def opened(database: str | None, **settings: Any) -> Iterator[MemoryStore]:
     """Open the store that the command is about; its embedder is the one that stays, where one may."""
+    with memstore.open(database, settings=with_resident(settings)) as store:
+        yield store
+
+
+def with_resident(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Give settings whose embedder is the one that stays, where one may."""
     from memstore.residence import is_worth_it
     from memstore.settings import load
 
     told = load(settings)
-    if is_worth_it(told.embedder, told.resident_minutes):
-        settings["embedder"] = f"{RESIDENT}{told.embedder}"
-    with memstore.open(database, settings=settings) as store:
-        yield store
+    worth_it = is_worth_it(told.embedder, told.resident_minutes)
+    return {**settings, **({"embedder": f"{RESIDENT}{told.embedder}"} if worth_it else {})}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from memstore.memory.arguments import (
     the_one,
 )
 from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.lookups import AsyncLookups
 from memstore.memory.opened import Opened
 from memstore.memory.recalling import Grouping, Order, Recalling
 from memstore.models import (
@@ -51,7 +52,7 @@ from memstore.models import (
     Replay,
     Role,
 )
-from memstore.store import counter_drift, events, fact_changes, facts, messages, model_calls, receipts
+from memstore.store import counter_drift, events, fact_changes, facts, messages, model_calls, receipts, summaries
 from memstore.store.items import EVERY_TIER, Filters
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ ANY_STATE = "all"
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
 
-class AsyncUserScope:
+class AsyncUserScope(AsyncLookups):
     """One user's memory."""
 
     def __init__(self, opened: Opened, name: str) -> None:
@@ -272,7 +273,7 @@ class AsyncUserScope:
             raise InvalidInput(
                 f"{', '.join(sorted(unknown)) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}."
             )
-        old = await self._fact(fact)
+        old = await self.fact(fact)
         curation.check_active(old)  # before an encoder is loaded
         new = edited(old, columns)
         check_fact(new)
@@ -303,11 +304,12 @@ class AsyncUserScope:
         return await curation.history(self._opened.database, self.id, id_of(fact))
 
     async def find_id(self, beginning: str, *, of: str) -> UUID:
-        """Give the id that begins like this, at least 4 digits of it: `of` a "fact", a "change" or a "receipt".
+        """Give the id that begins like this, 4 digits or more: `of` a "fact", a "summary", a "change" or a "receipt".
 
         Raises `InvalidInput` where none of this user's does, or more than one; a whole id is not looked for.
         """
-        look = {"fact": facts.between, "change": fact_changes.between, "receipt": receipts.between}
+        look = {"fact": facts.between, "summary": summaries.between}
+        look |= {"change": fact_changes.between, "receipt": receipts.between}
         one_of("of", of, tuple(look))
         first, last = beginning_of(beginning)
         if first == last:
@@ -320,13 +322,6 @@ class AsyncUserScope:
         from memstore.ingest.facts.audit import audit
 
         return await audit(self._opened.database, self.id)
-
-    async def _fact(self, fact: Fact | UUID) -> Fact:
-        async with self._opened.database.scope(self.id) as scope:
-            found = await facts.fact(scope, id_of(fact))
-        if found is None:
-            raise InvalidInput(f"This user has no fact {id_of(fact)}.")
-        return found
 
     async def drift(self) -> list[Drift]:
         """Give how far token counts were from what models' servers told (`conversation.observed`), by model."""

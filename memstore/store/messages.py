@@ -105,6 +105,11 @@ async def conversation(scope: Transaction, conversation: UUID) -> Conversation |
     return await scope.one(SQL["conversation"], Conversation.model_construct, id=conversation)
 
 
+async def conversation_names(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Give the names of those of these conversations that there are, by id."""
+    return dict(await scope.tuples(SQL["conversation_names"], ids=list(ids)))
+
+
 async def settings_of(scope: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> Json:
     """Give the settings of a conversation as they were at a moment; {} where there is no conversation."""
     if as_of is not None:

@@ -44,6 +44,11 @@ async def summary(scope: Transaction, id: UUID) -> Summary | None:
     return await scope.one(SQL["summary"], Summary.model_construct, id=id)
 
 
+async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
+    """Give the ids of summaries from one to another, both included: three at most."""
+    return [id for (id,) in await scope.tuples(SQL["between"], first=first, last=last)]
+
+
 async def outlines(scope: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> list[Outline]:
     """Give the summaries of the nest, level 1 and above, without their texts."""
     rows = await scope.tuples(SQL["outlines"], conversation_id=conversation, as_of=as_of)

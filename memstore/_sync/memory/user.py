@@ -13,9 +13,10 @@ from memstore._sync.assemble.replay import replay
 from memstore._sync.assemble.sight import Sight
 from memstore._sync.ingest.add import Place
 from memstore._sync.memory.conversation import ConversationScope
+from memstore._sync.memory.lookups import Lookups
 from memstore._sync.memory.opened import Opened
 from memstore._sync.memory.recalling import Grouping, Order, Recalling
-from memstore._sync.store import counter_drift, events, fact_changes, facts, messages, model_calls, receipts
+from memstore._sync.store import counter_drift, events, fact_changes, facts, messages, model_calls, receipts, summaries
 from memstore._sync.store.items import EVERY_TIER, Filters
 from memstore.assemble.render import Format
 from memstore.assemble.visibility import Rule
@@ -62,7 +63,7 @@ ANY_STATE = "all"
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
 
-class UserScope:
+class UserScope(Lookups):
     """One user's memory."""
 
     def __init__(self, opened: Opened, name: str) -> None:
@@ -271,7 +272,7 @@ class UserScope:
             raise InvalidInput(
                 f"{', '.join(sorted(unknown)) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}."
             )
-        old = self._fact(fact)
+        old = self.fact(fact)
         curation.check_active(old)  # before an encoder is loaded
         new = edited(old, columns)
         check_fact(new)
@@ -302,11 +303,12 @@ class UserScope:
         return curation.history(self._opened.database, self.id, id_of(fact))
 
     def find_id(self, beginning: str, *, of: str) -> UUID:
-        """Give the id that begins like this, at least 4 digits of it: `of` a "fact", a "change" or a "receipt".
+        """Give the id that begins like this, 4 digits or more: `of` a "fact", a "summary", a "change" or a "receipt".
 
         Raises `InvalidInput` where none of this user's does, or more than one; a whole id is not looked for.
         """
-        look = {"fact": facts.between, "change": fact_changes.between, "receipt": receipts.between}
+        look = {"fact": facts.between, "summary": summaries.between}
+        look |= {"change": fact_changes.between, "receipt": receipts.between}
         one_of("of", of, tuple(look))
         first, last = beginning_of(beginning)
         if first == last:
@@ -319,13 +321,6 @@ class UserScope:
         from memstore._sync.ingest.facts.audit import audit
 
         return audit(self._opened.database, self.id)
-
-    def _fact(self, fact: Fact | UUID) -> Fact:
-        with self._opened.database.scope(self.id) as scope:
-            found = facts.fact(scope, id_of(fact))
-        if found is None:
-            raise InvalidInput(f"This user has no fact {id_of(fact)}.")
-        return found
 
     def drift(self) -> list[Drift]:
         """Give how far token counts were from what models' servers told (`conversation.observed`), by model."""

@@ -55,6 +55,10 @@ SELECT * FROM conversations
 WHERE user_id = %(user_id)s AND (%(channel)s::text IS NULL OR channel = %(channel)s)
 ORDER BY updated_at DESC, id
 
+-- conversation_names --
+-- What these conversations are called.
+SELECT id, name FROM conversations WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
+
 -- lock_conversations --
 -- Writers of one conversation come one after the other, so that known messages are seen before numbers are given.
 -- NO KEY: derivers whose rows refer to the conversation must not wait for a writer that waits for their watermark.

@@ -1,0 +1,1 @@
+"""Servers: memstore for programs in other processes, thin over `memory`. Async only."""
