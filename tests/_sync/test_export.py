@@ -24,6 +24,7 @@ from memstore._sync.memory.store import MemoryStore
 from memstore._sync.memory.user import UserScope
 from memstore.archive import source
 from memstore.ingest.importers import Imported
+from memstore.testing import HashingEmbedder
 from tests.conftest import with_database
 from tests.rows import TABLES, rows
 
@@ -255,6 +256,18 @@ def test_without_what_was_made_of_messages_it_is_made_there(
     assert (other.stats())["pending"] == 3
     other.derive()
     assert rows(empty, "alice") == rows(url, "alice")
+
+
+def test_vectors_of_the_file_are_taken_and_no_text_is_embedded_again(
+    store: MemoryStore, other: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = lived_in(store)
+    alice.export(tmp_path / "a.jsonl")
+    asked: list[Any] = []
+    monkeypatch.setattr(HashingEmbedder, "embed_documents", lambda _, texts: asked.append(texts))
+    assert counts(other.import_file(tmp_path / "a.jsonl"))[2] == 0
+    assert asked == []
+    assert (other.stats())["vectors"] == (store.stats())["vectors"] > 0
 
 
 @pytest.mark.parametrize("settings", [HASHING, {"embedder": "hashing:64"}])

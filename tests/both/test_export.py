@@ -23,6 +23,7 @@ from memstore.archive import source
 from memstore.ingest.importers import Imported
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
+from memstore.testing import HashingEmbedder
 from tests.conftest import with_database
 from tests.rows import TABLES, rows
 
@@ -256,6 +257,18 @@ async def test_without_what_was_made_of_messages_it_is_made_there(
     assert (await other.stats())["pending"] == 3
     await other.derive()
     assert rows(empty, "alice") == rows(url, "alice")
+
+
+async def test_vectors_of_the_file_are_taken_and_no_text_is_embedded_again(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = await lived_in(store)
+    await alice.export(tmp_path / "a.jsonl")
+    asked: list[Any] = []
+    monkeypatch.setattr(HashingEmbedder, "embed_documents", lambda _, texts: asked.append(texts))
+    assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
+    assert asked == []
+    assert (await other.stats())["vectors"] == (await store.stats())["vectors"] > 0
 
 
 @pytest.mark.parametrize("settings", [HASHING, {"embedder": "hashing:64"}])
