@@ -140,6 +140,7 @@ async def test_what_comes_in_again_is_row_for_row_what_went_out(
     assert all(expected[table] for table in EVERY if table != "counter_drift"), "of everything there is something"
     for table in EVERY:
         assert found[table] == expected[table], table
+    assert 0.9 in [line.get("confidence") for line in lines_of(tmp_path / "all.jsonl")], "as it was given"
     await other.export(tmp_path / "again.jsonl")
     assert lines_of(tmp_path / "again.jsonl")[1:-1] == lines_of(tmp_path / "all.jsonl")[1:-1]
 
@@ -415,6 +416,7 @@ async def test_a_later_export_of_a_conversation_that_went_on_is_added_and_derive
         fact.text for fact in await store.user("alice").facts()
     ]
     assert (await other.stats())["units"] == (await store.stats())["units"]
+    assert (await other.user("alice").conversation("c").add("user", "Here we are.")).seq == 3
 
 
 async def test_new_messages_take_numbers_after_those_that_are_still_to_come(
