@@ -24,6 +24,7 @@ from memstore._sync.memory.store import MemoryStore
 from memstore._sync.memory.user import UserScope
 from memstore.archive import source
 from memstore.ingest.importers import Imported
+from memstore.testing import HashingEmbedder
 from tests.conftest import with_database
 from tests.rows import TABLES, rows
 
@@ -140,6 +141,7 @@ def test_what_comes_in_again_is_row_for_row_what_went_out(
     assert all(expected[table] for table in EVERY if table != "counter_drift"), "of everything there is something"
     for table in EVERY:
         assert found[table] == expected[table], table
+    assert 0.9 in [line.get("confidence") for line in lines_of(tmp_path / "all.jsonl")], "as it was given"
     other.export(tmp_path / "again.jsonl")
     assert lines_of(tmp_path / "again.jsonl")[1:-1] == lines_of(tmp_path / "all.jsonl")[1:-1]
 
@@ -255,6 +257,18 @@ def test_without_what_was_made_of_messages_it_is_made_there(
     assert (other.stats())["pending"] == 3
     other.derive()
     assert rows(empty, "alice") == rows(url, "alice")
+
+
+def test_vectors_of_the_file_are_taken_and_no_text_is_embedded_again(
+    store: MemoryStore, other: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = lived_in(store)
+    alice.export(tmp_path / "a.jsonl")
+    asked: list[Any] = []
+    monkeypatch.setattr(HashingEmbedder, "embed_documents", lambda _, texts: asked.append(texts))
+    assert counts(other.import_file(tmp_path / "a.jsonl"))[2] == 0
+    assert asked == []
+    assert (other.stats())["vectors"] == (store.stats())["vectors"] > 0
 
 
 @pytest.mark.parametrize("settings", [HASHING, {"embedder": "hashing:64"}])
@@ -397,6 +411,7 @@ def test_a_later_export_of_a_conversation_that_went_on_is_added_and_derived_here
     other.derive()
     assert [fact.text for fact in other.user("alice").facts()] == [fact.text for fact in store.user("alice").facts()]
     assert (other.stats())["units"] == (store.stats())["units"]
+    assert (other.user("alice").conversation("c").add("user", "Here we are.")).seq == 3
 
 
 def test_new_messages_take_numbers_after_those_that_are_still_to_come(

@@ -23,6 +23,7 @@ from memstore.archive import source
 from memstore.ingest.importers import Imported
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
+from memstore.testing import HashingEmbedder
 from tests.conftest import with_database
 from tests.rows import TABLES, rows
 
@@ -139,6 +140,7 @@ async def test_what_comes_in_again_is_row_for_row_what_went_out(
     assert all(expected[table] for table in EVERY if table != "counter_drift"), "of everything there is something"
     for table in EVERY:
         assert found[table] == expected[table], table
+    assert 0.9 in [line.get("confidence") for line in lines_of(tmp_path / "all.jsonl")], "as it was given"
     await other.export(tmp_path / "again.jsonl")
     assert lines_of(tmp_path / "again.jsonl")[1:-1] == lines_of(tmp_path / "all.jsonl")[1:-1]
 
@@ -256,6 +258,18 @@ async def test_without_what_was_made_of_messages_it_is_made_there(
     assert (await other.stats())["pending"] == 3
     await other.derive()
     assert rows(empty, "alice") == rows(url, "alice")
+
+
+async def test_vectors_of_the_file_are_taken_and_no_text_is_embedded_again(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = await lived_in(store)
+    await alice.export(tmp_path / "a.jsonl")
+    asked: list[Any] = []
+    monkeypatch.setattr(HashingEmbedder, "embed_documents", lambda _, texts: asked.append(texts))
+    assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
+    assert asked == []
+    assert (await other.stats())["vectors"] == (await store.stats())["vectors"] > 0
 
 
 @pytest.mark.parametrize("settings", [HASHING, {"embedder": "hashing:64"}])
@@ -402,6 +416,7 @@ async def test_a_later_export_of_a_conversation_that_went_on_is_added_and_derive
         fact.text for fact in await store.user("alice").facts()
     ]
     assert (await other.stats())["units"] == (await store.stats())["units"]
+    assert (await other.user("alice").conversation("c").add("user", "Here we are.")).seq == 3
 
 
 async def test_new_messages_take_numbers_after_those_that_are_still_to_come(
