@@ -12,6 +12,7 @@ import json
 import signal
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -158,7 +159,10 @@ def _asked(store: MemoryStore, questions: Sequence[data.Question]) -> list[float
 
 
 def _read_vectors(store: MemoryStore, user: str, embedder: Kept) -> None:
-    """Take the vectors of a user's messages from the store: for the baselines, too, nothing is encoded twice."""
+    """Take the vectors of a user's messages from the store: for the baselines, too, nothing is encoded twice.
+
+    But for messages that were cut otherwise when the store was made, by a recipe of before.
+    """
     cutter = Cutter(Resources(store.counter, embedder, store.settings))
     with psycopg.connect(store.url, prepare_threshold=None) as connection:
         register_vector(connection)
@@ -166,9 +170,12 @@ def _read_vectors(store: MemoryStore, user: str, embedder: Kept) -> None:
             "SELECT item_id, chunk, embedding FROM item_vectors WHERE user_id = %s", [ids.user_id(user)]
         )
         vectors = {(item, chunk): np.asarray(vector.to_numpy(), dtype=np.float32) for item, chunk, vector in rows}
+    made = Counter(item for item, _ in vectors)
     for message in store.user(user).conversation(user).messages():
-        for unit, said in cutter.units(message):
-            embedder.know(said, vectors[unit.item_id, unit.chunk])
+        now = cutter.units(message)
+        if len(now) == made[message.id]:
+            for unit, said in now:
+                embedder.know(said, vectors[unit.item_id, unit.chunk])
 
 
 def _size(store: MemoryStore, watched: Watched, recalls: Sequence[float]) -> Table:

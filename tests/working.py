@@ -20,7 +20,7 @@ QUICK = {"worker_sweep_seconds": 1, "worker_stalled_seconds": 4}  # less, and on
 START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
 
 
-def said(conversation: str, messages: int) -> list[dict[str, object]]:
+def said(conversation: str, messages: int, *, start: int = 0) -> list[dict[str, object]]:
     """A history in sessions of ten messages, whose facts are this conversation's own."""
     return [
         {
@@ -31,7 +31,7 @@ def said(conversation: str, messages: int) -> list[dict[str, object]]:
             "occurred_at": START + timedelta(days=n // 10, minutes=n % 10),
             "external_id": f"{conversation}:{n}",
         }
-        for n in range(messages)
+        for n in range(start, start + messages)
     ]
 
 

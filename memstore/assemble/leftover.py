@@ -54,8 +54,9 @@ class Leftover:
             self._rest(room)
         if room - packing.tokens > UNUSED * room:
             self._shorten(room)
-        if room - packing.tokens > UNUSED * room:
-            self._lengthen(room)
+        # What an earlier window shows itself makes room for a still earlier one.
+        while room - packing.tokens > UNUSED * room and self._lengthen(room):
+            pass
 
     @cached_property
     def _older(self) -> Iterator[Piece]:
@@ -73,8 +74,11 @@ class Leftover:
             most = packing.tokens + plan[HITS].maximum - packing.taken(HITS)
             _fill(packing, self.offers.get(HITS, ()), min(room, most))
 
-    def _lengthen(self, room: int) -> None:
-        """Let what is steady grow where nothing else can use the room: better that it begins anew than room unused."""
+    def _lengthen(self, room: int) -> bool:
+        """Let what is steady grow where nothing else can use the room: better that it begins anew than room unused.
+
+        Whether the window begins earlier now.
+        """
         packing, plan, before = self.packing, self.plan, self.packing.oldest
         for section in self.steady:
             packing.take(self.offers.get(section, ()), section, plan[section].maximum, room)
@@ -84,6 +88,7 @@ class Leftover:
                 for piece in [one for one in packing.chosen[section] if packing.is_shown(one)]:
                     packing.remove(piece)
             self._rest(room)
+        return packing.oldest < before
 
     def _shorten(self, room: int) -> None:
         """Take the beginning of the best hit that did not fit."""

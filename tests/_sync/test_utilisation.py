@@ -110,3 +110,14 @@ def test_at_least_97_percent_of_a_budget_are_used_where_there_is_enough(
     }
     # A line of fewer than 12 tokens would say nothing.
     assert {case: used[case] for case in used if not min(0.97 * case[0], case[0] - 12) <= used[case] <= case[0]} == {}
+
+
+@pytest.mark.parametrize("language", [ENGLISH, GERMAN])
+def test_nearly_all_of_a_conversation_leaves_no_more_unused(store: MemoryStore, language: Language) -> None:
+    """Where an earlier window shows what stood for it, there is room for a still earlier one."""
+    talk = store.user("ann").conversation("talk")
+    whole = sum(message.tokens + 4 for message in talk.add_many(said(language, 90)))
+    assert (store.derive()).failed == ()
+    budgets = [whole * part // 20 for part in range(8, 20)]
+    used = {budget: (talk.context(budget=budget)).tokens for budget in budgets}
+    assert {budget: tokens for budget, tokens in used.items() if not 0.97 * budget <= tokens <= budget} == {}

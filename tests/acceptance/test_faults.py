@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +28,9 @@ from memstore.store import embedded
 from memstore.store._locks import attempts
 from memstore.testing import HashingEmbedder
 from tests.rows import rows
+from tests.working import HASHING, said
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the tests may take
-HASHING = {"embedder": "hashing:256"}
-START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -53,21 +51,6 @@ def kill_server(folder: Path) -> None:
     os.kill(pid, signal.SIGKILL)
     # A store may have brought the server back before this looks.
     assert any(not mortal & set(processes_of(mark)) for _ in attempts(20)), "its processes stay"
-
-
-def said(conversation: str, messages: int, *, start: int = 0) -> list[dict[str, object]]:
-    """A history in sessions of ten messages whose facts are this conversation's own."""
-    return [
-        {
-            "role": "user" if n % 2 == 0 else "assistant",
-            "content": f"I live in {conversation.title()} Street {n}, and my sister Clara works as a nurse there."
-            if n % 4 == 0
-            else f"Noted, {conversation}, point {n}. Shall we go on with the plan for the week?",
-            "occurred_at": START + timedelta(days=n // 10, minutes=n % 10),
-            "external_id": f"{conversation}:{n}",
-        }
-        for n in range(start, start + messages)
-    ]
 
 
 # -- the server dies

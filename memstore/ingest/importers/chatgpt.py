@@ -19,21 +19,19 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memstore.errors import InvalidInput
 
-from .files import Part, first_head, is_zip, names, read_parts
-from .json_stream import keys_in, numbered_elements
+from .conversations_json import MEMBER, read_conversations
+from .files import first_head, is_zip, names
+from .json_stream import keys_in
 from .reading import PLAINLY, Reading
 from .records import Found, LeftOut, Record, Skipped, is_id, shown, storable, time_or_none, timed, word
 from .trees import taken
 
 AGAIN = "ask ChatGPT for the export again, and import the zip as it comes"
-# Claude's export has a file of this name, too.
-MEMBER = re.compile(r"(?!__MACOSX/)(?:.*/)?conversations(?:[-_]?[0-9]{1,9})?\.json")
 
 _HIDDEN_ROLES = {
     "system": "system messages",
@@ -79,15 +77,7 @@ class ChatGPT:
 
     def read(self, path: Path, reading: Reading = PLAINLY) -> Iterator[Found]:
         """Give the messages of all conversations, each from its beginning."""
-        return read_parts(path, MEMBER, reading, partial(_part, all_branches=reading.all_branches), AGAIN)
-
-
-def _part(part: Part, *, all_branches: bool) -> Iterator[Found]:
-    for one in numbered_elements(part, "conversation", AGAIN):
-        if isinstance(one, Skipped):
-            yield one
-        else:
-            yield from _conversation(one[1], part.where, one[0], all_branches)
+        return read_conversations(path, reading, _conversation, AGAIN)
 
 
 def _conversation(given: object, file: str, where: str, all_branches: bool) -> Iterator[Found]:

@@ -14,10 +14,11 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from memstore.errors import InvalidInput
 
@@ -213,12 +214,7 @@ def _of_folder(path: Path, wanted: re.Pattern[str], seen: Callable[[int], None])
     for file in sorted(chosen, key=lambda file: by_number(file.as_posix())):
         name = file.relative_to(path).as_posix()
         where = f"{shown(path.name)}, {shown(name, 120)}"
-        with ExitStack() as stack:
-            try:
-                stream = cast(ByteStream, stack.enter_context(opened(file, seen)))
-            except READ_ERRORS as error:
-                stream = _Broken(error)
-            yield Part(name, where, stream)
+        yield from _part(name, where, partial(opened, file, seen))
 
 
 def _files(path: Path) -> list[Path]:
@@ -246,12 +242,18 @@ def _of_zip(path: Path, wanted: re.Pattern[str], limit: int, seen: Callable[[int
             raise InvalidInput(f"the zip unpacks to more than {limit:,} bytes; unpack it and import the files in it")
         for entry in sorted(chosen, key=lambda entry: by_number(entry.filename)):
             where = f"{shown(path.name)}, {shown(entry.filename)}"
-            with ExitStack() as stack:
-                try:
-                    stream = cast(ByteStream, stack.enter_context(_entry(archive, entry)))
-                except READ_ERRORS as error:
-                    stream = _Broken(error)
-                yield Part(entry.filename, where, stream)
+            yield from _part(entry.filename, where, partial(_entry, archive, entry))
+
+
+def _part(name: str, where: str, open: Callable[[], AbstractContextManager[Any]]) -> Generator[Part]:
+    """Give a file while it is open, or one that tells whoever reads it why it could not be opened."""
+    with ExitStack() as stack:
+        stream: ByteStream
+        try:
+            stream = stack.enter_context(open())
+        except READ_ERRORS as error:
+            stream = _Broken(error)
+        yield Part(name, where, stream)
 
 
 def by_number(name: str) -> list[tuple[str, int, str]]:
