@@ -172,7 +172,7 @@ def _read_vectors(store: MemoryStore, user: str, embedder: Kept) -> None:
         vectors = {(item, chunk): np.asarray(vector.to_numpy(), dtype=np.float32) for item, chunk, vector in rows}
     made = Counter(item for item, _ in vectors)
     for message in store.user(user).conversation(user).messages():
-        now = list(cutter.units(message))
+        now = cutter.units(message)
         if len(now) == made[message.id]:
             for unit, said in now:
                 embedder.know(said, vectors[unit.item_id, unit.chunk])

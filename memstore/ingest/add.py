@@ -200,10 +200,10 @@ async def _known(scope: Transaction, place: Place, drafts: Sequence[Message]) ->
 
 async def _locked(scope: Transaction, places: Mapping[UUID, Place]) -> dict[UUID, int]:
     """Lock conversations, made where they are not there; give their last numbers."""
-    last = await store.lock(scope, places)
+    last = await store.lock_several(scope, places)
     if missing := places.keys() - last:
         await make_conversations(scope, [places[id] for id in missing])
-        last |= await store.lock(scope, missing)
+        last |= await store.lock_several(scope, missing)
     return last
 
 

@@ -18,7 +18,7 @@ from memstore.store.database import Transaction, columns
 from memstore.store.embedders import Model
 from memstore.store.neighbours import REACH
 from memstore.store.statements import statements
-from memstore.store.terms import TermHashes
+from memstore.store.terms import TermHashes, term_hashes
 from memstore.store.watermarks import LostRace
 from memstore.waiting import in_thread
 
@@ -51,7 +51,8 @@ def new_unit(
 
     Whoever makes many hands `hashes` on from one to the next.
     """
-    return NewUnit(unit, *(hashes or TermHashes()).of(text, user_id), vector, tags)
+    found = hashes.of(text, user_id) if hashes else term_hashes(text, user_id)
+    return NewUnit(unit, *found, vector, tags)
 
 
 @dataclass(frozen=True, slots=True)

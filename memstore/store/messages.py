@@ -63,7 +63,12 @@ async def take_numbers(scope: Transaction, counts: Mapping[UUID, int]) -> dict[U
     return {one.id: one for one in taken}
 
 
-async def lock(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
+async def lock(scope: Transaction, conversation: UUID) -> bool:
+    """Let no other writer into the conversation until the transaction ends; False where there is none."""
+    return bool(await lock_several(scope, [conversation]))
+
+
+async def lock_several(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
     """Let no other writer into these conversations until the transaction ends; give what `last_numbers` gives."""
     return dict(await scope.tuples(SQL["lock_conversations"], ids=list(conversations)))
 
@@ -93,7 +98,7 @@ async def describe(
     scope: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json
 ) -> None:
     """Set a conversation's title, channel and settings, those that are given; what settings were is kept."""
-    await lock(scope, [conversation])
+    await lock(scope, conversation)
     was = await settings_of(scope, conversation)
     if was | settings != was:
         await scope.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was)
@@ -259,7 +264,7 @@ async def sessions(scope: Transaction, places: Iterable[Place], as_of: datetime 
 
 async def clear(scope: Transaction, conversation_id: UUID) -> None:
     """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
-    if await lock(scope, [conversation_id]):
+    if await lock(scope, conversation_id):
         found = await conversation(scope, conversation_id)
         assert found is not None
         await describe(scope, conversation_id, None, None, {CLEARED: found.last_seq})

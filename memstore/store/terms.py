@@ -172,6 +172,11 @@ class TermHashes:
         return user
 
 
+def term_hashes(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
+    """Give the hashes of one text's terms and their frequencies, as `TermHashes.of` does."""
+    return TermHashes().of(text, user_id)
+
+
 class _OfUser:
     """The hashes of one user's words."""
 

@@ -156,14 +156,14 @@ async def test_what_somebody_else_stores_while_a_batch_is_counted_is_stored_once
     """Between the look for known messages and the lock another import is done, then one of the messages changes."""
     path = write(*(said(n, f"say {n}") for n in range(8)))
     others = [[said(n, f"say {n}") for n in (0, 1)], [said(2, "changed"), said(9, "by somebody else")]]
-    real = add.store.lock
+    real = add.store.lock_several
 
     async def late(scope: Any, conversations: Any) -> dict[Any, int]:
         if others:
             await store.import_file(write(*others.pop(0), name="other.jsonl"))
         return await real(scope, conversations)
 
-    monkeypatch.setattr(add.store, "lock", late)
+    monkeypatch.setattr(add.store, "lock_several", late)
     done = await store.import_file(path)
     assert counts(done) == (5, 2, 1)
     assert [skip.where for skip in done.skipped] == ["history.jsonl, line 3"]

@@ -201,10 +201,10 @@ def _known(scope: Transaction, place: Place, drafts: Sequence[Message]) -> dict[
 
 def _locked(scope: Transaction, places: Mapping[UUID, Place]) -> dict[UUID, int]:
     """Lock conversations, made where they are not there; give their last numbers."""
-    last = store.lock(scope, places)
+    last = store.lock_several(scope, places)
     if missing := places.keys() - last:
         make_conversations(scope, [places[id] for id in missing])
-        last |= store.lock(scope, missing)
+        last |= store.lock_several(scope, missing)
     return last
 
 

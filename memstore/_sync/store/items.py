@@ -19,7 +19,7 @@ from memstore.providers import Vectors
 from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, Rows, unpacked
 from memstore.store.neighbours import REACH
 from memstore.store.statements import statements
-from memstore.store.terms import TermHashes
+from memstore.store.terms import TermHashes, term_hashes
 from memstore.store.watermarks import LostRace
 from memstore.waiting import in_place
 
@@ -52,7 +52,8 @@ def new_unit(
 
     Whoever makes many hands `hashes` on from one to the next.
     """
-    return NewUnit(unit, *(hashes or TermHashes()).of(text, user_id), vector, tags)
+    found = hashes.of(text, user_id) if hashes else term_hashes(text, user_id)
+    return NewUnit(unit, *found, vector, tags)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,12 @@ def take_numbers(scope: Transaction, counts: Mapping[UUID, int]) -> dict[UUID, N
     return {one.id: one for one in taken}
 
 
-def lock(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
+def lock(scope: Transaction, conversation: UUID) -> bool:
+    """Let no other writer into the conversation until the transaction ends; False where there is none."""
+    return bool(lock_several(scope, [conversation]))
+
+
+def lock_several(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
     """Let no other writer into these conversations until the transaction ends; give what `last_numbers` gives."""
     return dict(scope.tuples(SQL["lock_conversations"], ids=list(conversations)))
 
@@ -92,7 +97,7 @@ def make_conversations(
 
 def describe(scope: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json) -> None:
     """Set a conversation's title, channel and settings, those that are given; what settings were is kept."""
-    lock(scope, [conversation])
+    lock(scope, conversation)
     was = settings_of(scope, conversation)
     if was | settings != was:
         scope.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was)
@@ -256,7 +261,7 @@ def sessions(scope: Transaction, places: Iterable[Place], as_of: datetime | None
 
 def clear(scope: Transaction, conversation_id: UUID) -> None:
     """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
-    if lock(scope, [conversation_id]):
+    if lock(scope, conversation_id):
         found = conversation(scope, conversation_id)
         assert found is not None
         describe(scope, conversation_id, None, None, {CLEARED: found.last_seq})
