@@ -242,4 +242,4 @@ def _tell_plan(found: BackfillPlan, as_json: bool) -> None:
     say(f"{_time(found.seconds or 0)} on this machine, without what chat models take; "
         f"{found.model_tokens:,} tokens of theirs{calls}")  # fmt: skip
     if any(one.answers == "assumed" for one in found.derivers.values()):
-        hint("how long answers are is assumed; --ask 20 measures it")
+        hint("answers are assumed, prompts taken for as long as they may be; --ask 20 measures both")

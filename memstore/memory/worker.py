@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from memstore import ids
-from memstore.ingest.backfill.calibration import forecast, seconds_per_message
+from memstore.ingest.backfill.calibration import seconds_for
 from memstore.ingest.sweep import sweep
 from memstore.ingest.worker import Worker
 from memstore.memory.store import AsyncMemoryStore
@@ -35,13 +35,14 @@ class WorkingStore(AsyncMemoryStore):
 
     async def calibrated(self, plan: BackfillPlan, *, user: str | None = None, concurrency: int = 4) -> BackfillPlan:
         """Give the plan with how long it takes here, measured for some seconds on what is pending."""
-        rates = await seconds_per_message(
+        seconds = await seconds_for(
             self._database,
             await self._opened.resources(),
+            {name: one.messages for name, one in plan.derivers.items()},
             concurrency=concurrency,
             user=None if user is None else ids.user_id(user),
         )
-        return replace(plan, seconds=forecast({name: one.messages for name, one in plan.derivers.items()}, rates))
+        return replace(plan, seconds=seconds)
 
     async def work_until_done(self, backfill: UUID, told: Told, *, concurrency: int = 4) -> BackfillStatus:
         """Work until a backfill is done or paused, or a signal comes; say how far it is about once a second."""

@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 from uuid import UUID
 
@@ -28,33 +29,39 @@ from memstore.waiting import in_thread
 SECONDS = 8.0
 SAMPLE = 2000  # conversations to draw from: pages of ids, which are random
 MESSAGES = 64  # of a conversation at a time, so that many are looked at
+Pieces = tuple[Deriver[Any, Any], Sequence[Pending]]  # a deriver and what it is tried on
 
 
 class _Dropped(Exception):
     """Rolls a sample's rows back."""
 
 
-async def seconds_per_message(
+async def seconds_for(
     database: Database,
     resources: Resources,
+    messages: Mapping[str, int],
     *,
     concurrency: int,
     user: UUID | None = None,
     seconds: float = SECONDS,
     seed: int = 0,
-) -> dict[str, float]:
-    """Give for each deriver how many seconds a message takes, all at work at once as in a backfill.
+) -> float:
+    """Give how long so many messages of each deriver take, as in a turn: all that are behind at work at once.
 
-    Those that ask a chat model are left out, and those with nothing pending.
+    Those that ask a chat model are left out.
     """
-    derivers = {one.name: one for one in derivers_of(coalesced(resources)) if not one.method.asks}
-    found = {}
-    for name, deriver in derivers.items():
-        sample = await _sample(database, name, user, seed)
-        if sample:
-            share = seconds / len(derivers)
-            found[name] = await _measured(database, deriver, sample, concurrency, share)
-    return found
+    pieces: dict[str, Pieces] = {}
+    for deriver in derivers_of(coalesced(resources)):
+        if messages.get(deriver.name) and not deriver.method.asks:
+            pieces[deriver.name] = deriver, await _sample(database, deriver.name, user, seed)
+    total, done = 0.0, 0
+    layers = sorted({messages[name] for name in pieces})  # one, unless some derivers are further than others
+    for count in layers:
+        behind = [one for name, one in pieces.items() if messages[name] >= count and one[1]]
+        if behind:
+            total += (count - done) * await _measured(database, behind, concurrency, seconds / len(layers))
+        done = count
+    return total
 
 
 async def _sample(database: Database, deriver: str, user: UUID | None, seed: int) -> list[Pending]:
@@ -66,25 +73,26 @@ async def _sample(database: Database, deriver: str, user: UUID | None, seed: int
     return pieces
 
 
-async def _measured(
-    database: Database, deriver: Deriver[Any, Any], sample: Sequence[Pending], concurrency: int, seconds: float
-) -> float:
+async def _measured(database: Database, behind: Sequence[Pieces], concurrency: int, seconds: float) -> float:
     """Give the seconds that a message takes while several conversations are derived at once."""
-    await _tried(database, deriver, sample[0])  # the first time loads the encoder
-    waiting = iter(sample)
+    for deriver, sample in behind:
+        await _tried(database, deriver, sample[0])  # the first time loads the encoder
+    endless = [(deriver, cycle(sample)) for deriver, sample in behind]
+    turns = iter(range(max(len(sample) for _, sample in behind)))
     began = time.monotonic()
-    done = 0
+    done = 0.0
 
     async def work() -> None:
         nonlocal done
-        for piece in waiting:
-            messages = await _tried(database, deriver, piece)
-            done += messages  # not in one line, which would read it before it waits
+        for _ in turns:
+            steps = [_tried(database, deriver, next(sample)) for deriver, sample in endless]
+            made = await asyncio.gather(*steps)
+            done += sum(made) / len(made)  # not in one line, which would read it before it waits
             if time.monotonic() - began > seconds:
                 return
 
     await asyncio.gather(*(work() for _ in range(concurrency)))
-    return (time.monotonic() - began) / max(1, done)
+    return (time.monotonic() - began) / max(1.0, done)
 
 
 async def _tried(database: Database, deriver: Deriver[Any, Any], work: Pending) -> int:
@@ -98,8 +106,3 @@ async def _tried(database: Database, deriver: Deriver[Any, Any], work: Pending) 
     except (_Dropped, OtherServes):
         pass
     return max(1, int(made.to_seq) - work.done_seq)
-
-
-def forecast(messages: Mapping[str, int], rates: Mapping[str, float]) -> float:
-    """Give the seconds that so many messages of each deriver take at these rates."""
-    return sum(count * rates.get(name, 0.0) for name, count in messages.items())

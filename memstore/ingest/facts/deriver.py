@@ -85,8 +85,7 @@ class Facts:
             await facts.lock(scope)
             model = await embedders.bind(scope, self.resources.embedder)
             counts["facts"] = sum([await settle(scope, one, model, taken=taken) for one in new])
-        for (
-            one
-        ) in asked:  # after the user was locked, as summaries do: the other way round they would wait for each other
+        # After the user was locked, as summaries do: the other way round they would wait for each other.
+        for one in asked:
             await model_calls.keep(scope, one.cost, one.letters)
         return counts
