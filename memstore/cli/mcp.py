@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
@@ -42,13 +43,13 @@ def mcp(
     store and the settings of this environment.
     """
     from memstore.cli.stores import with_resident
-    from memstore.providers.optional import brought_by
+    from memstore.providers.optional import missing
 
     if user is None and not http:
         raise typer.BadParameter("whose memory? Give --user NAME; only over --http the URL may say it.")
     settings = with_resident({})  # what cannot be used is told here, and not to a model
-    with brought_by("mcp", "mcp", "mcp_types"):
-        import mcp_types  # noqa: F401
+    if find_spec("mcp") is None:
+        raise missing("mcp", "mcp")
     if as_json:
         print_json({"mcpServers": {"memstore": _at(user, port) if http else _started(str(user), database)}})
     elif http:

@@ -526,6 +526,12 @@ def test_what_cannot_be_used_is_said_before_anything_is_served(cli: Run) -> None
     assert cli("mcp", "-u", "alice", pool_size="none").code == 2
 
 
+def test_the_extra_that_is_missing_is_named(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    refused = cli("mcp", "-u", "alice")
+    assert (refused.code, "pip install 'memstore[mcp]'" in refused.err) == (2, True)
+
+
 def test_a_url_is_printed_for_clients_that_take_one(cli: Run) -> None:
     server = cli("mcp", "--http", "--port", "9000", "-u", "a/b c", "--json").json["mcpServers"]["memstore"]
     assert server == {"type": "http", "url": "http://127.0.0.1:9000/mcp/a%2Fb%20c"}

@@ -12,6 +12,7 @@ from memstore.errors import DatabaseUnreachable, EmbeddedError, MemstoreError
 
 MOST = 5  # wrong arguments that are told at once
 SHOWN = 60  # characters of a wrong value
+SAID = 300  # characters of why nothing answers: the log has all of it
 
 AWAY = "The memory cannot be reached now, nothing was stored or found: go on without it, and tell the user."
 UNEXPECTED = "memstore failed in a way that it did not expect; its log says how. The same call will hardly do better."
@@ -23,7 +24,7 @@ def words(error: Exception, tool: str) -> str:
     """Give what a model is told of an error of a tool."""
     if isinstance(error, DatabaseUnreachable | EmbeddedError):
         logger.warning("%s: %s", tool, error)
-        return f"{AWAY} ({error})"
+        return f"{AWAY} ({str(error).splitlines()[0][:SAID]})"
     if isinstance(error, MemstoreError):
         return str(error)
     logger.error("%s failed", tool, exc_info=error)

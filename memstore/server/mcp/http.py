@@ -88,7 +88,7 @@ class Mounted:
     def _user_of(self, scope: Scope) -> str | None:
         """Give the user that the URL names; a slash in a name is percent-encoded. None for what is no user's URL."""
         raw = scope.get("raw_path") or scope["path"].encode()
-        _, found, rest = raw.decode("ascii", "replace").partition(PREFIX)
+        _, found, rest = raw.decode("latin-1").partition(PREFIX)
         if not found or (rest and not rest.startswith("/")):
             return None
         named = rest.removeprefix("/").removesuffix("/")
@@ -99,7 +99,8 @@ class Mounted:
             check_name(user, "user")
         except (UnicodeDecodeError, InvalidInput):
             return None
-        return user if "/" not in named and self._only in (None, user) else None
+        whole = "/" not in named and named.isascii()  # what is not percent-encoded might be of any encoding
+        return user if whole and self._only in (None, user) else None
 
     async def _whose(self, call: Call) -> Asked:
         assert isinstance(call.request, Request)
