@@ -110,12 +110,14 @@ class Bare:
         self.connection = psycopg.connect(url, prepare_threshold=None)
         self.user, self.conversation = ids.user_id(user), ids.conversation_id(ids.user_id(user), "bare")
         self.sql = statements("messages")
-        self.scope = statements("database")["scope"]
+        known = statements("database")
+        self.scope = ";\n".join(known[name] for name in ("role", "path", "scope"))
 
     def add(self, batch: list[str]) -> None:
         """Store messages in one transaction."""
         with self.connection.transaction(), self.connection.cursor() as cursor:
-            psycopg.ClientCursor(self.connection).execute(self.scope, {"user_id": str(self.user)})
+            confined = {"role": "memstore_app", "schema": "public", "vectors": "public", "user_id": str(self.user)}
+            psycopg.ClientCursor(self.connection).execute(self.scope, confined)
             values: dict[str, Any] = {"user_id": self.user, "id": self.conversation, "count": len(batch)}
             row = cursor.execute(self.sql["take_numbers"], values).fetchone()
             assert row is not None

@@ -266,7 +266,7 @@ class AsyncConversationScope(AsyncPlainCalls):
             format=format_of(format),
             tools=tools,
             defaults=self._opened.settings,
-            keep=self._opened.settings.receipts_days > 0,
+            keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,
         )
         embedder, counter = await self._opened.encoder(), await self._opened.counter_of(model)
         return await assemble(self._database, embedder, counter, request, await self._opened.recall_models())

@@ -267,7 +267,7 @@ class ConversationScope(PlainCalls):
             format=format_of(format),
             tools=tools,
             defaults=self._opened.settings,
-            keep=self._opened.settings.receipts_days > 0,
+            keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,
         )
         embedder, counter = self._opened.encoder(), self._opened.counter_of(model)
         return assemble(self._database, embedder, counter, request, self._opened.recall_models())

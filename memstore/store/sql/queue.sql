@@ -80,10 +80,6 @@ DELETE FROM procrastinate_jobs
 WHERE task_name = 'memstore.derive' AND status = 'failed' AND (%(ids)s::bigint[] IS NULL OR id = ANY(%(ids)s::bigint[]))
 RETURNING (args ->> 'user')::uuid AS user_id, (args ->> 'conversation')::uuid AS conversation_id
 
--- as_operator --
--- Lets this connection see whose derivations are behind, and no row of anything that was said.
-SELECT set_config('memstore.operator', 'on', false)
-
 -- sweeping --
--- One sweep at a time; released with the connection.
-SELECT pg_try_advisory_lock(hashtextextended('memstore:sweep:' || current_schema(), 0))
+-- One sweep at a time; released with the transaction.
+SELECT pg_try_advisory_xact_lock(hashtextextended('memstore:sweep:' || current_schema(), 0))
