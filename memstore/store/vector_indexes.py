@@ -76,7 +76,7 @@ async def build(database: Database, user_id: UUID, model: UUID, dimensions: int,
     A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced.
     """
     name = name_of(user_id, model)
-    async with database.login() as login:  # which keeps the lock; it has read nothing that the building would wait for
+    async with database.login() as login:  # which keeps the lock
         if not await _first(login, SQL["owner"]):
             return Built.REFUSED
         if not await _first(login, SQL["building_lock"], name=name):
@@ -105,8 +105,13 @@ async def drop(database: Database, user_id: UUID, model: UUID) -> bool:
 
 
 async def _first(connection: AsyncConnection[Any], statement: LiteralString, **values: Any) -> bool:
-    """Give whether there is a row, and its first column says yes."""
-    row = await (await connection.execute(statement, values)).fetchone()
+    """Give whether there is a row, and its first column says yes.
+
+    Sent as text, in Postgres' simple protocol: after the other one the transaction would keep the statement's snapshot,
+    and whoever builds an index waits for every one that is older.
+    """
+    async with AsyncClientCursor(connection) as cursor:
+        row = await (await cursor.execute(statement, values)).fetchone()
     return bool(row and row[0])
 
 

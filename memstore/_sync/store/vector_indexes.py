@@ -77,7 +77,7 @@ def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units
     A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced.
     """
     name = name_of(user_id, model)
-    with database.login() as login:  # which keeps the lock; it has read nothing that the building would wait for
+    with database.login() as login:  # which keeps the lock
         if not _first(login, SQL["owner"]):
             return Built.REFUSED
         if not _first(login, SQL["building_lock"], name=name):
@@ -106,8 +106,13 @@ def drop(database: Database, user_id: UUID, model: UUID) -> bool:
 
 
 def _first(connection: Connection[Any], statement: LiteralString, **values: Any) -> bool:
-    """Give whether there is a row, and its first column says yes."""
-    row = (connection.execute(statement, values)).fetchone()
+    """Give whether there is a row, and its first column says yes.
+
+    Sent as text, in Postgres' simple protocol: after the other one the transaction would keep the statement's snapshot,
+    and whoever builds an index waits for every one that is older.
+    """
+    with ClientCursor(connection) as cursor:
+        row = (cursor.execute(statement, values)).fetchone()
     return bool(row and row[0])
 
 

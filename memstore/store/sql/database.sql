@@ -26,8 +26,8 @@ SET LOCAL plan_cache_mode = force_custom_plan
 SET LOCAL memstore.operator = 'on'
 
 -- capabilities --
--- What the server is, where its parts are, and whether this login must and may become one of memstore's roles. A pooler
--- tells its clients a number of its own for the process that serves them.
+-- What the server is, where its parts are, and whether this login must and may become one of memstore's roles.
+-- A pooler tells its clients a number of its own for the process that serves them.
 SELECT current_setting('server_version_num')::int AS server_version,
        (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS pgvector_available,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,
