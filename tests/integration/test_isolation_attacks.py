@@ -381,9 +381,9 @@ def test_no_statement_runs_outside_a_scope(server_url: str, new_database: Make, 
     with psycopg.connect(url) as own:
         own.execute(NOWHERE)
         own.execute("grant execute on function nowhere to public")
-        for table, policy, rule in own.execute(
-            "select tablename, policyname, qual from pg_policies where policyname = 'by_user' or tablename = 'backfills'"
-        ).fetchall():  # asked of every row, before it is asked whose it is
+        policies = "select tablename, policyname, qual from pg_policies where policyname = 'by_user' or tablename = %s"
+        for table, policy, rule in own.execute(policies, ["backfills"]).fetchall():
+            # asked of every row, before it is asked whose it is
             own.execute(f"alter policy {policy} on {table} using (case when nowhere() then {rule} end)")
     talked: list[Callable[[memstore.UserScope], object]] = [
         lambda user: user.recall("Where do I live?"),
