@@ -332,8 +332,8 @@ def crowd(store: memstore.MemoryStore) -> ConversationScope:
         user = store.user(name)
         if user.conversation("life").info() is not None:
             continue
-        for start in range(0, int(count / 1.1), 2000):  # a message has a little more than a unit
-            said = texts(min(2000, int(count / 1.1) - start), seed * 100 + start)
+        for start in range(0, int(count / 1.04), 2000):  # a message has a little more than a unit
+            said = texts(min(2000, int(count / 1.04) - start), seed * 100 + start)
             user.conversation("life").add_many([{"role": "user", "content": text} for text in said])
         derive(store._database, resources, Part(user.id, derivers=("embed", "summarize")))
         for text in texts(50, seed):
