@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -22,6 +22,7 @@ from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
 from memstore.store.capabilities import capabilities
 from tests.command_line import Run
+from tests.conftest import with_database
 from tests.pooler import needs_pgbouncer, pooled
 from tests.rows import rows
 from tests.working import HASHING, fill, wait_until_derived, worker
@@ -78,6 +79,18 @@ def test_everything_works_and_the_session_keeps_nothing(url: str, twin: str, cli
         assert context.messages == same.messages
         kept = {left(through) for _ in range(4)}
     assert kept == {left(url)}
+
+
+def test_a_new_database_is_made_through_a_pooler(server_url: str) -> None:
+    name = f"pooled_{uuid4().hex[:8]}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        with pooled(with_database(server_url, name), size=1) as through:
+            with memstore.open(through, settings=HASHING | {"enqueue": True}) as store:
+                store.user("alice").conversation("c").add("user", "I live in Porto.")
+                assert len(store.jobs()) == 1
+            assert left(through) == left(with_database(server_url, name))
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_a_worker_works_through_a_pooler(url: str, twin: str, tmp_path: Path) -> None:
