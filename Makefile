@@ -4,7 +4,7 @@ NEWEST ?= $(shell for v in 3.15 3.14 3.13 3.12; do command -v python$$v >/dev/nu
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt
 
-.PHONY: demo test test-fast test-newest conformance lint sync bench clean
+.PHONY: demo test test-fast test-newest test-pooled conformance lint sync bench lock locked clean
 
 demo: .venv/.local  ## the whole story on a sample history
 	@$(BIN)/memstore demo
@@ -16,6 +16,10 @@ test: .venv/.test  ## every test; those of one file stay together, as they share
 test-fast: .venv/.test  ## the tests that need neither the encoder nor patience
 	$(BIN)/python -m pytest -q -m "not slow and not encoder"
 
+test-pooled: .venv/.test  ## the tests behind pgbouncer in transaction mode, ten thousand operations of fifty users among them
+	@command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || apt-get install -y pgbouncer
+	TEST_DOSE=25 $(BIN)/python -m pytest -q -s tests/acceptance/test_pooled.py
+
 test-newest:  ## the tests that need no encoder, on the newest Python at hand and without the extra `local`
 	$(if $(NEWEST),,$(error no Python newer than the default is at hand))
 	$(NEWEST) -m venv .venv-newest
@@ -25,13 +29,28 @@ test-newest:  ## the tests that need no encoder, on the newest Python at hand an
 conformance: .venv/.test  ## the suites of others; what they need (npx, and what it downloads) must be at hand
 	THIRD_PARTY=1 $(BIN)/python -m pytest -q -rs tests/third_party
 
-lint: .venv/.lint  ## ruff, mypy --strict, the layers, the twins
+lint: .venv/.lint  ## ruff, mypy --strict, the layers, the twins, bandit; known holes in what is locked, where there is a network
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/unasync.py --check
 	$(BIN)/python tools/style_numbers.py . --max-module 450 --max-function 60 --no-cycles --exclude /_sync/ --src memstore --tests tests
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml memstore schema tools
+	@$(BIN)/python tools/audit.py
+
+# Which index, and which folder of wheels, is for the environment to say (UV_INDEX_URL, UV_FIND_LINKS; pip's own for
+# `locked`): the file names none. torch stands apart: which build there is depends on the machine, and so do its hashes.
+LOCK := pyproject.toml --all-extras --python-version 3.11 --python-platform x86_64-manylinux_2_28 --constraint tools/constraints.txt
+lock: .venv/.lint  ## write tools/lock.txt: every version that CI installs, with its hashes
+	$(BIN)/uv pip compile $(LOCK) --generate-hashes --no-emit-package torch --no-emit-index-url --no-emit-find-links --no-annotate --quiet --custom-compile-command "make lock" --output-file tools/lock.txt
+
+locked: .venv/.made  ## install exactly what tools/lock.txt says, hashes checked, for CI
+	$(PIP) torch
+	$(PIP) --require-hashes --no-deps --requirement tools/lock.txt
+	$(PIP) --no-deps -e .
+	$(BIN)/pip check
+	@touch .venv/.local .venv/.test .venv/.lint
 
 sync: .venv/.lint  ## write the blocking twins
 	$(BIN)/python tools/unasync.py

@@ -11,6 +11,9 @@ context    context(), warm, of users with 1,000, 10,000 and 100,000 messages, ag
            statement for each tier (kNN, newest messages, outlines of summaries, standing facts), which tokenizes
            nothing; p50 and p99; goal: at 10,000 a median of at most 1.5 times. `--messages` chooses the sizes. What was
            loaded before is kept out of garbage collection for both, as docs/reference/contexts.md advises
+rls        recall() and context() of a user with 20,000 units among 20 others, confined to the app role and policies,
+           against the same as a superuser whom no policy holds; goal: at most 1.15 times. Held in the process, searched
+           in the database (postings and an index), and read anew; with an embedder without a model, which hides nothing
 
 The rounds of the two sides take turns, so that a machine that is busy is busy for both; medians are printed.
 """
@@ -25,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from importlib.resources import files
@@ -40,6 +44,7 @@ from memstore import ConversationScope, ids
 from memstore.ingest.sentences import sentences
 from memstore.providers import Embedder, Vectors
 from memstore.providers.sentence_transformers import BATCH, SentenceTransformerEmbedder
+from memstore.store.array_cache import ArrayCache
 from memstore.store.statements import statements
 from memstore.testing import HashingEmbedder
 
@@ -110,12 +115,14 @@ class Bare:
         self.connection = psycopg.connect(url, prepare_threshold=None)
         self.user, self.conversation = ids.user_id(user), ids.conversation_id(ids.user_id(user), "bare")
         self.sql = statements("messages")
-        self.scope = statements("database")["scope"]
+        known = statements("database")
+        self.scope = ";\n".join(known[name] for name in ("role", "path", "scope"))
 
     def add(self, batch: list[str]) -> None:
         """Store messages in one transaction."""
         with self.connection.transaction(), self.connection.cursor() as cursor:
-            psycopg.ClientCursor(self.connection).execute(self.scope, {"user_id": str(self.user)})
+            confined = {"role": "memstore_app", "schema": "public", "vectors": "public", "user_id": str(self.user)}
+            psycopg.ClientCursor(self.connection).execute(self.scope, confined)
             values: dict[str, Any] = {"user_id": self.user, "id": self.conversation, "count": len(batch)}
             row = cursor.execute(self.sql["take_numbers"], values).fetchone()
             assert row is not None
@@ -291,10 +298,83 @@ def compare(scope: ConversationScope, least: Callable[[str], None], size: int, r
         )
 
 
+UNITS, NEIGHBOURS = 20_000, 20
+
+
+def rls(store: memstore.MemoryStore, rounds: int) -> None:
+    """Compare what is confined by row-level security with the same where nothing confines it."""
+    hashing = {"embedder": "hashing:384"}
+    with (
+        memstore.open(store.url, settings=hashing) as held,
+        memstore.open(store.url, settings=hashing | {"units_in_memory": 1000}) as searched,
+    ):
+        scope = crowd(held)
+        units = held.stats(user=scope.user.name)["units"]
+        held.build_indexes()
+        searched.build_indexes()
+        for where, opened in (("held", held), ("searched", searched)):
+            same = opened.user(scope.user.name)
+            talk = same.conversation(scope.name)
+            with_and_without(opened, f"recall, {units:,} units, {where}", same.recall, rounds)
+            with_and_without(opened, f"context, {units:,} units, {where}", partial(talk.context, budget=2000), rounds)
+        anew = partial(read_anew, held, scope.user.recall)
+        with_and_without(held, f"recall, {units:,} units, read anew", anew, max(1, rounds // 3))
+
+
+def crowd(store: memstore.MemoryStore) -> ConversationScope:
+    """Give a conversation of a user with 20,000 units, who has neighbours; of a kept store, the one that is there."""
+    from memstore._sync.ingest.derive import Part, derive
+
+    scope = store.user("isolated").conversation("life")
+    resources = store._opened.resources()
+    people = [(f"neighbour-{n}", UNITS // NEIGHBOURS) for n in range(NEIGHBOURS)] + [("isolated", UNITS)]
+    for seed, (name, count) in enumerate(people):
+        user = store.user(name)
+        if user.conversation("life").info() is not None:
+            continue
+        for start in range(0, int(count / 1.04), 2000):  # a message has a little more than a unit
+            said = texts(min(2000, int(count / 1.04) - start), seed * 100 + start)
+            user.conversation("life").add_many([{"role": "user", "content": text} for text in said])
+        derive(store._database, resources, Part(user.id, derivers=("embed", "summarize")))
+        for text in texts(50, seed):
+            user.add_fact(text, type="identity")
+    return scope
+
+
+def read_anew(store: memstore.MemoryStore, ask: Callable[[str], object], question: str) -> None:
+    """Ask a process that holds nothing yet."""
+    store._database.cache = ArrayCache(store._database.most_units)
+    ask(question)
+
+
+def with_and_without(store: memstore.MemoryStore, what: str, ask: Callable[[str], object], rounds: int) -> None:
+    """Take turns with and without policies, and print the medians."""
+    database, confined = store._database, store._database.capabilities
+    assert confined.ignores_policies, "the login is a superuser's, who is held by nothing but the role"
+
+    def asked(question: str, role: str | None) -> float:
+        database.capabilities = replace(confined, role=role)
+        return timed(partial(ask, question))
+
+    for question in QUESTIONS:
+        asked(question, confined.role)
+        asked(question, None)
+    order = [(q, n % 2 == 0) for n in range(2 * rounds) for q in QUESTIONS]
+    pairs = []
+    for question, first in order:
+        sides = [confined.role, None] if first else [None, confined.role]
+        taken = {role: asked(question, role) for role in sides}
+        pairs.append((taken[confined.role], taken[None]))
+    database.capabilities = confined
+    mine, theirs = median(a for a, _ in pairs), median(b for _, b in pairs)
+    line(what, f"{1000 * mine:.2f} ms", f"{1000 * theirs:.2f} ms", mine / theirs, "<= 1.15", mine / theirs <= 1.15)
+
+
 PARTS: dict[str, Callable[[memstore.MemoryStore, int], None]] = {
     "adds": adds,
     "embedding": embedding,
     "context": context,
+    "rls": rls,
 }
 
 

@@ -36,5 +36,6 @@ def _from_proc(pid: int) -> str:
 
 
 def _ps(columns: str, *which: str) -> str:
-    done = subprocess.run(["ps", "-ww", *which, "-o", columns], stdin=subprocess.DEVNULL, capture_output=True)
+    command = ["ps", "-ww", *which, "-o", columns]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
     return done.stdout.decode(errors="replace")

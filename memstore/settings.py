@@ -7,7 +7,8 @@ Every option is a keyword of `memstore.open(settings=Settings(…))`, a `MEMSTOR
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
@@ -55,6 +56,8 @@ def _named(value: object) -> object:
     return value
 
 
+# Of a URL what stands before the place, which may be a password with any sign in it, and a password that is an option.
+_WHERE = re.compile(r"(?<=://).*(?=@)|(?<=password=)[^&]*")
 Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed), AfterValidator(_once)]
 Speakers = Annotated[
     tuple[Literal["user", "assistant", "tool"], ...], NoDecode, BeforeValidator(_listed), AfterValidator(_once)
@@ -67,6 +70,11 @@ class Settings(BaseSettings):
     """What a store may be told. An option given here wins over the environment, that over the file and the default."""
 
     model_config = SettingsConfigDict(env_prefix="MEMSTORE_", frozen=True, extra="forbid")
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Give what is printed of the settings: a URL without the part that may hold a password."""
+        for name, value in super().__repr_args__():
+            yield name, _WHERE.sub("…", value) if name == "database_url" else value
 
     database_url: str = Field(
         default="embedded",

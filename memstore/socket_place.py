@@ -89,7 +89,8 @@ def _folders() -> list[Path]:
     own = f"memstore-{os.geteuid()}"
     runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent")  # of no meaning where it is relative
     found = [runtime / "memstore"] if runtime.is_absolute() and _is_private(runtime) else []
-    return list(dict.fromkeys([*found, Path(tempfile.gettempdir()) / own, Path("/tmp") / own]))
+    shared = (Path(tempfile.gettempdir()), Path("/tmp"))  # nosec B108  # `own` in it must be private, which is checked
+    return list(dict.fromkeys([*found, *(folder / own for folder in shared)]))
 
 
 def _is_private(folder: Path, *, make: bool = False) -> bool:

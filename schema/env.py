@@ -6,7 +6,7 @@ from alembic import context
 from sqlalchemy import func, select
 from sqlmodel import SQLModel
 
-from memstore.store import tables  # noqa: F401  (fills SQLModel.metadata)
+from memstore.store import roles, tables  # noqa: F401  (fills SQLModel.metadata)
 
 VERSION_TABLE = "memstore_schema"
 
@@ -17,8 +17,10 @@ if context.is_offline_mode():
     context.configure(dialect_name="postgresql", dialect_opts={"paramstyle": "named"}, literal_binds=True, **options)
     with context.begin_transaction():
         context.run_migrations()
+        context.execute(roles.SQL["rights"])  # of the tables that there are now
 else:
     connection = context.config.attributes["connection"]
     schema = connection.scalar(select(func.current_schema()))  # not a store's in a later schema of search_path
     context.configure(connection=connection, version_table_schema=schema, **options)
     context.run_migrations()
+    context.execute(roles.SQL["rights"])

@@ -175,11 +175,11 @@ class _Restore:
 
     async def _write_messages(self, place: UUID, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
         """Store those messages that are not there by now; their conversation is made where its line was not read."""
-        if not await messages.lock(scope, [place]):
+        if not await messages.lock(scope, place):
             user, name = _named(given[0])
             made = Conversation.model_construct(id=place, name=name)
             await messages.make_conversations(scope, [made], user_name=user, derivers=DERIVERS)
-            await messages.lock(scope, [place])
+            await messages.lock(scope, place)
         fresh = await self._fresh(scope, place, given)
         if fresh:
             await restores.add_messages(scope, [one.message for one in fresh])
@@ -216,7 +216,7 @@ class _Restore:
         self.done.restored["summaries"] += len(fresh)
 
     async def _write_summaries(self, place: UUID, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
-        await messages.lock(scope, [place])
+        await messages.lock(scope, place)
         fresh = await self._new_summaries(scope, place, given)
         if fresh:
             await restores.add_summaries(scope, [one.summary for one in fresh])

@@ -1,11 +1,11 @@
-"""The operator's commands for the database itself: `db upgrade`, `status`, `sql`, `index` and `stop`."""
+"""The operator's commands for the database itself: `db upgrade`, `status`, `sql`, `grant`, `index` and `stop`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -61,6 +61,32 @@ def sql(as_json: JsonFlag = False) -> None:
         print_json({"sql": statements})
     else:
         print(statements)
+
+
+@app.command()
+def grant(
+    login: Annotated[str, typer.Argument(help="A login that there is.")],
+    role: Annotated[str, typer.Option(metavar="ROLE", help="app, loader, reader or admin.")] = "app",
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Let a login do what a role may: app, loader, reader or admin. Run it with the URL of the tables' owner.
+
+    app adds, derives, recalls and erases; loader brings history in; reader recalls; admin lists users and reads nothing
+    of theirs. Needs no superuser: a login with CREATEROLE, or roles that an administrator has made (it says which).
+
+    JSON: {"login", "role": text, "confined": false where the login may do more than the role all the same}.
+    """
+    from memstore.store import roles
+
+    with _address(database) as url:
+        granted = roles.grant(url, login, role)
+    if as_json:
+        print_json({"login": granted.login, "role": granted.role, "confined": granted.confined})
+    else:
+        say(f"{granted.login} is granted {granted.role}")
+    if not granted.confined:
+        hint(f"{granted.login} is a superuser, ignores row-level security or owns the tables: no role confines it.")
 
 
 @app.command()

@@ -22,7 +22,9 @@ def users(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     On a pipe, a line a user, its cells parted by tabs: conversations, messages, day of the latest, name.
 
-    JSON: [{"name", "conversations", "messages": integers, "updated_at": time or null}].
+    A login that was granted the role admin sees the names alone: the numbers are then null.
+
+    JSON: [{"name", "conversations", "messages": integers or null, "updated_at": time or null}].
     """
     from memstore.plain import plain
 
@@ -31,15 +33,19 @@ def users(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     if as_json:
         print_json(found)
     elif found:
-        table(
-            ("conversations", "messages", "latest", "user"),
-            [(one["conversations"], one["messages"], (one["updated_at"] or "")[:DAY], one["name"]) for one in found],
-        )
+        table(("conversations", "messages", "latest", "user"), [_counted(one) for one in found])
     else:
         hint("nothing is stored yet: memstore import FILE --user NAME")
 
 
+def _counted(one: Json) -> tuple[object, ...]:
+    numbers = ("" if one[column] is None else one[column] for column in ("conversations", "messages"))
+    return (*numbers, (one["updated_at"] or "")[:DAY], one["name"])
+
+
 def _user(store: MemoryStore, name: str) -> Json:
+    if store.role == "admin":  # who there is, and nothing of theirs
+        return {"name": name, "conversations": None, "messages": None, "updated_at": None}
     found = store.user(name).conversations()
     return {
         "name": name,

@@ -20,6 +20,7 @@ from memstore.errors import MemstoreError
 if TYPE_CHECKING:
     from memstore import DeadLetter, MemoryStore, Settings
     from memstore.models import Drift
+    from memstore.store.capabilities import Capabilities
 
 LOCAL = ("sentence-transformers", "cross-encoder")  # kinds of models that take seconds to load
 STOP = "memstore encoder stop"
@@ -254,7 +255,7 @@ def _database(database: str | None) -> Iterator[Finding]:
 
 
 def _store(store: MemoryStore) -> Iterator[Finding]:
-    from memstore.store.database import capabilities
+    from memstore.store.capabilities import capabilities
     from memstore.store.faults import masked
     from memstore.store.migrations import status
 
@@ -262,10 +263,10 @@ def _store(store: MemoryStore) -> Iterator[Finding]:
     yield Finding("database", masked(store.url))
     yield Finding("server", f"PostgreSQL {able.server_version // 10000}, pgvector {able.pgvector}")
     yield Finding("schema", f"revision {status(store.url).revision}")
-    if able.may_be_app or not able.ignores_policies:
-        yield Finding("isolation", "row-level security holds")
-    else:
+    if able.role is None and able.ignores_policies:
         yield Finding("isolation", "this login ignores row-level security; give one that is no superuser", 1)
+    else:
+        yield Finding("isolation", f"row-level security holds; {_standing(able)}")
     yield from _large_users(store)
     counts = store.stats()
     yield _derivations(counts)
@@ -276,6 +277,13 @@ def _store(store: MemoryStore) -> Iterator[Finding]:
     yield from _drift(store)
     if counts["dead_letters"]:
         yield _dead_letters(store, counts["dead_letters"])
+
+
+def _standing(able: Capabilities) -> str:
+    """Say as whom the store runs its statements, and through what."""
+    role = f"as {able.role}" if able.role else "as the login itself"
+    escapes = "; this login may become more than that (docs/reference/roles.md)" if able.ignores_policies else ""
+    return f"statements run {role}{', through a pooler' if able.pooled else ''}{escapes}"
 
 
 def _large_users(store: MemoryStore) -> Iterator[Finding]:

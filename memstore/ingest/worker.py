@@ -160,6 +160,8 @@ class Worker:
                 "stalled_worker_timeout": stalled,
                 "fetch_job_polling_interval": 1.0,
                 "delete_jobs": "successful",
+                # A pooler would tell somebody else: jobs are then looked for each second.
+                "listen_notify": not self._database.capabilities.pooled,
             }
             if not self._stopping:
                 self._working = asyncio.create_task(app.run_worker_async(**options))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memstore.errors import ConfigurationError
 from memstore.settings import load
+from memstore.store.faults import check_readable
 from memstore.store.folders import default_folder
 
 EMBEDDED = "embedded"
@@ -31,8 +32,11 @@ def is_embedded(url: str) -> bool:
 def checked_url(url: str) -> str:
     """Give the URL as the driver takes it; raise `ConfigurationError` where it is none of Postgres."""
     if not url.startswith(SCHEMES):
+        scheme, found, _ = url.partition("//")  # what is no URL may hold a password anywhere
         raise ConfigurationError(
-            f"{url.partition('//')[0]!r} is no database that memstore knows. Give embedded, embedded:FOLDER or "
+            f"{scheme if found else 'That'!r} is no database that memstore knows. Give embedded, embedded:FOLDER or "
             "postgresql://user@host/database (MEMSTORE_DATABASE_URL)."
         )
-    return url.replace("postgres://", "postgresql://", 1)
+    given = url.replace("postgres://", "postgresql://", 1)
+    check_readable(given)  # before the driver sees it, which logs what it takes for the host
+    return given

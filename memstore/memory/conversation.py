@@ -266,7 +266,7 @@ class AsyncConversationScope(AsyncPlainCalls):
             format=format_of(format),
             tools=tools,
             defaults=self._opened.settings,
-            keep=self._opened.settings.receipts_days > 0,
+            keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,
         )
         opened = self._opened
         embedder, counter, models = await opened.encoder(), await opened.counter_of(model), await opened.recall_models()

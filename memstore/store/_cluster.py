@@ -218,7 +218,8 @@ class Cluster:
         runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent")  # of no meaning where it is relative
         if runtime.is_absolute() and self.account.keeps_private(runtime):
             places.append(runtime / self._mark())
-        places += [Path(tempfile.gettempdir()) / self._mark(), Path("/tmp") / self._mark()]
+        shared = (Path(tempfile.gettempdir()), Path("/tmp"))  # nosec B108  # what is in it must be private, which is checked
+        places += [folder / self._mark() for folder in shared]
         for place in places:
             # libpq takes a comma for the border between two hosts, and knows no way to write one.
             if len(os.fsencode(place / SOCKET)) > SOCKET_PATH_BYTES or "," in str(place):

@@ -18,7 +18,6 @@ from memstore import ids
 from memstore.errors import Conflict, EmbedderMismatch
 from memstore.models import Key
 from memstore.providers import Embedder, Vectors
-from memstore.store.database import SQL as DATABASE
 from memstore.store.database import Database, Transaction, columns
 from memstore.store.statements import statements
 from memstore.store.watermarks import LostRace
@@ -295,9 +294,9 @@ async def _change(scope: Transaction, model: Model, state: str, predecessor: UUI
 async def alone(database: Database) -> AsyncIterator[None]:
     """Keep other processes from migrating embeddings meanwhile; raises `Conflict` where one does.
 
-    Killed, a process lets go with its connection.
+    The lock is that of a transaction, which is open for as long: killed, a process lets go of it.
     """
-    async with database.login(DATABASE["reach_pgvector"]) as connection:
+    async with database.login() as connection:
         row = await (await connection.execute(SQL["alone"])).fetchone()
         if row is None or not row[0]:
             raise Conflict("Embeddings are being migrated by another process: let it end, or stop it, then try again.")

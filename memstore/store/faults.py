@@ -53,14 +53,31 @@ def explained(url: str) -> Iterator[None]:
         yield
     except (psycopg.Error, PoolTimeout) as error:
         if not _is_readable(url):
-            raise ConfigurationError(
-                "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
-                "characters other than letters and digits in a password their codes, such as %40 for @."
-            ) from None  # the driver's own words quote the URL, and with it the password
+            raise _unreadable() from None  # the driver's own words quote the URL, and with it the password
         if not isinstance(error, psycopg.Error) or _is_about_the_connection(error):
             raise _operational(error, url) from error
-        hint = f" {error.diag.message_hint}" if error.diag.message_hint else ""
+        hint = f" {error.diag.message_hint}" if error.diag.message_hint else _about_roles(error)
         raise DatabaseError(f"{masked(url)} refused: {_first_line(error)}.{hint}") from error
+
+
+def check_readable(url: str) -> None:
+    """Raise `ConfigurationError` where the parts of a URL are not what they seem."""
+    if not _is_readable(url):
+        raise _unreadable()
+
+
+def _unreadable() -> ConfigurationError:
+    return ConfigurationError(
+        "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
+        "characters other than letters and digits in a password their codes, such as %40 for @."
+    )
+
+
+def _about_roles(error: psycopg.Error) -> str:
+    """Say how a login gets a right that it lacks; a policy that refuses a row is another matter."""
+    if not (isinstance(error, psycopg.errors.InsufficientPrivilege) and str(error).startswith("permission denied")):
+        return ""
+    return " This login was granted less: memstore db grant LOGIN --role app (or loader, reader, admin), by the owner."
 
 
 def _is_about_the_connection(error: psycopg.Error) -> bool:

@@ -74,7 +74,9 @@ def upgrade(url: str) -> None:
 
     # The driver reads the URL: SQLAlchemy knows no host that is a folder, and no several hosts.
     engine = create_engine(
-        "postgresql+psycopg://", creator=lambda: psycopg.connect(url, connect_timeout=10), poolclass=pool.NullPool
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(url, connect_timeout=10, prepare_threshold=None),
+        poolclass=pool.NullPool,
     )
     try:
         with explained(url), _driver_errors(), _configuration() as config, engine.begin() as connection:

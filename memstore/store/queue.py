@@ -23,7 +23,6 @@ from memstore.store.derivations import Place
 from memstore.store.statements import statements
 
 SQL = statements("queue")
-AS_OPERATOR = SQL["as_operator"]
 QUEUE, TASK = "derive", "memstore.derive"  # as the statements say
 # Priorities: what was just said, what a sweep found, what a backfill is to derive; and one higher the facts that come
 # next in line, which would else take one step in each round of the queue.
@@ -43,20 +42,20 @@ async def defer(
     database: Database, places: Sequence[Place], priority: int, *, scheduled_at: datetime | None = None
 ) -> None:
     """Add a job for each conversation, to be done from a moment on."""
-    async with database.login(AS_OPERATOR) as connection:
+    async with database.login() as connection:
         await _deferred(connection, places, priority, scheduled_at)
 
 
 async def statuses(database: Database, conversations: Iterable[UUID]) -> dict[UUID, bool]:
     """Give for those of these conversations that have jobs whether one of them waits or runs; else they have failed."""
-    async with database.login(AS_OPERATOR) as connection:
+    async with database.login() as connection:
         cursor = await connection.execute(SQL["statuses"], {"conversations": [str(one) for one in conversations]})
         return dict(await cursor.fetchall())
 
 
 async def another(database: Database, job: int, conversation: str) -> bool:
     """Whether a conversation has a job beside this one: it waits, or was given up."""
-    async with database.login(AS_OPERATOR) as connection:
+    async with database.login() as connection:
         row = await (await connection.execute(SQL["another"], {"id": job, "conversation": conversation})).fetchone()
     return bool(row and row[0])
 
@@ -64,7 +63,7 @@ async def another(database: Database, job: int, conversation: str) -> bool:
 async def counts(database: Database) -> JobCounts:
     """Give how many jobs there are."""
     async with (
-        database.login(AS_OPERATOR) as connection,
+        database.login() as connection,
         connection.cursor(row_factory=kwargs_row(JobCounts)) as cursor,
     ):
         found = await (await cursor.execute(SQL["counts"])).fetchone()
@@ -75,7 +74,7 @@ async def counts(database: Database) -> JobCounts:
 async def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -> list[Job]:
     """Give the jobs that wait or run, or those that have failed, by their number."""
     async with (
-        database.login(AS_OPERATOR) as connection,
+        database.login() as connection,
         connection.cursor(row_factory=kwargs_row(Job)) as cursor,
     ):
         await cursor.execute(SQL["jobs"], {"statuses": list(FAILED if failed else OPEN), "limit": limit})
@@ -84,7 +83,7 @@ async def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -
 
 async def retry(database: Database, ids: Sequence[int] | None = None) -> int:
     """Put failed jobs, these or all, back into the queue as new ones; give how many that were."""
-    async with database.login(AS_OPERATOR) as connection, connection.transaction():
+    async with database.login() as connection:
         cursor = await connection.execute(SQL["take_failed"], {"ids": None if ids is None else list(ids)})
         places = [Place(*row) for row in await cursor.fetchall()]
         await _deferred(connection, places, FOUND, None)
@@ -103,13 +102,13 @@ async def _deferred(
 @asynccontextmanager
 async def sweeping(database: Database) -> AsyncIterator[bool]:
     """Keep other processes from sweeping; give whether none does so already."""
-    async with database.login(AS_OPERATOR) as connection:
+    async with database.login() as connection:
         row = await (await connection.execute(SQL["sweeping"])).fetchone()
         yield bool(row and row[0])
 
 
 class Life:
-    """What shows the other workers that one lives: a lock, held by this connection as long as the process does."""
+    """What shows the other workers that one lives: a lock, of a transaction as long as the process."""
 
     def __init__(self, connection: AsyncConnection[Any]) -> None:
         self._connection = connection
@@ -125,13 +124,13 @@ class Life:
 @asynccontextmanager
 async def living(database: Database) -> AsyncIterator[Life]:
     """Give what shows that a worker of this process lives, until it is left or the process ends, however it ends."""
-    async with database.login(AS_OPERATOR) as connection:
+    async with database.login() as connection:
         yield Life(connection)
 
 
 async def ended(database: Database, workers: Iterable[int]) -> set[int]:
     """Give those of these workers whose processes have ended, or that the server has lost."""
-    async with database.login(AS_OPERATOR) as connection:
+    async with database.login() as connection:
         cursor = await connection.execute(SQL["ended"], {"workers": list(workers)})
         return {row[0] for row in await cursor.fetchall()}
 

@@ -17,6 +17,7 @@ from psycopg.sql import Identifier, Literal
 from memstore.errors import DatabaseError, SchemaTooNew
 from memstore.store.database import SQL as DATABASE
 from memstore.store.faults import explained, masked
+from memstore.store.roles import SQL as ROLES
 from memstore.store.statements import statements
 
 SQL = statements("queue")
@@ -81,6 +82,7 @@ def _bring(connection: psycopg.Connection[Any], state: State) -> None:
     for script in _scripts(state.version) if state.made else [_whole()]:
         connection.execute(script)
     connection.execute(Composable(SQL["allow_enqueue"]).format(schema=Identifier(state.schema)))
+    connection.execute(ROLES["rights"])  # the loader may add jobs too
     connection.execute(Composable(SQL["note_version"]).format(version=Literal(MARK + _newest())))
 
 

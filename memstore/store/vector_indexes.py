@@ -16,7 +16,6 @@ from psycopg.sql import Identifier, Literal
 
 from memstore.models import Key
 from memstore.providers import Vectors
-from memstore.store.database import SQL as DATABASE
 from memstore.store.database import Database, Transaction, columns
 from memstore.store.statements import statements
 
@@ -82,36 +81,45 @@ async def build(database: Database, user_id: UUID, model: UUID, dimensions: int,
     A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced.
     """
     name = name_of(user_id, model)
-    async with database.login(DATABASE["reach_pgvector"]) as connection:
-        if not await _first(connection, SQL["owner"]):
+    async with database.login() as login:  # which keeps the lock
+        if not await _first(login, SQL["owner"]):
             return Built.REFUSED
-        if not await _first(connection, SQL["building_lock"], name=name):
+        if not await _first(login, SQL["building_lock"], name=name):
             return Built.TAKEN
-        if await _first(connection, SQL["state"], name=name):  # who had the lock before has made it
+        if await _first(login, SQL["state"], name=name):  # who had the lock before has made it
             return Built.READY
-        kilobytes = min(units * (2 * dimensions + 400) // 1024 + 2**16, MOST_KILOBYTES)
-        await connection.execute(SQL["building_memory"], {"kilobytes": kilobytes})
-        await connection.execute(_named(SQL["drop"], name))
-        literals = {"user_id": Literal(user_id), "model_id": Literal(model), "dimensions": Literal(dimensions)}
-        await connection.execute(_named(SQL["build"], name, **literals))
+        async with database.session() as session:
+            if not database.capabilities.pooled:  # else the memory would stay with a session that others use
+                kilobytes = min(units * (2 * dimensions + 400) // 1024 + 2**16, MOST_KILOBYTES)
+                await session.execute(SQL["building_memory"], {"kilobytes": kilobytes})
+            await session.execute(_named(database, SQL["drop"], name))
+            literals = {"user_id": Literal(user_id), "model_id": Literal(model), "dimensions": Literal(dimensions)}
+            await session.execute(_named(database, SQL["build"], name, **literals))
     return Built.READY
 
 
 async def drop(database: Database, user_id: UUID, model: UUID) -> bool:
     """Drop the index of a user's vectors; False where this login may not, or another process is at it."""
     name = name_of(user_id, model)
-    async with database.login(DATABASE["reach_pgvector"]) as connection:
-        if not (await _first(connection, SQL["owner"]) and await _first(connection, SQL["building_lock"], name=name)):
+    async with database.login() as login:
+        if not (await _first(login, SQL["owner"]) and await _first(login, SQL["building_lock"], name=name)):
             return False
-        await connection.execute(_named(SQL["drop"], name))
+        async with database.session() as session:
+            await session.execute(_named(database, SQL["drop"], name))
     return True
 
 
 async def _first(connection: AsyncConnection[Any], statement: LiteralString, **values: Any) -> bool:
-    """Give whether there is a row, and its first column says yes."""
-    row = await (await connection.execute(statement, values)).fetchone()
+    """Give whether there is a row, and its first column says yes.
+
+    Sent as text, in Postgres' simple protocol: after the other one the transaction would keep the statement's snapshot,
+    and whoever builds an index waits for every one that is older.
+    """
+    async with AsyncClientCursor(connection) as cursor:
+        row = await (await cursor.execute(statement, values)).fetchone()
     return bool(row and row[0])
 
 
-def _named(statement: LiteralString, name: str, **literals: Any) -> Any:
-    return Composable(statement).format(name=Identifier(name), **literals)
+def _named(database: Database, statement: LiteralString, name: str, **literals: Any) -> Any:
+    places = {"schema": database.capabilities.schema, "vectors": database.capabilities.vectors, "name": name}
+    return Composable(statement).format(**{key: Identifier(value) for key, value in places.items()}, **literals)

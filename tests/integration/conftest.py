@@ -9,6 +9,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from memstore.store.capabilities import ROLES
+
 
 @pytest.fixture(scope="module")
 def new_role(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[Callable[..., str]]:
@@ -52,6 +54,22 @@ def new_database(
 def clone(new_database: Callable[..., str], template: str) -> str:
     """The URL of a migrated database that all tests of the file share."""
     return new_database(template)
+
+
+@pytest.fixture
+def without_roles(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[None]:
+    """A server that knows none of memstore's roles, until the test ends."""
+    if request.config.getoption("--dsn"):
+        pytest.skip("roles are renamed for a moment, which a server of your own may not like")
+    mark = uuid4().hex[:8]
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        for role in ROLES:
+            connection.execute(f"ALTER ROLE {role} RENAME TO {role}_{mark}")
+        yield
+        for role in ROLES:
+            if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [role]).fetchone() is not None:
+                connection.execute(f"ALTER ROLE {role} RENAME TO made_{role}_{mark}")
+            connection.execute(f"ALTER ROLE {role}_{mark} RENAME TO {role}")
 
 
 @pytest.fixture

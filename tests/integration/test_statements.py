@@ -31,10 +31,10 @@ STORE = Path(memstore.store.__file__).parent
 FAMILIES = sorted(path.stem for path in (STORE / "sql").glob("*.sql"))
 EVERY = {(family, name): text for family in FAMILIES for name, text in statements(family).items()}
 SETTINGS = {  # say how a transaction is run: nothing to plan
+    ("database", "role"),
+    ("database", "path"),
     ("database", "scope"),
-    ("database", "scope_without_role"),
     ("database", "operator"),
-    ("database", "operator_without_role"),
     ("database", "lazily"),
     ("exports", "snapshot"),
 }
@@ -44,6 +44,8 @@ DDL = {  # by the tables' owner, with literals
     ("vector_indexes", "drop"),
     ("queue", "allow_enqueue"),
     ("queue", "note_version"),
+    ("roles", "rights"),
+    ("roles", "grant"),
 }
 OF_THE_QUEUE = {(family, name) for family, name in EVERY if family == "queue"} - DDL  # of tables of somebody else's
 LITERAL = {("vector_indexes", "nearest")}  # explained below, as it is sent
@@ -54,6 +56,7 @@ OF_THE_SERVER = {  # read no table that has users
     ("database", "schema_exists"),
     ("database", "reach_pgvector"),
     ("database", "migration_lock"),
+    ("roles", "standing"),
     ("vector_indexes", "state"),
     ("vector_indexes", "owner"),
     ("vector_indexes", "building_lock"),
@@ -187,7 +190,8 @@ def test_every_setting_ends_with_its_transaction(clone: str, family: str, name: 
     parts = [part.strip() for part in re.sub(r"--.*", "", EVERY[family, name]).split(";")]
     assert all(part.startswith("SET LOCAL ") for part in parts)
     with psycopg.connect(clone) as connection:
-        psycopg.ClientCursor(connection).execute(EVERY[family, name], {"user_id": str(UUID(int=7))})
+        given = {"user_id": str(UUID(int=7)), "role": "memstore_app", "schema": "public", "vectors": "public"}
+        psycopg.ClientCursor(connection).execute(EVERY[family, name], given)
 
 
 @pytest.mark.parametrize(("family", "name"), sorted({*PLANNED} - OF_THE_SERVER - OF_THE_OPERATOR))

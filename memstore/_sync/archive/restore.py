@@ -176,11 +176,11 @@ class _Restore:
 
     def _write_messages(self, place: UUID, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
         """Store those messages that are not there by now; their conversation is made where its line was not read."""
-        if not messages.lock(scope, [place]):
+        if not messages.lock(scope, place):
             user, name = _named(given[0])
             made = Conversation.model_construct(id=place, name=name)
             messages.make_conversations(scope, [made], user_name=user, derivers=DERIVERS)
-            messages.lock(scope, [place])
+            messages.lock(scope, place)
         fresh = self._fresh(scope, place, given)
         if fresh:
             restores.add_messages(scope, [one.message for one in fresh])
@@ -217,7 +217,7 @@ class _Restore:
         self.done.restored["summaries"] += len(fresh)
 
     def _write_summaries(self, place: UUID, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
-        messages.lock(scope, [place])
+        messages.lock(scope, place)
         fresh = self._new_summaries(scope, place, given)
         if fresh:
             restores.add_summaries(scope, [one.summary for one in fresh])

@@ -267,7 +267,7 @@ class ConversationScope(PlainCalls):
             format=format_of(format),
             tools=tools,
             defaults=self._opened.settings,
-            keep=self._opened.settings.receipts_days > 0,
+            keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,
         )
         opened = self._opened
         embedder, counter, models = opened.encoder(), opened.counter_of(model), opened.recall_models()

@@ -2,7 +2,8 @@
 """The database: a pool, transactions confined to one user, and what the server can do.
 
 No statement runs outside a scope. A transaction says whose rows it is for before anything else, with SET LOCAL, so that
-nothing is left over for the next client of a pooled connection.
+nothing is left over for the next client of a pooled connection. It also names the schemas in which it looks: behind a
+pooler, somebody else's temporary table would come before a table of the same name.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from psycopg.types.json import JsonbDumper, set_json_loads
 from psycopg_pool import ConnectionPool, PoolTimeout
 from sqlmodel import SQLModel
 
-from memstore.errors import ConfigurationError, DatabaseError, ExtensionMissing
+from memstore.errors import ConfigurationError, DatabaseError
 from memstore.events import Dispatcher, Event, EventType
 from memstore.store.array_cache import MOST_UNITS, ArrayCache
+from memstore.store.capabilities import UNKNOWN, capabilities
 from memstore.store.faults import explained, masked
 from memstore.store.statements import of_rows, statements
 from memstore.waiting import at_exit, in_place
@@ -34,22 +36,10 @@ from memstore.waiting import at_exit, in_place
 T = TypeVar("T")
 M = TypeVar("M", bound=SQLModel)
 
-SERVER_VERSION = 150000
 SECONDS_FOR_A_CONNECTION = 15.0
 MOST_ROWS = 128  # of one INSERT: of more, the text grows and nothing is gained
 SECONDS_TO_REVIVE = 4.0  # without a connection, until an embedded server is looked after
 SQL = statements("database")
-
-
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What the server is, and whether this login must and may become the app role."""
-
-    server_version: int
-    pgvector: str | None
-    pgvector_available: str | None
-    ignores_policies: bool
-    may_be_app: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +96,10 @@ class Transaction:
             with ClientCursor(self.connection) as cursor:
                 self._read_together(cursor, noted.reads)
 
-    def begin(self, statement: LiteralString, reads: Sequence[Read]) -> None:
+    def begin(self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read]) -> None:
         """Begin with a statement that confines the transaction, and read ahead in the same round trip."""
         with ClientCursor(self.connection) as cursor:
-            before = cursor.mogrify(SQL["begin"] + ";\n" + statement, {"user_id": str(self.user_id)})
+            before = cursor.mogrify(statement, {**confinement, "user_id": str(self.user_id)})
             self._read_together(cursor, reads, [before])
 
     def _read_together(self, cursor: ClientCursor[Any], reads: Sequence[Read], before: Sequence[str] = ()) -> None:
@@ -261,7 +251,7 @@ class Database:
         self.most_units = most_units
         self.dispatcher = Dispatcher()
         self._outbox, self._enqueue = outbox, enqueue
-        self.capabilities = Capabilities(0, None, None, False, False)
+        self.capabilities = UNKNOWN
         self._revive = revive
         self.cache = ArrayCache(most_units)
         self._process = os.getpid()
@@ -283,11 +273,12 @@ class Database:
     def open(self) -> None:
         """Connect, or raise what is wrong with the server."""
         self.capabilities = in_place(capabilities, self.url)
-        if self.capabilities.ignores_policies and not self.capabilities.may_be_app:
+        if self.capabilities.ignores_policies and self.capabilities.role is None:
             raise ConfigurationError(
                 f"The login of {masked(self.url)} ignores row-level security and may not become memstore_app, so that "
-                "users would not be kept apart. As an administrator: GRANT memstore_app TO that login."
+                "users would not be kept apart. Run: memstore db grant LOGIN, or give a login that is no superuser."
             )
+        self._outbox = self._outbox and self.capabilities.writes
         self._pool.open()
         # Else the pool, which goes on connecting, tells at exit that an embedded server is shutting down.
         self._forget_exit = at_exit(self._pool.close)
@@ -307,8 +298,7 @@ class Database:
         A crash may lose what was written `lazily` in the last half second; the commit does not wait for the disk. What
         `first` asks of the transaction that it is given is read ahead, with no round trip of its own.
         """
-        statement = SQL["scope" if self.capabilities.may_be_app else "scope_without_role"]
-        statement = SQL["lazily"] + ";\n" + statement if lazily else statement
+        statement = self._confining(SQL["scope"], *([SQL["lazily"]] if lazily else []))
         noted = _Noted(user_id, self.cache)
         if first is not None:
             first(noted)
@@ -318,19 +308,31 @@ class Database:
     @contextmanager
     def operator(self) -> Iterator[Transaction]:
         """Open a transaction that sees who there is and what is pending, and nothing that was said."""
-        statement = SQL["operator" if self.capabilities.may_be_app else "operator_without_role"]
-        with self._transaction(statement, UUID(int=0)) as transaction:
+        with self._transaction(self._confining(SQL["operator"]), UUID(int=0)) as transaction:
             yield transaction
 
-    @contextmanager
-    def login(self, first: LiteralString) -> Iterator[Connection[Any]]:
-        """Open a connection as the login itself, in no transaction, and run a statement on it. It reads no user's rows.
+    def _confining(self, *settings: LiteralString) -> LiteralString:
+        """Give what begins a transaction: the role, the schemas, and then these settings."""
+        role = [] if self.capabilities.role is None else [SQL["role"]]
+        return ";\n".join([SQL["begin"], *role, SQL["path"], *settings])
 
-        For what the app role may not, and for what cannot be done in a transaction.
+    @contextmanager
+    def login(self) -> Iterator[Connection[Any]]:
+        """Open a transaction as the login itself, that sees what the operator sees: for what the app role may not."""
+        with self.session() as connection, connection.transaction(), ClientCursor(connection) as cursor:
+            cursor.execute(SQL["path"] + ";\n" + SQL["operator"], self.capabilities.confinement)
+            yield connection
+
+    @contextmanager
+    def session(self) -> Iterator[Connection[Any]]:
+        """Open a connection as the login itself, in no transaction: for what cannot be done in one. It reads no rows.
+
+        Behind a pooler each statement may reach another session, and a setting or a lock stays behind there.
         """
         with explained(self.url):
-            with Connection.connect(self.url, autocommit=True, connect_timeout=10) as connection:
-                connection.execute(first)
+            with Connection.connect(
+                self.url, autocommit=True, connect_timeout=10, prepare_threshold=None
+            ) as connection:
                 yield connection
 
     @contextmanager
@@ -362,7 +364,7 @@ class Database:
             transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox, enqueue=self._enqueue)
             begun = False
             try:
-                transaction.begin(statement, first)
+                transaction.begin(statement, self.capabilities.confinement, first)
                 begun = True
                 return transaction
             except psycopg.OperationalError:
@@ -400,8 +402,9 @@ class Database:
 
 
 def _configure(connection: Connection[Any]) -> None:
-    connection.execute(SQL["reach_pgvector"])
-    register_vector(connection)
+    with connection.transaction():  # behind a pooler, a setting of the session would be somebody else's
+        connection.execute(SQL["reach_pgvector"])
+        register_vector(connection)
     connection.adapters.register_dumper(dict, JsonbDumper)
     set_json_loads(_loaded, connection)
 
@@ -409,31 +412,3 @@ def _configure(connection: Connection[Any]) -> None:
 def _loaded(data: bytes | str) -> Any:
     """Read JSON; most of what is stored is an empty object, and a context reads hundreds."""
     return {} if data == b"{}" else json.loads(str(data, "utf-8", "surrogatepass") if isinstance(data, bytes) else data)
-
-
-def capabilities(url: str) -> Capabilities:
-    """Ask the server what it is; raise `DatabaseUnreachable` or `ExtensionMissing` where it will not do."""
-    with explained(url), psycopg.connect(url, connect_timeout=10) as connection:  # noqa: SIM117
-        with connection.cursor(row_factory=kwargs_row(Capabilities)) as cursor:
-            found = cursor.execute(SQL["capabilities"]).fetchone()
-    assert found is not None
-    if found.server_version < SERVER_VERSION:
-        raise DatabaseError(
-            f"{masked(url)} is PostgreSQL {found.server_version // 10000}; memstore needs 15 or newer. "
-            "Give another URL, or leave it out for the embedded Postgres."
-        )
-    _check_pgvector(found, url)
-    return found
-
-
-def _check_pgvector(found: Capabilities, url: str) -> None:
-    version = found.pgvector or found.pgvector_available
-    if version is None:
-        raise ExtensionMissing(
-            f"{masked(url)} has no pgvector. Install it on the server (Debian: postgresql-NN-pgvector), then try again."
-        )
-    if tuple(int(part) for part in version.split(".")[:2]) < (0, 8):
-        raise ExtensionMissing(
-            f"{masked(url)} has pgvector {version}; memstore needs 0.8 or newer. "
-            "Install it, then ALTER EXTENSION vector UPDATE."
-        )

@@ -16,7 +16,6 @@ from uuid import UUID
 from psycopg.errors import ForeignKeyViolation
 
 from memstore import ids
-from memstore._sync.store.database import SQL as DATABASE
 from memstore._sync.store.database import Database, Transaction, columns
 from memstore.errors import Conflict, EmbedderMismatch
 from memstore.models import Key
@@ -296,9 +295,9 @@ def _change(scope: Transaction, model: Model, state: str, predecessor: UUID | No
 def alone(database: Database) -> Iterator[None]:
     """Keep other processes from migrating embeddings meanwhile; raises `Conflict` where one does.
 
-    Killed, a process lets go with its connection.
+    The lock is that of a transaction, which is open for as long: killed, a process lets go of it.
     """
-    with database.login(DATABASE["reach_pgvector"]) as connection:
+    with database.login() as connection:
         row = (connection.execute(SQL["alone"])).fetchone()
         if row is None or not row[0]:
             raise Conflict("Embeddings are being migrated by another process: let it end, or stop it, then try again.")

@@ -24,7 +24,6 @@ from memstore.models import Job, JobCounts
 from memstore.store.statements import statements
 
 SQL = statements("queue")
-AS_OPERATOR = SQL["as_operator"]
 QUEUE, TASK = "derive", "memstore.derive"  # as the statements say
 # Priorities: what was just said, what a sweep found, what a backfill is to derive; and one higher the facts that come
 # next in line, which would else take one step in each round of the queue.
@@ -42,20 +41,20 @@ def enqueued(conversation: UUID, first_seq: int) -> tuple[Any, Sequence[dict[str
 
 def defer(database: Database, places: Sequence[Place], priority: int, *, scheduled_at: datetime | None = None) -> None:
     """Add a job for each conversation, to be done from a moment on."""
-    with database.login(AS_OPERATOR) as connection:
+    with database.login() as connection:
         _deferred(connection, places, priority, scheduled_at)
 
 
 def statuses(database: Database, conversations: Iterable[UUID]) -> dict[UUID, bool]:
     """Give for those of these conversations that have jobs whether one of them waits or runs; else they have failed."""
-    with database.login(AS_OPERATOR) as connection:
+    with database.login() as connection:
         cursor = connection.execute(SQL["statuses"], {"conversations": [str(one) for one in conversations]})
         return dict(cursor.fetchall())
 
 
 def another(database: Database, job: int, conversation: str) -> bool:
     """Whether a conversation has a job beside this one: it waits, or was given up."""
-    with database.login(AS_OPERATOR) as connection:
+    with database.login() as connection:
         row = (connection.execute(SQL["another"], {"id": job, "conversation": conversation})).fetchone()
     return bool(row and row[0])
 
@@ -63,7 +62,7 @@ def another(database: Database, job: int, conversation: str) -> bool:
 def counts(database: Database) -> JobCounts:
     """Give how many jobs there are."""
     with (
-        database.login(AS_OPERATOR) as connection,
+        database.login() as connection,
         connection.cursor(row_factory=kwargs_row(JobCounts)) as cursor,
     ):
         found = (cursor.execute(SQL["counts"])).fetchone()
@@ -74,7 +73,7 @@ def counts(database: Database) -> JobCounts:
 def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -> list[Job]:
     """Give the jobs that wait or run, or those that have failed, by their number."""
     with (
-        database.login(AS_OPERATOR) as connection,
+        database.login() as connection,
         connection.cursor(row_factory=kwargs_row(Job)) as cursor,
     ):
         cursor.execute(SQL["jobs"], {"statuses": list(FAILED if failed else OPEN), "limit": limit})
@@ -83,7 +82,7 @@ def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -> list
 
 def retry(database: Database, ids: Sequence[int] | None = None) -> int:
     """Put failed jobs, these or all, back into the queue as new ones; give how many that were."""
-    with database.login(AS_OPERATOR) as connection, connection.transaction():
+    with database.login() as connection:
         cursor = connection.execute(SQL["take_failed"], {"ids": None if ids is None else list(ids)})
         places = [Place(*row) for row in cursor.fetchall()]
         _deferred(connection, places, FOUND, None)
@@ -102,13 +101,13 @@ def _deferred(
 @contextmanager
 def sweeping(database: Database) -> Iterator[bool]:
     """Keep other processes from sweeping; give whether none does so already."""
-    with database.login(AS_OPERATOR) as connection:
+    with database.login() as connection:
         row = (connection.execute(SQL["sweeping"])).fetchone()
         yield bool(row and row[0])
 
 
 class Life:
-    """What shows the other workers that one lives: a lock, held by this connection as long as the process does."""
+    """What shows the other workers that one lives: a lock, of a transaction as long as the process."""
 
     def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
@@ -124,13 +123,13 @@ class Life:
 @contextmanager
 def living(database: Database) -> Iterator[Life]:
     """Give what shows that a worker of this process lives, until it is left or the process ends, however it ends."""
-    with database.login(AS_OPERATOR) as connection:
+    with database.login() as connection:
         yield Life(connection)
 
 
 def ended(database: Database, workers: Iterable[int]) -> set[int]:
     """Give those of these workers whose processes have ended, or that the server has lost."""
-    with database.login(AS_OPERATOR) as connection:
+    with database.login() as connection:
         cursor = connection.execute(SQL["ended"], {"workers": list(workers)})
         return {row[0] for row in cursor.fetchall()}
 

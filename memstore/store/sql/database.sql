@@ -6,16 +6,16 @@ BEGIN
 -- What may be lost with the last half second before a crash does not wait for the disk.
 SET LOCAL synchronous_commit = off
 
+-- role --
+-- Steps down to the role that the login was granted.
+SET LOCAL ROLE %(role)s
+
+-- path --
+-- Where names are looked for: temporary tables last, as a pooler may give a session that has some.
+SET LOCAL search_path = %(schema)s, %(vectors)s, pg_temp
+
 -- scope --
 -- Confines the transaction to one user's rows. Sent as text (client-side binding), all in one round trip.
-SET LOCAL ROLE memstore_app;
-SET LOCAL memstore.user_id = %(user_id)s;
-SET LOCAL TimeZone = 'UTC';
-SET LOCAL DateStyle = 'ISO, MDY';
-SET LOCAL plan_cache_mode = force_custom_plan
-
--- scope_without_role --
--- The same for a role that is confined by FORCE ROW LEVEL SECURITY and may not become the app role.
 SET LOCAL memstore.user_id = %(user_id)s;
 SET LOCAL TimeZone = 'UTC';
 SET LOCAL DateStyle = 'ISO, MDY';
@@ -23,22 +23,24 @@ SET LOCAL plan_cache_mode = force_custom_plan
 
 -- operator --
 -- Shows who there is and whose derivations are behind, and no row of anything that was said.
-SET LOCAL ROLE memstore_app;
-SET LOCAL memstore.operator = 'on'
-
--- operator_without_role --
--- The same for a role that may not become the app role.
 SET LOCAL memstore.operator = 'on'
 
 -- capabilities --
--- What the server is, and whether this login must and may become the app role.
+-- What the server is, where its parts are, and whether this login must and may become one of memstore's roles.
+-- A pooler tells its clients a number of its own for the process that serves them.
 SELECT current_setting('server_version_num')::int AS server_version,
        (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS pgvector_available,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,
        coalesce((SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user), false) AS ignores_policies,
-       coalesce((SELECT pg_has_role(current_user, oid, CASE WHEN current_setting('server_version_num')::int < 160000
-                                                       THEN 'member' ELSE 'set' END)
-                 FROM pg_roles WHERE rolname = 'memstore_app'), false) AS may_be_app
+       (SELECT rolname FROM pg_roles
+        WHERE rolname = ANY(%(roles)s)
+          AND pg_has_role(current_user, oid, CASE WHEN current_setting('server_version_num')::int < 160000
+                                                  THEN 'member' ELSE 'set' END)
+        ORDER BY array_position(%(roles)s, rolname::text) LIMIT 1) AS role,
+       coalesce(current_schema(), 'public') AS schema,
+       coalesce((SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                 WHERE e.extname = 'vector'), 'public') AS vectors,
+       pg_backend_pid() <> %(process)s AS pooled
 
 -- schema_revision --
 -- The revision of the tables, where there are any.
@@ -50,8 +52,8 @@ SELECT to_regclass(quote_ident(current_schema()) || '.memstore_schema') IS NOT N
        to_regclass(quote_ident(current_schema()) || '.messages') IS NOT NULL AS foreign_tables
 
 -- reach_pgvector --
--- Puts pgvector's schema last where search_path leaves it out. The same for every client of this pool.
-SELECT set_config('search_path', concat_ws(', ', current_setting('search_path'), quote_ident(n.nspname)), false)
+-- Puts pgvector's schema last where search_path leaves it out, until the transaction ends.
+SELECT set_config('search_path', concat_ws(', ', current_setting('search_path'), quote_ident(n.nspname)), true)
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
 WHERE e.extname = 'vector' AND to_regtype('vector') IS NULL
 

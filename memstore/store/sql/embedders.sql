@@ -68,5 +68,5 @@ ORDER BY m.created_at, m.id
 DELETE FROM item_vectors WHERE user_id = %(user_id)s AND model_id = %(model_id)s
 
 -- alone --
--- One migration at a time, for as long as the connection is open: two would compute everything twice.
-SELECT pg_try_advisory_lock(hashtextextended('memstore:embeddings', 0)) AS taken
+-- One migration at a time, for as long as the transaction is open: two would compute everything twice.
+SELECT pg_try_advisory_xact_lock(hashtextextended('memstore:embeddings', 0)) AS taken

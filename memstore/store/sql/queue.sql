@@ -80,13 +80,10 @@ DELETE FROM procrastinate_jobs
 WHERE task_name = 'memstore.derive' AND status = 'failed' AND (%(ids)s::bigint[] IS NULL OR id = ANY(%(ids)s::bigint[]))
 RETURNING (args ->> 'user')::uuid AS user_id, (args ->> 'conversation')::uuid AS conversation_id
 
--- as_operator --
--- Lets this connection see whose derivations are behind, and no row of anything that was said.
-SELECT set_config('memstore.operator', 'on', false)
-
 -- live --
--- Shows that a worker lives: the server lets go of this lock when its process ends. To take it once more changes nothing.
-SELECT pg_try_advisory_lock(hashtext('memstore:worker:' || current_schema()), mod(%(worker)s::bigint, 2147483647)::int)
+-- Shows that a worker lives: the server lets go of this lock with the transaction, which is open as long as the process
+-- lives. To take it once more changes nothing.
+SELECT pg_try_advisory_xact_lock(hashtext('memstore:worker:' || current_schema()), mod(%(worker)s::bigint, 2147483647)::int)
 
 -- ended --
 -- Those of these workers whose lock nobody holds any longer.
@@ -99,5 +96,5 @@ WHERE NOT EXISTS (
       AND objid = mod(worker, 2147483647)::int::oid AND objsubid = 2 AND granted)
 
 -- sweeping --
--- One sweep at a time; released with the connection.
-SELECT pg_try_advisory_lock(hashtextextended('memstore:sweep:' || current_schema(), 0))
+-- One sweep at a time; released with the transaction.
+SELECT pg_try_advisory_xact_lock(hashtextextended('memstore:sweep:' || current_schema(), 0))

@@ -21,18 +21,19 @@ SET LOCAL enable_sort = on
 SELECT pg_has_role(current_user, c.relowner, 'USAGE') AS may FROM pg_class c WHERE c.oid = to_regclass('item_vectors')
 
 -- building_lock --
--- One builder of an index at a time, for as long as the connection is open.
-SELECT pg_try_advisory_lock(hashtextextended('memstore:' || %(name)s, 0)) AS taken
+-- One builder of an index at a time, for as long as the transaction is open.
+SELECT pg_try_advisory_xact_lock(hashtextextended('memstore:' || %(name)s, 0)) AS taken
 
 -- building_memory --
--- For the builder's connection only: a graph that outgrows this memory is built on disk, several times slower.
+-- For the builder's session only, so not behind a pooler: a graph that outgrows this memory is built on disk, several times slower.
 SELECT set_config('maintenance_work_mem', %(kilobytes)s || 'kB', false)
 
 -- build --
 -- The index of one user and one embedder, beside reads and writes.
-CREATE INDEX CONCURRENTLY {name} ON item_vectors USING hnsw ((embedding::halfvec({dimensions})) halfvec_cosine_ops)
+CREATE INDEX CONCURRENTLY {name} ON {schema}.item_vectors
+USING hnsw ((embedding::{vectors}.halfvec({dimensions})) {vectors}.halfvec_cosine_ops)
 WHERE user_id = {user_id} AND model_id = {model_id}
 
 -- drop --
 -- The index of a user who needs it no more, or one that was left invalid.
-DROP INDEX CONCURRENTLY IF EXISTS {name}
+DROP INDEX CONCURRENTLY IF EXISTS {schema}.{name}

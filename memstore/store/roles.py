@@ -1,0 +1,92 @@
+"""What logins may do: the four roles, which own nothing, and who is granted which.
+
+| role | may, always in the scope of one user |
+|---|---|
+| app | everything that an application does: add, derive, recall, erase |
+| loader | bring history in; it removes nothing, and sees neither facts nor summaries |
+| reader | read: recall, facts, contexts of which no receipt is kept |
+| admin | no scope: list users by name, and read nothing of theirs |
+
+A store steps down to its role in each transaction. No superuser is needed: the tables' owner runs this with CREATEROLE,
+or without where an administrator has made the roles beforehand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.errors import InsufficientPrivilege
+from psycopg.rows import kwargs_row
+from psycopg.sql import SQL as Composable
+from psycopg.sql import Identifier
+
+from memstore.errors import DatabaseError, InvalidInput
+from memstore.store import migrations
+from memstore.store.capabilities import ROLES
+from memstore.store.faults import explained, masked
+from memstore.store.statements import statements
+
+SQL = statements("roles")
+PREFIX = "memstore_"
+NAMES = tuple(role.removeprefix(PREFIX) for role in ROLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A login that was granted a role; `confined` where it can be no more than that, whatever it runs."""
+
+    login: str
+    role: str
+    confined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    login_exists: bool
+    role_exists: bool
+    is_granted: bool
+    ignores_policies: bool
+    owns_tables: bool
+
+
+def grant(url: str, login: str, role: str) -> Granted:
+    """Grant a role to a login that there is; run with the URL of the tables' owner. To grant it again changes nothing.
+
+    Raises `InvalidInput` for a role that there is not; `DatabaseError` where there are no tables or no such login, or
+    where this login may not, with what an administrator is to run.
+    """
+    if role not in NAMES:
+        raise InvalidInput(f"role={role!r} is none of {', '.join(NAMES)}.")
+    if migrations.status(url).revision is None:
+        raise DatabaseError(f"{masked(url)} has no tables yet. Run: memstore db upgrade")
+    name = PREFIX + role
+    with explained(url), psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
+        connection.execute(SQL["rights"])
+        found = _standing(connection, login, name)
+        if not found.login_exists:
+            raise _by_hand(url, f"has no login {login!r}", f"CREATE ROLE {_quoted(login)} LOGIN PASSWORD '…'")
+        if not found.role_exists:
+            raise _by_hand(url, f"has no role {name}, and this login may not make it", f"CREATE ROLE {name}")
+        if not found.is_granted:
+            try:
+                connection.execute(Composable(SQL["grant"]).format(login=Identifier(login), role=Identifier(name)))
+            except InsufficientPrivilege:
+                granting = f"GRANT {name} TO {_quoted(login)}"
+                raise _by_hand(url, f"does not let this login grant {name}", granting) from None
+    return Granted(login, role, not (found.ignores_policies or found.owns_tables))
+
+
+def _standing(connection: psycopg.Connection[object], login: str, role: str) -> _Standing:
+    with connection.cursor(row_factory=kwargs_row(_Standing)) as cursor:
+        found = cursor.execute(SQL["standing"], {"login": login, "role": role}).fetchone()
+    assert found is not None
+    return found
+
+
+def _by_hand(url: str, what: str, statement: str) -> DatabaseError:
+    return DatabaseError(f"{masked(url)} {what}. As an administrator: {statement}; then try again.")
+
+
+def _quoted(name: str) -> str:
+    return Identifier(name).as_string(None)

@@ -1,0 +1,72 @@
+-- rights --
+-- Makes memstore's roles where this login may, and says anew what each may do with the tables that there are.
+-- The app role has its rights from the migrations. Rows are kept apart by the tables' policies, whatever the role.
+DO $$
+DECLARE
+    one text;
+    place text;
+    loader boolean;
+    reader boolean;
+    admin boolean;
+BEGIN
+    FOREACH one IN ARRAY ARRAY['memstore_loader', 'memstore_reader', 'memstore_admin'] LOOP
+        BEGIN
+            IF to_regrole(one) IS NULL THEN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', one);
+            END IF;
+        EXCEPTION
+            WHEN duplicate_object OR unique_violation THEN NULL;   -- another database of this server was quicker
+            WHEN insufficient_privilege THEN NULL;                 -- who is to have it says so: db grant
+        END;
+        CONTINUE WHEN to_regrole(one) IS NULL;
+        FOREACH place IN ARRAY ARRAY(SELECT current_schema()::text UNION
+                                     SELECT n.nspname::text FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                                     WHERE e.extname = 'vector') LOOP
+            IF NOT has_schema_privilege(one, place, 'usage') THEN
+                EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', place, one);
+            END IF;
+        END LOOP;
+        EXECUTE format('GRANT SELECT ON memstore_schema TO %I', one);   -- whoever opens a store asks for the revision
+    END LOOP;
+    loader := to_regrole('memstore_loader') IS NOT NULL;
+    reader := to_regrole('memstore_reader') IS NOT NULL;
+    admin := to_regrole('memstore_admin') IS NOT NULL;
+
+    -- Reads what a user has, and changes nothing: recall, contexts without receipts, facts.
+    IF reader THEN
+        FOR one IN SELECT c.relname FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
+                   WHERE p.polname = 'by_user' AND c.relnamespace = current_schema()::regnamespace LOOP
+            EXECUTE format('GRANT SELECT ON %I TO memstore_reader', one);
+        END LOOP;
+    END IF;
+
+    -- Brings history in, and removes nothing; it sees neither facts nor summaries nor receipts.
+    IF loader THEN
+        GRANT SELECT, INSERT, UPDATE ON users, conversations, derivations TO memstore_loader;
+        GRANT SELECT, INSERT ON messages, setting_changes, events TO memstore_loader;
+        IF to_regproc('memstore_enqueue') IS NOT NULL THEN
+            GRANT EXECUTE ON FUNCTION memstore_enqueue TO memstore_loader;
+        END IF;
+    END IF;
+
+    -- Sees who there is, and nothing that was said.
+    IF admin THEN
+        GRANT SELECT (user_id, name, created_at) ON users TO memstore_admin;
+    END IF;
+END $$
+
+-- standing --
+-- What there is of a login and of a role; whether the one was granted the other, and whether policies hold it at all.
+SELECT l.oid IS NOT NULL AS login_exists,
+       r.oid IS NOT NULL AS role_exists,
+       coalesce(pg_has_role(l.oid, r.oid, 'member'), false) AS is_granted,
+       coalesce(l.rolsuper OR l.rolbypassrls, false) AS ignores_policies,
+       coalesce(pg_has_role(l.oid, t.relowner, 'member'), false) AS owns_tables
+FROM (SELECT to_regclass('messages') AS messages) AS given
+LEFT JOIN pg_class t ON t.oid = given.messages
+LEFT JOIN pg_roles l ON l.rolname = %(login)s
+LEFT JOIN pg_roles r ON r.rolname = %(role)s
+
+-- grant --
+-- Lets a login become a role.
+GRANT {role} TO {login}
