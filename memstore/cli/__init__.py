@@ -24,9 +24,11 @@ from memstore.cli import (
     names,
     questions,
     receipts,
+    serve,
     settings,
     summaries,
     system,
+    token,
     worker,
 )
 from memstore.cli.exits import ended, leave_in_order
@@ -45,6 +47,7 @@ app.command("demo")(demo.demo)
 app.command("import")(history.import_)
 app.command("derive")(history.derive)
 app.command("worker")(worker.worker)
+app.command("serve")(serve.serve)
 app.command("recall")(questions.recall)
 app.command("context")(questions.context)
 app.command("chat")(chat.chat)
@@ -62,6 +65,7 @@ app.command("doctor")(system.doctor)
 app.add_typer(backfill.app, name="backfill")
 app.add_typer(worker.app, name="jobs")
 app.add_typer(fact.app, name="fact")
+app.add_typer(token.app, name="token")
 app.add_typer(encoder.app, name="encoder")
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")

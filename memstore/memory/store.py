@@ -20,6 +20,7 @@ from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
 from memstore.memory.backfill import AsyncBackfills
 from memstore.memory.opened import Opened, check_usable
+from memstore.memory.tokens import AsyncTokens
 from memstore.memory.user import AsyncUserScope
 from memstore.models import DeriveReport, Job, JobCounts, LargeUser
 from memstore.providers import Embedder, Reranker, Rewriter, TokenCounter
@@ -128,13 +129,18 @@ class AsyncMemoryStore:
         """What is done to backfills: long histories that workers derive under a plan."""
         return AsyncBackfills(self._opened)
 
+    @property
+    def tokens(self) -> AsyncTokens:
+        """The tokens with which servers are asked for this store's memories."""
+        return AsyncTokens(self._opened)
+
     def user(self, name: str) -> AsyncUserScope:
         """Give the scope of a user: everything below sees this user's rows only."""
         return AsyncUserScope(self._opened, name)
 
-    async def users(self) -> AsyncIterator[str]:
-        """Give the names of all users, sorted."""
-        async for _, name in messages.everybody(self._database):
+    async def users(self, *, after: str = "") -> AsyncIterator[str]:
+        """Give the names of all users, sorted; those that sort after a name."""
+        async for _, name in messages.everybody(self._database, after):
             yield name
 
     async def derive(

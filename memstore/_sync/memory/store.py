@@ -16,6 +16,7 @@ from memstore import ids
 from memstore._sync.ingest import indexes
 from memstore._sync.memory.backfill import Backfills
 from memstore._sync.memory.opened import Opened, check_usable
+from memstore._sync.memory.tokens import Tokens
 from memstore._sync.memory.user import UserScope
 from memstore._sync.store import messages, queue
 from memstore._sync.store.database import Database
@@ -130,13 +131,18 @@ class MemoryStore:
         """What is done to backfills: long histories that workers derive under a plan."""
         return Backfills(self._opened)
 
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens with which servers are asked for this store's memories."""
+        return Tokens(self._opened)
+
     def user(self, name: str) -> UserScope:
         """Give the scope of a user: everything below sees this user's rows only."""
         return UserScope(self._opened, name)
 
-    def users(self) -> Iterator[str]:
-        """Give the names of all users, sorted."""
-        for _, name in messages.everybody(self._database):
+    def users(self, *, after: str = "") -> Iterator[str]:
+        """Give the names of all users, sorted; those that sort after a name."""
+        for _, name in messages.everybody(self._database, after):
             yield name
 
     def derive(

@@ -1,0 +1,1 @@
+"""Servers: memstore asked over a network. Thin over memory, and async only."""

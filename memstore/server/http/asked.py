@@ -1,0 +1,67 @@
+"""What a request is about: the store, who asks, whose memory, which conversation."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Depends, Path, Request
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel, ConfigDict
+
+from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.user import AsyncUserScope
+from memstore.server.http.door import Caller
+from memstore.server.http.problems import Problem
+
+BEARER = Depends(HTTPBearer(auto_error=False, description="made by `memstore token create`"))  # for OpenAPI: see door
+
+
+class Body(BaseModel):
+    """What is asked for: fields that nobody knows are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def store_of(request: Request) -> AsyncMemoryStore:
+    """Give the store."""
+    store: AsyncMemoryStore = request.app.state.store
+    return store
+
+
+def caller_of(request: Request) -> Caller:
+    """Give who asks, as the door let it in."""
+    caller: Caller = request.state.caller
+    return caller
+
+
+StoreDep = Annotated[AsyncMemoryStore, Depends(store_of)]
+CallerDep = Annotated[Caller, Depends(caller_of)]
+NamePart = Annotated[str, Path(min_length=1, description="percent-encoded: `a%2Fb` is called a/b")]
+
+
+def operator(caller: CallerDep) -> None:
+    """Refuse whoever has the token of one user."""
+    if caller.owner is not None:
+        detail = "This is the operator's: use a token that was made with `memstore token create --operator`."
+        raise Problem(HTTPStatus.FORBIDDEN, "operators-only", detail)
+
+
+def user_of(user: NamePart, store: StoreDep, caller: CallerDep) -> AsyncUserScope:
+    """Give the user of the path. To whom has another user's token there is nothing here, whoever it names."""
+    scope = store.user(user)
+    if not caller.may_see(scope.id):
+        raise Problem(HTTPStatus.NOT_FOUND, "not-found", "There is no such user, or it is not this token's.")
+    return scope
+
+
+UserDep = Annotated[AsyncUserScope, Depends(user_of)]
+
+
+def conversation_of(conversation: NamePart, user: UserDep) -> AsyncConversationScope:
+    """Give the conversation of the path, which need not exist yet."""
+    return user.conversation(conversation)
+
+
+ConversationDep = Annotated[AsyncConversationScope, Depends(conversation_of)]
