@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -33,12 +32,12 @@ from memstore.server.http.limits import BodyLimit
 from memstore.server.http.paths import AsSent
 from memstore.server.http.problems import (
     Problem,
-    ProblemBody,
     documented,
     on_http_error,
     on_invalid_request,
     on_memstore_error,
     on_problem,
+    told_of_problems,
 )
 from memstore.server.http.streams import Bell
 from memstore.server.http.told import Told
@@ -89,7 +88,7 @@ def create_app(
     callers = Callers(store.tokens, open_without_tokens=open_without_tokens)
     app.add_middleware(Door, callers=callers, rate=settings.server_requests_per_second, hosts=hosts)
     app.add_middleware(Told, seconds=settings.server_timeout_seconds)
-    _document_problems(app)
+    told_of_problems(app)
     return app
 
 
@@ -112,19 +111,3 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.bell.stop()
         await in_thread(silence)
         await asyncio.wait([app.state.warm])
-
-
-def _document_problems(app: FastAPI) -> None:
-    """Have OpenAPI know the shape of errors, which no route gives by itself."""
-    generated = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        schema = generated()
-        schemas = schema.setdefault("components", {}).setdefault("schemas", {})
-        if "ProblemBody" not in schemas:
-            shape = ProblemBody.model_json_schema(ref_template="#/components/schemas/{model}")
-            schemas.update(shape.pop("$defs", {}))
-            schemas["ProblemBody"] = shape
-        return schema
-
-    app.openapi = openapi  # type: ignore[method-assign]

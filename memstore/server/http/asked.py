@@ -7,8 +7,10 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Request
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
+from memstore.assemble.visibility import rule_of
+from memstore.errors import ConfigurationError
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
@@ -16,6 +18,17 @@ from memstore.server.http.door import Caller
 from memstore.server.http.problems import Problem
 
 BEARER = Depends(HTTPBearer(auto_error=False, description="made by `memstore token create`"))  # for OpenAPI: see door
+
+
+def _known_rule(name: str) -> str:
+    try:
+        rule_of(name)
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+    return name
+
+
+RuleName = Annotated[str, AfterValidator(_known_rule)]
 
 
 class Body(BaseModel):

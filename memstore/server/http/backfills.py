@@ -50,7 +50,7 @@ class Jobs(BaseModel):
 class Retry(Body):
     """Jobs by number; null: all that were given up."""
 
-    ids: list[Annotated[int, Field(ge=1, le=2**63 - 1)]] | None = None
+    ids: list[Annotated[int, Field(ge=1, le=MOST_TOKENS)]] | None = None
 
 
 class Retried(BaseModel):
@@ -72,7 +72,7 @@ async def begin(store: StoreDep, given: NewBackfill) -> Response:
     return answer(BackfillStatus, await store.backfills.status(made), status=201)
 
 
-@router.post("/backfills/plan", response_model=BackfillPlan)
+@router.post("/backfill-plan", response_model=BackfillPlan)
 async def plan(store: StoreDep, given: Part) -> Response:
     """Give what is pending and what it would cost; nothing is begun."""
     return answer(BackfillPlan, await store.backfills.plan(**given.model_dump()))

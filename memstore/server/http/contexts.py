@@ -10,7 +10,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
 from memstore.models import Context, Json
-from memstore.server.http.asked import Body, ConversationDep, UserDep
+from memstore.server.http.asked import Body, ConversationDep, RuleName, UserDep
 from memstore.server.http.pages import answer
 from memstore.server.http.paths import USER
 from memstore.server.http.problems import documented
@@ -36,7 +36,7 @@ class ContextAsked(Body):
     strategy: list[str | Json] | None = Field(None, description="what compresses the conversation; []: nothing")
     sections: list[Json] = Field([], description="what sections may take, and texts of your own")
     viewer: str | None = Field(None, min_length=1, description="who looks")
-    visibility: str | None = Field(None, min_length=1, description="the rule by which a viewer sees messages")
+    visibility: RuleName | None = Field(None, description="the rule by which a viewer sees messages")
     as_of: AwareDatetime | None = Field(None, description="of what was known then")
     model: Annotated[str, AfterValidator(_no_file)] | None = Field(
         None, min_length=1, max_length=LONGEST_MODEL, description="count as this model does"

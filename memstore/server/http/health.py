@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from memstore.errors import MemstoreError
 from memstore.server.http.asked import StoreDep
-from memstore.server.http.problems import MEDIA_TYPE, Problem
+from memstore.server.http.problems import REFERRED, Problem
 
 router = APIRouter(tags=["health"])
 
@@ -26,7 +26,7 @@ async def healthy() -> Health:
     return Health()
 
 
-@router.get("/readyz", responses={503: {"description": "not now", "content": {MEDIA_TYPE: {}}}})
+@router.get("/readyz", responses={503: {"description": REFERRED}})
 async def ready(request: Request, store: StoreDep) -> Health:
     """Say whether requests can be served: the encoder is loaded, the database answers, and it is not about to stop."""
     state = request.app.state

@@ -50,7 +50,7 @@ class Asked:
 
 def asked_page(
     request: Request,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before")] = None,
+    cursor: Annotated[str | None, Query(min_length=1, description="`next_cursor` of the page before")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = A_PAGE,
 ) -> Asked:
     """Give which page is asked for."""

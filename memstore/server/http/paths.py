@@ -6,6 +6,9 @@ decoded by itself: `/v1/users/a%2Fb` is the user "a/b".
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
 from urllib.parse import quote, unquote
 
 from starlette.convertors import Convertor, register_url_convertor
@@ -29,6 +32,17 @@ class Name(Convertor[str]):
     def to_string(self, value: str) -> str:
         """Give the part of a path."""
         return quote(value, safe="")
+
+
+def taken_at(path: str, paths: Mapping[str, Iterable[str]]) -> list[str]:
+    """Give the methods that a path takes, of OpenAPI's `paths`: the framework names those of one route alone."""
+    found = next((methods for one, methods in paths.items() if _template(one).fullmatch(path)), ())
+    return sorted(method.upper() for method in found)
+
+
+@cache
+def _template(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path)))
 
 
 register_url_convertor("name", Name())

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
@@ -28,9 +29,11 @@ from memstore.errors import (
     SchemaOutdated,
 )
 from memstore.models import Json
+from memstore.server.http.paths import taken_at
 
 MEDIA_TYPE = "application/problem+json"
 KINDS = "urn:memstore:problem:"
+REFERRED = "a problem"
 SECONDS = "5"  # until what is away for now is asked for again
 STATUS: Mapping[type[MemstoreError], HTTPStatus] = {  # the first that fits counts
     NotFound: HTTPStatus.NOT_FOUND,
@@ -68,8 +71,8 @@ class ProblemBody(BaseModel):
     section: str | None = Field(default=None, description="the largest part of what is needed")
 
 
-class Problem(Exception):
-    """An answer that is an error."""
+class Problem(HTTPException):
+    """An answer that is an error. As one of the framework's it goes through wherever a body is read."""
 
     def __init__(
         self,
@@ -80,9 +83,8 @@ class Problem(Exception):
         headers: Mapping[str, str] | None = None,
         more: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(detail)
-        self.status, self.kind, self.detail = HTTPStatus(status), kind, detail
-        self.headers, self.more = dict(headers or {}), dict(more or {})
+        super().__init__(status, detail, headers)
+        self.status, self.kind, self.more = HTTPStatus(status), kind, dict(more or {})
 
     def body(self) -> Json:
         """Give it as JSON has it."""
@@ -117,7 +119,7 @@ async def on_problem(_: Request, error: Exception) -> Response:
     return error.response()
 
 
-async def on_http_error(_: Request, error: Exception) -> Response:
+async def on_http_error(request: Request, error: Exception) -> Response:
     """Answer with what the framework found: no such path, no such method, no JSON."""
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
@@ -126,8 +128,11 @@ async def on_http_error(_: Request, error: Exception) -> Response:
         HTTPStatus.METHOD_NOT_ALLOWED: "This path does not take this method; the header Allow has those it takes.",
         HTTPStatus.BAD_REQUEST: "The body cannot be read: give JSON in UTF-8.",
     }
+    headers = dict(error.headers or {})
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(taken_at(request.scope["path"], request.app.openapi()["paths"]))
     kind = status.phrase.lower().replace(" ", "-")
-    return Problem(status, kind, words.get(status, str(error.detail)), headers=error.headers).response()
+    return Problem(status, kind, words.get(status, str(error.detail)), headers=headers).response()
 
 
 async def on_invalid_request(_: Request, error: Exception) -> Response:
@@ -147,16 +152,44 @@ def _wrong(found: Sequence[Any]) -> Iterable[Wrong]:
     for one in found:
         where = ".".join(str(part) for part in one["loc"])
         what = one["msg"].removeprefix("Value error, ")
-        if one["type"] == "extra_forbidden":
+        if isinstance(one["input"], bytes):
+            what = "it was not read: send it with Content-Type: application/json"
+        elif one["type"] == "extra_forbidden":
             what = "there is no such field here; leave it out, or see /openapi.json"
         yield Wrong(where=where, what=what[:1].lower() + what[1:])
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Give what OpenAPI is told of errors: these, and those that any request may have."""
-    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemBody"}}}
     every = {400, 401, 403, 413, 422, 429, 500, 503, *statuses}
-    return {
-        status: {"description": f"{HTTPStatus(status).phrase}: `detail` says what to do", "content": content}
-        for status in sorted(every)
-    }
+    return {status: {"description": REFERRED} for status in sorted(every)}
+
+
+def told_of_problems(app: FastAPI) -> None:
+    """Have OpenAPI know the shape of errors, each status once."""
+    generated = app.openapi
+
+    def openapi() -> Json:
+        known = app.openapi_schema is not None
+        schema = generated()
+        if not known:
+            _refer(schema)
+        return schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _refer(schema: Json) -> None:
+    """Put each documented problem into the components, and a reference in its place."""
+    parts = schema["components"]
+    shape = ProblemBody.model_json_schema(ref_template="#/components/schemas/{model}")
+    parts["schemas"] |= shape.pop("$defs") | {"ProblemBody": shape}
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemBody"}}}
+    responses = parts.setdefault("responses", {})
+    for path in schema["paths"].values():
+        for operation in path.values():
+            for status, response in operation["responses"].items():
+                if response["description"] == REFERRED:
+                    words = f"{HTTPStatus(int(status)).phrase}: `detail` says what to do"
+                    responses[status] = {"description": words, "content": content}
+                    operation["responses"][status] = {"$ref": f"#/components/responses/{status}"}

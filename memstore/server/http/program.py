@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -40,12 +41,12 @@ class Server(uvicorn.Server):
         """Begin to answer, and say so."""
         await super().startup(sockets)
         if self.started:
+            _app(self).state.warm.add_done_callback(lambda _: gc.freeze())  # docs/reference/contexts.md says why
             self._tell()
 
     def stop(self) -> None:
         """Begin to stop."""
-        assert isinstance(self.config.app, FastAPI)
-        self.config.app.state.bell.stop()
+        _app(self).state.bell.stop()
         self.should_exit = True
 
     @contextmanager
@@ -80,6 +81,11 @@ async def serve(
         with _bound(host, port) as bound:
             answering = Serving(_url(host, bound), without)
             await Server(_configuration(app, store.settings), lambda: told(answering)).serve(sockets=[bound])
+
+
+def _app(server: Server) -> FastAPI:
+    assert isinstance(server.config.app, FastAPI)
+    return server.config.app
 
 
 def _configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:

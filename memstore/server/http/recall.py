@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from memstore.memory.recalling import Grouping, Order
 from memstore.models import Hit, HitGroup, Role, Tier
-from memstore.server.http.asked import Body, UserDep
+from memstore.server.http.asked import Body, RuleName, UserDep
 from memstore.server.http.pages import answer
 from memstore.server.http.paths import USER
 from memstore.server.http.problems import documented
@@ -31,7 +31,7 @@ class RecallAsked(Body):
     as_of: AwareDatetime | None = None
     min_score: float | None = Field(None, allow_inf_nan=False)
     viewer: str | None = Field(None, min_length=1)
-    visibility: str | None = Field(None, min_length=1)
+    visibility: RuleName | None = None
     order: Order = "score"
     group_by: Grouping | None = None
 
