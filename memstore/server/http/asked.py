@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Request
 from fastapi.security import HTTPBearer
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Strict
 
 from memstore.assemble.visibility import rule_of
 from memstore.errors import ConfigurationError
@@ -28,7 +28,18 @@ def _known_rule(name: str) -> str:
     return name
 
 
+def _no_number(value: object) -> object:
+    if not isinstance(value, str) or value.replace(".", "", 1).lstrip("+-").isdigit():
+        raise ValueError("give ISO 8601 with its zone, such as 2026-01-31T18:00:00+01:00")
+    return value
+
+
 RuleName = Annotated[str, AfterValidator(_known_rule)]
+Moment = Annotated[AwareDatetime, BeforeValidator(_no_number)]
+# Pydantic takes true for 1, and "yes" for true.
+Whole = Annotated[int, Strict()]
+Real = Annotated[float, Strict()]
+Flag = Annotated[bool, Strict()]
 
 
 class Body(BaseModel):

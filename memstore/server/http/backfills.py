@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from memstore.models import Backfill, BackfillPlan, BackfillStatus, Job, JobCounts
-from memstore.server.http.asked import Body, StoreDep, operator
+from memstore.server.http.asked import Body, Real, StoreDep, Whole, operator
 from memstore.server.http.pages import answer
 from memstore.server.http.problems import documented
 from memstore.server.http.streams import BellDep
@@ -32,8 +32,8 @@ class Part(Body):
 class Caps(Body):
     """Where it is paused; without a number, nowhere."""
 
-    max_tokens: int | None = Field(None, ge=1, le=MOST_TOKENS, description="of calls of chat models")
-    max_seconds: float | None = Field(None, gt=0, le=MOST_SECONDS, description="of work")
+    max_tokens: Whole | None = Field(None, ge=1, le=MOST_TOKENS, description="of calls of chat models")
+    max_seconds: Real | None = Field(None, gt=0, le=MOST_SECONDS, description="of work")
 
 
 class NewBackfill(Part, Caps):
@@ -50,7 +50,7 @@ class Jobs(BaseModel):
 class Retry(Body):
     """Jobs by number; null: all that were given up."""
 
-    ids: list[Annotated[int, Field(ge=1, le=MOST_TOKENS)]] | None = None
+    ids: list[Annotated[Whole, Field(ge=1, le=MOST_TOKENS)]] | None = None
 
 
 class Retried(BaseModel):

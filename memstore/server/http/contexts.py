@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
 from memstore.models import Context, Json
-from memstore.server.http.asked import Body, ConversationDep, RuleName, UserDep
+from memstore.server.http.asked import Body, ConversationDep, Flag, Moment, RuleName, UserDep, Whole
 from memstore.server.http.pages import answer
 from memstore.server.http.paths import USER
 from memstore.server.http.problems import documented
@@ -30,20 +30,20 @@ class ContextAsked(Body):
     """What a context is asked for; what is left out is as the conversation's settings have it, else the system's."""
 
     query: str | None = Field(None, description="the question; null: the newest user message is")
-    budget: int | None = Field(None, ge=1, le=LARGEST_BUDGET, description="the most tokens that it may have")
-    reserve: int | None = Field(None, ge=0, le=LARGEST_BUDGET, description="tokens of the budget to keep free")
+    budget: Whole | None = Field(None, ge=1, le=LARGEST_BUDGET, description="the most tokens that it may have")
+    reserve: Whole | None = Field(None, ge=0, le=LARGEST_BUDGET, description="tokens of the budget to keep free")
     system: str | None = Field(None, description="the system prompt")
     strategy: list[str | Json] | None = Field(None, description="what compresses the conversation; []: nothing")
     sections: list[Json] = Field([], description="what sections may take, and texts of your own")
     viewer: str | None = Field(None, min_length=1, description="who looks")
     visibility: RuleName | None = Field(None, description="the rule by which a viewer sees messages")
-    as_of: AwareDatetime | None = Field(None, description="of what was known then")
+    as_of: Moment | None = Field(None, description="of what was known then")
     model: Annotated[str, AfterValidator(_no_file)] | None = Field(
         None, min_length=1, max_length=LONGEST_MODEL, description="count as this model does"
     )
     tools: list[Json] = Field([], description="definitions of tools that are sent beside: they are counted")
     format: Literal["openai", "ollama", "anthropic", "text"] = "openai"
-    receipt: bool = Field(False, description="whether to give the whole receipt, and not its id alone")
+    receipt: Flag = Field(False, description="whether to give the whole receipt, and not its id alone")
 
 
 class ContextAnswer(BaseModel):

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from memstore.errors import NotFound
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.models import Conversation, Json, Summary
-from memstore.server.http.asked import Body, ConversationDep, UserDep
+from memstore.server.http.asked import Body, ConversationDep, UserDep, Whole
 from memstore.server.http.pages import Page, PageDep, answer, place_as
 from memstore.server.http.paths import CONVERSATIONS
 from memstore.server.http.problems import documented
@@ -35,8 +35,8 @@ class Description(Body):
 class Range(Body):
     """Messages by number, both included; all so far where nothing is said."""
 
-    from_seq: int | None = Field(None, ge=1)
-    to_seq: int | None = Field(None, ge=1)
+    from_seq: Whole | None = Field(None, ge=1)
+    to_seq: Whole | None = Field(None, ge=1)
 
 
 @router.get("", response_model=Page[Conversation])

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from memstore.models import Entity, Fact, FactChange, FactKind, FactType
-from memstore.server.http.asked import Body, NamePart, UserDep
+from memstore.server.http.asked import Body, Moment, NamePart, Real, UserDep
 from memstore.server.http.pages import Page, PageDep, answer, place_as
 from memstore.server.http.paths import USER
 from memstore.server.http.problems import documented
@@ -28,9 +28,9 @@ class FactParts(Body):
     attribute: str | None = Field(None, max_length=LONGEST_PART)
     value: str | None = Field(None, max_length=LONGEST)
     language: str = Field("und", min_length=1, max_length=LONGEST_LANGUAGE, description="ISO 639")
-    confidence: float = Field(1.0, ge=0, le=1)
-    valid_from: AwareDatetime | None = None
-    valid_to: AwareDatetime | None = None
+    confidence: Real = Field(1.0, ge=0, le=1)
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
 
 
 class NewFact(FactParts):
@@ -56,7 +56,7 @@ async def facts(
     type: FactType | None = None,
     kind: FactKind | None = None,
     subject: Annotated[str | None, Query()] = None,
-    as_of: AwareDatetime | None = None,
+    as_of: Moment | None = None,
 ) -> Response:
     """Give facts, the latest first, as they are or as they were known at a moment."""
     found = await user.facts(state=state, type=type, kind=kind, subject=subject, as_of=as_of)

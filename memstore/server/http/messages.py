@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from memstore.errors import InvalidInput
 from memstore.ingest.check import NewMessage
 from memstore.models import Message, Role
-from memstore.server.http.asked import Body, ConversationDep
+from memstore.server.http.asked import Body, ConversationDep, Moment
 from memstore.server.http.pages import Page, PageDep, answer, place_as
 from memstore.server.http.paths import CONVERSATION
 from memstore.server.http.problems import documented
@@ -51,8 +51,8 @@ async def messages(
     to_seq: Number = LAST,
     role: Annotated[list[Role] | None, Query()] = None,
     tag: Annotated[list[str] | None, Query()] = None,
-    since: AwareDatetime | None = None,
-    until: AwareDatetime | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
 ) -> Response:
     """Give messages in order. What is said meanwhile is on a later page."""
     (after,) = place_as(tuple[int], page.place) or (from_seq - 1,)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from memstore.memory.recalling import Grouping, Order
 from memstore.models import Hit, HitGroup, Role, Tier
-from memstore.server.http.asked import Body, RuleName, UserDep
+from memstore.server.http.asked import Body, Moment, Real, RuleName, UserDep, Whole
 from memstore.server.http.pages import answer
 from memstore.server.http.paths import USER
 from memstore.server.http.problems import documented
@@ -21,15 +21,15 @@ class RecallAsked(Body):
     """What is asked, and what narrows it."""
 
     query: str = Field(min_length=1)
-    limit: int = Field(10, ge=1, le=MOST)
+    limit: Whole = Field(10, ge=1, le=MOST)
     tiers: list[Tier] = Field(list(Tier), min_length=1)
     conversation: str | None = Field(None, min_length=1)
     roles: list[Role] | None = None
     tags: list[str] | None = None
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
-    as_of: AwareDatetime | None = None
-    min_score: float | None = Field(None, allow_inf_nan=False)
+    since: Moment | None = None
+    until: Moment | None = None
+    as_of: Moment | None = None
+    min_score: Real | None = Field(None, allow_inf_nan=False)
     viewer: str | None = Field(None, min_length=1)
     visibility: RuleName | None = None
     order: Order = "score"
