@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +13,7 @@ import httpx
 
 from memstore.memory.store import AsyncMemoryStore
 from memstore.server.http.app import create_app
+from memstore.server.http.beside import Beside
 from memstore.server.http.program import Server, _configuration
 
 HASHING = {"embedder": "hashing:256"}
@@ -35,10 +36,15 @@ def said(*texts: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def asking(
-    store: AsyncMemoryStore, *, token: str | None = None, at_home: bool = True, hosts: Sequence[str] = ("127.0.0.1",)
+    store: AsyncMemoryStore,
+    *,
+    token: str | None = None,
+    at_home: bool = True,
+    hosts: Sequence[str] = ("127.0.0.1",),
+    mounted: Mapping[str, Beside] | None = None,
 ) -> AsyncIterator[httpx.AsyncClient]:
     """Give a client of an app over the store, with a token where there is one."""
-    app = create_app(store, open_without_tokens=at_home, hosts=hosts)
+    app = create_app(store, open_without_tokens=at_home, hosts=hosts, mounted=mounted)
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=bearer(token)) as client:

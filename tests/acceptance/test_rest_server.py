@@ -64,6 +64,19 @@ async def test_a_stream_begins_where_the_last_one_ended_and_goes_on(store: Async
         assert (wrong.status_code, wrong.json()["status"]) == (422, 422)
 
 
+async def test_a_stream_may_go_on_for_longer_than_an_answer(url: str) -> None:
+    settings = HASHING | {"server_timeout_seconds": 0.5}
+    async with await AsyncMemoryStore.open(url, settings=settings) as store, serving(store) as (client, _):
+        talk = store.user("alice").conversation("talk")
+        await talk.add("user", "one")
+        async with asyncio.timeout(60), client.stream("GET", path("alice", "events", "stream")) as response:
+            told = events(response)
+            await anext(told)
+            await asyncio.sleep(0.8)
+            await talk.add("user", "two")
+            assert json.loads((await anext(told))["data"])["body"]["from_seq"] == 2
+
+
 async def test_a_client_that_goes_away_leaves_nothing_behind(store: AsyncMemoryStore) -> None:
     await store.user("alice").conversation("talk").add("user", "one")
     async with serving(store) as (client, server), asyncio.timeout(60):

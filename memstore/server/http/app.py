@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp
 
 from memstore.errors import MemstoreError
 from memstore.memory.store import AsyncMemoryStore
@@ -27,6 +27,7 @@ from memstore.server.http import (
     users,
 )
 from memstore.server.http.asked import BEARER
+from memstore.server.http.beside import Beside, Guarded
 from memstore.server.http.door import Callers, Door
 from memstore.server.http.limits import BodyLimit
 from memstore.server.http.paths import AsSent
@@ -53,12 +54,12 @@ def create_app(
     *,
     open_without_tokens: bool = False,
     hosts: Sequence[str] = (),
-    mounted: Mapping[str, ASGIApp] | None = None,
+    mounted: Mapping[str, Beside] | None = None,
 ) -> FastAPI:
     """Give the app over an open store, which stays its owner's to close.
 
     `open_without_tokens` lets this machine's own user in as long as no token was ever made; `hosts` are the only names
-    by which the server may be asked. What is `mounted`, by path, is behind the same door: `scope["state"]["caller"]`.
+    by which the server may be asked. What is `mounted`, by path, is behind the same door, and for the same users.
     """
     settings = store.settings
     app = FastAPI(
@@ -68,7 +69,7 @@ def create_app(
         openapi_url=OPENAPI,
         docs_url=None,  # its pages load scripts from elsewhere
         redoc_url=None,
-        lifespan=_lifespan,
+        lifespan=partial(_lifespan, beside=tuple((mounted or {}).values())),
         exception_handlers={
             MemstoreError: on_memstore_error,
             Problem: on_problem,
@@ -81,7 +82,7 @@ def create_app(
     app.include_router(health.router)
     # Here goes /metrics, as health does; and what must not go by the door is named in `door.OPEN_TO_ALL`.
     for path, other in (mounted or {}).items():
-        app.mount(path, other)
+        app.mount(path, Guarded(other, path))
     # The last one added is asked first.
     app.add_middleware(AsSent)
     app.add_middleware(BodyLimit, most=settings.server_body_bytes)
@@ -100,13 +101,16 @@ def _resources() -> APIRouter:
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI, *, beside: Sequence[Beside]) -> AsyncIterator[None]:
     """Load the encoder while the first requests come; wake streams when something happens."""
     store: AsyncMemoryStore = app.state.store
     app.state.warm = asyncio.ensure_future(in_thread(lambda: store.embedder))
     silence = app.state.bell.listen(store)
     try:
-        yield
+        async with AsyncExitStack() as running:
+            for one in beside:
+                await running.enter_async_context(one.running())
+            yield
     finally:
         app.state.bell.stop()
         await in_thread(silence)
