@@ -1,4 +1,7 @@
-"""What a request is about: the store, who asks, whose memory, which conversation."""
+"""What a request is about: the store, who asks, whose memory, which conversation.
+
+All of it is async, though nothing waits: the framework would give each plain function to a thread.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +51,13 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def store_of(request: Request) -> AsyncMemoryStore:
+async def store_of(request: Request) -> AsyncMemoryStore:
     """Give the store."""
     store: AsyncMemoryStore = request.app.state.store
     return store
 
 
-def caller_of(request: Request) -> Caller:
+async def caller_of(request: Request) -> Caller:
     """Give who asks, as the door let it in."""
     caller: Caller = request.state.caller
     return caller
@@ -65,14 +68,14 @@ CallerDep = Annotated[Caller, Depends(caller_of)]
 NamePart = Annotated[str, Path(min_length=1, description="percent-encoded: `a%2Fb` is called a/b")]
 
 
-def operator(caller: CallerDep) -> None:
+async def operator(caller: CallerDep) -> None:
     """Refuse whoever has the token of one user."""
     if caller.owner is not None:
         detail = "This is the operator's: use a token that was made with `memstore token create --operator`."
         raise Problem(HTTPStatus.FORBIDDEN, "operators-only", detail)
 
 
-def user_of(user: NamePart, store: StoreDep, caller: CallerDep) -> AsyncUserScope:
+async def user_of(user: NamePart, store: StoreDep, caller: CallerDep) -> AsyncUserScope:
     """Give the user of the path. To whom has another user's token there is nothing here, whoever it names."""
     scope = store.user(user)
     if not caller.may_see(scope.id):
@@ -83,7 +86,7 @@ def user_of(user: NamePart, store: StoreDep, caller: CallerDep) -> AsyncUserScop
 UserDep = Annotated[AsyncUserScope, Depends(user_of)]
 
 
-def conversation_of(conversation: NamePart, user: UserDep) -> AsyncConversationScope:
+async def conversation_of(conversation: NamePart, user: UserDep) -> AsyncConversationScope:
     """Give the conversation of the path, which need not exist yet."""
     return user.conversation(conversation)
 

@@ -48,7 +48,7 @@ class Asked:
         return answer(Page[kind], Page.model_construct(items=items, next_cursor=cursor), headers=headers)
 
 
-def asked_page(
+async def asked_page(
     request: Request,
     cursor: Annotated[str | None, Query(min_length=1, description="`next_cursor` of the page before")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = A_PAGE,

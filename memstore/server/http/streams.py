@@ -56,7 +56,7 @@ class Bell:
             self._waiting.discard(rung)
 
 
-def bell_of(request: Request) -> Bell:
+async def bell_of(request: Request) -> Bell:
     """Give the server's bell; a stream may go on for longer than an answer."""
     bell: Bell = request.app.state.bell
     unhurried(request)
