@@ -254,6 +254,10 @@ async def test_what_cannot_be_used_is_named_and_nothing_is_stored(store: AsyncMe
             raw = json.dumps({"messages": [{"role": "user", "content": text}]})
             answer = await client.post(talk, content=raw, headers=headers)
             assert (answer.status_code, answer.headers["content-type"]) == (422, PROBLEM)
+        misspelt = await refused(await client.get(talk, params={"limt": 5, "role": "user"}), 422, "invalid-request")
+        assert [one["where"] for one in misspelt["errors"]] == ["query.limt"]
+        assert "limit" in misspelt["detail"]
+        await refused(await client.get("/v1/stats", params={"x": "1"}), 422, "invalid-request")
         unknown = await client.get(talk, params={"limit": 0})
         assert "query.limit" in (await refused(unknown, 422, "invalid-request"))["detail"]
         assert (await client.get("/v1/stats")).json()["messages"] == 0

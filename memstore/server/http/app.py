@@ -26,11 +26,11 @@ from memstore.server.http import (
     recall,
     users,
 )
-from memstore.server.http.asked import BEARER
+from memstore.server.http.asked import BEARER, KNOWN_PARAMETERS
 from memstore.server.http.beside import Beside, Guarded
 from memstore.server.http.door import Callers, Door
 from memstore.server.http.limits import BodyLimit
-from memstore.server.http.paths import AsSent
+from memstore.server.http.paths import ROOT, AsSent
 from memstore.server.http.problems import (
     Problem,
     documented,
@@ -94,7 +94,7 @@ def create_app(
 
 
 def _resources() -> APIRouter:
-    router = APIRouter(prefix="/v1", dependencies=[BEARER], responses=documented())
+    router = APIRouter(prefix=ROOT, dependencies=[BEARER, KNOWN_PARAMETERS], responses=documented())
     for resource in RESOURCES:
         router.include_router(resource.router)
     return router

@@ -18,7 +18,8 @@ from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
 from memstore.server.http.door import Caller
-from memstore.server.http.problems import Problem
+from memstore.server.http.paths import ROOT
+from memstore.server.http.problems import Problem, Wrong, invalid
 
 BEARER = Depends(HTTPBearer(auto_error=False, description="made by `memstore token create`"))  # for OpenAPI: see door
 
@@ -63,6 +64,18 @@ async def caller_of(request: Request) -> Caller:
     return caller
 
 
+async def only_known_parameters(request: Request) -> None:
+    """Refuse a parameter of the query that nobody reads: one that is misspelt would else silently do nothing."""
+    if not request.query_params:
+        return
+    operation = request.app.openapi()["paths"][ROOT + request.scope["route"].path_format][request.method.lower()]
+    known = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"}
+    if unknown := sorted(set(request.query_params) - known):
+        what = f"there is no such parameter here; there are {', '.join(sorted(known)) or 'none'}"
+        raise invalid([Wrong(where=f"query.{name:.60}", what=what) for name in unknown])
+
+
+KNOWN_PARAMETERS = Depends(only_known_parameters)
 StoreDep = Annotated[AsyncMemoryStore, Depends(store_of)]
 CallerDep = Annotated[Caller, Depends(caller_of)]
 NamePart = Annotated[str, Path(min_length=1, description="percent-encoded: `a%2Fb` is called a/b")]

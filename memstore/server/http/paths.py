@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-ROOT = "/v1/"
+ROOT = "/v1"
 USER = "/users/{user:name}"
 CONVERSATIONS = f"{USER}/conversations"
 CONVERSATION = f"{CONVERSATIONS}/{{conversation:name}}"
@@ -56,8 +56,8 @@ class AsSent:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through with its path undecoded."""
-        if scope["type"] == "http" and scope["path"].startswith(ROOT) and scope.get("raw_path"):
+        if scope["type"] == "http" and scope["path"].startswith(f"{ROOT}/") and scope.get("raw_path"):
             sent = scope["raw_path"].partition(b"?")[0].decode("latin-1")
-            if sent.startswith(ROOT):
+            if sent.startswith(f"{ROOT}/"):
                 scope["path"] = sent
         await self._app(scope, receive, send)

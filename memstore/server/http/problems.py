@@ -142,10 +142,14 @@ async def on_invalid_request(_: Request, error: Exception) -> Response:
     if any(one["type"] == UNREADABLE for one in found):
         detail = f"The body is no JSON: {found[0].get('ctx', {}).get('error', 'it cannot be read')}."
         return Problem(HTTPStatus.BAD_REQUEST, "no-json", detail).response()
-    wrong = list(_wrong(found))
+    return invalid(list(_wrong(found))).response()
+
+
+def invalid(wrong: Sequence[Wrong]) -> Problem:
+    """Give the problem that these values of a request are."""
     detail = "; ".join(f"{one.where}: {one.what}" for one in wrong) + ". Nothing was done."
     more = {"errors": [one.model_dump() for one in wrong]}
-    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, more=more).response()
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, more=more)
 
 
 def _wrong(found: Sequence[Any]) -> Iterable[Wrong]:

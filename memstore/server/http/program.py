@@ -41,7 +41,7 @@ class Server(uvicorn.Server):
         """Begin to answer, and say so."""
         await super().startup(sockets)
         if self.started:
-            _app(self).state.warm.add_done_callback(lambda _: gc.freeze())  # docs/reference/contexts.md says why
+            _app(self).state.warm.add_done_callback(_keep_what_is_loaded)
             self._tell()
 
     def stop(self) -> None:
@@ -81,6 +81,12 @@ async def serve(
         with _bound(host, port) as bound:
             answering = Serving(_url(host, bound), without)
             await Server(_configuration(app, store.settings), lambda: told(answering)).serve(sockets=[bound])
+
+
+def _keep_what_is_loaded(_: object) -> None:
+    """Take torch's half a million objects out of garbage collection, as docs/reference/contexts.md says."""
+    gc.collect()
+    gc.freeze()
 
 
 def _app(server: Server) -> FastAPI:
