@@ -39,6 +39,11 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"memstore: {config.getoption('--dsn') or 'embedded Postgres'}, {encoder} the real encoder"
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their place: what gzip packs holds the time, and processes that share the tests would not agree."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     missing = find_spec("sentence_transformers") is None
     for item in items:

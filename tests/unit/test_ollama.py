@@ -201,7 +201,9 @@ def test_pauses_grow_and_differ(server: ScriptedOllama, waits: list[float]) -> N
         assert all(0.5 <= pause / (0.1 * 2**number) <= 1.5 for number, pause in enumerate(pauses))
 
 
-@pytest.mark.parametrize("when", ["3600", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)])
+@pytest.mark.parametrize(
+    "when", ["3600", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)], ids=["seconds", "date"]
+)
 def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama, when: str) -> None:
     server.script.append(status(429, "slow down", retry_after=when))
     with pytest.raises(ModelUnavailable, match="429 slow down"):

@@ -204,7 +204,11 @@ def test_a_vocabulary_is_read_from_the_users_folder(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("_forgotten")
-@pytest.mark.parametrize("content", [gzip.compress(b"IQ== 0\n"), b"no gzip", gzip.compress(b"x" * 99)[:20]])
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(b"IQ== 0\n"), b"no gzip", gzip.compress(b"x" * 99)[:20]],
+    ids=["another", "no gzip", "cut off"],
+)
 def test_a_damaged_wheel_is_found_out(content: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "packed").write_bytes(content)
     monkeypatch.setattr(module, "_in_wheel", lambda name: tmp_path / "packed")
