@@ -54,7 +54,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Callers:
-    """Who is behind a token. What was found is known for two seconds: asking the database is a third of a request."""
+    """Who is behind a token. What was found is known for two seconds, so that most requests need not ask for it."""
 
     def __init__(self, tokens: AsyncTokens, *, open_without_tokens: bool) -> None:
         self._tokens = tokens
