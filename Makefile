@@ -53,5 +53,5 @@ clean:
 	@touch $@
 
 .venv/.lint: .venv/.made pyproject.toml
-	$(PIP) -e ".[lint]"
+	$(PIP) -e ".[lint,server]"
 	@touch $@

@@ -1,1 +1,1 @@
-"""Servers: memstore asked over a network. Thin over memory, and async only."""
+"""Servers: memstore for programs in other processes, thin over `memory`. Async only."""
