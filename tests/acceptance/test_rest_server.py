@@ -159,9 +159,11 @@ def test_the_program_serves_stops_and_logs_nothing_that_was_said(url: str, tmp_p
 
 
 def test_elsewhere_it_does_not_start_without_a_token(cli: Run, url: str) -> None:
-    refused = cli("serve", "--host", "0.0.0.0", "--port", "0", "-d", url)
-    assert (refused.code, refused.out) == (2, "")
-    assert "memstore token create" in refused.err
+    elsewhere = cli("serve", "--host", "0.0.0.0", "--port", "0", "-d", url)
+    proxied = cli("serve", "--port", "0", "-d", url, server_hosts="memory.example")
+    for refused in (elsewhere, proxied):
+        assert (refused.code, refused.out) == (2, "")
+        assert "memstore token create" in refused.err
 
 
 def test_tokens_are_made_listed_and_revoked(cli: Run, url: str) -> None:

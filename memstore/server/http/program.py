@@ -69,15 +69,17 @@ async def serve(
     Raises `ConfigurationError` where others than this machine's user could ask and there is no token.
     """
     async with await AsyncMemoryStore.open(url, settings=settings) as store:
-        at_home = is_loopback(host)
-        without = not await store.tokens.exist()
-        if without and not at_home:
-            raise ConfigurationError(
-                f"Whoever reaches {host} could read every memory: make a token first, with memstore token create "
-                "--operator or --user NAME; or leave --host out, and only this machine is served."
-            )
         known = store.settings.server_hosts
-        app = create_app(store, open_without_tokens=at_home, hosts=(host, *known) if at_home or known else ())
+        at_home = is_loopback(host)
+        alone = at_home and not known  # who names another host has a proxy, which may let anybody in
+        without = not await store.tokens.exist()
+        if without and not alone:
+            raise ConfigurationError(
+                f"Whoever reaches {', '.join((host, *known))} could read every memory: make a token first, with "
+                "memstore token create --operator or --user NAME; or leave --host and MEMSTORE_SERVER_HOSTS out, and "
+                "only this machine is served."
+            )
+        app = create_app(store, open_without_tokens=alone, hosts=(host, *known) if at_home or known else ())
         with _bound(host, port) as bound:
             answering = Serving(_url(host, bound), without)
             await Server(_configuration(app, store.settings), lambda: told(answering)).serve(sockets=[bound])
