@@ -14,7 +14,7 @@ import httpx
 from memstore.memory.store import AsyncMemoryStore
 from memstore.server.http.app import create_app
 from memstore.server.http.beside import Beside
-from memstore.server.http.program import Server, _configuration
+from memstore.server.http.program import Server, configuration
 
 HASHING = {"embedder": "hashing:256"}
 PROBLEM = "application/problem+json"
@@ -57,7 +57,7 @@ async def serving(store: AsyncMemoryStore) -> AsyncIterator[tuple[httpx.AsyncCli
     app = create_app(store, open_without_tokens=True, hosts=("127.0.0.1",))
     started = asyncio.Event()
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = Server(_configuration(app, store.settings), started.set)
+        server = Server(configuration(app, store.settings), started.set)
         task = asyncio.ensure_future(server.serve(sockets=[bound]))
         try:
             async with asyncio.timeout(30):

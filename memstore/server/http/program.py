@@ -82,7 +82,7 @@ async def serve(
         app = create_app(store, open_without_tokens=alone, hosts=(host, *known) if at_home or known else ())
         with _bound(host, port) as bound:
             answering = Serving(_url(host, bound), without)
-            await Server(_configuration(app, store.settings), lambda: told(answering)).serve(sockets=[bound])
+            await Server(configuration(app, store.settings), lambda: told(answering)).serve(sockets=[bound])
 
 
 def _keep_what_is_loaded(_: object) -> None:
@@ -96,12 +96,13 @@ def _app(server: Server) -> FastAPI:
     return server.config.app
 
 
-def _configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
+def configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """Give what uvicorn is told: no log of its own, for its lines have paths, and so names; `told` writes ours."""
     return uvicorn.Config(
         app,
         lifespan="on",
         log_config=None,
-        access_log=False,  # its lines have paths, and so names; `told` writes ours
+        access_log=False,
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEPT_ALIVE,
