@@ -75,5 +75,5 @@ clean:
 	@touch $@
 
 .venv/.lint: .venv/.made pyproject.toml
-	$(PIP) -e ".[lint,mcp]"
+	$(PIP) -e ".[lint,mcp,server]"
 	@touch $@

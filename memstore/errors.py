@@ -9,6 +9,7 @@ MemstoreError
 │   └── SchemaTooNew             the tables were made by a newer memstore
 ├── EmbeddedError                the private Postgres could not be started or stopped
 ├── InvalidInput                 what was given cannot be stored; nothing of it was
+│   └── NotFound                 what was named is not there
 ├── Conflict                     the id is known with other content; what is stored stays
 ├── ProviderError                an embedder, counter or model failed
 │   ├── ProviderMissing          it is not installed, or nobody knows its name
@@ -56,6 +57,10 @@ class EmbeddedError(MemstoreError):
 
 class InvalidInput(MemstoreError):
     """What was given cannot be stored; nothing of it was."""
+
+
+class NotFound(InvalidInput):
+    """A fact, a change, a receipt, a backfill or a token was named that is not there."""
 
 
 class Conflict(MemstoreError):

@@ -39,6 +39,7 @@ NAMES = {
     "register_vector_async": "register_vector",
     "AsyncBackfills": "Backfills",
     "AsyncEmbeddings": "Embeddings",
+    "AsyncTokens": "Tokens",
     "AsyncMemoryStore": "MemoryStore",
     "AsyncUserScope": "UserScope",
     "AsyncLookups": "Lookups",

@@ -27,9 +27,11 @@ from memstore.cli import (
     names,
     questions,
     receipts,
+    serve,
     settings,
     summaries,
     system,
+    token,
     worker,
 )
 from memstore.cli.exits import ended, leave_in_order
@@ -49,6 +51,7 @@ app.command("import")(history.import_)
 app.command("export")(export.export)
 app.command("derive")(history.derive)
 app.command("worker")(worker.worker)
+app.command("serve")(serve.serve)
 app.command("recall")(questions.recall)
 app.command("context")(questions.context)
 app.command("chat")(chat.chat)
@@ -68,6 +71,7 @@ app.add_typer(backfill.app, name="backfill")
 app.add_typer(worker.app, name="jobs")
 app.add_typer(embeddings.app, name="embeddings")
 app.add_typer(fact.app, name="fact")
+app.add_typer(token.app, name="token")
 app.add_typer(encoder.app, name="encoder")
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")

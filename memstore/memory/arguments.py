@@ -9,7 +9,7 @@ from enum import StrEnum
 from numbers import Real
 from uuid import UUID
 
-from memstore.errors import InvalidInput
+from memstore.errors import InvalidInput, NotFound
 from memstore.ids import SHORTEST, beginning_with, is_beginning
 from memstore.ingest.check import check_json, check_text
 from memstore.models import Context, Fact, FactChange, Json, Receipt, Tier
@@ -126,7 +126,7 @@ def beginning_of(given: str) -> tuple[UUID, UUID]:
 def the_one(found: Sequence[UUID], given: str, kind: str) -> UUID:
     """Give the one id that was found of this kind; refuse none and several."""
     if not found:
-        raise InvalidInput(f"This user has no {kind} whose id begins with {given!r}.")
+        raise NotFound(f"This user has no {kind} whose id begins with {given!r}.")
     if len(found) > 1:
         raise InvalidInput(f"More than one {kind} has an id that begins with {given!r}: {found[0]}, {found[1]}…")
     return found[0]

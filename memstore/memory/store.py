@@ -21,6 +21,7 @@ from memstore.memory.arguments import listed
 from memstore.memory.backfill import AsyncBackfills
 from memstore.memory.embeddings import AsyncEmbeddings
 from memstore.memory.opened import Opened, check_usable
+from memstore.memory.tokens import AsyncTokens
 from memstore.memory.user import AsyncUserScope
 from memstore.models import DeriveReport, Exported, Job, JobCounts, LargeUser
 from memstore.providers import Embedder, Reranker, Rewriter, TokenCounter
@@ -141,13 +142,18 @@ class AsyncMemoryStore:
         """What is done to change the embedder of users who have vectors, while recall goes on."""
         return AsyncEmbeddings(self._opened)
 
+    @property
+    def tokens(self) -> AsyncTokens:
+        """The tokens with which servers are asked for this store's memories."""
+        return AsyncTokens(self._opened)
+
     def user(self, name: str) -> AsyncUserScope:
         """Give the scope of a user: everything below sees this user's rows only."""
         return AsyncUserScope(self._opened, name)
 
-    async def users(self) -> AsyncIterator[str]:
-        """Give the names of all users, sorted."""
-        async for _, name in messages.everybody(self._database):
+    async def users(self, *, after: str = "") -> AsyncIterator[str]:
+        """Give the names of all users, sorted; those that sort after a name."""
+        async for _, name in messages.everybody(self._database, after):
             yield name
 
     async def derive(
@@ -284,7 +290,7 @@ class AsyncMemoryStore:
 
         return await restore(
             self._database,
-            lambda: Resources(self.counter, self.embedder, self.settings),
+            lambda: Resources(self.counter, self.embedder, self.settings, exactly=self._opened.exactly),
             given,
             max_message_bytes=self.settings.max_message_bytes,
             dry_run=dry_run,

@@ -12,7 +12,7 @@ from memstore.assemble.render import Format
 from memstore.assemble.replay import replay
 from memstore.assemble.sight import Sight
 from memstore.assemble.visibility import Rule
-from memstore.errors import InvalidInput
+from memstore.errors import InvalidInput, NotFound
 from memstore.events import Event, EventType
 from memstore.ingest.add import Place
 from memstore.ingest.check import check_name, check_text, one_of
@@ -80,12 +80,22 @@ class AsyncUserScope(AsyncLookups):
         """Give the scope of a conversation; it is made with its first message."""
         return AsyncConversationScope(self, Place(self.name, name, title, channel))
 
-    async def conversations(self, *, channel: str | None = None) -> list[Conversation]:
-        """Give the user's conversations, the latest first."""
+    async def conversations(
+        self,
+        *,
+        channel: str | None = None,
+        before: tuple[datetime, UUID] | None = None,
+        limit: int | None = None,
+    ) -> list[Conversation]:
+        """Give the user's conversations, the latest first.
+
+        `before` are `updated_at` and `id` of the last one of the page before.
+        """
         if channel is not None:
             check_text(channel, "the channel")
+        check_limit(limit, or_none=True)
         async with self._opened.database.scope(self.id) as scope:
-            return await messages.conversations(scope, channel)
+            return await messages.conversations(scope, channel, before=before, limit=limit)
 
     @overload
     async def recall(
@@ -215,6 +225,14 @@ class AsyncUserScope(AsyncLookups):
         async with self._opened.database.scope(self.id) as scope:
             return await facts.facts(scope, state=state, type=type, subject=subject, kind=kind, as_of=moment)
 
+    async def fact(self, fact: Fact | UUID | str) -> Fact:
+        """Give the fact of this id, in whatever state; raises `NotFound` where there is none."""
+        async with self._opened.database.scope(self.id) as scope:
+            found = await facts.fact(scope, id_of(fact))
+        if found is None:
+            raise NotFound(f"This user has no fact {id_of(fact)}.")
+        return found
+
     async def entity(self, name: str, *, depth: int = 2) -> Entity:
         """Give the facts about somebody or something, and its relations to others, `depth` (1 to 5) steps far.
 
@@ -338,7 +356,7 @@ class AsyncUserScope(AsyncLookups):
         async with self._opened.database.scope(self.id) as scope:
             found = await receipts.receipt(scope, id)
         if found is None:
-            raise InvalidInput(f"This user has no receipt {id}; they are kept for receipts_days, then forgotten.")
+            raise NotFound(f"This user has no receipt {id}; they are kept for receipts_days, then forgotten.")
         return found
 
     async def replay(self, receipt: Context | Receipt | UUID | str, *, format: Format | None = None) -> Replay:

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from memstore import ids
@@ -23,6 +23,13 @@ from memstore.waiting import in_thread
 Told = Callable[[BackfillStatus], None]
 LOOK = 0.5  # seconds between two looks at a backfill
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stoppable(Protocol):
+    """What can be told to stop, and finishes what it is at."""
+
+    def stop(self) -> None:
+        """Begin no more."""
 
 
 class WorkingStore(AsyncMemoryStore):
@@ -77,8 +84,8 @@ async def work(
 
 
 @contextmanager
-def stopped_by_signals(worker: Worker) -> Iterator[None]:
-    """Have the first signal stop a worker; the next one ends the process as it would any other."""
+def stopped_by_signals(worker: Stoppable) -> Iterator[None]:
+    """Have the first signal stop a worker or a server; the next one ends the process as it would any other."""
     loop = asyncio.get_running_loop()
 
     def stop() -> None:

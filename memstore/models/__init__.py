@@ -44,6 +44,7 @@ from memstore.models.reports import (
 from memstore.models.rows import Conversation, Json, Message, Role, Summary, Tier, Time, column
 from memstore.models.sections import Amount, Section
 from memstore.models.statistics import LargeUser, Statistics
+from memstore.models.tokens import ApiToken
 
 __all__ = [
     "FACT_KINDS",
@@ -51,6 +52,7 @@ __all__ = [
     "FACT_TYPES",
     "HAND",
     "Amount",
+    "ApiToken",
     "Backfill",
     "BackfillPlan",
     "BackfillStatus",

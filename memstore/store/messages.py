@@ -134,9 +134,17 @@ async def participants(
     return {row["id"]: row["participants"] for row in found}
 
 
-async def conversations(scope: Transaction, channel: str | None = None) -> list[Conversation]:
-    """Give the user's conversations, the latest first."""
-    return await scope.all(SQL["conversations"], Conversation.model_construct, channel=channel)
+async def conversations(
+    scope: Transaction,
+    channel: str | None = None,
+    *,
+    before: tuple[datetime, UUID] | None = None,
+    limit: int | None = None,
+) -> list[Conversation]:
+    """Give the user's conversations, the latest first; those that come after one, by when that changed and its id."""
+    at, id = before or (None, None)
+    values = {"channel": channel, "before": at, "id": id, "limit": limit}
+    return await scope.all(SQL["conversations"], Conversation.model_construct, **values)
 
 
 async def add(scope: Transaction, messages: Sequence[Message]) -> None:
@@ -288,9 +296,8 @@ async def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> li
     return [(row["id"], row["name"]) for row in rows]
 
 
-async def everybody(database: Database) -> AsyncIterator[tuple[UUID, str]]:
+async def everybody(database: Database, after: str = "") -> AsyncIterator[tuple[UUID, str]]:
     """Give the ids and names of all users, sorted by name; no transaction is open in between."""
-    after = ""
     while True:
         async with database.operator() as scope:
             page = await users(scope, after=after)

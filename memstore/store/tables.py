@@ -249,6 +249,22 @@ class BackfillRecord(SQLModel, table=True):
     finished_at: datetime | None = column(Time, nullable=True)
 
 
+class ApiTokenRecord(SQLModel, table=True):
+    """Who may ask over a network. The operator's, and of no user: whose a token is, is found by its hash."""
+
+    __tablename__ = "api_tokens"
+    __table_args__ = (UniqueConstraint("hash", name="api_tokens_hash"),)
+
+    id: UUID = Field(primary_key=True)
+    hash: bytes = column(LargeBinary, description="SHA-256 of the token")
+    user_id: UUID | None = Field(default=None, description="whose memory it opens; None: everybody's")
+    user_name: str | None = column(Text, nullable=True)
+    name: str | None = column(Text, nullable=True)
+    created_at: datetime = column(Time, default="now()")
+    expires_at: datetime | None = column(Time, nullable=True)
+    revoked_at: datetime | None = column(Time, nullable=True)
+
+
 class DeadLetterRecord(DeadLetter, table=True):
     """What a model answered and nobody could use."""
 

@@ -25,7 +25,7 @@ Make = Callable[..., str]
 SETTINGS = {"embedder": "hashing:256"}
 ALICE, BOB = ids.user_id("alice"), ids.user_id("bob")
 SAID = {"alice": "I live in Porto and I am allergic to peanuts.", "bob": "I live in Leeds and I play the cello."}
-OF_NOBODY = {"backfills"}  # the operator's: ids and numbers
+OF_NOBODY = {"backfills", "api_tokens"}  # the operator's: ids and numbers, and hashes
 TABLES = tuple(sorted(SQLModel.metadata.tables.keys() - OF_NOBODY))  # every other one: `fill` must know new ones
 UPDATED = ("users", "conversations", "facts", "derivations", "embedding_models")
 FOR_THE_OPERATOR = ("users", "derivations", "embedding_models", "model_usage", "events")
@@ -203,14 +203,21 @@ def test_erasing_a_user_leaves_the_others(app: Rows) -> None:
     assert counts(app) == before
 
 
-def test_backfills_are_the_operator_s_and_no_user_s(app: Rows) -> None:
-    add = "insert into backfills (id, derivers) values (gen_random_uuid(), '{facts}')"
+@pytest.mark.parametrize(
+    ("table", "add"),
+    [
+        ("backfills", "insert into backfills (id, derivers) values (gen_random_uuid(), '{facts}')"),
+        ("api_tokens", f"insert into api_tokens values (gen_random_uuid(), sha256('x'), '{ALICE}', 'alice')"),
+    ],
+)
+def test_what_is_the_operator_s_is_no_user_s(app: Rows, table: str, add: str) -> None:
+    """Nor are a user's own tokens: whoever speaks SQL in the user's scope would else make itself one."""
     say(app, "operator", "on")
     app.execute(add)
-    assert count(app, "backfills") == 1
+    assert count(app, table) == 1
     say(app, "operator", "")
     say(app, "user_id", ALICE)
-    assert count(app, "backfills") == 0
+    assert count(app, table) == 0
     with pytest.raises(InsufficientPrivilege), undone(app):
         app.execute(add)
 

@@ -39,7 +39,7 @@ TABLES = {
     "counter_drift",
     "events",
 }
-OF_THE_OPERATOR = {"backfills"}  # of no user: one is over all of them, with ids and numbers
+OF_THE_OPERATOR = {"backfills", "api_tokens"}  # of no user: ids and numbers, and who may ask for whom
 NARROW = ("users", "conversations", "derivations", "model_usage", "counter_drift", "backfills")
 CHANGED = {
     "users",

@@ -74,7 +74,7 @@ OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("derivations", "backfill_backlog"),
     ("model_calls", "spent"),
     ("model_calls", "mean_costs"),
-    *((family, name) for family, name in EVERY if family == "backfills"),
+    *((family, name) for family, name in EVERY if family in ("backfills", "api_tokens")),
     ("postings", "large"),
     ("embedders", "moved"),
 }
@@ -91,6 +91,7 @@ TABLES = {
     "item_vectors",
     "derivations",
     "backfills",
+    "api_tokens",
     "receipts",
     "setting_changes",
     "fact_changes",
@@ -218,7 +219,7 @@ def test_what_the_operator_asks_reads_only_what_the_operator_may_see(
     database: psycopg.Connection[Any], family: str, name: str
 ) -> None:
     plan, _ = generic_plan(database, EVERY[family, name])
-    may_see = {"users", "derivations", "embedding_models", "model_usage", "backfills"}
+    may_see = {"users", "derivations", "embedding_models", "model_usage", "backfills", "api_tokens"}
     assert {scan["Relation Name"] for scan in scans(plan)} <= may_see
 
 

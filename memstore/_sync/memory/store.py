@@ -17,6 +17,7 @@ from memstore._sync.ingest import indexes
 from memstore._sync.memory.backfill import Backfills
 from memstore._sync.memory.embeddings import Embeddings
 from memstore._sync.memory.opened import Opened, check_usable
+from memstore._sync.memory.tokens import Tokens
 from memstore._sync.memory.user import UserScope
 from memstore._sync.store import messages, queue
 from memstore._sync.store.database import Database
@@ -143,13 +144,18 @@ class MemoryStore:
         """What is done to change the embedder of users who have vectors, while recall goes on."""
         return Embeddings(self._opened)
 
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens with which servers are asked for this store's memories."""
+        return Tokens(self._opened)
+
     def user(self, name: str) -> UserScope:
         """Give the scope of a user: everything below sees this user's rows only."""
         return UserScope(self._opened, name)
 
-    def users(self) -> Iterator[str]:
-        """Give the names of all users, sorted."""
-        for _, name in messages.everybody(self._database):
+    def users(self, *, after: str = "") -> Iterator[str]:
+        """Give the names of all users, sorted; those that sort after a name."""
+        for _, name in messages.everybody(self._database, after):
             yield name
 
     def derive(
@@ -282,7 +288,7 @@ class MemoryStore:
 
         return restore(
             self._database,
-            lambda: Resources(self.counter, self.embedder, self.settings),
+            lambda: Resources(self.counter, self.embedder, self.settings, exactly=self._opened.exactly),
             given,
             max_message_bytes=self.settings.max_message_bytes,
             dry_run=dry_run,

@@ -20,7 +20,7 @@ from memstore._sync.store import counter_drift, events, fact_changes, facts, mes
 from memstore._sync.store.items import EVERY_TIER, Filters
 from memstore.assemble.render import Format
 from memstore.assemble.visibility import Rule
-from memstore.errors import InvalidInput
+from memstore.errors import InvalidInput, NotFound
 from memstore.events import Event, EventType
 from memstore.ingest.check import check_name, check_text, one_of
 from memstore.memory.arguments import (
@@ -79,12 +79,22 @@ class UserScope(Lookups):
         """Give the scope of a conversation; it is made with its first message."""
         return ConversationScope(self, Place(self.name, name, title, channel))
 
-    def conversations(self, *, channel: str | None = None) -> list[Conversation]:
-        """Give the user's conversations, the latest first."""
+    def conversations(
+        self,
+        *,
+        channel: str | None = None,
+        before: tuple[datetime, UUID] | None = None,
+        limit: int | None = None,
+    ) -> list[Conversation]:
+        """Give the user's conversations, the latest first.
+
+        `before` are `updated_at` and `id` of the last one of the page before.
+        """
         if channel is not None:
             check_text(channel, "the channel")
+        check_limit(limit, or_none=True)
         with self._opened.database.scope(self.id) as scope:
-            return messages.conversations(scope, channel)
+            return messages.conversations(scope, channel, before=before, limit=limit)
 
     @overload
     def recall(
@@ -214,6 +224,14 @@ class UserScope(Lookups):
         with self._opened.database.scope(self.id) as scope:
             return facts.facts(scope, state=state, type=type, subject=subject, kind=kind, as_of=moment)
 
+    def fact(self, fact: Fact | UUID | str) -> Fact:
+        """Give the fact of this id, in whatever state; raises `NotFound` where there is none."""
+        with self._opened.database.scope(self.id) as scope:
+            found = facts.fact(scope, id_of(fact))
+        if found is None:
+            raise NotFound(f"This user has no fact {id_of(fact)}.")
+        return found
+
     def entity(self, name: str, *, depth: int = 2) -> Entity:
         """Give the facts about somebody or something, and its relations to others, `depth` (1 to 5) steps far.
 
@@ -337,7 +355,7 @@ class UserScope(Lookups):
         with self._opened.database.scope(self.id) as scope:
             found = receipts.receipt(scope, id)
         if found is None:
-            raise InvalidInput(f"This user has no receipt {id}; they are kept for receipts_days, then forgotten.")
+            raise NotFound(f"This user has no receipt {id}; they are kept for receipts_days, then forgotten.")
         return found
 
     def replay(self, receipt: Context | Receipt | UUID | str, *, format: Format | None = None) -> Replay:

@@ -133,9 +133,17 @@ def participants(
     return {row["id"]: row["participants"] for row in found}
 
 
-def conversations(scope: Transaction, channel: str | None = None) -> list[Conversation]:
-    """Give the user's conversations, the latest first."""
-    return scope.all(SQL["conversations"], Conversation.model_construct, channel=channel)
+def conversations(
+    scope: Transaction,
+    channel: str | None = None,
+    *,
+    before: tuple[datetime, UUID] | None = None,
+    limit: int | None = None,
+) -> list[Conversation]:
+    """Give the user's conversations, the latest first; those that come after one, by when that changed and its id."""
+    at, id = before or (None, None)
+    values = {"channel": channel, "before": at, "id": id, "limit": limit}
+    return scope.all(SQL["conversations"], Conversation.model_construct, **values)
 
 
 def add(scope: Transaction, messages: Sequence[Message]) -> None:
@@ -285,9 +293,8 @@ def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> list[tup
     return [(row["id"], row["name"]) for row in rows]
 
 
-def everybody(database: Database) -> Iterator[tuple[UUID, str]]:
+def everybody(database: Database, after: str = "") -> Iterator[tuple[UUID, str]]:
     """Give the ids and names of all users, sorted by name; no transaction is open in between."""
-    after = ""
     while True:
         with database.operator() as scope:
             page = users(scope, after=after)

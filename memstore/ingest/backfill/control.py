@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memstore.errors import InvalidInput
+from memstore.errors import InvalidInput, NotFound
 from memstore.ids import uuid7
 from memstore.models import Backfill, BackfillStatus, Json
 from memstore.store import backfills, derivations, messages
@@ -126,5 +126,5 @@ async def _change(database: Database, backfill: UUID | None, state: str) -> None
 async def _one(scope: Transaction, backfill: UUID | None) -> Backfill:
     found = await backfills.backfills(scope, backfill, limit=1)
     if not found:
-        raise InvalidInput(f"There is no backfill {backfill}." if backfill else "There is no backfill yet.")
+        raise NotFound(f"There is no backfill {backfill}." if backfill else "There is no backfill yet.")
     return found[0]

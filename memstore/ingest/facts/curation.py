@@ -9,7 +9,7 @@ from functools import partial
 from uuid import UUID
 
 from memstore import ids
-from memstore.errors import Conflict, InvalidInput
+from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.facts.entry import EDITED, NewFact, still_said, with_slot
 from memstore.ingest.facts.extracted import ExtractedFact, unit_of
 from memstore.ingest.facts.filled import slot_of_fact
@@ -151,7 +151,7 @@ async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange
         done = await fact_changes.of_id(scope, change_id)
         if done is None:
             instead = await _undoable(scope, change_id)
-            raise InvalidInput(f"There is no change {change_id}; {instead}")
+            raise NotFound(f"There is no change {change_id}; {instead}")
         if done.undoes is not None and await _was_replacement(scope, done.undoes):
             raise Conflict(f"The change {change_id} undid an edit. Nothing was done: edit the fact again instead.")
         half = await fact_changes.other_half(scope, done)
@@ -257,7 +257,7 @@ async def _stored(scope: Transaction, fact_id: UUID) -> Fact:
 async def _found(scope: Transaction, fact_id: UUID) -> Fact:
     fact = await facts.fact(scope, fact_id)
     if fact is None:
-        raise InvalidInput(f"This user has no fact {fact_id}.")
+        raise NotFound(f"This user has no fact {fact_id}.")
     return fact
 
 

@@ -53,7 +53,10 @@ SELECT * FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s
 -- A user's conversations, the latest first.
 SELECT * FROM conversations
 WHERE user_id = %(user_id)s AND (%(channel)s::text IS NULL OR channel = %(channel)s)
+  AND (%(before)s::timestamptz IS NULL
+       OR updated_at <= %(before)s AND (updated_at < %(before)s OR id > %(id)s::uuid))
 ORDER BY updated_at DESC, id
+LIMIT %(limit)s
 
 -- conversation_names --
 -- What these conversations are called.

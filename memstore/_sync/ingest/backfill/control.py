@@ -13,7 +13,7 @@ from uuid import UUID
 
 from memstore._sync.store import backfills, derivations, messages
 from memstore._sync.store.database import Database, Transaction
-from memstore.errors import InvalidInput
+from memstore.errors import InvalidInput, NotFound
 from memstore.ids import uuid7
 from memstore.models import Backfill, BackfillStatus, Json
 
@@ -127,5 +127,5 @@ def _change(database: Database, backfill: UUID | None, state: str) -> None:
 def _one(scope: Transaction, backfill: UUID | None) -> Backfill:
     found = backfills.backfills(scope, backfill, limit=1)
     if not found:
-        raise InvalidInput(f"There is no backfill {backfill}." if backfill else "There is no backfill yet.")
+        raise NotFound(f"There is no backfill {backfill}." if backfill else "There is no backfill yet.")
     return found[0]

@@ -17,7 +17,7 @@ from memstore._sync.store import embedders, fact_changes, facts, items, messages
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
 from memstore._sync.store.items import new_unit
-from memstore.errors import Conflict, InvalidInput
+from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.facts.entry import EDITED, NewFact, still_said, with_slot
 from memstore.ingest.facts.extracted import ExtractedFact, unit_of
 from memstore.ingest.facts.filled import slot_of_fact
@@ -152,7 +152,7 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
         done = fact_changes.of_id(scope, change_id)
         if done is None:
             instead = _undoable(scope, change_id)
-            raise InvalidInput(f"There is no change {change_id}; {instead}")
+            raise NotFound(f"There is no change {change_id}; {instead}")
         if done.undoes is not None and _was_replacement(scope, done.undoes):
             raise Conflict(f"The change {change_id} undid an edit. Nothing was done: edit the fact again instead.")
         half = fact_changes.other_half(scope, done)
@@ -256,7 +256,7 @@ def _stored(scope: Transaction, fact_id: UUID) -> Fact:
 def _found(scope: Transaction, fact_id: UUID) -> Fact:
     fact = facts.fact(scope, fact_id)
     if fact is None:
-        raise InvalidInput(f"This user has no fact {fact_id}.")
+        raise NotFound(f"This user has no fact {fact_id}.")
     return fact
 
 

@@ -1,0 +1,46 @@
+"""What is served beside REST, such as MCP at `/mcp/{user}`: behind the same door, and for the same users."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from http import HTTPStatus
+from typing import Protocol
+from urllib.parse import unquote
+
+from starlette.types import Receive, Scope, Send
+
+from memstore import ids
+from memstore.characters import UNSTORABLE
+from memstore.server.http.problems import Problem
+
+
+class Beside(Protocol):
+    """An application of paths `/prefix/{user}/…`; `running()` surrounds its use."""
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Keep what it works with until the block ends."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+
+class Guarded:
+    """Lets a caller through to users whose memory is open to it; to whom has another user's token there is nothing.
+
+    It is bound by no deadline: such applications hold streams open.
+    """
+
+    def __init__(self, app: Beside, prefix: str) -> None:
+        self._app, self._prefix = app, prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer 404."""
+        state = scope["state"]
+        sent = scope["raw_path"].partition(b"?")[0].decode("latin-1").removeprefix(self._prefix)
+        user = unquote(sent.strip("/").partition("/")[0], errors="surrogateescape")
+        if not UNSTORABLE.search(user) and state["caller"].may_see(ids.user_id(user)):
+            state["deadline"].reschedule(None)
+            await self._app(scope, receive, send)
+            return
+        problem = Problem(HTTPStatus.NOT_FOUND, "not-found", "There is no such user, or it is not this token's.")
+        await problem.response()(scope, receive, send)

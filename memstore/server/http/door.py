@@ -1,0 +1,158 @@
+"""The door: who asks, by which name of this server, and whether that may be. Before any body is read.
+
+Answers are the same for a token that is unknown, has expired or was revoked, and for a user who is not there or is
+somebody else's: nobody learns what there is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from memstore.memory.tokens import AsyncTokens
+from memstore.server.http.limits import Buckets, check_rate
+from memstore.server.http.problems import Problem
+
+SECONDS_KNOWN = 2.0  # that a token which was let in is not asked for again; one that is revoked opens as long
+MOST_KNOWN = 10_000
+REFUSED_A_SECOND = 5.0  # refused callers of one address
+OPEN_TO_ALL = ("/healthz", "/readyz", "/openapi.json")
+MACHINE: Final = "this machine"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: `key` is what limits go by, `owner` the only user whose memory is open, or None for the operator."""
+
+    key: str
+    owner: UUID | None
+
+    def may_see(self, user: UUID) -> bool:
+        """Whether this user's memory is open."""
+        return self.owner in (None, user)
+
+
+OWN_USER = Caller(MACHINE, None)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is this machine's own."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+class Callers:
+    """Who is behind a token. What was found is known for two seconds, so that most requests need not ask for it."""
+
+    def __init__(self, tokens: AsyncTokens, *, open_without_tokens: bool) -> None:
+        self._tokens = tokens
+        self._known: dict[bytes, tuple[Caller, float]] = {}
+        self._is_open = open_without_tokens
+        self._looked = 0.0
+
+    async def caller(self, authorization: str | None) -> Caller | None:
+        """Give who asks; None where nobody may who says so little."""
+        scheme, _, secret = (authorization or "").partition(" ")
+        if authorization is None and await self.is_open():
+            return OWN_USER
+        return await self._holder(secret.strip()) if scheme.lower() == "bearer" and secret.strip() else None
+
+    async def is_open(self) -> bool:
+        """Whether no token was ever made, and this machine's own user needs none."""
+        now = time.monotonic()
+        if self._is_open and now - self._looked > SECONDS_KNOWN:
+            self._is_open, self._looked = not await self._tokens.exist(), now
+        return self._is_open
+
+    async def _holder(self, secret: str) -> Caller | None:
+        key, now = sha256(secret.encode("utf-8", "replace")).digest(), time.monotonic()
+        known, until = self._known.get(key, (None, 0.0))
+        if known is not None and now < until:
+            return known
+        found = await self._tokens.holder(secret) if secret.isascii() else None
+        if found is None:
+            self._known.pop(key, None)
+            return None
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        caller = Caller(str(found.id), found.owner)
+        self._known[key] = caller, now + SECONDS_KNOWN
+        return caller
+
+
+class Door:
+    """Lets a request through with its `Caller` in `request.state.caller`, or answers why not.
+
+    `hosts` are names by which this server may be asked; none: any. On this machine alone they keep a web page from
+    asking it in its visitor's name, by a name of its own for 127.0.0.1 (DNS rebinding).
+    """
+
+    def __init__(self, app: ASGIApp, callers: Callers, *, rate: float, hosts: Sequence[str]) -> None:
+        self._app, self._callers = app, callers
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._buckets, self._refused = Buckets(rate), Buckets(REFUSED_A_SECOND)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer with a problem."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            headers = Headers(scope=scope)
+            self._check_names(headers)
+            if scope["path"] not in OPEN_TO_ALL:
+                caller = await self._let_in(headers, scope)
+                scope.setdefault("state", {})["caller"] = caller
+        except Problem as problem:
+            await problem.response()(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _check_names(self, headers: Headers) -> None:
+        """Refuse another name than this server's, in Host or as the page that asks."""
+        if not self._hosts:
+            return
+        asked, page = _hostname(f"//{headers.get('host', '')}"), headers.get("origin")
+        if not self._is_ours(asked):
+            detail = "This server is not asked by this name: add it to server_hosts (MEMSTORE_SERVER_HOSTS)."
+            raise Problem(HTTPStatus.MISDIRECTED_REQUEST, "unknown-host", detail)
+        if page is not None and not self._is_ours(_hostname(page)):
+            detail = "Pages of this origin may not ask this server: add its host to server_hosts."
+            raise Problem(HTTPStatus.FORBIDDEN, "unknown-origin", detail)
+
+    def _is_ours(self, host: str | None) -> bool:
+        return host is not None and (host in self._hosts or is_loopback(host))
+
+    async def _let_in(self, headers: Headers, scope: Scope) -> Caller:
+        address = (scope.get("client") or ("",))[0]
+        caller = await self._callers.caller(headers.get("authorization"))
+        if caller is None:
+            check_rate(self._refused, address)
+            detail = (
+                "Give a token that holds, as `Authorization: Bearer mst_…`; `memstore token create` makes one. "
+                "This one is missing, is unknown, has expired or was revoked."
+            )
+            challenge = {"WWW-Authenticate": 'Bearer realm="memstore"'}
+            raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers=challenge)
+        if caller is not OWN_USER:
+            check_rate(self._buckets, caller.key)
+        return caller
+
+
+def _hostname(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

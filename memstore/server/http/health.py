@@ -1,0 +1,43 @@
+"""Health, for whoever watches over processes: no token, no names, no numbers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+
+from memstore.errors import MemstoreError
+from memstore.server.http.asked import StoreDep
+from memstore.server.http.problems import REFERRED, Problem
+
+router = APIRouter(tags=["health"])
+
+
+class Health(BaseModel):
+    """That it is well."""
+
+    status: Literal["ok"] = "ok"
+
+
+@router.get("/healthz")
+async def healthy() -> Health:
+    """Say that the process answers."""
+    return Health()
+
+
+@router.get("/readyz", responses={503: {"description": REFERRED}})
+async def ready(request: Request, store: StoreDep) -> Health:
+    """Say whether requests can be served: the encoder is loaded, the database answers, and it is not about to stop."""
+    state = request.app.state
+    if state.bell.stopping:
+        raise Problem(503, "stopping", "This server is about to stop: ask another.")
+    if not state.warm.done():
+        raise Problem(503, "starting", "The encoder is being loaded: ask again in some seconds.")
+    if state.warm.exception() is not None:
+        raise Problem(503, "no-encoder", "The encoder cannot be loaded: memstore doctor says why.")
+    try:
+        await store.tokens.exist()
+    except MemstoreError:  # it may name the database's host, which is nobody's business here
+        raise Problem(503, "no-database", "The database does not answer: memstore doctor says why.") from None
+    return Health()

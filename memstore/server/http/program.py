@@ -1,0 +1,122 @@
+"""The server as a program: opens the store, binds the port, serves until a signal, and lets requests finish."""
+
+from __future__ import annotations
+
+import gc
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from memstore.errors import ConfigurationError
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.worker import stopped_by_signals
+from memstore.server.http.app import create_app
+from memstore.server.http.door import is_loopback
+from memstore.settings import Settings
+
+KEPT_ALIVE = 75  # seconds; longer than a proxy keeps its side, which would else ask on a connection that ends
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where a server answers, and whether it asks for tokens."""
+
+    url: str
+    open: bool
+
+
+class Server(uvicorn.Server):
+    """Stops when it is told to: no new connections, streams end, requests under way are finished."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            _app(self).state.warm.add_done_callback(_keep_what_is_loaded)
+            self._tell()
+
+    def stop(self) -> None:
+        """Begin to stop."""
+        _app(self).state.bell.stop()
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Have the first signal stop it, and the next one end the process."""
+        with stopped_by_signals(self):
+            yield
+
+
+async def serve(
+    url: str | None = None,
+    *,
+    host: str,
+    port: int,
+    settings: Settings | Mapping[str, Any] | None = None,
+    told: Callable[[Serving], None],
+) -> None:
+    """Serve a store until SIGTERM or SIGINT; `told` is called once it answers. Port 0 is any that is free.
+
+    Raises `ConfigurationError` where others than this machine's user could ask and there is no token.
+    """
+    async with await AsyncMemoryStore.open(url, settings=settings) as store:
+        known = store.settings.server_hosts
+        at_home = is_loopback(host)
+        alone = at_home and not known  # who names another host has a proxy, which may let anybody in
+        without = not await store.tokens.exist()
+        if without and not alone:
+            raise ConfigurationError(
+                f"Whoever reaches {', '.join((host, *known))} could read every memory: make a token first, with "
+                "memstore token create --operator or --user NAME; or leave --host and MEMSTORE_SERVER_HOSTS out, and "
+                "only this machine is served."
+            )
+        app = create_app(store, open_without_tokens=alone, hosts=(host, *known) if at_home or known else ())
+        with _bound(host, port) as bound:
+            answering = Serving(_url(host, bound), without)
+            await Server(configuration(app, store.settings), lambda: told(answering)).serve(sockets=[bound])
+
+
+def _keep_what_is_loaded(_: object) -> None:
+    """Take torch's half a million objects out of garbage collection, as docs/reference/contexts.md says."""
+    gc.collect()
+    gc.freeze()
+
+
+def _app(server: Server) -> FastAPI:
+    assert isinstance(server.config.app, FastAPI)
+    return server.config.app
+
+
+def configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """Give what uvicorn is told: no log of its own, for its lines have paths, and so names; `told` writes ours."""
+    return uvicorn.Config(
+        app,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEPT_ALIVE,
+        timeout_graceful_shutdown=round(settings.server_stop_seconds),
+    )
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family, backlog=2048) as bound:
+        yield bound
+
+
+def _url(host: str, bound: socket.socket) -> str:
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{bound.getsockname()[1]}"

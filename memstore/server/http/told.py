@@ -1,0 +1,66 @@
+"""The outermost layer: each request gets an id, a deadline and a line in the log; nothing it fails by goes unanswered.
+
+The log has the method, the path as the route has it, status, milliseconds and the id: no names, no queries, no bodies
+and no tokens. Of an error that nobody expected it has the type and where it was raised, for its message may quote.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import traceback
+from http import HTTPStatus
+from uuid import uuid4
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from memstore.server.http.problems import Problem
+
+logger = logging.getLogger("memstore.server")
+UNKNOWN = "(no route)"
+
+
+class Told:
+    """Answers for whatever is beneath it."""
+
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app, self._seconds = app, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, id, status = time.perf_counter(), uuid4().hex, 0
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-ID"] = id
+            await send(message)
+
+        problem = await self._served(scope, receive, sent)
+        if problem is not None and not status:
+            await problem.response()(scope, receive, sent)
+        milliseconds = 1000 * (time.perf_counter() - began)
+        path = getattr(scope.get("route"), "path_format", UNKNOWN)
+        logger.info("%s %s %d %.1f ms %s", scope["method"], path, status, milliseconds, id)
+
+    async def _served(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
+        """Serve a request; give the problem where that failed."""
+        try:
+            async with asyncio.timeout(self._seconds) as deadline:
+                scope["state"] = {**scope.get("state", {}), "deadline": deadline}
+                await self._app(scope, receive, send)
+        except TimeoutError:
+            detail = f"This took longer than {self._seconds:g} s and was given up: ask for less, or again later."
+            return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too-slow", detail, headers={"Retry-After": "5"})
+        except Exception as error:  # whatever it is: the client is owed an answer, and the log what happened
+            where = "".join(traceback.format_tb(error.__traceback__))
+            logger.error("unexpected %s\n%s", type(error).__name__, where)
+            detail = "Something went wrong in the server, which its log tells by the id in X-Request-ID."
+            return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", detail)
+        return None

@@ -1,0 +1,57 @@
+"""Tokens of the servers, by their hashes. The operator's rows: whose a token is must be found before it is known."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from memstore.models import ApiToken
+from memstore.store.database import Transaction, columns
+from memstore.store.statements import statements
+
+SQL = statements("api_tokens")
+
+
+class Holder(NamedTuple):
+    """A token that holds, and the user whose memory it opens; None is the operator, who may ask for everybody's."""
+
+    id: UUID
+    owner: UUID | None
+
+
+async def add(
+    scope: Transaction,
+    id: UUID,
+    hash: bytes,
+    *,
+    owner: UUID | None,
+    user_name: str | None,
+    name: str | None,
+    seconds: float | None,
+) -> ApiToken:
+    """Keep a token's hash; it holds for so many seconds, or until it is revoked."""
+    values = {"id": id, "hash": hash, "owner": owner, "user_name": user_name, "name": name, "seconds": seconds}
+    made = await scope.one(SQL["add"], ApiToken, **values)
+    assert made is not None
+    return made
+
+
+async def holder(scope: Transaction, hash: bytes) -> Holder | None:
+    """Give whom the token with this hash lets in; None where it is unknown, has expired or was revoked."""
+    return await scope.one(SQL["holder"], Holder, hash=hash)
+
+
+async def exist(scope: Transaction) -> bool:
+    """Whether a token was ever made."""
+    row = await scope.one(SQL["exist"], columns)
+    return row is not None and row["made"]
+
+
+async def tokens(scope: Transaction) -> list[ApiToken]:
+    """Give all there are, the latest first; those that were revoked or have expired too."""
+    return await scope.all(SQL["tokens"], ApiToken)
+
+
+async def revoke(scope: Transaction, id: UUID) -> ApiToken | None:
+    """Take a token back; None where there is none of this id."""
+    return await scope.one(SQL["revoke"], ApiToken, id=id)

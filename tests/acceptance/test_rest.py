@@ -1,0 +1,223 @@
+"""Every resource of the REST server, as a program uses it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from memstore.memory.store import AsyncMemoryStore
+from tests.rest import HASHING, PROBLEM, asking, path, said
+
+PEANUTS = "I'm allergic to peanuts, and I live in Porto."
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
+    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
+        yield store
+
+
+@pytest.fixture
+async def client(store: AsyncMemoryStore) -> AsyncIterator[httpx.AsyncClient]:
+    async with asking(store) as client:
+        yield client
+
+
+async def ok(client: httpx.AsyncClient, method: str, where: str, body: Any = None, **more: Any) -> Any:
+    """Give the JSON of an answer that is no error."""
+    answer = await client.request(method, where, json=body, **more)
+    assert answer.is_success, answer.text
+    return answer.json()
+
+
+async def test_a_turn_of_an_assistant(client: httpx.AsyncClient) -> None:
+    trip = path("alice", "conversations", "lisbon")
+    (stored,) = await ok(client, "POST", f"{trip}/messages", said(PEANUTS))
+    assert (stored["seq"], stored["content"]) == (1, PEANUTS)
+    report = await ok(client, "POST", path("alice", "derive"))
+    assert (report["messages"], report["failed"]) == (1, [])
+    asked = {"query": "What should I avoid eating?", "budget": 500, "system": "You are kind.", "receipt": True}
+    context = await ok(client, "POST", f"{trip}/context", asked)
+    assert "peanuts" in str(context["messages"])
+    assert context["messages"][-1] == {"role": "user", "content": asked["query"]}
+    assert context["tokens"] == sum(context["sections"].values()) <= 500
+    receipt = await ok(client, "GET", path("alice", "receipts", context["receipt_id"]))
+    assert receipt == context["receipt"]
+    assert await ok(client, "GET", f"{trip}/receipts") == [receipt]
+    replay = await ok(client, "GET", path("alice", "receipts", context["receipt_id"], "replay"))
+    assert (replay["exact"], replay["messages"]) == (True, context["messages"])
+    explained = await client.get(path("alice", "receipts", context["receipt_id"], "explain"))
+    assert f"{context['tokens']} of 500 tokens" in explained.text
+
+
+async def test_a_context_is_the_library_s(client: httpx.AsyncClient, store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    await trip.add_many([{"role": "user", "content": f"Point {n}: {PEANUTS}"} for n in range(30)])
+    await store.derive()
+    for format in ("openai", "anthropic", "text"):
+        asked = {"query": "Where do I live?", "budget": 300, "format": format, "model": "gpt-4o", "strategy": []}
+        answer = await ok(client, "POST", path("alice", "conversations", "lisbon", "context"), asked)
+        made = await trip.context(**asked)  # type: ignore[arg-type]
+        assert answer["messages"] == made.messages
+        assert (answer["system"], answer["text"]) == (made.system, made.text)
+        assert (answer["tokens"], answer["sections"]) == (made.tokens, dict(made.receipt.sections))
+
+
+async def test_recall_finds_hits_and_groups(client: httpx.AsyncClient, store: AsyncMemoryStore) -> None:
+    await store.user("alice").conversation("lisbon").add("user", PEANUTS)
+    await store.derive()
+    asked = {"query": "peanuts", "limit": 5, "conversation": "lisbon", "tiers": ["messages"], "roles": ["user"]}
+    (hit,) = await ok(client, "POST", path("alice", "recall"), asked)
+    assert (hit["text"], hit["tier"], hit["role"]) == (PEANUTS, "messages", "user")
+    assert hit["score"] == pytest.approx(sum(hit["parts"].values()))
+    (group,) = await ok(client, "POST", path("alice", "recall"), asked | {"group_by": "session"})
+    assert [one["id"] for one in group["hits"]] == [hit["id"]]
+    assert await ok(client, "POST", path("alice", "recall"), asked | {"since": "2999-01-01T00:00:00Z"}) == []
+
+
+async def test_facts_by_hand_and_back(client: httpx.AsyncClient) -> None:
+    facts = path("alice", "facts")
+    made = await ok(client, "POST", facts, {"text": "The user lives in Porto.", "type": "identity"})
+    again = await ok(client, "POST", facts, {"text": "The user lives in Porto.", "type": "identity"})
+    assert again["id"] == made["id"]
+    edited = await ok(client, "PATCH", f"{facts}/{made['id']}", {"text": "The user lives in Leeds."})
+    assert [one["id"] for one in (await ok(client, "GET", facts))["items"]] == [edited["id"]]
+    assert (await ok(client, "GET", f"{facts}/{made['id']}"))["state"] == "superseded"
+    assert (await ok(client, "DELETE", f"{facts}/{edited['id']}"))["state"] == "retracted"
+    assert (await ok(client, "GET", facts))["items"] == []
+    history = await ok(client, "GET", f"{facts}/{edited['id']}/history")
+    retracted = next(one for one in history if one["action"] == "retracted")
+    assert (await ok(client, "POST", path("alice", "changes", retracted["id"], "undo")))["undoes"] == retracted["id"]
+    about = await ok(client, "GET", path("alice", "entities", "The user"))
+    assert [one["text"] for one in about["facts"]] == ["The user lives in Leeds."]
+
+
+async def test_conversations_are_described_and_summarized(client: httpx.AsyncClient) -> None:
+    trip = path("alice", "conversations", "lisbon")
+    missing = await client.get(trip)
+    assert (missing.status_code, missing.headers["content-type"]) == (404, PROBLEM)
+    described = {"title": "Lisbon", "channel": "mail", "settings": {"context_budget": 900}}
+    made = await ok(client, "PATCH", trip, described)
+    assert (made["name"], made["title"], made["channel"], made["last_seq"]) == ("lisbon", "Lisbon", "mail", 0)
+    await ok(client, "POST", f"{trip}/messages", said(PEANUTS, "And on Friday I fly to Lisbon.", "That is all."))
+    assert (await ok(client, "POST", f"{trip}/context", {}))["budget"] == 900
+    summary = await ok(client, "POST", f"{trip}/summaries", {"from_seq": 1, "to_seq": 2})
+    assert (summary["level"], summary["from_seq"], summary["to_seq"]) == (0, 1, 2)
+    assert await ok(client, "GET", f"{trip}/summaries", params={"level": 0}) == [summary]
+    listed = await ok(client, "GET", path("alice", "conversations"), params={"channel": "mail"})
+    assert [one["name"] for one in listed["items"]] == ["lisbon"]
+    assert (await ok(client, "GET", path("alice", "conversations"), params={"channel": "chat"}))["items"] == []
+
+
+async def test_the_operator_sees_users_numbers_jobs_and_backfills(client: httpx.AsyncClient) -> None:
+    for name in ("alice", "bob", "carol"):
+        await ok(client, "POST", path(name, "conversations", "c", "messages"), said(PEANUTS))
+    first = await ok(client, "GET", "/v1/users", params={"limit": 2})
+    assert first["items"] == ["alice", "bob"]
+    rest = await ok(client, "GET", "/v1/users", params={"cursor": first["next_cursor"]})
+    assert rest == {"items": ["carol"], "next_cursor": None}
+    assert (await ok(client, "GET", "/v1/stats"))["messages"] == 3
+    assert (await ok(client, "GET", path("bob")))["stats"]["messages"] == 1
+    plan = await ok(client, "POST", "/v1/backfill-plan", {"user": "bob", "only": ["facts"]})
+    assert plan["derivers"]["facts"]["messages"] == 1
+    begun = await ok(client, "POST", "/v1/backfills", {"only": ["facts"]})
+    backfill = f"/v1/backfills/{begun['backfill']['id']}"
+    assert (await ok(client, "POST", f"{backfill}/pause"))["backfill"]["state"] == "paused"
+    assert (await ok(client, "POST", f"{backfill}/resume", {"max_tokens": 9}))["backfill"]["max_tokens"] == 9
+    assert (await ok(client, "POST", f"{backfill}/cancel"))["backfill"]["state"] == "cancelled"
+    assert (await client.post(f"{backfill}/cancel")).status_code == 422
+    assert [one["id"] for one in await ok(client, "GET", "/v1/backfills")] == [begun["backfill"]["id"]]
+    assert (await ok(client, "GET", backfill))["left"] == {"facts": 3}
+    assert (await client.get(f"/v1/backfills/{uuid4()}")).status_code == 404
+    assert (await ok(client, "GET", "/v1/jobs"))["counts"]["failed"] == 0
+    assert await ok(client, "POST", "/v1/jobs/retry", {}) == {"retried": 0}
+    assert (await ok(client, "POST", "/v1/derive"))["messages"] == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "50%", "%2F", "zoë 漢字 👩‍👩‍👧", "line\nbreak", "a?b#c;d", "..", "a+b&c=d", "\u202eevil", "x" * 300]
+)
+async def test_names_may_be_anything(client: httpx.AsyncClient, store: AsyncMemoryStore, name: str) -> None:
+    await ok(client, "POST", path(name, "conversations", name, "messages"), said(PEANUTS))
+    assert [user async for user in store.users()] == [name]
+    assert [one.name for one in await store.user(name).conversations()] == [name]
+    found = await ok(client, "GET", path(name, "conversations", name, "messages"))
+    assert [one["content"] for one in found["items"]] == [PEANUTS]
+    assert (await ok(client, "GET", path(name)))["name"] == name
+
+
+@pytest.mark.parametrize("part", ["%00", "%ff", "%20", "%ED%A0%80"])
+async def test_what_no_name_may_be_is_refused(client: httpx.AsyncClient, part: str) -> None:
+    answer = await client.get(f"/v1/users/{part}")
+    assert (answer.status_code, answer.headers["content-type"]) == (422, PROBLEM)
+
+
+async def test_pages_have_every_message_once_while_more_are_said(client: httpx.AsyncClient) -> None:
+    talk = path("alice", "conversations", "talk", "messages")
+    await ok(client, "POST", talk, said(*(f"Point {n}." for n in range(25))))
+    seen: list[int] = []
+    where: str | None = f"{talk}?limit=10"
+    while where is not None:
+        answer = await client.get(where)
+        seen += [one["seq"] for one in answer.json()["items"]]
+        if len(seen) == 20:
+            await ok(client, "POST", talk, said(*(f"Later {n}." for n in range(7))))
+        link = answer.links.get("next")
+        assert (link is None) == (answer.json()["next_cursor"] is None)
+        where = None if link is None else link["url"]
+    assert seen == list(range(1, 33))
+
+
+async def test_pages_of_conversations_and_facts_have_each_once(client: httpx.AsyncClient) -> None:
+    names = [f"c{n}" for n in range(7)]
+    for name in names:
+        await ok(client, "POST", path("alice", "conversations", name, "messages"), said(f"I like tea number {name}."))
+        await ok(client, "POST", path("alice", "facts"), {"text": f"The user likes {name}.", "type": "preference"})
+    for place, field in (("conversations", "name"), ("facts", "text")):
+        seen: list[str] = []
+        params: dict[str, Any] = {"limit": 3}
+        while params:
+            page = await ok(client, "GET", path("alice", place), params=params)
+            seen += [one[field] for one in page["items"]]
+            params = {"limit": 3, "cursor": page["next_cursor"]} if page["next_cursor"] else {}
+        assert len(seen) == len(set(seen)) == 7
+    assert seen[0] == "The user likes c6."
+
+
+async def test_a_cursor_that_is_none_is_refused(client: httpx.AsyncClient) -> None:
+    users = await ok(client, "POST", path("alice", "conversations", "c", "messages"), said("a", "b"))
+    assert users
+    page = await ok(client, "GET", path("alice", "conversations", "c", "messages"), params={"limit": 1})
+    for cursor in ("nonsense", "é", page["next_cursor"], "W10", "WzFd"):
+        answer = await client.get("/v1/users", params={"cursor": cursor})
+        assert (answer.status_code, answer.headers["content-type"]) == (422, PROBLEM)
+
+
+async def test_the_same_key_stores_once_in_a_row_and_at_once(client: httpx.AsyncClient) -> None:
+    talk = path("alice", "conversations", "talk", "messages")
+    key = {"Idempotency-Key": "3f2a-turn-1"}
+    body = said("First.", "Second.")
+    answers = await asyncio.gather(*(ok(client, "POST", talk, body, headers=key) for _ in range(8)))
+    assert all(answer == answers[0] for answer in answers)
+    assert await ok(client, "POST", talk, body, headers=key) == answers[0]
+    assert len((await ok(client, "GET", talk))["items"]) == 2
+    other = await client.post(talk, json=said("First.", "Other."), headers=key)
+    assert (other.status_code, other.headers["content-type"]) == (409, PROBLEM)
+    await ok(client, "POST", talk, body, headers={"Idempotency-Key": "another"})
+    assert len((await ok(client, "GET", talk))["items"]) == 4
+
+
+async def test_events_are_read_on_from_where_they_ended(client: httpx.AsyncClient) -> None:
+    talk = path("alice", "conversations", "talk", "messages")
+    for text in ("One.", "Two.", "Three."):
+        await ok(client, "POST", talk, said(text))
+    first = (await ok(client, "GET", path("alice", "events"), params={"limit": 2}))["items"]
+    rest = (await ok(client, "GET", path("alice", "events"), params={"after": first[-1]["cursor"]}))["items"]
+    assert [one["body"]["from_seq"] for one in first + rest] == [1, 2, 3]
+    only = await ok(client, "GET", path("alice", "events"), params={"type": "facts_extracted"})
+    assert only["items"] == []

@@ -1,0 +1,52 @@
+"""What the REST server says of itself: the published file is that, and requests made from it find no fault."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import memstore
+from memstore.server.http.app import RESOURCES
+from tests.acceptance.test_rest_server import served
+from tests.rest import HASHING
+
+ROOT = Path(__file__).parents[2]
+DOSE = int(os.environ.get("TEST_DOSE", "1"))
+# Streams do not end by themselves. `positive_data_acceptance` is not among the checks: that a budget is too small, a
+# conversation empty or a backfill ended already is no matter of a schema, and answered with 422.
+STREAMS = "stream|progress"
+CHECKS = (
+    "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,"
+    "response_schema_conformance,negative_data_rejection,missing_required_header,unsupported_method,ignored_auth"
+)
+
+
+def test_the_published_description_is_the_server_s() -> None:
+    ran = subprocess.run([sys.executable, "tools/openapi.py", "--check"], cwd=ROOT, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_the_page_has_every_resource() -> None:
+    page = (ROOT / "docs" / "reference" / "rest.md").read_text(encoding="utf-8")
+    for resource in RESOURCES:
+        for route in resource.router.routes:
+            assert route.path_format.removeprefix("/users/{user}") in page, route.path_format  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+def test_requests_made_from_the_description_find_no_fault(url: str, tmp_path: Path) -> None:
+    pytest.importorskip("schemathesis")
+    with memstore.open(url, settings=HASHING) as store:
+        token = store.tokens.create().secret
+    with served(url, tmp_path, server_requests_per_second="0") as (_, address):
+        command = [Path(sys.executable).parent / "schemathesis", "run", f"{address}/openapi.json", "--no-color"]
+        options = ["-H", f"Authorization: Bearer {token}", "--exclude-path-regex", STREAMS, "--checks", CHECKS]
+        dose = ["--max-examples", str(5 * DOSE), "--phases", "coverage,fuzzing", "--generation-database", "none"]
+        ran = subprocess.run([*command, *options, *dose], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout
+    log = (tmp_path / "server.log").read_text()
+    assert "Traceback" not in log and "unexpected" not in log

@@ -1,0 +1,198 @@
+"""The REST server on a real socket: streams, clients that go away, and a stop with a request under way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+import memstore
+from memstore.memory.store import AsyncMemoryStore
+from tests.command_line import Run, environment, variables
+from tests.rest import HASHING, bearer, events, path, said, serving
+from tests.working import said as history
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
+    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
+        yield store
+
+
+@contextmanager
+def served(url: str, folder: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server as a process of its own, and where it answers; its log is a file of the folder."""
+    command = [sys.executable, "-m", "memstore", "-v", "serve", "--port", "0", "--json", "-d", url]
+    with (folder / "server.log").open("w") as log:
+        process = subprocess.Popen(
+            command, env=environment(**variables(settings)), stdout=subprocess.PIPE, stderr=log, text=True
+        )
+    try:
+        assert process.stdout is not None
+        said = "".join(iter(process.stdout.readline, "}\n")) + "}"
+        yield process, json.loads(said)["url"]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def test_a_stream_begins_where_the_last_one_ended_and_goes_on(store: AsyncMemoryStore) -> None:
+    talk = store.user("alice").conversation("talk")
+    await talk.add_many([{"role": "user", "content": f"{n}"} for n in range(2)])
+    await talk.add("user", "three")
+    async with serving(store) as (client, _), asyncio.timeout(60):
+        stream = path("alice", "events", "stream")
+        async with client.stream("GET", stream) as response:
+            assert response.headers["content-type"].startswith("text/event-stream")
+            told = events(response)
+            first = await anext(told)
+            assert (first["event"], json.loads(first["data"])["body"]["from_seq"]) == ("message_added", 1)
+        async with client.stream("GET", stream, headers={"Last-Event-ID": first["id"]}) as response:
+            told = events(response)
+            assert json.loads((await anext(told))["data"])["body"]["from_seq"] == 3
+            await client.post(path("alice", "conversations", "talk", "messages"), json=said("four"))
+            assert json.loads((await anext(told))["data"])["body"]["from_seq"] == 4
+        wrong = await client.get(stream, headers={"Last-Event-ID": "nonsense"})
+        assert (wrong.status_code, wrong.json()["status"]) == (422, 422)
+
+
+async def test_a_stream_may_go_on_for_longer_than_an_answer(url: str) -> None:
+    settings = HASHING | {"server_timeout_seconds": 3.0}
+    async with await AsyncMemoryStore.open(url, settings=settings) as store, serving(store) as (client, _):
+        talk = store.user("alice").conversation("talk")
+        await talk.add("user", "one")
+        async with asyncio.timeout(60), client.stream("GET", path("alice", "events", "stream")) as response:
+            told = events(response)
+            await anext(told)
+            await asyncio.sleep(3.3)
+            await talk.add("user", "two")
+            assert json.loads((await anext(told))["data"])["body"]["from_seq"] == 2
+
+
+async def test_a_client_that_goes_away_leaves_nothing_behind(store: AsyncMemoryStore) -> None:
+    await store.user("alice").conversation("talk").add("user", "one")
+    async with serving(store) as (client, server), asyncio.timeout(60):
+        bell = server.config.app.state.bell  # type: ignore[union-attr]
+        for _ in range(3):
+            async with client.stream("GET", path("alice", "events", "stream")) as response:
+                await anext(events(response))
+                while not bell._waiting:
+                    await asyncio.sleep(0.01)
+            while bell._waiting:
+                await asyncio.sleep(0.01)
+        assert (await client.get("/readyz")).is_success
+
+
+async def test_deriving_tells_how_far_it_is_and_what_it_made(store: AsyncMemoryStore) -> None:
+    await store.user("alice").conversation("talk").add_many(history("talk", 40))
+    async with serving(store) as (client, _), asyncio.timeout(60):
+        async with client.stream("POST", path("alice", "derive", "stream")) as response:
+            told = [one async for one in events(response)]
+        assert told[-1]["event"] == "done"
+        assert json.loads(told[-1]["data"])["messages"] == 40
+        progress = [json.loads(one["data"]) for one in told if one["event"] == "progress"]
+        assert all(0 <= one["done"] <= one["total"] for one in progress)
+
+
+async def test_a_backfill_is_followed_until_it_no_longer_runs(store: AsyncMemoryStore) -> None:
+    await store.user("alice").conversation("talk").add_many(history("talk", 4))
+    async with serving(store) as (client, _), asyncio.timeout(60):
+        begun = (await client.post("/v1/backfills", json={})).json()
+        where = f"/v1/backfills/{begun['backfill']['id']}"
+        async with client.stream("GET", f"{where}/progress") as response:
+            told = events(response)
+            assert json.loads((await anext(told))["data"])["done"] == 0
+            await client.post(f"{where}/cancel")
+            last = [one async for one in told][-1]
+        assert (last["event"], json.loads(last["data"])["backfill"]["state"]) == ("done", "cancelled")
+
+
+async def test_a_stop_ends_streams_and_lets_a_request_finish(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = asyncio.Event()
+
+    async def slowly(**_: object) -> dict[str, int]:
+        began.set()
+        await asyncio.sleep(0.5)
+        return {"messages": 7}
+
+    monkeypatch.setattr(store, "stats", slowly)
+    await store.user("alice").conversation("talk").add("user", "one")
+    async with serving(store) as (client, server), asyncio.timeout(60):
+        async with client.stream("GET", path("alice", "events", "stream")) as response:
+            told = events(response)
+            await anext(told)
+            under_way = asyncio.ensure_future(client.get("/v1/stats"))
+            await began.wait()
+            server.stop()
+            assert (await under_way).json() == {"messages": 7}
+            assert [one async for one in told] == []
+        with pytest.raises(httpx.TransportError):
+            await client.get("/healthz")
+
+
+def test_the_program_serves_stops_and_logs_nothing_that_was_said(url: str, tmp_path: Path) -> None:
+    with memstore.open(url, settings=HASHING) as store:
+        token = store.tokens.create(user="alice-by-name").secret
+    with served(url, tmp_path) as (process, address), httpx.Client(base_url=address, headers=bearer(token)) as client:
+        talk = path("alice-by-name", "conversations", "talk-by-name")
+        assert client.post(f"{talk}/messages", json=said("I'm allergic to peanuts.")).status_code == 201
+        assert client.post(f"{talk}/context", json={"query": "peanuts?", "budget": 200}).json()["tokens"] <= 200
+        assert client.get("/v1/users").status_code == 403
+        assert client.post(f"{talk}/messages", json="peanuts").status_code == 422
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    log = (tmp_path / "server.log").read_text()
+    assert "POST /users/{user}/conversations/{conversation}/messages 201" in log
+    assert token is not None
+    for hidden in ("peanuts", "by-name", token, "mst_", "Traceback"):
+        assert hidden not in log
+
+
+def test_elsewhere_it_does_not_start_without_a_token(cli: Run, url: str) -> None:
+    elsewhere = cli("serve", "--host", "0.0.0.0", "--port", "0", "-d", url)
+    proxied = cli("serve", "--port", "0", "-d", url, server_hosts="memory.example")
+    for refused in (elsewhere, proxied):
+        assert (refused.code, refused.out) == (2, "")
+        assert "memstore token create" in refused.err
+
+
+def test_tokens_are_made_listed_and_revoked(cli: Run, url: str) -> None:
+    made = cli("token", "create", "--user", "alice", "--days", "2", "--name", "laptop", "-d", url, "--json").json
+    assert made["secret"].startswith("mst_")
+    shown = cli("token", "create", "--operator", "-d", url)
+    assert shown.out.startswith("mst_") and shown.out.count("\n") == 1
+    (operators, alices) = cli("token", "list", "-d", url, "--json").json
+    assert (operators["user"], alices["user"], alices["name"]) == (None, "alice", "laptop")
+    assert "secret" not in alices and made["secret"] not in cli("token", "list", "-d", url).out
+    assert cli("token", "revoke", made["id"], "-d", url, "--json").json["revoked_at"] is not None
+    assert "revoked" in cli("token", "list", "-d", url).out
+    unknown = cli("token", "revoke", "3f2a0000-0000-0000-0000-000000000000", "-d", url)
+    assert (unknown.code, "token list" in unknown.err) == (2, True)
+    for wrong in ((), ("--user", "alice", "--operator"), ("--user", "alice", "--days", "0")):
+        assert cli("token", "create", *wrong, "-d", url).code == 2
+
+
+def test_a_port_that_is_taken_is_said_in_a_line(cli: Run, url: str, tmp_path: Path) -> None:
+    with served(url, tmp_path) as (_, address):
+        taken = cli("serve", "--port", address.rpartition(":")[2], "-d", url)
+    assert taken.code == 1
+    assert "in use" in taken.err and taken.err.count("\n") <= 2
+
+
+def test_without_the_extra_the_error_names_it(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("memstore.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    without = cli("serve", "-d", url)
+    assert without.code == 2
+    assert "memstore[server]" in without.err

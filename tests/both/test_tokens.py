@@ -1,0 +1,55 @@
+"""Tokens of the servers, and what pages of a server stand on."""
+
+from __future__ import annotations
+
+import pytest
+
+from memstore import InvalidInput, NotFound, ids
+from memstore.memory.store import AsyncMemoryStore
+
+
+async def test_a_token_lets_its_user_in_until_it_is_revoked(store: AsyncMemoryStore) -> None:
+    assert not await store.tokens.exist()
+    alices, operators = await store.tokens.create(user="alice", name="laptop"), await store.tokens.create()
+    assert alices.secret and operators.secret and alices.secret != operators.secret
+    held = await store.tokens.holder(alices.secret)
+    assert held is not None and (held.id, held.owner) == (alices.id, ids.user_id("alice"))
+    held = await store.tokens.holder(operators.secret)
+    assert held is not None and held.owner is None
+    assert await store.tokens.holder(alices.secret[:-1]) is None
+    first = (await store.tokens.revoke(alices)).revoked_at
+    assert first is not None and (await store.tokens.revoke(alices.id)).revoked_at == first
+    assert await store.tokens.holder(alices.secret) is None
+    assert [one.id for one in await store.tokens.all()] == [operators.id, alices.id]
+    assert await store.tokens.exist()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"user": " "}, {"name": ""}, {"days": 0}, {"days": -1}, {"days": 1e9}, {"user": "\0"}]
+)
+async def test_a_token_that_cannot_be_is_refused(store: AsyncMemoryStore, wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        await store.tokens.create(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(NotFound):
+        await store.tokens.revoke(ids.uuid7())
+    assert not await store.tokens.exist()
+
+
+async def test_conversations_are_given_page_by_page(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    for number in range(5):
+        await alice.conversation(f"c{number}").add("user", "hello")
+    every = await alice.conversations()
+    assert [one.name for one in every] == ["c4", "c3", "c2", "c1", "c0"]
+    last = every[1]
+    assert await alice.conversations(before=(last.updated_at, last.id), limit=2) == every[2:4]
+    assert await alice.conversations(before=(every[-1].updated_at, every[-1].id)) == []
+    assert [name async for name in store.users(after="aa")] == ["alice"]
+    assert [name async for name in store.users(after="alice")] == []
+
+
+async def test_a_fact_is_given_by_its_id(store: AsyncMemoryStore) -> None:
+    made = await store.user("alice").add_fact("The user lives in Porto.", type="identity")
+    assert (await store.user("alice").fact(made.id)).text == made.text
+    with pytest.raises(NotFound):
+        await store.user("bob").fact(made.id)

@@ -1,0 +1,84 @@
+"""Servers for tests: in this process with no socket, and on a free port of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from memstore.memory.store import AsyncMemoryStore
+from memstore.server.http.app import create_app
+from memstore.server.http.beside import Beside
+from memstore.server.http.program import Server, configuration
+
+HASHING = {"embedder": "hashing:256"}
+PROBLEM = "application/problem+json"
+
+
+def path(user: str, *rest: str) -> str:
+    """Give the path of something of a user's; names are encoded whole."""
+    return "/".join(["/v1/users", *(quote(one, safe="").replace(".", "%2E") for one in (user, *rest))])
+
+
+def bearer(secret: str | None) -> dict[str, str]:
+    return {} if secret is None else {"Authorization": f"Bearer {secret}"}
+
+
+def said(*texts: str) -> dict[str, Any]:
+    """Give a body of messages."""
+    return {"messages": [{"role": "user", "content": text} for text in texts]}
+
+
+@asynccontextmanager
+async def asking(
+    store: AsyncMemoryStore,
+    *,
+    token: str | None = None,
+    at_home: bool = True,
+    hosts: Sequence[str] = ("127.0.0.1",),
+    mounted: Mapping[str, Beside] | None = None,
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Give a client of an app over the store, with a token where there is one."""
+    app = create_app(store, open_without_tokens=at_home, hosts=hosts, mounted=mounted)
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=bearer(token)) as client:
+            yield client
+
+
+@asynccontextmanager
+async def serving(store: AsyncMemoryStore) -> AsyncIterator[tuple[httpx.AsyncClient, Server]]:
+    """Give a client of a server on a free port, and the server."""
+    app = create_app(store, open_without_tokens=True, hosts=("127.0.0.1",))
+    started = asyncio.Event()
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        server = Server(configuration(app, store.settings), started.set)
+        task = asyncio.ensure_future(server.serve(sockets=[bound]))
+        try:
+            async with asyncio.timeout(30):
+                await started.wait()
+            base = f"http://127.0.0.1:{bound.getsockname()[1]}"
+            async with httpx.AsyncClient(base_url=base, timeout=60) as client:
+                yield client, server
+        finally:
+            server.stop()
+            await task
+
+
+async def events(response: httpx.Response) -> AsyncIterator[dict[str, str]]:
+    """Give the events of a stream, each as its fields."""
+    fields: dict[str, str] = {}
+    async for line in response.aiter_lines():
+        if line.startswith(":"):
+            continue
+        if not line and fields:
+            yield fields
+            fields = {}
+        elif line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
