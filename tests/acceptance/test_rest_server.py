@@ -143,14 +143,17 @@ async def test_a_stop_ends_streams_and_lets_a_request_finish(
 def test_the_program_serves_stops_and_logs_nothing_that_was_said(url: str, tmp_path: Path) -> None:
     with memstore.open(url, settings=HASHING) as store:
         token = store.tokens.create(user="alice-by-name").secret
-    with served(url, tmp_path) as (process, address), httpx.Client(base_url=address, headers=bearer(token)) as client:
+    with (
+        served(url, tmp_path) as (process, address),
+        httpx.Client(base_url=address, headers=bearer(token), timeout=60) as client,
+    ):
         talk = path("alice-by-name", "conversations", "talk-by-name")
         assert client.post(f"{talk}/messages", json=said("I'm allergic to peanuts.")).status_code == 201
         assert client.post(f"{talk}/context", json={"query": "peanuts?", "budget": 200}).json()["tokens"] <= 200
         assert client.get("/v1/users").status_code == 403
         assert client.post(f"{talk}/messages", json="peanuts").status_code == 422
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     log = (tmp_path / "server.log").read_text()
     assert "POST /users/{user}/conversations/{conversation}/messages 201" in log
     assert token is not None
