@@ -619,3 +619,32 @@ async def test_one_user_alone_is_served_where_that_is_said(url: str) -> None:
             for user, status in (("alice", 200), ("bob", 404)):
                 answer = await http.post(f"{base}/{user}", content=INITIALIZE, headers=HEADERS)
                 assert answer.status_code == status
+
+
+async def test_serve_answers_it_too_behind_its_tokens(url: str) -> None:
+    with memstore.open(url, settings={"embedder": "none"}) as store:
+        secret = store.tokens.create(user="alice").secret
+    process = subprocess.Popen(
+        [SCRIPT, "serve", "--port", "0", "--json", "-d", url], stdout=subprocess.PIPE, text=True, env=environment()
+    )
+    try:
+        assert process.stdout is not None
+        base = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")["url"]
+        async with AsyncClient() as http:
+
+            async def status(user: str, **headers: str) -> int:
+                return (
+                    await http.post(f"{base}/mcp/{user}", content=INITIALIZE, headers=HEADERS | headers)
+                ).status_code
+
+            ours = {"authorization": f"Bearer {secret}"}
+            assert [await status("alice", **ours), await status("bob", **ours), await status("alice")] == [
+                200,
+                404,
+                401,
+            ]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(ENDS) == 0
+    finally:
+        process.kill()
+        process.communicate()

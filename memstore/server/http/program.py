@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import uvicorn
@@ -16,6 +17,7 @@ from memstore.errors import ConfigurationError
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.worker import stopped_by_signals
 from memstore.server.http.app import create_app
+from memstore.server.http.beside import Beside
 from memstore.server.http.door import is_loopback
 from memstore.settings import Settings
 
@@ -79,10 +81,20 @@ async def serve(
                 "memstore token create --operator or --user NAME; or leave --host and MEMSTORE_SERVER_HOSTS out, and "
                 "only this machine is served."
             )
-        app = create_app(store, open_without_tokens=alone, hosts=(host, *known) if at_home or known else ())
+        hosts = (host, *known) if at_home or known else ()
+        app = create_app(store, open_without_tokens=alone, hosts=hosts, mounted=_beside(store))
         with _bound(host, port) as bound:
             answering = Serving(_url(host, bound), without)
             await Server(configuration(app, store.settings), lambda: told(answering)).serve(sockets=[bound])
+
+
+def _beside(store: AsyncMemoryStore) -> dict[str, Beside]:
+    """Give what is served beside REST, by path: MCP, where its extra is installed."""
+    if find_spec("mcp") is None:
+        return {}
+    from memstore.server.mcp.http import PREFIX, mounted  # noqa: PLC0415  (another extra, which may not be there)
+
+    return {PREFIX: mounted(store, security=None)}  # the door checks the names by which it is asked
 
 
 def _keep_what_is_loaded(_: object) -> None:
