@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -30,6 +31,7 @@ from memstore.memory.worker import WorkingStore
 from memstore.models import Usage
 from memstore.providers import Vectors
 from memstore.store import embedded, facts, model_calls, queue, queue_schema
+from memstore.store.database import SQL as DATABASE
 from memstore.store.watermarks import Pending
 from memstore.testing import HashingEmbedder, ScriptedChatModel
 from tests.command_line import Run
@@ -423,6 +425,18 @@ def test_the_app_role_may_queue_a_job_for_its_own_user_and_do_nothing_else_to_th
         connection.commit()
     assert number(url, "select count(*) from procrastinate_jobs") == 1, "a conversation of somebody else's has none"
     assert number(url, f"select count(*) from procrastinate_jobs where lock = '{talk}'") == 1
+
+
+def test_two_workers_that_begin_at_once_make_one_queue(url: str) -> None:
+    with psycopg.connect(url) as connection, ThreadPoolExecutor(1) as thread:
+        connection.execute(DATABASE["migration_lock"])
+        other = thread.submit(queue_schema.prepare, url)
+        while not number(url, "select count(*) from pg_locks where locktype = 'advisory' and not granted"):
+            time.sleep(0.02)
+        queue_schema._bring(connection, queue_schema._state(connection))
+        connection.commit()
+        other.result(30)
+    assert queue_schema.is_made(url)
 
 
 def test_somebody_elses_queue_is_left_alone(url: str) -> None:

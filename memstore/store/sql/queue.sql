@@ -1,7 +1,9 @@
 -- state --
 -- The store's schema, whether the queue's tables are in it, and of which version (null: not made by memstore).
-SELECT current_schema()::text, jobs IS NOT NULL, obj_description(jobs, 'pg_class')
-FROM to_regclass(quote_ident(current_schema()) || '.procrastinate_jobs') AS jobs
+-- Read from the catalog itself: to_regclass would tell from memory, after a wait for another process that has made them.
+SELECT current_schema()::text, c.oid IS NOT NULL, obj_description(c.oid, 'pg_class')
+FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'procrastinate_jobs'
+WHERE n.nspname = current_schema()
 
 -- note_version --
 -- Which of the library's scripts were run here.
