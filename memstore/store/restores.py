@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from memstore.events import EventType
 from memstore.models import Conversation, FactColumns, Json, Message, Summary
-from memstore.store import fact_changes, facts, items, messages
+from memstore.store import embedders, fact_changes, facts, items, messages
 from memstore.store.archived import Hashed, KnownFact, Whole
 from memstore.store.database import Transaction, columns
 from memstore.store.derivations import DERIVERS
@@ -100,13 +100,9 @@ async def add_units(scope: Transaction, new: Sequence[Hashed], model: UUID | Non
     (counted,) = await scope.all(items.SQL["count_units"], columns, units=len(new), length=length)
     first = counted["last_unit"] - len(new) + 1
     await scope.run_many(SQL["add_text"], [_unit(one, number) for number, one in enumerate(new, first)])
-    vectors = [
-        one.kept.unit.key._asdict() | {"model_id": model, "embedding": one.kept.vector}
-        for one in new
-        if one.kept.vector is not None
-    ]
-    if vectors:
-        await scope.run_many(items.SQL["add_vector"], vectors)
+    vectors = [(one.kept.unit.key, one.kept.vector) for one in new if one.kept.vector is not None]
+    if vectors and model is not None:
+        await embedders.add_vectors(scope, vectors, model)
 
 
 def _unit(one: Hashed, number: int) -> dict[str, object]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memstore._sync.store import fact_changes, facts, items, messages
+from memstore._sync.store import embedders, fact_changes, facts, items, messages
 from memstore._sync.store.database import Transaction, columns
 from memstore._sync.store.derivations import DERIVERS
 from memstore._sync.store.facts import Source
@@ -101,13 +101,9 @@ def add_units(scope: Transaction, new: Sequence[Hashed], model: UUID | None) -> 
     (counted,) = scope.all(items.SQL["count_units"], columns, units=len(new), length=length)
     first = counted["last_unit"] - len(new) + 1
     scope.run_many(SQL["add_text"], [_unit(one, number) for number, one in enumerate(new, first)])
-    vectors = [
-        one.kept.unit.key._asdict() | {"model_id": model, "embedding": one.kept.vector}
-        for one in new
-        if one.kept.vector is not None
-    ]
-    if vectors:
-        scope.run_many(items.SQL["add_vector"], vectors)
+    vectors = [(one.kept.unit.key, one.kept.vector) for one in new if one.kept.vector is not None]
+    if vectors and model is not None:
+        embedders.add_vectors(scope, vectors, model)
 
 
 def _unit(one: Hashed, number: int) -> dict[str, object]:

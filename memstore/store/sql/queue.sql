@@ -83,8 +83,8 @@ WHERE task_name = 'memstore.derive' AND status = 'failed' AND (%(ids)s::bigint[]
 RETURNING (args ->> 'user')::uuid AS user_id, (args ->> 'conversation')::uuid AS conversation_id
 
 -- live --
--- Shows that a worker lives: the server lets go of this lock with the transaction, which is open as long as the process
--- lives. To take it once more changes nothing.
+-- Shows that a worker lives: the lock goes with the transaction, which is open as long as the process is there.
+-- To take it once more changes nothing.
 SELECT pg_try_advisory_xact_lock(hashtext('memstore:worker:' || current_schema()), mod(%(worker)s::bigint, 2147483647)::int)
 
 -- ended --
