@@ -110,13 +110,8 @@ async def drop(database: Database, user_id: UUID, model: UUID) -> bool:
 
 
 async def _first(connection: AsyncConnection[Any], statement: LiteralString, **values: Any) -> bool:
-    """Give whether there is a row, and its first column says yes.
-
-    Sent as text, in Postgres' simple protocol: after the other one the transaction would keep the statement's snapshot,
-    and whoever builds an index waits for every one that is older.
-    """
-    async with AsyncClientCursor(connection) as cursor:
-        row = await (await cursor.execute(statement, values)).fetchone()
+    """Give whether there is a row, and its first column says yes."""
+    row = await (await connection.execute(statement, values)).fetchone()
     return bool(row and row[0])
 
 

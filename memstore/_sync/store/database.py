@@ -319,19 +319,21 @@ class Database:
     @contextmanager
     def login(self) -> Iterator[Connection[Any]]:
         """Open a transaction as the login itself, that sees what the operator sees: for what the app role may not."""
-        with self.session() as connection, connection.transaction(), ClientCursor(connection) as cursor:
-            cursor.execute(SQL["path"] + ";\n" + SQL["operator"], self.capabilities.confinement)
+        with self.session() as connection, connection.transaction():
+            connection.execute(SQL["path"] + ";\n" + SQL["operator"], self.capabilities.confinement)
             yield connection
 
     @contextmanager
     def session(self) -> Iterator[Connection[Any]]:
         """Open a connection as the login itself, in no transaction: for what cannot be done in one. It reads no rows.
 
-        Behind a pooler each statement may reach another session, and a setting or a lock stays behind there.
+        Behind a pooler each statement may reach another session, and a setting or a lock stays behind there. Statements
+        are sent as text, in Postgres' simple protocol: after the other one a transaction keeps its last statement's
+        snapshot, and whoever builds an index waits for every one that is older.
         """
         with explained(self.url):
             with Connection.connect(
-                self.url, autocommit=True, connect_timeout=10, prepare_threshold=None
+                self.url, autocommit=True, connect_timeout=10, cursor_factory=ClientCursor
             ) as connection:
                 yield connection
 

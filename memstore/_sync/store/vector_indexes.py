@@ -111,13 +111,8 @@ def drop(database: Database, user_id: UUID, model: UUID) -> bool:
 
 
 def _first(connection: Connection[Any], statement: LiteralString, **values: Any) -> bool:
-    """Give whether there is a row, and its first column says yes.
-
-    Sent as text, in Postgres' simple protocol: after the other one the transaction would keep the statement's snapshot,
-    and whoever builds an index waits for every one that is older.
-    """
-    with ClientCursor(connection) as cursor:
-        row = (cursor.execute(statement, values)).fetchone()
+    """Give whether there is a row, and its first column says yes."""
+    row = (connection.execute(statement, values)).fetchone()
     return bool(row and row[0])
 
 
