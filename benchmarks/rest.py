@@ -5,8 +5,7 @@
     benchmarks/rest.py clients --seconds 120    100 clients at once: failures, p50, p99, and the server's memory
 
 Both sides have an encoder of their own. Clients of the second part are users of their own, and each goes on as an
-assistant does: a message in, a context out. The server's memory is read all the while: what it has after a quarter of
-the time, and in the end.
+assistant does: a message in, a context out. The server's memory is read all the while.
 """
 
 from __future__ import annotations
@@ -139,10 +138,8 @@ async def crowd(address: str, process: int, args: argparse.Namespace) -> None:
     print(f"  {dict(seen)}")
     print(f"  {seen.total() / args.seconds:.0f} a second; ms p50 and p99: ", end="")
     print(f"{1000 * median(seconds):.0f} {1000 * quantiles(seconds, n=100)[98]:.0f}")
-    quarter = used[len(used) // 4]
-    print(
-        f"  the server's memory, MB: {used[0]:.0f} at first, {quarter:.0f} after a quarter, {used[-1]:.0f} in the end"
-    )
+    quarters = (used[round((len(used) - 1) * part / 4)] for part in range(5))
+    print(f"  the server's memory at first and after each quarter, MB: {' '.join(f'{one:.0f}' for one in quarters)}")
 
 
 def clients(args: argparse.Namespace, folder: Path) -> None:
