@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         DatabaseUnreachable,
         EmbeddedError,
         EmbedderMismatch,
+        Erased,
         ExtensionMissing,
         InvalidInput,
         MemstoreError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from memstore.memory.store import AsyncMemoryStore, open_async
     from memstore.memory.user import AsyncUserScope
     from memstore.models import (
+        Certificate,
         Context,
         Conversation,
         DeadLetter,
@@ -74,6 +76,7 @@ _HOMES = {
         "DatabaseUnreachable",
         "EmbeddedError",
         "EmbedderMismatch",
+        "Erased",
         "ExtensionMissing",
         "InvalidInput",
         "MemstoreError",
@@ -89,6 +92,7 @@ _HOMES = {
     "memstore.memory.store": ("AsyncMemoryStore", "open_async"),
     "memstore.memory.user": ("AsyncUserScope",),
     "memstore.models": (
+        "Certificate",
         "Context",
         "Conversation",
         "DeadLetter",
@@ -117,6 +121,7 @@ __all__ = [
     "AsyncMemoryStore",
     "AsyncUserScope",
     "BudgetTooSmall",
+    "Certificate",
     "ConfigurationError",
     "Conflict",
     "Context",
@@ -130,6 +135,7 @@ __all__ = [
     "EmbeddedError",
     "EmbedderMismatch",
     "Entity",
+    "Erased",
     "ExtensionMissing",
     "Fact",
     "FactChange",

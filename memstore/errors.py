@@ -10,6 +10,7 @@ MemstoreError
 ├── EmbeddedError                the private Postgres could not be started or stopped
 ├── InvalidInput                 what was given cannot be stored; nothing of it was
 ├── Conflict                     the id is known with other content; what is stored stays
+│   └── Erased                   it was erased, and does not come back
 ├── ProviderError                an embedder, counter or model failed
 │   ├── ProviderMissing          it is not installed, or nobody knows its name
 │   ├── EmbedderMismatch         the stored vectors were made by another embedder
@@ -20,6 +21,8 @@ MemstoreError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class MemstoreError(Exception):
@@ -60,6 +63,25 @@ class InvalidInput(MemstoreError):
 
 class Conflict(MemstoreError):
     """The same external id was given with other content; what is stored stays as it is."""
+
+
+class Erased(Conflict):
+    """Messages were erased before; nothing of the call was stored.
+
+    `numbers` are their places among those that were given, from 1.
+    """
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        told = ", ".join(map(str, numbers[:5])) + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
+        super().__init__(
+            f"message {told} was erased, and what was erased does not come back. Leave it out, or give "
+            'on_conflict="skip"; what is said anew has another external_id, or another time. Nothing of this call was '
+            "stored."
+        )
+        self.numbers = tuple(numbers)
+
+    def __reduce__(self) -> tuple[type[Erased], tuple[Sequence[int]]]:
+        return type(self), (self.numbers,)
 
 
 class ProviderError(MemstoreError):

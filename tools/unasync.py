@@ -38,6 +38,7 @@ NAMES = {
     "AsyncMemoryStore": "MemoryStore",
     "AsyncUserScope": "UserScope",
     "AsyncConversationScope": "ConversationScope",
+    "AsyncErasable": "Erasable",
     "AsyncPlainCalls": "PlainCalls",
     "open_async": "open",
     "in_thread": "in_place",

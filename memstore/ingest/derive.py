@@ -13,12 +13,13 @@ from memstore.ingest import indexes, reports
 from memstore.ingest.embed import Embed
 from memstore.ingest.facts.deriver import Facts
 from memstore.ingest.resources import Resources
+from memstore.ingest.retention import retain
 from memstore.ingest.steps import UNIVERSAL, B, Deriver, M, Progress, Run, fail, keep_cost, recipe_of, step
 from memstore.ingest.summaries.deriver import Summarize
 from memstore.ingest.vectors import embed_missing
 from memstore.models import DeriveReport
 from memstore.settings import Settings
-from memstore.store import derivations, events, messages, model_calls, receipts
+from memstore.store import derivations, erasures, events, messages, model_calls, receipts
 from memstore.store.database import Database, Transaction
 from memstore.store.watermarks import LostRace, Outdated, Pending
 from memstore.waiting import in_thread
@@ -111,9 +112,10 @@ async def _fill_user(database: Database, resources: Resources, user: UUID, run: 
 
 
 async def tend(database: Database, users: Iterable[UUID], settings: Settings) -> None:
-    """Let the outbox and the receipts of these users not grow for ever, and large users have their indexes."""
+    """Let nothing of these users be kept for longer than it is to be, and large ones have their indexes."""
     now = datetime.now(UTC)
     for user in users:
+        await retain(database, user, settings)
         async with database.scope(user) as scope:
             await events.trim(scope, now - timedelta(days=settings.outbox_days))
             await receipts.trim(scope, now - timedelta(days=settings.receipts_days))
@@ -141,6 +143,8 @@ async def _redo_all(database: Database, deriver: Redoable[B, M], part: Part, run
 async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: str, run: Run) -> None:
     """Make what a conversation has anew, batch by batch, and put it in its place in one transaction."""
     made: list[M] = []
+    async with database.scope(work.user_id) as scope:
+        epoch = await erasures.epoch(scope)
     try:
         at = 0
         while at < work.done_seq:
@@ -149,14 +153,14 @@ async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, rec
                 batch = await deriver.reread(scope, rest, deriver.method.batch, made)
             made += await in_thread(deriver.think, [batch])
             at = made[-1].to_seq
-        async with database.scope(work.user_id) as scope:
+        async with erasures.unless_erased(database, work.user_id, epoch) as scope:
             counts = await deriver.rewrite(scope, work.conversation_id, made, recipe)
             scope.events += reports.redone(work, recipe, counts)
             await derivations.redone(scope, work, None if counts.get("letters") else recipe)
     except Exception as error:  # whatever it is goes on, after what the answers cost was kept
         await keep_cost(database, work, made)
         if isinstance(error, LostRace):
-            return  # somebody else derives this conversation
+            return  # somebody else derives this conversation, or some of it was erased
         raise
     run.made.update(counts)
     run.made["redone"] += 1

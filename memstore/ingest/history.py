@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import UUID
 
-from memstore.errors import Conflict, InvalidInput
+from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.add import Place, add_many, look_at
 from memstore.ingest.importers import Found, Imported, LeftOut, Reading, Record, Skipped, Span, importer_for, size_of
 from memstore.ingest.importers.records import MOST_NAMED
@@ -17,6 +17,7 @@ from memstore.store import messages as store
 from memstore.store.database import Database
 from memstore.waiting import in_thread
 
+ERASED = "erased before"  # what is left out so
 BATCH = 500  # messages to a transaction
 HELD = 2000  # messages that wait for others of their conversation, where a file mixes them
 HELD_CHARACTERS = 8 * 1024 * 1024
@@ -127,6 +128,12 @@ async def _take(batch: _Batch, running: _Import) -> None:
     """Store a batch; where one of its messages is refused, store its halves, until that one is found and named."""
     try:
         await (_look if running.dry_run else _store)(batch, running)
+    except Erased as error:
+        erased = {number - 1 for number in error.numbers}
+        running.done.left_out[ERASED] += len(erased)
+        rest = [record for number, record in enumerate(batch.records) if number not in erased]
+        if rest:
+            await _take(_Batch(batch.place, rest), running)
     except (InvalidInput, Conflict) as error:
         if len(batch.records) == 1:
             running.done.skip(Skipped(batch.records[0].where, str(error)))

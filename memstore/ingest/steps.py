@@ -17,7 +17,7 @@ from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissi
 from memstore.ingest import reports
 from memstore.ingest.asked import Asked
 from memstore.ingest.method import Method
-from memstore.store import derivations, model_calls
+from memstore.store import derivations, erasures, messages, model_calls
 from memstore.store.database import Database, Transaction
 from memstore.store.watermarks import LostRace, Pending
 from memstore.waiting import in_thread
@@ -101,28 +101,39 @@ async def step(database: Database, deriver: Deriver[B, M], group: Sequence[Pendi
 
     A conversation that another process does at the same time is left out of what is given.
     """
-    batches = []
+    batches, epochs = [], []
     for work in group:
-        async with database.scope(work.user_id) as scope:
+        async with database.scope(work.user_id, first=erasures.epoch) as scope:
+            epochs.append(await erasures.epoch(scope))
             batches.append(await deriver.read(scope, work, deriver.method.batch))
     recipe = await recipe_of(deriver)
     database.dispatcher.publish([told for work in group for told in reports.begun(work, recipe)])
     made = await in_thread(deriver.think, batches)
     taken = []
-    for work, one in zip(group, made, strict=True):
+    for work, one, epoch in zip(group, made, epochs, strict=True):
         try:
-            async with database.scope(work.user_id) as scope:
+            async with erasures.unless_erased(database, work.user_id, epoch) as scope:
                 counts = await deriver.write(scope, one)
                 scope.events += reports.done(work, one.to_seq, recipe, counts)
                 # Last: whoever adds messages waits for it.
                 last_seq = await derivations.advance(scope, work, one.to_seq, None if counts.get("letters") else recipe)
-        except LostRace:  # another worker does this conversation
+        except LostRace:  # another worker does this conversation, or something of the user was erased meanwhile
             await keep_cost(database, work, [one])
+            taken += await _left_by_erasure(database, work, epoch)
             continue
         run.made.update(counts)
         run.advanced(work, one.to_seq)
         taken.append(Step(work, one.to_seq, last_seq))
     return taken
+
+
+async def _left_by_erasure(database: Database, work: Pending, epoch: erasures.Epoch | None) -> list[Step]:
+    """Give where a deriver stands now, if it was an erasure that came between: nobody else goes on there."""
+    async with database.scope(work.user_id) as scope:
+        if await erasures.epoch(scope) == epoch:
+            return []
+        found = await derivations.watermark(scope, work)
+    return [] if found is None else [Step(found, found.done_seq, found.last_seq)]
 
 
 async def recipe_of(deriver: Deriver[Any, Any]) -> str:
@@ -133,15 +144,19 @@ async def recipe_of(deriver: Deriver[Any, Any]) -> str:
 async def keep_cost(database: Database, work: Pending, made: Sequence[Made]) -> None:
     """Keep what a model's answers cost that are dropped: they count for the day's tokens all the same."""
     if asked := [one.asked for one in made if one.asked]:
-        async with database.scope(work.user_id) as scope:
-            for one in asked:
-                await model_calls.keep(scope, one.cost, ())
+        async with database.scope(work.user_id, first=erasures.hold) as scope:
+            if await erasures.hold(scope) is not None:  # whose user is gone counts for nobody
+                for one in asked:
+                    await model_calls.keep(scope, one.cost, ())
 
 
 async def fail(database: Database, work: Pending, recipe: str, error: Exception, run: Run) -> None:
     """Note that a deriver failed in a conversation, which stays as it is."""
     # The type says enough for the table, which the operator may read; the message could quote what was said.
-    async with database.scope(work.user_id) as scope:
+    async with database.scope(work.user_id, first=erasures.hold) as scope:
+        await erasures.hold(scope)
+        if await messages.conversation(scope, work.conversation_id) is None:  # erased meanwhile
+            return
         await derivations.fail(scope, work, type(error).__name__)
         scope.events += reports.failed(work, recipe, error)
     logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)

@@ -6,6 +6,7 @@ The classes of stored things say their columns too; `store/tables.py` makes tabl
 
 from memstore.models.contexts import Context
 from memstore.models.decisions import Compression, Decision, Reason, Sent
+from memstore.models.erasures import Certificate, ErasureScope, Remains, Scan
 from memstore.models.facts import (
     FACT_KINDS,
     FACT_STATES,
@@ -51,6 +52,7 @@ __all__ = [
     "Backfill",
     "BackfillPlan",
     "BackfillStatus",
+    "Certificate",
     "Compression",
     "Context",
     "Conversation",
@@ -61,6 +63,7 @@ __all__ = [
     "Drift",
     "Edge",
     "Entity",
+    "ErasureScope",
     "Fact",
     "FactChange",
     "FactColumns",
@@ -79,8 +82,10 @@ __all__ = [
     "Missing",
     "Reason",
     "Receipt",
+    "Remains",
     "Replay",
     "Role",
+    "Scan",
     "Section",
     "Sent",
     "Span",

@@ -114,7 +114,8 @@ async def _candidates(
     version: Version | None,
     together: bool,
 ) -> Ranking:
-    if version is None:
+    if version is None:  # nothing is stored of the user, or no longer
+        scope.cache.forget(scope.user_id)
         return NOTHING
     if question.vector is not None:
         items.check_others(question.embedded_by, version.others)

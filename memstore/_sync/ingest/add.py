@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -12,9 +12,11 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.store import messages as store
+from memstore._sync.store import tombstones
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.derivations import DERIVERS
-from memstore.errors import Conflict, InvalidInput
+from memstore._sync.store.tombstones import as_stored
+from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.check import NewMessage, check_name, checked
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
@@ -64,19 +66,25 @@ def add_many(
     """Store messages in order, all or none; give them as stored, known ones included.
 
     A known `external_id` with the same content is the same message. With other content it is a `Conflict`, or with
-    `on_conflict="skip"` the stored one is given and nothing changes.
+    `on_conflict="skip"` the stored one is given and nothing changes. What was erased is not stored again: `Erased` is
+    raised, or with "skip" it is left out of what is given.
     """
     if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str) or not isinstance(given, Iterable):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
     drafts = in_place(_drafts, given, place, counter, max_bytes)
-    if not drafts:
-        return []
-    with database.scope(place.user_id) as scope:
-        known = _known(scope, place, drafts)
-        fresh = _fresh(drafts, known, on_conflict)
-        for message in _numbered(scope, place, fresh):
-            known[message.id] = message
-    return [known[draft.id] for draft in drafts]
+    while drafts:
+        try:
+            with database.scope(place.user_id) as scope:
+                known = _known(scope, place, drafts)
+                fresh = _fresh(drafts, known, on_conflict)
+                for message in _numbered(scope, place, fresh):
+                    known[message.id] = message
+            return [known[draft.id] for draft in drafts]
+        except _Tombstones as found:
+            if on_conflict == "error":
+                raise _erased(drafts, found.ids) from None
+            drafts = [draft for draft in drafts if draft.id not in found.ids]
+    return []
 
 
 def look_at(
@@ -87,7 +95,10 @@ def look_at(
     named = [draft.id for draft in drafts if draft.external_id is not None]
     with database.scope(place.user_id) as scope:
         known = store.known(scope, named) if named else {}
-    fresh = {draft.id: draft for draft in _fresh(drafts, known, "error")}
+        new = _fresh(drafts, known, "error")
+        if erased := tombstones.erased_messages(scope, new):
+            raise _erased(drafts, {new[place].id for place in erased})
+    fresh = {draft.id: draft for draft in new}
     return [known.get(draft.id) or fresh[draft.id] for draft in drafts]
 
 
@@ -151,16 +162,19 @@ def _fresh(drafts: Sequence[Message], known: Mapping[UUID, Message], on_conflict
 
 
 def _said(message: Message) -> tuple[object, ...]:
-    return message.role, message.name, _as_stored(message.content), _as_stored(message.tool_calls), message.tool_call_id
+    return message.role, message.name, as_stored(message.content), as_stored(message.tool_calls), message.tool_call_id
 
 
-def _as_stored(value: Any) -> Any:
-    """Give JSON as jsonb gives it back: it knows no tuples, keys are texts, and 1e23 may come back an integer."""
-    if isinstance(value, Mapping):
-        return {str(key): _as_stored(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_stored(one) for one in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1023 else value
+class _Tombstones(Exception):
+    """Messages that were erased are among those to be stored."""
+
+    def __init__(self, ids: Collection[UUID]) -> None:
+        super().__init__(ids)
+        self.ids = ids
+
+
+def _erased(drafts: Sequence[Message], ids: Collection[UUID]) -> Erased:
+    return Erased([number for number, draft in enumerate(drafts, 1) if draft.id in ids])
 
 
 def _numbered(scope: Transaction, place: Place, fresh: list[Message]) -> list[Message]:
@@ -171,6 +185,9 @@ def _numbered(scope: Transaction, place: Place, fresh: list[Message]) -> list[Me
         make_conversation(scope, place)
         numbers = store.take_numbers(scope, place.id, len(fresh))
     assert numbers is not None
+    # With the conversation locked: nothing of it is erased from here on.
+    if erased := tombstones.erased_messages(scope, fresh):
+        raise _Tombstones({fresh[place].id for place in erased})
     first = numbers.last_seq - len(fresh) + 1
     for seq, message in enumerate(fresh, first):
         message.seq, message.recorded_at = seq, numbers.recorded_at

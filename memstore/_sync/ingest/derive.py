@@ -12,10 +12,11 @@ from uuid import UUID
 from memstore._sync.ingest import indexes
 from memstore._sync.ingest.embed import Embed
 from memstore._sync.ingest.facts.deriver import Facts
+from memstore._sync.ingest.retention import retain
 from memstore._sync.ingest.steps import UNIVERSAL, B, Deriver, M, Progress, Run, fail, keep_cost, recipe_of, step
 from memstore._sync.ingest.summaries.deriver import Summarize
 from memstore._sync.ingest.vectors import embed_missing
-from memstore._sync.store import derivations, events, messages, model_calls, receipts
+from memstore._sync.store import derivations, erasures, events, messages, model_calls, receipts
 from memstore._sync.store.database import Database, Transaction
 from memstore.errors import EmbedderMismatch, InvalidInput, ModelUnavailable
 from memstore.ingest import reports
@@ -113,9 +114,10 @@ def _fill_user(database: Database, resources: Resources, user: UUID, run: Run) -
 
 
 def tend(database: Database, users: Iterable[UUID], settings: Settings) -> None:
-    """Let the outbox and the receipts of these users not grow for ever, and large users have their indexes."""
+    """Let nothing of these users be kept for longer than it is to be, and large ones have their indexes."""
     now = datetime.now(UTC)
     for user in users:
+        retain(database, user, settings)
         with database.scope(user) as scope:
             events.trim(scope, now - timedelta(days=settings.outbox_days))
             receipts.trim(scope, now - timedelta(days=settings.receipts_days))
@@ -143,6 +145,8 @@ def _redo_all(database: Database, deriver: Redoable[B, M], part: Part, run: Run)
 def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: str, run: Run) -> None:
     """Make what a conversation has anew, batch by batch, and put it in its place in one transaction."""
     made: list[M] = []
+    with database.scope(work.user_id) as scope:
+        epoch = erasures.epoch(scope)
     try:
         at = 0
         while at < work.done_seq:
@@ -151,14 +155,14 @@ def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: s
                 batch = deriver.reread(scope, rest, deriver.method.batch, made)
             made += in_place(deriver.think, [batch])
             at = made[-1].to_seq
-        with database.scope(work.user_id) as scope:
+        with erasures.unless_erased(database, work.user_id, epoch) as scope:
             counts = deriver.rewrite(scope, work.conversation_id, made, recipe)
             scope.events += reports.redone(work, recipe, counts)
             derivations.redone(scope, work, None if counts.get("letters") else recipe)
     except Exception as error:  # whatever it is goes on, after what the answers cost was kept
         keep_cost(database, work, made)
         if isinstance(error, LostRace):
-            return  # somebody else derives this conversation
+            return  # somebody else derives this conversation, or some of it was erased
         raise
     run.made.update(counts)
     run.made["redone"] += 1

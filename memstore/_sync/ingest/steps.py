@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from memstore._sync.store import derivations, model_calls
+from memstore._sync.store import derivations, erasures, messages, model_calls
 from memstore._sync.store.database import Database, Transaction
 from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
 from memstore.ingest import reports
@@ -102,28 +102,39 @@ def step(database: Database, deriver: Deriver[B, M], group: Sequence[Pending], r
 
     A conversation that another process does at the same time is left out of what is given.
     """
-    batches = []
+    batches, epochs = [], []
     for work in group:
-        with database.scope(work.user_id) as scope:
+        with database.scope(work.user_id, first=erasures.epoch) as scope:
+            epochs.append(erasures.epoch(scope))
             batches.append(deriver.read(scope, work, deriver.method.batch))
     recipe = recipe_of(deriver)
     database.dispatcher.publish([told for work in group for told in reports.begun(work, recipe)])
     made = in_place(deriver.think, batches)
     taken = []
-    for work, one in zip(group, made, strict=True):
+    for work, one, epoch in zip(group, made, epochs, strict=True):
         try:
-            with database.scope(work.user_id) as scope:
+            with erasures.unless_erased(database, work.user_id, epoch) as scope:
                 counts = deriver.write(scope, one)
                 scope.events += reports.done(work, one.to_seq, recipe, counts)
                 # Last: whoever adds messages waits for it.
                 last_seq = derivations.advance(scope, work, one.to_seq, None if counts.get("letters") else recipe)
-        except LostRace:  # another worker does this conversation
+        except LostRace:  # another worker does this conversation, or something of the user was erased meanwhile
             keep_cost(database, work, [one])
+            taken += _left_by_erasure(database, work, epoch)
             continue
         run.made.update(counts)
         run.advanced(work, one.to_seq)
         taken.append(Step(work, one.to_seq, last_seq))
     return taken
+
+
+def _left_by_erasure(database: Database, work: Pending, epoch: erasures.Epoch | None) -> list[Step]:
+    """Give where a deriver stands now, if it was an erasure that came between: nobody else goes on there."""
+    with database.scope(work.user_id) as scope:
+        if erasures.epoch(scope) == epoch:
+            return []
+        found = derivations.watermark(scope, work)
+    return [] if found is None else [Step(found, found.done_seq, found.last_seq)]
 
 
 def recipe_of(deriver: Deriver[Any, Any]) -> str:
@@ -134,15 +145,19 @@ def recipe_of(deriver: Deriver[Any, Any]) -> str:
 def keep_cost(database: Database, work: Pending, made: Sequence[Made]) -> None:
     """Keep what a model's answers cost that are dropped: they count for the day's tokens all the same."""
     if asked := [one.asked for one in made if one.asked]:
-        with database.scope(work.user_id) as scope:
-            for one in asked:
-                model_calls.keep(scope, one.cost, ())
+        with database.scope(work.user_id, first=erasures.hold) as scope:
+            if erasures.hold(scope) is not None:  # whose user is gone counts for nobody
+                for one in asked:
+                    model_calls.keep(scope, one.cost, ())
 
 
 def fail(database: Database, work: Pending, recipe: str, error: Exception, run: Run) -> None:
     """Note that a deriver failed in a conversation, which stays as it is."""
     # The type says enough for the table, which the operator may read; the message could quote what was said.
-    with database.scope(work.user_id) as scope:
+    with database.scope(work.user_id, first=erasures.hold) as scope:
+        erasures.hold(scope)
+        if messages.conversation(scope, work.conversation_id) is None:  # erased meanwhile
+            return
         derivations.fail(scope, work, type(error).__name__)
         scope.events += reports.failed(work, recipe, error)
     logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)

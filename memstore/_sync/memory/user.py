@@ -13,6 +13,7 @@ from memstore._sync.assemble.replay import replay
 from memstore._sync.assemble.sight import Sight
 from memstore._sync.ingest.add import Place
 from memstore._sync.memory.conversation import ConversationScope
+from memstore._sync.memory.erasing import Erasable
 from memstore._sync.memory.opened import Opened
 from memstore._sync.memory.recalling import Grouping, Order, Recalling
 from memstore._sync.store import counter_drift, events, fact_changes, facts, messages, model_calls, receipts
@@ -58,7 +59,7 @@ ANY_STATE = "all"
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
 
-class UserScope:
+class UserScope(Erasable):
     """One user's memory."""
 
     def __init__(self, opened: Opened, name: str) -> None:

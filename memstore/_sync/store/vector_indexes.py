@@ -15,6 +15,7 @@ from psycopg import ClientCursor, Connection
 from psycopg.sql import SQL as Composable
 from psycopg.sql import Identifier, Literal
 
+from memstore._sync.store import items
 from memstore._sync.store.database import SQL as DATABASE
 from memstore._sync.store.database import Database, Transaction, columns
 from memstore.models import Key
@@ -62,6 +63,11 @@ def literally(scope: Transaction, statement: LiteralString, **values: Any) -> li
         while cursor.description is None and cursor.nextset():
             pass
         return cursor.fetchall()
+
+
+def indexed(scope: Transaction) -> list[UUID]:
+    """Give the embedders whose vectors of the user have an index."""
+    return [model.id for model in items.models(scope) if is_ready(scope, model.id)]
 
 
 class Built(Enum):

@@ -15,7 +15,7 @@ from memstore.ingest.facts.extracted import FactBatch, MadeFacts
 from memstore.ingest.facts.extractor import extractor_of
 from memstore.ingest.facts.settle import resettle, settle
 from memstore.ingest.resources import Resources
-from memstore.store import fact_changes, facts, items, messages, model_calls
+from memstore.store import fact_changes, facts, items, messages, model_calls, tombstones
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, Taken
 from memstore.store.watermarks import Pending
@@ -81,6 +81,8 @@ class Facts:
         counts = {"letters": sum(len(one.letters) for one in asked)}
         if new:
             await facts.lock(scope)
+            erased = await tombstones.erased_items(scope, [one.fact.id for one in new])
+            new = [one for one in new if one.fact.id not in erased]
             model = await items.bind_embedder(scope, self.resources.embedder)
             counts["facts"] = sum([await settle(scope, one, model, taken=taken) for one in new])
         return counts

@@ -16,7 +16,7 @@ from memstore.ingest.summaries.deriver import units_of
 from memstore.ingest.summaries.nest import GROUP, Range, range_of, size
 from memstore.ingest.summaries.summarizer import summarizer_of
 from memstore.models import Message, Summary
-from memstore.store import items, messages, model_calls, summaries
+from memstore.store import erasures, items, messages, model_calls, summaries
 from memstore.store.database import Database, Transaction
 from memstore.waiting import in_thread
 
@@ -34,7 +34,8 @@ async def summarize(
     summarizer = summarizer_of(resources)
     account = summarizer.asked()
     recipe = await in_thread(lambda: summarizer.recipe)  # a model's server is asked for it, and no connection is held
-    async with database.scope(user) as scope:
+    async with database.scope(user, first=erasures.epoch) as scope:
+        epoch = await erasures.epoch(scope)
         first, last = await _checked(scope, conversation, from_seq, to_seq)
         known = await summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
         if known is not None:
@@ -45,7 +46,7 @@ async def summarize(
             account.allowance.left = await model_calls.left(scope, resources.settings.llm_daily_tokens)
     [made] = await in_thread(summarizer.summarize, [asked], size(_level(asked.tokens, resources), resources), [account])
     [units] = await in_thread(units_of, [made], resources)
-    async with database.scope(user) as scope:
+    async with erasures.unless_erased(database, user, epoch) as scope:
         model = await items.bind_embedder(scope, resources.embedder)
         if await summaries.add(scope, [made]):  # else somebody else has just made it
             await items.add(scope, units, model)

@@ -80,6 +80,12 @@ DELETE FROM procrastinate_jobs
 WHERE task_name = 'memstore.derive' AND status = 'failed' AND (%(ids)s::bigint[] IS NULL OR id = ANY(%(ids)s::bigint[]))
 RETURNING (args ->> 'user')::uuid AS user_id, (args ->> 'conversation')::uuid AS conversation_id
 
+-- forget --
+-- Jobs of a user, or of one conversation; a worker that is at one takes that out itself.
+DELETE FROM procrastinate_jobs
+WHERE task_name = 'memstore.derive' AND status <> 'doing' AND args ->> 'user' = %(user)s
+  AND (%(conversation)s::text IS NULL OR args ->> 'conversation' = %(conversation)s)
+
 -- as_operator --
 -- Lets this connection see whose derivations are behind, and no row of anything that was said.
 SELECT set_config('memstore.operator', 'on', false)

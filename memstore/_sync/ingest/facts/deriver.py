@@ -12,7 +12,7 @@ from uuid import UUID
 
 from memstore._sync.ingest.embed import next_messages
 from memstore._sync.ingest.facts.settle import resettle, settle
-from memstore._sync.store import fact_changes, facts, items, messages, model_calls
+from memstore._sync.store import fact_changes, facts, items, messages, model_calls, tombstones
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, Taken
 from memstore.ingest.facts.by_rules import BEFORE
@@ -78,6 +78,8 @@ class Facts:
         counts = {"letters": sum(len(one.letters) for one in asked)}
         if new:
             facts.lock(scope)
+            erased = tombstones.erased_items(scope, [one.fact.id for one in new])
+            new = [one for one in new if one.fact.id not in erased]
             model = items.bind_embedder(scope, self.resources.embedder)
             counts["facts"] = sum([settle(scope, one, model, taken=taken) for one in new])
         return counts

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.ingest.summaries.deriver import units_of
-from memstore._sync.store import items, messages, model_calls, summaries
+from memstore._sync.store import erasures, items, messages, model_calls, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore.errors import InvalidInput
 from memstore.ingest.asked import letter_id
@@ -35,7 +35,8 @@ def summarize(
     summarizer = summarizer_of(resources)
     account = summarizer.asked()
     recipe = in_place(lambda: summarizer.recipe)  # a model's server is asked for it, and no connection is held
-    with database.scope(user) as scope:
+    with database.scope(user, first=erasures.epoch) as scope:
+        epoch = erasures.epoch(scope)
         first, last = _checked(scope, conversation, from_seq, to_seq)
         known = summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
         if known is not None:
@@ -46,7 +47,7 @@ def summarize(
             account.allowance.left = model_calls.left(scope, resources.settings.llm_daily_tokens)
     [made] = in_place(summarizer.summarize, [asked], size(_level(asked.tokens, resources), resources), [account])
     [units] = in_place(units_of, [made], resources)
-    with database.scope(user) as scope:
+    with erasures.unless_erased(database, user, epoch) as scope:
         model = items.bind_embedder(scope, resources.embedder)
         if summaries.add(scope, [made]):  # else somebody else has just made it
             items.add(scope, units, model)

@@ -1,0 +1,130 @@
+-- words_left --
+-- Words of erased texts in what is not a message, word by word.
+SELECT 'conversations' AS place, c.id, lower(m[1]) AS word
+FROM conversations c, regexp_matches(concat_ws(' ', c.name, c.title, c.channel, c.settings), %(pattern)s, 'gi') AS m
+WHERE c.user_id = %(user_id)s
+UNION
+SELECT 'setting_changes', c.id, lower(m[1])
+FROM setting_changes c, regexp_matches(c.before::text, %(pattern)s, 'gi') AS m
+WHERE c.user_id = %(user_id)s
+UNION
+SELECT 'summaries', s.id, lower(m[1])
+FROM summaries s, regexp_matches(s.text, %(pattern)s, 'gi') AS m
+WHERE s.user_id = %(user_id)s
+UNION
+SELECT 'facts', f.id, lower(m[1])
+FROM facts f, regexp_matches(concat_ws(' ', f.subject, f.attribute, f.value, f.text), %(pattern)s, 'gi') AS m
+WHERE f.user_id = %(user_id)s
+UNION
+SELECT 'fact_changes', c.id, lower(m[1])
+FROM fact_changes c, regexp_matches(concat_ws(' ', c.before, c.after), %(pattern)s, 'gi') AS m
+WHERE c.user_id = %(user_id)s
+UNION
+SELECT 'item_text', t.item_id, lower(m[1])
+FROM item_text t, regexp_matches(t.speaker, %(pattern)s, 'gi') AS m
+WHERE t.user_id = %(user_id)s AND t.tier <> 'messages'
+UNION
+SELECT 'receipts', r.id, lower(m[1])
+FROM receipts r, regexp_matches(concat_ws(' ', r.body, r.texts), %(pattern)s, 'gi') AS m
+WHERE r.user_id = %(user_id)s
+UNION
+SELECT 'dead_letters', l.id, lower(m[1])
+FROM dead_letters l, regexp_matches(concat_ws(' ', l.error, l.payload), %(pattern)s, 'gi') AS m
+WHERE l.user_id = %(user_id)s
+UNION
+SELECT 'events', e.id, lower(m[1])
+FROM events e, regexp_matches(e.body::text, %(pattern)s, 'gi') AS m
+WHERE e.user_id = %(user_id)s
+
+-- words_said --
+-- Which of some words messages say that stay.
+SELECT DISTINCT lower(found[1]) AS word
+FROM messages m,
+     regexp_matches(concat_ws(' ', m.name, m.text, m.parts, m.tool_calls, m.meta), %(pattern)s, 'gi') AS found
+WHERE m.user_id = %(user_id)s AND NOT m.id = ANY(%(doomed)s::uuid[])
+
+-- ids_left --
+-- Rows in which ids of what was erased stand, by table.
+SELECT place, count(*) AS rows
+FROM (
+    SELECT 'messages' AS place FROM messages m
+    WHERE m.user_id = %(user_id)s AND (m.id = ANY(%(ids)s::uuid[]) OR m.conversation_id = ANY(%(ids)s::uuid[]))
+    UNION ALL
+    SELECT 'conversations' FROM conversations c WHERE c.user_id = %(user_id)s AND c.id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT 'setting_changes' FROM setting_changes c
+    WHERE c.user_id = %(user_id)s AND c.conversation_id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT 'derivations' FROM derivations d
+    WHERE d.user_id = %(user_id)s AND d.conversation_id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT 'summaries' FROM summaries s
+    WHERE s.user_id = %(user_id)s AND (s.id = ANY(%(ids)s::uuid[]) OR s.conversation_id = ANY(%(ids)s::uuid[]))
+    UNION ALL
+    SELECT 'facts' FROM facts f WHERE f.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT 'fact_sources' FROM fact_sources s
+    WHERE s.user_id = %(user_id)s AND (s.fact_id = ANY(%(ids)s::uuid[]) OR s.message_id = ANY(%(ids)s::uuid[]))
+    UNION ALL
+    SELECT 'fact_changes' FROM fact_changes c
+    WHERE c.user_id = %(user_id)s AND (c.fact_id = ANY(%(ids)s::uuid[]) OR c.other_id = ANY(%(ids)s::uuid[]))
+    UNION ALL
+    SELECT 'item_text' FROM item_text t
+    WHERE t.user_id = %(user_id)s AND (t.item_id = ANY(%(ids)s::uuid[]) OR t.conversation_id = ANY(%(ids)s::uuid[]))
+    UNION ALL
+    SELECT 'item_vectors' FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.item_id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT 'dead_letters' FROM dead_letters l
+    WHERE l.user_id = %(user_id)s AND l.conversation_id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT 'receipts' FROM receipts r
+    WHERE r.user_id = %(user_id)s
+      AND (r.conversation_id = ANY(%(ids)s::uuid[])
+           OR EXISTS (SELECT FROM jsonb_path_query(r.body, '$.** ? (@.type() == "string")') AS said
+                      WHERE said #>> '{}' = ANY(%(texts)s::text[])))
+    UNION ALL
+    SELECT 'events' FROM events e
+    WHERE e.user_id = %(user_id)s
+      AND (e.conversation_id = ANY(%(ids)s::uuid[])
+           OR EXISTS (SELECT FROM jsonb_path_query(e.body, '$.** ? (@.type() == "string")') AS said
+                      WHERE said #>> '{}' = ANY(%(texts)s::text[])))
+) AS left_over
+GROUP BY place
+
+-- rows_of_user --
+-- How many rows a user has, table by table; those of erasures are to stay.
+SELECT 'users' AS place, count(*) AS rows FROM users WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'conversations' AS place, count(*) AS rows FROM conversations WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'messages' AS place, count(*) AS rows FROM messages WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'summaries' AS place, count(*) AS rows FROM summaries WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'facts' AS place, count(*) AS rows FROM facts WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'fact_sources' AS place, count(*) AS rows FROM fact_sources WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'fact_changes' AS place, count(*) AS rows FROM fact_changes WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'item_text' AS place, count(*) AS rows FROM item_text WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'item_vectors' AS place, count(*) AS rows FROM item_vectors WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'term_postings' AS place, count(*) AS rows FROM term_postings WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'embedding_models' AS place, count(*) AS rows FROM embedding_models WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'derivations' AS place, count(*) AS rows FROM derivations WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'receipts' AS place, count(*) AS rows FROM receipts WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'setting_changes' AS place, count(*) AS rows FROM setting_changes WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'dead_letters' AS place, count(*) AS rows FROM dead_letters WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'model_usage' AS place, count(*) AS rows FROM model_usage WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'counter_drift' AS place, count(*) AS rows FROM counter_drift WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'events' AS place, count(*) AS rows FROM events WHERE user_id = %(user_id)s
