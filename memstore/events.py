@@ -13,7 +13,7 @@ its queue could not take is counted, and the outbox has it.
 | `facts_extracted` | recipe, from_seq, to_seq, facts (how many were new) |
 | `fact_superseded` | fact, by, action |
 | `context_assembled` | receipt, budget, tokens, sections |
-| `erased` | erasure, scope, ids (of what was asked for), counts; of a whole user told, not kept |
+| `erased` | erasure (the certificate's id, which has the ids), scope, counts; of a whole user told, not kept |
 """
 
 from __future__ import annotations

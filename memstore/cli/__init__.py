@@ -19,6 +19,7 @@ from memstore.cli import (
     db,
     demo,
     encoder,
+    erase,
     fact,
     history,
     names,
@@ -56,6 +57,9 @@ app.command("replay")(receipts.replay)
 app.command("users")(names.users)
 app.command("conversations")(names.conversations)
 app.command("count")(count.count)
+app.command("erasures")(erase.erasures)
+app.command("verify-erasure")(erase.verify_erasure)
+app.command("retain")(erase.retain)
 app.command("letters")(system.letters)
 app.command("stats")(system.stats)
 app.command("doctor")(system.doctor)
@@ -63,6 +67,7 @@ app.add_typer(backfill.app, name="backfill")
 app.add_typer(worker.app, name="jobs")
 app.add_typer(fact.app, name="fact")
 app.add_typer(encoder.app, name="encoder")
+app.add_typer(erase.app, name="erase")
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")
 

@@ -79,8 +79,12 @@ async def lock(scope: Transaction, conversations: Sequence[UUID] | None) -> Lock
     await scope.tuples(SQL["lock_conversations"], ids=ids)
     locked = await scope.one(SQL["lock_user"], Locked)
     await scope.tuples(SQL["lock_conversations"], ids=ids)  # one that was new meanwhile
-    await scope.run(SQL["count_erasure"])
     return locked
+
+
+async def count(scope: Transaction) -> None:
+    """Begin another epoch: whoever has read before is not to write."""
+    await scope.run(SQL["count_erasure"])
 
 
 def is_in_the_way(error: DatabaseError) -> bool:

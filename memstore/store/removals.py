@@ -119,10 +119,12 @@ async def conversation(scope: Transaction, conversation: UUID) -> dict[str, int]
     }
 
 
-async def summaries_over(scope: Transaction, conversation: UUID, runs: Sequence[tuple[int, int]]) -> list[Covering]:
-    """Remove the summaries, of any level, that are over messages of these runs of numbers."""
-    firsts, lasts = [list(ends) for ends in zip(*runs, strict=True)]
-    values = {"conversation_id": conversation, "firsts": firsts, "lasts": lasts}
+async def summaries_over(
+    scope: Transaction, conversation: UUID, runs: Sequence[tuple[int, int]], ids: Sequence[UUID] = ()
+) -> list[Covering]:
+    """Remove the summaries, of any level, that are over messages of these runs of numbers, and those of these ids."""
+    firsts, lasts = [first for first, _ in runs], [last for _, last in runs]
+    values = {"conversation_id": conversation, "firsts": firsts, "lasts": lasts, "ids": list(ids)}
     return [Covering(*row) for row in await scope.tuples(SQL["summaries_over"], **values)]
 
 

@@ -80,8 +80,12 @@ def lock(scope: Transaction, conversations: Sequence[UUID] | None) -> Locked | N
     scope.tuples(SQL["lock_conversations"], ids=ids)
     locked = scope.one(SQL["lock_user"], Locked)
     scope.tuples(SQL["lock_conversations"], ids=ids)  # one that was new meanwhile
-    scope.run(SQL["count_erasure"])
     return locked
+
+
+def count(scope: Transaction) -> None:
+    """Begin another epoch: whoever has read before is not to write."""
+    scope.run(SQL["count_erasure"])
 
 
 def is_in_the_way(error: DatabaseError) -> bool:

@@ -106,6 +106,7 @@ async def _certified(scope: Transaction, target: Target, id: UUID) -> Certificat
         certificate = replace(certificate, counts=+removed.counts, again=dict(removed.again), scan=scan)
     if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
         return replace(certificate, id=None)
+    await erasures.count(scope)
     kept = await tombstones.add(scope, id, digests)
     certificate = replace(certificate, tombstones=kept, hints=(VACUUM,))
     return replace(certificate, recorded_at=await erasures.keep(scope, certificate))
@@ -163,10 +164,10 @@ async def _removed(scope: Transaction, target: Target, doomed: list[Doomed], loc
 
 
 def _told(certificate: Certificate) -> dict[str, object]:
+    """Give what the outbox says: not even ids of what is gone, which the certificate has."""
     return {
         "erasure": str(certificate.id),
         "scope": str(certificate.scope),
-        "ids": [str(one) for one in certificate.erased],
         "counts": dict(certificate.counts),
     }
 

@@ -39,10 +39,11 @@ async def messages(scope: Transaction, doomed: Sequence[Doomed], locked: Locked)
     told = await remains.words(scope, removed.words, ids)  # by whom nobody would expect
     going = await resting.of_messages(scope, ids, {one.id for one in told if one.place == "facts"})
     runs = runs_of(doomed)
+    named: defaultdict[UUID, list[UUID]] = defaultdict(list)
     for one in await summaries.some(scope, [one.id for one in told if one.place == "summaries"]):
-        runs[one.conversation_id].append((one.from_seq, one.to_seq))
-    for conversation, some in runs.items():
-        await _summaries(scope, conversation, some, removed)
+        named[one.conversation_id].append(one.id)
+    for place in {**runs, **named}:
+        await _summaries(scope, place, runs[place], named[place], removed)
     removed.others += going.facts
     await _units(scope, [*ids, *removed.others], locked, removed)
     removed.counts.update(await resting.remove(scope, going, ids))
@@ -91,9 +92,11 @@ def runs_of(doomed: Iterable[Doomed]) -> defaultdict[UUID, list[Run]]:
     return runs
 
 
-async def _summaries(scope: Transaction, conversation: UUID, runs: Sequence[Run], removed: Removed) -> None:
+async def _summaries(
+    scope: Transaction, conversation: UUID, runs: Sequence[Run], named: Sequence[UUID], removed: Removed
+) -> None:
     """Remove the summaries over these messages; what they were over besides is to be summarized once more."""
-    gone = await removals.summaries_over(scope, conversation, runs)
+    gone = await removals.summaries_over(scope, conversation, runs, named)
     removed.others += [one.id for one in gone]
     removed.counts["summaries"] += len(gone)
     nest = [one.from_seq for one in gone if one.level == 1]

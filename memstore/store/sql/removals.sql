@@ -21,11 +21,12 @@ FROM messages
 WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 
 -- summaries_over --
--- Removes the summaries of ranges that messages are in.
+-- Removes the summaries of ranges that messages are in, and others by name.
 DELETE FROM summaries s
 WHERE s.user_id = %(user_id)s AND s.conversation_id = %(conversation_id)s
-  AND EXISTS (SELECT FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS run (first, last)
-              WHERE run.first <= s.to_seq AND run.last >= s.from_seq)
+  AND (s.id = ANY(%(ids)s::uuid[])
+       OR EXISTS (SELECT FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS run (first, last)
+                  WHERE run.first <= s.to_seq AND run.last >= s.from_seq))
 RETURNING s.id, s.level, s.from_seq, s.to_seq
 
 -- back_to --

@@ -108,6 +108,7 @@ def _certified(scope: Transaction, target: Target, id: UUID) -> Certificate:
         certificate = replace(certificate, counts=+removed.counts, again=dict(removed.again), scan=scan)
     if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
         return replace(certificate, id=None)
+    erasures.count(scope)
     kept = tombstones.add(scope, id, digests)
     certificate = replace(certificate, tombstones=kept, hints=(VACUUM,))
     return replace(certificate, recorded_at=erasures.keep(scope, certificate))
@@ -165,10 +166,10 @@ def _removed(scope: Transaction, target: Target, doomed: list[Doomed], locked: L
 
 
 def _told(certificate: Certificate) -> dict[str, object]:
+    """Give what the outbox says: not even ids of what is gone, which the certificate has."""
     return {
         "erasure": str(certificate.id),
         "scope": str(certificate.scope),
-        "ids": [str(one) for one in certificate.erased],
         "counts": dict(certificate.counts),
     }
 
