@@ -17,29 +17,18 @@ SQL = statements("remains")
 TABLES = 18  # that a user has rows in
 
 
-class Word(NamedTuple):
-    """A word of an erased text, and in which row of which table it stands."""
+class Row(NamedTuple):
+    """A row in which words of an erased text stand, and its table."""
 
     place: str
     id: UUID
-    word: str
 
 
-def words(scope: Transaction, words: Sequence[str], doomed: Sequence[UUID]) -> list[Word]:
-    """Give where words stand that no message says but those that are to go; in messages themselves is not looked."""
-    if not words:
-        return []
-    found = [Word(*row) for row in scope.tuples(SQL["words_left"], pattern=_pattern(words))]
-    if not found:
-        return []
-    asked = _pattern({one.word for one in found})
-    said = {word for (word,) in scope.tuples(SQL["words_said"], pattern=asked, doomed=list(doomed))}
-    return [one for one in found if one.word not in said]
-
-
-def _pattern(words: Sequence[str] | set[str]) -> str:
-    """Give a regular expression of Postgres for whole words, which are letters and digits."""
-    return rf"\m({'|'.join(sorted(words, key=lambda word: (-len(word), word)))})\M"
+def words(scope: Transaction, words: Sequence[str]) -> list[Row]:
+    """Give where words stand that no message says: in messages themselves is not looked."""
+    left = [word for (word,) in scope.tuples(SQL["words_left"], words=list(words))] if words else []
+    unsaid = [word for (word,) in scope.tuples(SQL["words_unsaid"], words=left)] if left else []
+    return [Row(*row) for row in scope.tuples(SQL["rows_left"], words=unsaid)] if unsaid else []
 
 
 def ids(scope: Transaction, ids: Sequence[UUID]) -> dict[str, int]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from memstore.ingest.erasing import resting
+from memstore.ingest.erasing.resting import Going
 from memstore.ingest.erasing.words import distinctive
 from memstore.models import Scan
 from memstore.store import postings, queue, remains, removals, summaries
@@ -36,22 +37,49 @@ async def messages(scope: Transaction, doomed: Sequence[Doomed], locked: Locked)
     """Remove messages, and what rests on them. The user and the conversations are locked."""
     ids = [one.id for one in doomed]
     removed = Removed(messages=ids, words=distinctive(await removals.texts(scope, ids)))
-    told = await remains.words(scope, removed.words, ids)  # by whom nobody would expect
-    going = await resting.of_messages(scope, ids, {one.id for one in told if one.place == "facts"})
-    runs = runs_of(doomed)
-    named: defaultdict[UUID, list[UUID]] = defaultdict(list)
-    for one in await summaries.some(scope, [one.id for one in told if one.place == "summaries"]):
-        named[one.conversation_id].append(one.id)
-    for place in {**runs, **named}:
-        await _summaries(scope, place, runs[place], named[place], removed)
-    removed.others += going.facts
-    await _units(scope, [*ids, *removed.others], locked, removed)
-    removed.counts.update(await resting.remove(scope, going, ids))
+    for conversation, runs in runs_of(doomed).items():
+        await _summaries(scope, conversation, runs, (), removed)
+    going = await resting.of_messages(scope, ids, ())
+    await _items(scope, going, [*ids, *removed.others], ids, locked, removed)
     await _quoted(scope, doomed, removed)
     removed.counts["messages"] += await removals.messages(scope, ids)
+    await _told(scope, locked, removed)
+    return removed
+
+
+async def _told(scope: Transaction, locked: Locked, removed: Removed) -> None:
+    """Remove facts and summaries of which nobody would expect it, by words that no message says any more.
+
+    A fact may have been understood by the message before the one that says it.
+    """
+    told = await remains.words(scope, removed.words)
+    named = [one.id for one in told if one.place == "facts"]
+    over = await summaries.some(scope, [one.id for one in told if one.place == "summaries"])
+    if not named and not over:
+        return
+    others = len(removed.others)
+    for conversation in {one.conversation_id for one in over}:
+        some = [one.id for one in over if one.conversation_id == conversation]
+        await _summaries(scope, conversation, (), some, removed)
+    going = await resting.of_messages(scope, (), named)
+    await _items(scope, going, removed.others[others:], (), locked, removed)
+    await _quoted(scope, (), removed)
+
+
+async def _items(
+    scope: Transaction,
+    going: Going,
+    items: Sequence[UUID],
+    messages: Sequence[UUID],
+    locked: Locked,
+    removed: Removed,
+) -> None:
+    """Remove facts, and the units of them and of other items; what is said elsewhere too is to be derived again."""
+    removed.others += going.facts
+    await _units(scope, [*items, *going.facts], locked, removed)
+    removed.counts.update(await resting.remove(scope, going, messages))
     for begin in going.begins:
         await _again(scope, begin.conversation_id, "facts", begin.seq - 1, removed)
-    return removed
 
 
 async def conversation(scope: Transaction, conversation: UUID) -> Counter[str]:
@@ -67,15 +95,14 @@ async def facts(scope: Transaction, ids: Sequence[UUID], locked: Locked) -> Remo
     """Remove facts; the messages that say them stay. The user is locked."""
     removed = Removed(others=list(ids))
     await _units(scope, ids, locked, removed)
-    removed.counts.update(await resting.remove(scope, resting.Going(ids), ()))
+    removed.counts.update(await resting.remove(scope, Going(ids), ()))
     await _quoted(scope, (), removed)
     return removed
 
 
 async def scanned(scope: Transaction, removed: Removed, ids: Sequence[UUID]) -> Scan:
     """Look for what was removed, by ids and by words; of summaries not by ids, as one is made again under the same."""
-    left = await remains.words(scope, removed.words, ())
-    found = Counter(one.place for one in {(one.place, one.id): one for one in left}.values())
+    found = Counter(one.place for one in await remains.words(scope, removed.words))
     found.update(await remains.ids(scope, ids))
     return Scan(remains.TABLES, len(ids), len(removed.words), {table: rows for table, rows in found.items() if rows})
 
@@ -113,7 +140,9 @@ async def _again(scope: Transaction, conversation: UUID, deriver: str, to_seq: i
 
 async def _units(scope: Transaction, ids: Sequence[UUID], locked: Locked, removed: Removed) -> None:
     removed.counts.update(await removals.units(scope, ids))
-    if locked.posted:  # they tell of units by number: made anew by whoever looks after the user next
+    if (
+        locked.posted and not removed.counts["term_postings"]
+    ):  # they tell of units by number: made anew by whoever looks after the user next
         removed.counts["term_postings"] += await postings.forget(scope)
 
 

@@ -1,47 +1,40 @@
--- words_left --
--- Words of erased texts in what is not a message, word by word.
-SELECT 'conversations' AS place, c.id, lower(m[1]) AS word
-FROM conversations c, regexp_matches(concat_ws(' ', c.name, c.title, c.channel, c.settings), %(pattern)s, 'gi') AS m
-WHERE c.user_id = %(user_id)s
-UNION
-SELECT 'setting_changes', c.id, lower(m[1])
-FROM setting_changes c, regexp_matches(c.before::text, %(pattern)s, 'gi') AS m
-WHERE c.user_id = %(user_id)s
-UNION
-SELECT 'summaries', s.id, lower(m[1])
-FROM summaries s, regexp_matches(s.text, %(pattern)s, 'gi') AS m
-WHERE s.user_id = %(user_id)s
-UNION
-SELECT 'facts', f.id, lower(m[1])
-FROM facts f, regexp_matches(concat_ws(' ', f.subject, f.attribute, f.value, f.text), %(pattern)s, 'gi') AS m
-WHERE f.user_id = %(user_id)s
-UNION
-SELECT 'fact_changes', c.id, lower(m[1])
-FROM fact_changes c, regexp_matches(concat_ws(' ', c.before, c.after), %(pattern)s, 'gi') AS m
-WHERE c.user_id = %(user_id)s
-UNION
-SELECT 'item_text', t.item_id, lower(m[1])
-FROM item_text t, regexp_matches(t.speaker, %(pattern)s, 'gi') AS m
-WHERE t.user_id = %(user_id)s AND t.tier <> 'messages'
-UNION
-SELECT 'receipts', r.id, lower(m[1])
-FROM receipts r, regexp_matches(concat_ws(' ', r.body, r.texts), %(pattern)s, 'gi') AS m
-WHERE r.user_id = %(user_id)s
-UNION
-SELECT 'dead_letters', l.id, lower(m[1])
-FROM dead_letters l, regexp_matches(concat_ws(' ', l.error, l.payload), %(pattern)s, 'gi') AS m
-WHERE l.user_id = %(user_id)s
-UNION
-SELECT 'events', e.id, lower(m[1])
-FROM events e, regexp_matches(e.body::text, %(pattern)s, 'gi') AS m
-WHERE e.user_id = %(user_id)s
+-- part told --
+-- What is no message and may say what one said: rows with all their words.
+(SELECT 'conversations' AS place, c.id, concat_ws(' ', c.name, c.title, c.channel, c.settings) AS text
+ FROM conversations c WHERE c.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'setting_changes', c.id, c.before::text FROM setting_changes c WHERE c.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'summaries', s.id, s.text FROM summaries s WHERE s.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'facts', f.id, concat_ws(' ', f.subject, f.attribute, f.value, f.text) FROM facts f
+ WHERE f.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'fact_changes', c.id, concat_ws(' ', c.before, c.after) FROM fact_changes c WHERE c.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'receipts', r.id, concat_ws(' ', r.body, r.texts) FROM receipts r WHERE r.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'dead_letters', l.id, concat_ws(' ', l.error, l.payload) FROM dead_letters l WHERE l.user_id = %(user_id)s)
 
--- words_said --
--- Which of some words messages say that stay.
-SELECT DISTINCT lower(found[1]) AS word
-FROM messages m,
-     regexp_matches(concat_ws(' ', m.name, m.text, m.parts, m.tool_calls, m.meta), %(pattern)s, 'gi') AS found
-WHERE m.user_id = %(user_id)s AND NOT m.id = ANY(%(doomed)s::uuid[])
+-- words_left --
+-- Which words of erased texts stand in what is no message.
+SELECT DISTINCT word
+FROM <told> AS told, regexp_split_to_table(lower(told.text), '[^[:alnum:]]+') AS word
+WHERE word = ANY(%(words)s::text[])
+
+-- words_unsaid --
+-- Which of some words no message says. A common one is found at once.
+SELECT w.word
+FROM unnest(%(words)s::text[]) AS w (word)
+WHERE NOT EXISTS (SELECT FROM messages m
+                  WHERE m.user_id = %(user_id)s
+                    AND concat_ws(' ', m.text, m.name, m.parts, m.tool_calls, m.meta) ~* ('\m' || w.word || '\M'))
+
+-- rows_left --
+-- The rows in which words stand.
+SELECT DISTINCT told.place, told.id
+FROM <told> AS told, regexp_split_to_table(lower(told.text), '[^[:alnum:]]+') AS word
+WHERE word = ANY(%(words)s::text[])
 
 -- ids_left --
 -- Rows in which ids of what was erased stand, by table.
@@ -86,8 +79,8 @@ FROM (
     SELECT 'events' FROM events e
     WHERE e.user_id = %(user_id)s
       AND (e.conversation_id = ANY(%(ids)s::uuid[])
-           OR EXISTS (SELECT FROM jsonb_path_query(e.body, '$.** ? (@.type() == "string")') AS said
-                      WHERE said #>> '{}' = ANY(%(texts)s::text[])))
+           OR e.body->>'fact' = ANY(%(texts)s::text[]) OR e.body->>'by' = ANY(%(texts)s::text[])
+           OR e.body->>'receipt' = ANY(%(texts)s::text[]))
 ) AS left_over
 GROUP BY place
 
