@@ -6,7 +6,7 @@
 The store is made up, with the rows that derivation leaves: for each message a unit, a vector of 384 dimensions and an
 event, for ten a fact with two sources, for thirty a summary, for a hundred a receipt that names 40 messages. Each
 message has a word of its own. Another user of a tenth of that stands beside. Every table is searched afterwards.
-Beside the clock's seconds stand those of CPU, of this process and of the server's together: on a busy machine read these.
+Beside the clock's seconds stand those of CPU, of this process and the server together: on a busy machine read these.
 """
 
 from __future__ import annotations
@@ -102,10 +102,8 @@ def timed(url: str, what: str, erase: Callable[[], Certificate]) -> None:
     done = erase()
     seconds, worked = time.perf_counter() - began, cpu(url) - worked
     rows = sum(done.counts.values())
-    print(
-        f"{what}: {seconds:.2f} s, {rows:,} rows, {done.tombstones:,} tombstones, left: {dict(done.scan.found)}",
-        flush=True,
-    )
+    took, left = f"{seconds:.2f} s, {worked:.2f} s of CPU", dict(done.scan.found)
+    print(f"{what}: {took}, {rows:,} rows, {done.tombstones:,} tombstones, left: {left}", flush=True)
 
 
 def main() -> None:

@@ -22,8 +22,6 @@ MemstoreError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 
 class MemstoreError(Exception):
     """Whatever memstore raises on purpose."""
@@ -71,16 +69,16 @@ class Erased(Conflict):
     `numbers` are their places among those that were given, from 1.
     """
 
-    def __init__(self, numbers: Sequence[int]) -> None:
+    def __init__(self, numbers: tuple[int, ...]) -> None:
         told = ", ".join(map(str, numbers[:5])) + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
         super().__init__(
             f"message {told} was erased, and what was erased does not come back. Leave it out, or give "
             'on_conflict="skip"; what is said anew has another external_id, or another time. Nothing of this call was '
             "stored."
         )
-        self.numbers = tuple(numbers)
+        self.numbers = numbers
 
-    def __reduce__(self) -> tuple[type[Erased], tuple[Sequence[int]]]:
+    def __reduce__(self) -> tuple[type[Erased], tuple[tuple[int, ...]]]:
         return type(self), (self.numbers,)
 
 

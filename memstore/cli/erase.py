@@ -45,7 +45,7 @@ def user_(
     """Erase everything of a user.
 
     JSON: the certificate: {"id", "scope", "user_id", "erased": [ids], "counts": {table: integer}, "tombstones",
-    "again", "scan": {"tables", "ids", "words", "found"}, "recorded_at", "hints"}; no "id" where nothing was removed.
+    "again", "scan": {"tables", "ids", "words", "found"}, "recorded_at", "hints"}; "id" is null if nothing was removed.
     """
     with opened(database) as store:
         if not dry_run and not _is_sure(yes, f"Erase everything of {user!r}?"):

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from memstore.models.decisions import adapter, as_json
+from memstore.models.decisions import adapter
 from memstore.models.rows import Json
 
 
@@ -72,7 +72,8 @@ class Certificate:
 
     def as_dict(self) -> Json:
         """Give the certificate as JSON has it: `Certificate.from_dict` gives it back."""
-        return as_json(self)
+        found: Json = adapter(type(self)).dump_python(self, mode="json")
+        return found
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Certificate:
@@ -105,4 +106,5 @@ class Remains:
 
     def as_dict(self) -> Json:
         """Give it as JSON has it."""
-        return as_json(self)
+        found: Json = adapter(type(self)).dump_python(self, mode="json")
+        return found

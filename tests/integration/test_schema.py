@@ -232,8 +232,9 @@ def test_what_was_said_is_never_changed(filled: psycopg.Connection[Any], table: 
             continue
         with pytest.raises(InsufficientPrivilege), filled.transaction():
             filled.execute(f"update {table} set {column} = {column}")
-    with pytest.raises(InsufficientPrivilege), filled.transaction():
-        filled.execute(f"select from {table} for update")
+    if table != "fact_changes":  # a right on one column is enough for that
+        with pytest.raises(InsufficientPrivilege), filled.transaction():
+            filled.execute(f"select from {table} for update")
     with pytest.raises(InsufficientPrivilege), filled.transaction():
         filled.execute(f"truncate {table} cascade")
 

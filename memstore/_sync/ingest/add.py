@@ -174,7 +174,7 @@ class _Tombstones(Exception):
 
 
 def _erased(drafts: Sequence[Message], ids: Collection[UUID]) -> Erased:
-    return Erased([number for number, draft in enumerate(drafts, 1) if draft.id in ids])
+    return Erased(tuple(number for number, draft in enumerate(drafts, 1) if draft.id in ids))
 
 
 def _numbered(scope: Transaction, place: Place, fresh: list[Message]) -> list[Message]:

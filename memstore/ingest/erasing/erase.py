@@ -27,7 +27,7 @@ from memstore.waiting import in_thread
 
 VACUUM = (
     "rows are gone; their bytes stay in the database's files until VACUUM and new rows take their place, and in "
-    "its log and in backups until those are gone (docs/explanation/erasure.md)"
+    "its log and in backups until those are gone (docs/reference/erasure.md)"
 )
 
 

@@ -9,7 +9,7 @@ from memstore.store import remains, searching, tombstones
 from memstore.store.database import Database
 
 UNREAD = "this login may not read the server's files; as its superuser, --files looks there too"
-LATER = "pages are freed by VACUUM and filled by new rows, the log as it goes on: docs/explanation/erasure.md says how"
+LATER = "pages are freed by VACUUM and filled by new rows, the log as it goes on: docs/reference/erasure.md says how"
 RESTORED = (
     "the tombstones of this erasure are not in this database: was it restored from a backup that is older? "
     "Erase again what the certificate names."

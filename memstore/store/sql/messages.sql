@@ -107,8 +107,8 @@ SELECT count(*) AS messages FROM messages
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BETWEEN %(from_seq)s AND %(to_seq)s
 
 -- within --
--- The last message of a stretch that is to have about so many tokens, and at least one message; all of it where none is
--- there any more.
+-- The last message of a stretch that is to have about so many tokens, and at least one message.
+-- Where none is there any more, that is the end of it.
 SELECT coalesce(max(seq), %(to_seq)s) AS to_seq
 FROM (SELECT seq, sum(tokens) OVER (ORDER BY seq) - tokens AS before
       FROM messages
