@@ -143,6 +143,22 @@ def test_of_an_erased_user_nothing_is_left(store: MemoryStore) -> None:
     assert alice.recall("Where do I live?") == []
 
 
+def test_jobs_and_backfills_of_an_erased_user_are_gone(url: str) -> None:
+    with MemoryStore.open(url, settings=SETTINGS | {"enqueue": True}) as store:
+        alice = store.user("alice")
+        for name, room in (("alice", "lisbon"), ("alice", "work"), ("bob", "work")):
+            store.user(name).conversation(room).add("user", "I live in Leeds.")
+        store.backfills.begin(user="alice")
+        assert set(holding(url, alice.id)) >= {"backfills", "procrastinate_jobs"}
+        place = alice.conversation("lisbon").erase()
+        assert place.counts["jobs"] == 1
+        assert holding(url, place.erased[0]) == {}
+        alice.erase()
+        assert holding(url, alice.id) == {}
+        assert (store.job_counts()).waiting == 1
+        assert (store.derive()).messages == 1
+
+
 def test_of_an_erased_fact_nothing_is_left_and_its_messages_stay(store: MemoryStore) -> None:
     alice = talked(store)
     before = dumped(store.url, "alice")

@@ -37,8 +37,9 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND derive
   AND done_seq > %(to_seq)s
 
 -- resting_facts --
--- Facts that messages say which go, and others that are named: whether messages say them that stay, whether the words are
--- of one that goes, whether somebody entered them by hand or has taken them back.
+-- Facts that messages say which go, and others that are named.
+-- Whether messages say them that stay, whether the words are of one that goes, whether somebody entered them by hand or
+-- has taken them back.
 WITH doomed AS MATERIALIZED (SELECT DISTINCT unnest(%(messages)s::uuid[]) AS id)
 SELECT f.id, bool_or(s.message_id IS NOT NULL AND doomed.id IS NULL) AS said_elsewhere,
        bool_or(doomed.id IS NOT NULL AND s.recorded_at <= f.recorded_at) AS born_here,
