@@ -336,7 +336,8 @@ def test_what_people_entered_stays_and_what_they_made_of_a_derived_fact_goes(sto
     assert holding(store.url, "peanuts", edited.id, message.id) == {}
 
 
-def test_a_summary_is_made_again_of_what_is_left_and_the_others_stay(store: MemoryStore) -> None:
+@pytest.mark.parametrize("end", ["first", "last"])
+def test_a_summary_is_made_again_of_what_is_left_and_the_others_stay(store: MemoryStore, end: str) -> None:
     with MemoryStore.open(store.url, settings=SETTINGS) as short:
         place = short.user("alice").conversation("c")
         minutes = [one | {"occurred_at": START + timedelta(minutes=n)} for n, one in enumerate(said("alice", "c", 60))]
@@ -347,17 +348,20 @@ def test_a_summary_is_made_again_of_what_is_left_and_the_others_stay(store: Memo
             one for one in before.values() if one.level == 1 and one.from_seq > 20 and one.to_seq > one.from_seq
         )
         found = place.messages()
-        certificate = short.user("alice").erase_message(found[stretch.from_seq - 1])
+        seq = stretch.from_seq if end == "first" else stretch.to_seq
+        certificate = short.user("alice").erase_message(found[seq - 1])
         assert certificate.again == {"summarize": 1}
         left = {(one.level, one.from_seq, one.to_seq) for one in place.summaries()}
-        gone = {key for key in before if key[1] <= stretch.from_seq <= key[2]}
+        gone = {key for key in before if key[1] <= seq <= key[2]}
         assert left == before.keys() - gone
         assert (short.derive()).failed == ()
         nest = list(place.summaries(level=1))
         covered = {seq for one in nest for seq in range(one.from_seq, one.to_seq + 1)}
-        assert covered >= set(range(stretch.from_seq + 1, stretch.to_seq + 1))
+        assert covered >= set(range(stretch.from_seq, stretch.to_seq + 1)) - {seq}
         again = [one for one in nest if (one.level, one.from_seq, one.to_seq) not in left]
-        assert [(one.from_seq, one.to_seq) for one in again] == [(stretch.from_seq + 1, stretch.to_seq)]
+        assert [(one.from_seq, one.to_seq) for one in again] == [
+            (stretch.from_seq + (end == "first"), stretch.to_seq - (end == "last"))
+        ]
         assert all(
             one.recorded_at == before[1, one.from_seq, one.to_seq].recorded_at for one in nest if one not in again
         )

@@ -90,7 +90,7 @@ class Summarize:
 
     async def _mend(self, scope: Transaction, work: Pending, limit: int, hole: Hole) -> SummaryBatch:
         """Give the messages of a hole that an erasure has left in the nest. The levels above close over it by fours."""
-        inside = replace(work, done_seq=hole.from_seq - 1, last_seq=hole.to_seq)
+        inside = replace(work, done_seq=max(work.done_seq, hole.from_seq - 1), last_seq=hole.to_seq)
         to_seq = await batch_end(scope, inside, limit)
         found = await messages.messages(scope, work.conversation_id, from_seq=hole.from_seq, to_seq=to_seq)
         return SummaryBatch(work, to_seq, found, [], whole=to_seq == hole.to_seq)
