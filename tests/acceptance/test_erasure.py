@@ -234,7 +234,7 @@ def test_erasures_that_are_killed_anywhere_are_whole_or_nothing(url: str) -> Non
             process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
             assert process.stdout is not None
             process.stdout.readline()
-            time.sleep(0.03 * (turn % 16))
+            time.sleep(0.15 * (turn % 16))
             process.kill()
             process.communicate()
             time.sleep(0.5)
