@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         DatabaseUnreachable,
         EmbeddedError,
         EmbedderMismatch,
+        Erased,
         ExtensionMissing,
         InvalidInput,
         MemstoreError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from memstore.memory.store import AsyncMemoryStore, open_async
     from memstore.memory.user import AsyncUserScope
     from memstore.models import (
+        Certificate,
         Context,
         Conversation,
         DeadLetter,
@@ -75,6 +77,7 @@ _HOMES = {
         "DatabaseUnreachable",
         "EmbeddedError",
         "EmbedderMismatch",
+        "Erased",
         "ExtensionMissing",
         "InvalidInput",
         "MemstoreError",
@@ -91,6 +94,7 @@ _HOMES = {
     "memstore.memory.store": ("AsyncMemoryStore", "open_async"),
     "memstore.memory.user": ("AsyncUserScope",),
     "memstore.models": (
+        "Certificate",
         "Context",
         "Conversation",
         "DeadLetter",
@@ -119,6 +123,7 @@ __all__ = [
     "AsyncMemoryStore",
     "AsyncUserScope",
     "BudgetTooSmall",
+    "Certificate",
     "ConfigurationError",
     "Conflict",
     "Context",
@@ -132,6 +137,7 @@ __all__ = [
     "EmbeddedError",
     "EmbedderMismatch",
     "Entity",
+    "Erased",
     "ExtensionMissing",
     "Fact",
     "FactChange",

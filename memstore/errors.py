@@ -11,6 +11,7 @@ MemstoreError
 ├── InvalidInput                 what was given cannot be stored; nothing of it was
 │   └── NotFound                 what was named is not there
 ├── Conflict                     the id is known with other content; what is stored stays
+│   └── Erased                   it was erased, and does not come back
 ├── ProviderError                an embedder, counter or model failed
 │   ├── ProviderMissing          it is not installed, or nobody knows its name
 │   ├── EmbedderMismatch         the stored vectors were made by another embedder
@@ -65,6 +66,25 @@ class NotFound(InvalidInput):
 
 class Conflict(MemstoreError):
     """The same external id was given with other content; what is stored stays as it is."""
+
+
+class Erased(Conflict):
+    """Messages were erased before; nothing of the call was stored.
+
+    `numbers` are their places among those that were given, from 1.
+    """
+
+    def __init__(self, numbers: tuple[int, ...]) -> None:
+        told = ", ".join(map(str, numbers[:5])) + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
+        super().__init__(
+            f"message {told} was erased, and what was erased does not come back. Leave it out, or give "
+            'on_conflict="skip"; what is said anew has another external_id, or another time. Nothing of this call was '
+            "stored."
+        )
+        self.numbers = numbers
+
+    def __reduce__(self) -> tuple[type[Erased], tuple[tuple[int, ...]]]:
+        return type(self), (self.numbers,)
 
 
 class ProviderError(MemstoreError):

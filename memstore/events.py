@@ -13,6 +13,7 @@ its queue could not take is counted, and the outbox has it.
 | `facts_extracted` | recipe, from_seq, to_seq, facts (how many were new) |
 | `fact_superseded` | fact, by, action |
 | `context_assembled` | receipt, budget, tokens, sections |
+| `erased` | erasure (the certificate's id, which has the ids), scope, counts; of a whole user told, not kept |
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class EventType(StrEnum):
     FACTS_EXTRACTED = "facts_extracted"
     FACT_SUPERSEDED = "fact_superseded"
     CONTEXT_ASSEMBLED = "context_assembled"
+    ERASED = "erased"
 
 
 @dataclass(frozen=True, slots=True)

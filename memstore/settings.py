@@ -122,6 +122,12 @@ class Settings(BaseSettings):
     outbox_days: Real = Field(
         default=30.0, ge=0, le=100_000, description="events are kept for this many days; 0 keeps none"
     )
+    messages_days: Real = Field(
+        default=0.0,
+        ge=0,
+        le=100_000,
+        description="messages older than so many days are erased, with all that rests on them; 0 keeps them for ever",
+    )
     receipts_days: Real = Field(
         default=30.0, ge=0, le=100_000, description="receipts of contexts are kept for this many days; 0 keeps none"
     )

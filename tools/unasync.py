@@ -44,6 +44,7 @@ NAMES = {
     "AsyncUserScope": "UserScope",
     "AsyncLookups": "Lookups",
     "AsyncConversationScope": "ConversationScope",
+    "AsyncErasable": "Erasable",
     "AsyncPlainCalls": "PlainCalls",
     "open_async": "open",
     "in_thread": "in_place",

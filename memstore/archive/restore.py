@@ -1,13 +1,16 @@
 """An export in: every row with its id and its times as it was. What is known is not taken twice, and never changed.
 
 Derived rows come in as they are, with the watermarks that cover them, so that nothing is made a second time. Where the
-store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new.
+store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new. What was
+erased here does not come back, and nothing that was derived of it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import IO, Protocol
@@ -19,11 +22,11 @@ from memstore.archive.ready import Ready, new_units, ready
 from memstore.archive.shapes import ConversationLine, FactLine, MessageLine, SummaryLine, UserLine, user_id
 from memstore.archive.source import Batch, Located
 from memstore.ingest.importers import Imported, Skipped, Span, size_of
-from memstore.ingest.importers.records import MOST_NAMED
+from memstore.ingest.importers.records import ERASED, MOST_NAMED
 from memstore.ingest.resources import Resources
 from memstore.ingest.serving import made_for
-from memstore.models import HAND, Conversation
-from memstore.store import embedders, exports, facts, messages, restores, summaries
+from memstore.models import HAND, Conversation, Summary
+from memstore.store import embedders, erasures, exports, facts, messages, restores, summaries, tombstones
 from memstore.store.database import Database, Transaction
 from memstore.store.derivations import DERIVERS
 from memstore.store.embedders import id_of
@@ -75,6 +78,7 @@ class _Restore:
     """A restore while it runs: whose lines come, and what it did so far.
 
     `declared` is the conversation whose line was read last. Of those in `apart` the store has derived rows of its own.
+    `gone` are the numbers of messages that were erased here, in order, of the conversation whose messages come.
     """
 
     database: Database
@@ -88,6 +92,7 @@ class _Restore:
     declared: UUID | None = None
     apart: set[UUID] = field(default_factory=set)
     spans: dict[UUID, Span] = field(default_factory=dict)
+    gone: dict[UUID, list[int]] = field(default_factory=dict)
 
     def seen(self, size: int) -> None:
         """Count bytes that were read."""
@@ -99,7 +104,7 @@ class _Restore:
         if first.user != self.user:
             await self.end_user()
             self.user, self.line, self.declared = first.user, None, None
-            self.apart, self.spans = set(), {}
+            self.apart, self.spans, self.gone = set(), {}, {}
         if isinstance(first, UserLine):
             await self._user(first)
         elif isinstance(first, ConversationLine):
@@ -124,7 +129,7 @@ class _Restore:
     async def _user(self, line: UserLine) -> None:
         self.line = line
         async with self.database.scope(line.user_id) as scope:
-            if await exports.owner(scope) is None:
+            if await exports.owner(scope) is None and not await _is_erased(scope, line.created_at):
                 self.done.restored["users"] += 1
                 if not self.dry_run:
                     await restores.add_user(scope, line.user, line.settings, line.created_at)
@@ -143,6 +148,9 @@ class _Restore:
         self._span(line.id, line.user, line.conversation, line.title)
         async with self.database.scope(line.user_id) as scope:
             known = [told async for told in exports.conversations(scope, line.id)]
+            if not known and await _is_erased(scope, given.created_at, line.id):
+                self.declared = None  # it is made anew, by its name alone, where a message comes that was not erased
+                return
             if not known:
                 self.done.restored["conversations"] += 1
                 if not self.dry_run:
@@ -186,14 +194,17 @@ class _Restore:
         return fresh
 
     async def _fresh(self, scope: Transaction, place: UUID, given: Sequence[Ready]) -> list[Ready]:
-        """Give the messages that are not there; tell those that are in conflict, and count those that are known."""
+        """Give the messages that are not there; tell those that are in conflict, and count those known or erased."""
         known = await messages.known(scope, [one.message.id for one in given])
+        erased = await tombstones.erased_messages(scope, [one.message for one in given if one.id not in known])
         taken = await restores.taken(scope, place, [one.message.seq for one in given])
         fresh = []
         for one in given:
             message = one.message
             stored = known.get(message.id)
-            if stored is None and message.seq in taken:
+            if message.id in erased:
+                self._left_out(place, message.seq)
+            elif stored is None and message.seq in taken:
                 self.done.skip(Skipped(one.where, TAKEN.format(message.seq)))
             elif stored is None:
                 known[message.id] = message
@@ -204,6 +215,20 @@ class _Restore:
             else:
                 self.done.known += 1
         return fresh
+
+    def _left_out(self, place: UUID, seq: int) -> None:
+        """Note a message that was erased here: of its conversation everything is derived here."""
+        self.done.left_out[ERASED] += 1
+        self.apart.add(place)
+        if place not in self.gone:
+            self.gone = {place: []}
+        insort(self.gone[place], seq)
+
+    def _says_erased(self, place: UUID, summary: Summary) -> bool:
+        """Whether a summary is over a message that was erased here."""
+        gone = self.gone.get(place, [])
+        first = bisect_left(gone, summary.from_seq)
+        return first < len(gone) and gone[first] <= summary.to_seq
 
     async def _summaries(self, batch: Batch, place: UUID) -> None:
         if place != self.declared:
@@ -226,6 +251,9 @@ class _Restore:
         known = {one.id: one for one in await summaries.some(scope, [one.summary.id for one in given])}
         fresh = []
         for one in given:
+            if self._says_erased(place, one.summary):
+                self.done.left_out[ERASED] += 1
+                continue
             stored = known.get(one.summary.id)
             reason = None if stored is None else judged.of_summary(stored, one.summary)
             if reason is not None:
@@ -254,10 +282,12 @@ class _Restore:
         return fresh
 
     async def _new_facts(self, scope: Transaction, given: Sequence[Ready]) -> list[Ready]:
-        """Give the facts that are not there and whose messages are; tell the others."""
+        """Give the facts that are not there and whose messages are; tell the others, and count those erased."""
         known = await restores.known_facts(scope, [one.fact.fact.id for one in given])
         said = {span.message_id for one in given for span, _ in one.fact.sources}
         places = await restores.places(scope, sorted(said))
+        erased = await tombstones.erased_items(scope, [*(one.id for one in given), *said])
+        since = await erasures.latest(scope)
         fresh: dict[UUID, Ready] = {}
         for one in given:
             id, said_in = one.fact.fact.id, [span.message_id for span, _ in one.fact.sources]
@@ -267,6 +297,8 @@ class _Restore:
                 self.done.skip(Skipped(one.where, reason))
             elif id in known or id in fresh:
                 continue
+            elif not erased.isdisjoint((id, *said_in)) or (since and one.fact.fact.recorded_at <= since):
+                self.done.left_out[ERASED] += 1
             elif missing:
                 self.done.skip(Skipped(one.where, UNSAID.format(missing[0])))
             elif one.fact.fact.recipe != HAND and any(places.get(message) in self.apart for message in said_in):
@@ -317,6 +349,12 @@ class _Restore:
             return await made_for(self.database, await in_thread(self.resources), self._id, made)
         async with self.database.scope(self._id) as scope:
             return await write(scope)
+
+
+async def _is_erased(scope: Transaction, created_at: datetime, conversation: UUID | None = None) -> bool:
+    """Whether a user, or a conversation, was erased here since then."""
+    since = await erasures.latest(scope, conversation)
+    return since is not None and created_at <= since
 
 
 def _named(one: Ready) -> tuple[str, str]:

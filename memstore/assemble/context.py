@@ -15,7 +15,7 @@ from memstore.assemble.compression import compressed
 from memstore.assemble.cover import offered
 from memstore.assemble.gather import gather, offered_at_first
 from memstore.assemble.material import Material, Target
-from memstore.assemble.request import Assembly, Request, settled
+from memstore.assemble.request import Assembly, Request, ahead, settled
 from memstore.assemble.strategies.registry import strategies_told
 from memstore.assemble.stretch import Stretch, newest_question, read
 from memstore.assemble.turns import Turn
@@ -27,7 +27,7 @@ from memstore.providers import ChatMessage, Embedder, Exactly, Reranker, TokenCo
 from memstore.retrieve.question import Asker, Question
 from memstore.retrieve.reranked import reranked
 from memstore.retrieve.rewritten import NO_MODELS, Models, rewritten
-from memstore.store import summaries
+from memstore.store import erasures, summaries
 from memstore.store.database import Database, Transaction
 from memstore.store.embedders import id_of
 from memstore.store.summaries import Outline
@@ -84,8 +84,11 @@ async def assemble(
         conversation=request.conversation_id,
     )
     if made.exists:
-        async with database.scope(request.user_id, lazily=True) as scope:
-            if request.keep:
+        epoch = erasures.share if database.capabilities.writes else erasures.epoch  # who only reads may lock nothing
+        async with database.scope(request.user_id, lazily=True, first=epoch) as scope:
+            if await epoch(scope) != made.epoch:
+                pass  # it may quote what was erased meanwhile
+            elif request.keep:
                 receipt = await record.keep(scope, receipt)
             else:
                 record.tell(scope, receipt)
@@ -94,7 +97,7 @@ async def assemble(
 
 async def _begun(database: Database, request: Request) -> tuple[Assembly, Message | None]:
     """Settle a request that has no query, and find the message that asks."""
-    async with database.scope(request.user_id) as scope:
+    async with database.scope(request.user_id, first=partial(ahead, request=request)) as scope:
         made = await settled(scope, request)
         return made, await newest_question(scope, made)
 
@@ -103,7 +106,8 @@ async def _read(
     database: Database, request: Request, begun: tuple[Assembly, Message | None] | None, model: UUID
 ) -> tuple[Assembly, Stretch]:
     """Read what does not depend on the question's vector."""
-    async with database.scope(request.user_id) as scope:
+    first = partial(ahead, request=request) if begun is None else None
+    async with database.scope(request.user_id, first=first) as scope:
         made, newest = begun or (await settled(scope, request), None)
         return made, await read(scope, made, newest, model)
 

@@ -11,7 +11,7 @@ from memstore.assemble import sections
 from memstore.assemble.strategies.registry import as_json, read_back
 from memstore.assemble.visibility import rule_of
 from memstore.errors import InvalidInput, MemstoreError
-from memstore.ingest.check import check_name
+from memstore.ingest.check import KEPT_FOR, check_name, checked_days
 from memstore.models import Json
 from memstore.settings import Settings
 from memstore.store.messages import CLEARED
@@ -55,7 +55,8 @@ def check_settings(given: Mapping[str, Any]) -> Json:
     Raises `InvalidInput` for a value that cannot be, and for a name that is nearly one of memstore's.
     """
     for name in given:
-        near = [] if name in NAMES else get_close_matches(str(name), NAMES, n=1, cutoff=MISSPELT)
+        known = (*NAMES, KEPT_FOR)
+        near = [] if name in known else get_close_matches(str(name), known, n=1, cutoff=MISSPELT)
         if near:
             raise InvalidInput(f"A conversation has no setting {name!r}; did you mean {near[0]!r}?")
     if CLEARED in given:
@@ -68,6 +69,8 @@ def _checked(name: str, value: Any) -> Any:
         return None if value is None else as_json(value)
     if value is None:
         return None
+    if name == KEPT_FOR:
+        return checked_days(value)
     if name == SECTIONS:
         return sections.as_json(value)
     if name in (BUDGET, RESERVE):

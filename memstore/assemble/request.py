@@ -28,8 +28,9 @@ from memstore.errors import InvalidInput
 from memstore.ingest.check import check_text
 from memstore.models import Json, Section
 from memstore.settings import Settings
-from memstore.store import messages
+from memstore.store import erasures, messages
 from memstore.store.database import Transaction
+from memstore.store.erasures import Epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Assembly:
     after: int
     last: int  # the number of the newest message
     exists: bool  # the conversation
+    epoch: Epoch | None  # in which it was read: a receipt of what was erased since is not kept
     hints: Sequence[str] = ()  # for the receipt: what is kept with the conversation and not known here
 
     @property
@@ -89,8 +91,15 @@ class Assembly:
         return rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__)
 
 
+async def ahead(scope: Transaction, request: Request) -> None:
+    """Read what `settled` does."""
+    await erasures.epoch(scope)
+    await messages.conversation(scope, request.conversation_id)
+
+
 async def settled(scope: Transaction, request: Request) -> Assembly:
     """Settle what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense."""
+    epoch = await erasures.epoch(scope)
     conversation = await messages.conversation(scope, request.conversation_id)
     if request.as_of is None:
         kept = conversation.settings if conversation else {}
@@ -115,6 +124,7 @@ async def settled(scope: Transaction, request: Request) -> Assembly:
         messages.cleared(kept),
         conversation.last_seq if conversation else 0,
         conversation is not None,
+        epoch,
         tuple(unknown) if request.strategies is None else (),
     )
 

@@ -20,6 +20,7 @@ from memstore.cli import (
     demo,
     embeddings,
     encoder,
+    erase,
     export,
     fact,
     history,
@@ -64,6 +65,9 @@ app.command("mcp")(mcp.mcp)
 app.command("users")(names.users)
 app.command("conversations")(names.conversations)
 app.command("count")(count.count)
+app.command("erasures")(erase.erasures)
+app.command("verify-erasure")(erase.verify_erasure)
+app.command("retain")(erase.retain)
 app.command("letters")(system.letters)
 app.command("stats")(system.stats)
 app.command("doctor")(system.doctor)
@@ -73,6 +77,7 @@ app.add_typer(embeddings.app, name="embeddings")
 app.add_typer(fact.app, name="fact")
 app.add_typer(token.app, name="token")
 app.add_typer(encoder.app, name="encoder")
+app.add_typer(erase.app, name="erase")
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")
 

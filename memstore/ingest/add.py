@@ -11,13 +11,15 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from memstore import ids
-from memstore.errors import Conflict, InvalidInput
+from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.check import NewMessage, check_name, checked
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
 from memstore.store import messages as store
+from memstore.store import tombstones
 from memstore.store.database import Database, Transaction
 from memstore.store.derivations import DERIVERS
+from memstore.store.tombstones import as_stored
 from memstore.waiting import in_thread
 
 OnConflict = Literal["error", "skip"]
@@ -65,24 +67,34 @@ async def add_many(
     """Store messages in order, all or none; give them as stored, known ones included.
 
     A known `external_id` with the same content is the same message. With other content it is a `Conflict`, or with
-    `on_conflict="skip"` the stored one is given and nothing changes.
+    `on_conflict="skip"` the stored one is given and nothing changes. What was erased is not stored again: `Erased` is
+    raised, or with "skip" it is left out of what is given.
     """
     if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str) or not isinstance(given, Iterable):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
     drafts = await in_thread(_drafts, given, place, max_bytes)
-    if not drafts:
-        return []
     await in_thread(_count, drafts, counter)
+    while drafts:
+        try:
+            return await _added(database, place, drafts, on_conflict)
+        except _Tombstones as found:
+            if on_conflict == "error":
+                raise Erased(tuple(number for number, one in enumerate(drafts, 1) if one.id in found.ids)) from None
+            drafts = [draft for draft in drafts if draft.id not in found.ids]
+    return []
+
+
+async def _added(database: Database, place: Place, drafts: Sequence[Message], on_conflict: OnConflict) -> list[Message]:
     async with database.scope(place.user_id) as scope:
         known = await _known(scope, place, drafts)
-        fresh, conflicts = sorted_out(drafts, known)
-        if conflicts and on_conflict == "error":
-            number, twin = next(iter(conflicts.items()))
+        found = sorted_out(drafts, known)
+        if found.conflicts and on_conflict == "error":
+            number, twin = next(iter(found.conflicts.items()))
             raise Conflict(
                 f"message {number + 1}: {conflict(twin)} Stored messages never change: give it another external_id, or "
                 'on_conflict="skip" to keep what is stored. Nothing of this call was stored.'
             )
-        for message in await _numbered(scope, {place.id: place}, fresh):
+        for message in await _numbered(scope, {place.id: place}, found.fresh):
             known[message.id] = message
     return [known[draft.id] for draft in drafts]
 
@@ -92,51 +104,67 @@ async def add_new(
 ) -> SortedOut:
     """Store those of a user's drafts that are not known, all or none, and count no others; give what was new.
 
-    `places` are the conversations by id. What is known with other content stays, and is given as a conflict.
+    `places` are the conversations by id. What is known with other content stays, and is given as a conflict; what was
+    erased is left out.
     """
-    user = drafts[0].user_id
+    user, erased = drafts[0].user_id, frozenset[UUID]()
     async with database.scope(user) as scope:
         last = await store.last_numbers(scope, places)
         known = await store.known(scope, _named(draft for draft in drafts if last.get(draft.conversation_id)))
     while True:
-        found = sorted_out(drafts, known)
+        found = sorted_out(drafts, known, erased)
         if not found.fresh:
             return found
         await in_thread(_count, [draft for draft in found.fresh if draft.tokens == UNCOUNTED], counter)
-        async with database.scope(user) as scope:
-            locked = await _locked(scope, places)
-            if any(locked[id] != last.get(id, 0) for id in places):  # somebody else writes there: look again
-                known, last = await store.known(scope, _named(drafts)), locked
-                found = sorted_out(drafts, known)
-            if all(draft.tokens != UNCOUNTED for draft in found.fresh):  # else it was erased since it was looked for
-                await _numbered(scope, places, found.fresh)
-                return found
+        wanted = {draft.conversation_id: places[draft.conversation_id] for draft in found.fresh}
+        try:
+            async with database.scope(user) as scope:
+                locked = await _locked(scope, wanted)
+                if any(locked[id] != last.get(id, 0) for id in wanted):  # somebody else writes there: look again
+                    known, last = await store.known(scope, _named(drafts)), last | locked
+                    found = sorted_out(drafts, known, erased)
+                # Else it was erased since it was looked for: what is fresh by now is counted and locked first.
+                if all(draft.tokens != UNCOUNTED and draft.conversation_id in locked for draft in found.fresh):
+                    await _numbered(scope, places, found.fresh)
+                    return found
+        except _Tombstones as more:  # nothing was stored, and no conversation was made for them alone
+            erased |= more.ids
 
 
-async def look_for(database: Database, drafts: Sequence[Message]) -> dict[UUID, Message]:
-    """Give the stored ones of a user's drafts, by id."""
+async def look_for(database: Database, drafts: Sequence[Message]) -> SortedOut:
+    """Give what `add_new` would of a user's drafts, and store nothing."""
     async with database.scope(drafts[0].user_id) as scope:
-        return await store.known(scope, _named(drafts))
+        known = await store.known(scope, _named(drafts))
+        found = sorted_out(drafts, known)
+        return sorted_out(drafts, known, await tombstones.erased_messages(scope, found.fresh))
 
 
 class SortedOut(NamedTuple):
-    """What of drafts is new, and what is known with other content: by its place among them, what is known."""
+    """What of drafts is new, what is known with other content, and what was erased.
+
+    `conflicts` are by their place among the drafts what is known; `erased` are ids.
+    """
 
     fresh: list[Message]
     conflicts: dict[int, Message]
+    erased: frozenset[UUID]
 
 
-def sorted_out(drafts: Sequence[Message], known: Mapping[UUID, Message]) -> SortedOut:
-    """Tell new drafts from known ones; what comes twice is new once."""
+def sorted_out(
+    drafts: Sequence[Message], known: Mapping[UUID, Message], erased: frozenset[UUID] = frozenset()
+) -> SortedOut:
+    """Tell new drafts from known ones and erased ones; what comes twice is new once."""
     fresh: dict[UUID, Message] = {}
     conflicts: dict[int, Message] = {}
     for number, draft in enumerate(drafts):
+        if draft.id in erased:
+            continue
         twin = known.get(draft.id) or fresh.get(draft.id)
         if twin is None:
             fresh[draft.id] = draft
         elif _said(twin) != _said(draft):
             conflicts[number] = twin
-    return SortedOut(list(fresh.values()), conflicts)
+    return SortedOut(list(fresh.values()), conflicts, erased)
 
 
 def conflict(twin: Message) -> str:
@@ -208,16 +236,15 @@ async def _locked(scope: Transaction, places: Mapping[UUID, Place]) -> dict[UUID
 
 
 def _said(message: Message) -> tuple[object, ...]:
-    return message.role, message.name, _as_stored(message.content), _as_stored(message.tool_calls), message.tool_call_id
+    return message.role, message.name, as_stored(message.content), as_stored(message.tool_calls), message.tool_call_id
 
 
-def _as_stored(value: Any) -> Any:
-    """Give JSON as jsonb gives it back: it knows no tuples, keys are texts, and 1e23 may come back an integer."""
-    if isinstance(value, Mapping):
-        return {str(key): _as_stored(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_stored(one) for one in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1023 else value
+class _Tombstones(Exception):
+    """Messages that were erased are among those to be stored."""
+
+    def __init__(self, ids: frozenset[UUID]) -> None:
+        super().__init__(ids)
+        self.ids = ids
 
 
 async def _numbered(scope: Transaction, places: Mapping[UUID, Place], fresh: list[Message]) -> list[Message]:
@@ -226,6 +253,9 @@ async def _numbered(scope: Transaction, places: Mapping[UUID, Place], fresh: lis
     if missing := counts.keys() - numbers:
         await make_conversations(scope, [places[id] for id in missing])
         numbers |= await store.take_numbers(scope, {id: counts[id] for id in missing})
+    # With the conversations locked: nothing of them is erased from here on.
+    if erased := await tombstones.erased_messages(scope, fresh):
+        raise _Tombstones(erased)
     last = {id: taken.last_seq - counts[id] for id, taken in numbers.items()}
     for message in fresh:
         place = message.conversation_id

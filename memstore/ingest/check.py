@@ -228,3 +228,18 @@ def one_of(name: str, value: str | None, known: Sequence[str]) -> None:
     """Raise `InvalidInput` for what is none of the known words; None is."""
     if value is not None and value not in known:
         raise InvalidInput(f"{name}={value!r}: give one of {', '.join(known)}.")
+
+
+KEPT_FOR = "messages_days"  # the setting of a user or of a conversation
+LONGEST_KEPT = 100_000.0
+
+
+def checked_days(value: object) -> float | None:
+    """Give for how many days messages are kept, 0 for ever; raise `InvalidInput` for what is no such number."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_KEPT:
+        raise InvalidInput(
+            f"{KEPT_FOR}={value!r:.60}: give a number of days, 0 for ever, or None for no rule of its own."
+        )
+    return float(value)

@@ -15,12 +15,26 @@ from memstore.ingest import indexes, reports
 from memstore.ingest.embed import Embed
 from memstore.ingest.facts.deriver import Facts
 from memstore.ingest.resources import Resources
-from memstore.ingest.steps import UNIVERSAL, B, Deriver, M, Progress, Run, fail, keep_cost, of_user, recipe_of, step
+from memstore.ingest.retention import retain
+from memstore.ingest.steps import (
+    UNIVERSAL,
+    B,
+    Deriver,
+    M,
+    Progress,
+    Run,
+    fail,
+    keep_cost,
+    of_user,
+    recipe_of,
+    state,
+    step,
+)
 from memstore.ingest.summaries.deriver import Summarize
 from memstore.ingest.vectors import embed_missing
 from memstore.models import DeriveReport
 from memstore.settings import Settings
-from memstore.store import derivations, embedders, events, messages, model_calls, receipts
+from memstore.store import derivations, erasures, events, messages, model_calls, receipts
 from memstore.store.database import Database, Transaction
 from memstore.store.embedders import OtherServes
 from memstore.store.watermarks import LostRace, Outdated, Pending
@@ -116,9 +130,10 @@ async def _fill_user(database: Database, resources: Resources, user: UUID, run: 
 
 
 async def tend(database: Database, users: Iterable[UUID], settings: Settings) -> None:
-    """Let the outbox and the receipts of these users not grow for ever, and large users have their indexes."""
+    """Let nothing of these users be kept for longer than it is to be, and large ones have their indexes."""
     now = datetime.now(UTC)
     for user in users:
+        await retain(database, user, settings)
         async with database.scope(user) as scope:
             await events.trim(scope, now - timedelta(days=settings.outbox_days))
             await receipts.trim(scope, now - timedelta(days=settings.receipts_days))
@@ -148,8 +163,8 @@ async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, rec
     made: list[M] = []
     try:
         at = 0
-        async with database.scope(work.user_id, first=embedders.models) as scope:
-            known = await embedders.models(scope)
+        async with database.scope(work.user_id, first=state) as scope:
+            epoch, known = await state(scope)
         own = cast(Redoable[B, M], await of_user(database, deriver, known))
         while at < work.done_seq:
             rest = Pending(work.user_id, work.conversation_id, work.deriver, at, work.done_seq)
@@ -157,7 +172,7 @@ async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, rec
                 batch = await own.reread(scope, rest, own.method.batch, made)
             made += await in_thread(own.think, [batch])
             at = made[-1].to_seq
-        async with database.scope(work.user_id) as scope:
+        async with erasures.unless_erased(database, work.user_id, epoch) as scope:
             counts = await own.rewrite(scope, work.conversation_id, made, recipe)
             scope.events += reports.redone(work, recipe, counts)
             await derivations.redone(scope, work, None if counts.get("letters") else recipe)
@@ -166,7 +181,7 @@ async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, rec
         if isinstance(error, OtherServes):
             return await _redo(database, deriver, work, recipe, run)
         if isinstance(error, LostRace):
-            return None  # somebody else derives this conversation
+            return None  # somebody else derives this conversation, or some of it was erased
         raise
     run.made.update(counts)
     run.made["redone"] += 1

@@ -10,9 +10,9 @@ from pathlib import Path
 from uuid import UUID
 
 from memstore.errors import InvalidInput
-from memstore.ingest.add import Place, SortedOut, add_new, conflict, draft, look_for, sorted_out
+from memstore.ingest.add import Place, SortedOut, add_new, conflict, draft, look_for
 from memstore.ingest.importers import Found, Imported, LeftOut, Reading, Record, Skipped, Span, importer_for, size_of
-from memstore.ingest.importers.records import MOST_NAMED
+from memstore.ingest.importers.records import ERASED, MOST_NAMED
 from memstore.models import Message
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
@@ -161,10 +161,13 @@ async def _take(batch: _Batch, running: _Import) -> _Batch:
     for skipped in batch.skipped:
         done.skip(skipped)
     if said:
-        fresh, conflicts = await (_look if running.dry_run else _store)(said, running)
+        fresh, conflicts, erased = await (_look if running.dry_run else _store)(said, running)
         for number, twin in conflicts.items():
             done.skip(Skipped(said[number].record.where, f"{conflict(twin)} What is stored stays."))
-        _count([one for number, one in enumerate(said) if number not in conflicts], len(fresh), running)
+        kept = [one for number, one in enumerate(said) if number not in conflicts and one.draft.id not in erased]
+        if gone := len(said) - len(conflicts) - len(kept):
+            done.left_out[ERASED] += gone
+        _count(kept, len(fresh), running)
     return batch
 
 
@@ -175,13 +178,12 @@ async def _store(said: Sequence[_Read], running: _Import) -> SortedOut:
 
 async def _look(said: Sequence[_Read], running: _Import) -> SortedOut:
     """Tell what storing would do; ids that come twice are found where their conversation stands together."""
-    drafts = [one.draft for one in said]
-    fresh, conflicts = sorted_out(drafts, await look_for(running.database, drafts))
+    fresh, conflicts, erased = await look_for(running.database, [one.draft for one in said])
     running.previewed = {one.place.id: running.previewed.get(one.place.id, set()) for one in said}
     unseen = [one for one in fresh if one.id not in running.previewed[one.conversation_id]]
     for one in unseen:
         running.previewed[one.conversation_id].add(one.id)
-    return SortedOut(unseen, conflicts)
+    return SortedOut(unseen, conflicts, erased)
 
 
 def _count(said: Sequence[_Read], new: int, running: _Import) -> None:

@@ -33,7 +33,9 @@ class Resources:
 
     def embed(self, texts: list[str]) -> list[Vectors | None]:
         """Give a vector for each text, or None for each where there is no embedder."""
-        return [None] * len(texts) if self.embedder is None else list(_embedded(self.embedder, texts))
+        if self.embedder is None or not texts:  # all messages of a batch may be erased
+            return [None] * len(texts)
+        return list(_embedded(self.embedder, texts))
 
     @property
     def unit_count(self) -> Callable[[str], int]:

@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
@@ -18,9 +18,10 @@ from memstore.ingest import reports
 from memstore.ingest.asked import Asked
 from memstore.ingest.method import Method
 from memstore.ingest.resources import Resources
-from memstore.store import derivations, embedders, model_calls
+from memstore.store import derivations, embedders, erasures, messages, model_calls
 from memstore.store.database import Database, Transaction
 from memstore.store.embedders import Model, OtherServes
+from memstore.store.erasures import Epoch
 from memstore.store.watermarks import LostRace, Pending
 from memstore.waiting import in_thread
 
@@ -113,22 +114,27 @@ async def step(database: Database, deriver: Deriver[B, M], group: Sequence[Pendi
     """Let a deriver read, think and write the next batch of each conversation of a group.
 
     A conversation that another process does at the same time is left out of what is given. Where another embedder has
-    come to serve a user meanwhile, what was thought is dropped, and the conversation takes the step again.
+    come to serve a user meanwhile, what was thought is dropped, and the conversation takes the step again; where
+    something of the user was erased, it is given as it then stands.
     """
     read = [await read_batch(database, deriver, work, deriver.method.batch) for work in group]
     recipe = await recipe_of(deriver)
     database.dispatcher.publish([told for work in group for told in reports.begun(work, recipe)])
-    taken, again = [], []
-    for work, (own, _), one in zip(group, read, await _thought(read), strict=True):
+    taken: list[Step] = []
+    again: list[Pending] = []
+    for work, (own, _, epoch), one in zip(group, read, await _thought(read), strict=True):
         try:
-            async with database.scope(work.user_id) as scope:
+            async with erasures.unless_erased(database, work.user_id, epoch) as scope:
                 counts = await own.write(scope, one)
                 scope.events += reports.done(work, one.to_seq, recipe, counts)
                 # Last: whoever adds messages waits for it.
                 last_seq = await derivations.advance(scope, work, one.to_seq, None if counts.get("letters") else recipe)
         except LostRace as lost:
             await keep_cost(database, work, [one])
-            again += [work] if isinstance(lost, OtherServes) else []  # else another worker does this conversation
+            if isinstance(lost, OtherServes):
+                again.append(work)
+            else:  # another worker does this conversation, or something of the user was erased meanwhile
+                taken += await _left_by_erasure(database, work, epoch)
             continue
         run.made.update(counts)
         run.advanced(work, one.to_seq)
@@ -144,23 +150,45 @@ async def of_user(database: Database, deriver: Deriver[B, M], known: Sequence[Mo
     return deriver.by(await in_thread(deriver.resources.by, model.name, model.dimensions))
 
 
-async def read_batch(database: Database, deriver: Deriver[B, M], work: Pending, limit: int) -> tuple[Deriver[B, M], B]:
-    """Give the deriver with the embedder that serves a conversation's user, and the next batch for it."""
-    async with database.scope(work.user_id, first=embedders.models) as scope:
-        known = await embedders.models(scope)
+class BatchRead(NamedTuple, Generic[B, M]):
+    """A batch, the deriver for it with the embedder that serves the user, and the user's epoch in which it was read."""
+
+    deriver: Deriver[B, M]
+    batch: B
+    epoch: Epoch | None
+
+
+async def state(scope: Transaction) -> tuple[Epoch | None, list[Model]]:
+    """Give a user's epoch and embedders: what is made now is to be written in the same ones."""
+    return await erasures.epoch(scope), await embedders.models(scope)
+
+
+async def read_batch(database: Database, deriver: Deriver[B, M], work: Pending, limit: int) -> BatchRead[B, M]:
+    """Give the next batch of a conversation."""
+    async with database.scope(work.user_id, first=state) as scope:
+        epoch, known = await state(scope)
         batch = await deriver.read(scope, work, limit)
-    return await of_user(database, deriver, known), batch
+    return BatchRead(await of_user(database, deriver, known), batch, epoch)
 
 
-async def _thought(read: Sequence[tuple[Deriver[B, M], B]]) -> list[M]:
+async def _thought(read: Sequence[BatchRead[B, M]]) -> list[M]:
     """Think about the batches, those of one embedder together; give what is to be written for each."""
     made: dict[int, M] = {}
-    makers = [embedders.id_of(own.resources.embedder) for own, _ in read]
+    makers = [embedders.id_of(one.deriver.resources.embedder) for one in read]
     for maker in dict.fromkeys(makers):
         places = [place for place, one in enumerate(makers) if one == maker]
-        batches = [read[place][1] for place in places]
-        made |= zip(places, await in_thread(read[places[0]][0].think, batches), strict=True)
+        batches = [read[place].batch for place in places]
+        made |= zip(places, await in_thread(read[places[0]].deriver.think, batches), strict=True)
     return [made[place] for place in range(len(read))]
+
+
+async def _left_by_erasure(database: Database, work: Pending, epoch: Epoch | None) -> list[Step]:
+    """Give where a deriver stands now, if it was an erasure that came between: nobody else goes on there."""
+    async with database.scope(work.user_id) as scope:
+        if await erasures.epoch(scope) == epoch:
+            return []
+        found = await derivations.watermark(scope, work)
+    return [] if found is None else [Step(found, found.done_seq, found.last_seq)]
 
 
 async def recipe_of(deriver: Deriver[Any, Any]) -> str:
@@ -171,15 +199,19 @@ async def recipe_of(deriver: Deriver[Any, Any]) -> str:
 async def keep_cost(database: Database, work: Pending, made: Sequence[Made]) -> None:
     """Keep what a model's answers cost that are dropped: they count for the day's tokens all the same."""
     if asked := [one.asked for one in made if one.asked]:
-        async with database.scope(work.user_id) as scope:
-            for one in asked:
-                await model_calls.keep(scope, one.cost, ())
+        async with database.scope(work.user_id, first=erasures.hold) as scope:
+            if await erasures.hold(scope) is not None:  # whose user is gone counts for nobody
+                for one in asked:
+                    await model_calls.keep(scope, one.cost, ())
 
 
 async def fail(database: Database, work: Pending, recipe: str, error: Exception, run: Run) -> None:
     """Note that a deriver failed in a conversation, which stays as it is."""
     # The type says enough for the table, which the operator may read; the message could quote what was said.
-    async with database.scope(work.user_id) as scope:
+    async with database.scope(work.user_id, first=erasures.hold) as scope:
+        await erasures.hold(scope)
+        if await messages.conversation(scope, work.conversation_id) is None:  # erased meanwhile
+            return
         await derivations.fail(scope, work, type(error).__name__)
         scope.events += reports.failed(work, recipe, error)
     logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)

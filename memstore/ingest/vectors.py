@@ -11,7 +11,7 @@ from memstore.ingest.resources import Resources
 from memstore.ingest.serving import made_for
 from memstore.models import Key, Tier
 from memstore.providers import Vectors
-from memstore.store import embedders
+from memstore.store import embedders, erasures
 from memstore.store.database import Database
 from memstore.store.embedders import Lacking, OtherServes
 from memstore.store.watermarks import LostRace
@@ -36,7 +36,9 @@ async def embed_missing(database: Database, resources: Resources, user: UUID, pr
 
 
 async def _embed_missing(database: Database, user: UUID, progress: Told, resources: Resources) -> int:
-    async with database.scope(user) as scope:
+    async with database.scope(user, first=erasures.hold) as scope:
+        if await erasures.hold(scope) is None:  # erased meanwhile
+            return 0
         model = await embedders.bind(scope, resources.embedder)
     if model is None:
         return 0
@@ -59,19 +61,21 @@ async def fill(
     Of an embedder that serves arrays in every process are read anew after each batch; of one that does not yet, nobody
     notices. Raises `OtherServes` where it has ceased to serve.
     """
-    made = 0
+    made, begun = 0, after
     while True:
-        async with database.scope(user) as scope:
+        async with database.scope(user, first=erasures.epoch) as scope:
+            epoch = await erasures.epoch(scope)
             batch = await embedders.lacking(scope, model, limit=BATCH, after=after, upto=upto)
         if not batch:
             return made
         found = await in_thread(vectors_of, resources, batch)
         try:
-            async with database.scope(user) as scope:
+            async with erasures.unless_erased(database, user, epoch) as scope:
                 made += await (embedders.add_late if is_serving else embedders.add_vectors)(scope, found, model)
         except OtherServes:
             raise
-        except LostRace:  # one of the units was erased meanwhile: the others are looked for again
+        except LostRace:  # something was erased meanwhile, it may be one of the units: the others are looked for again
+            after = begun
             continue
         after = batch[-1].number
         progress(len(batch))

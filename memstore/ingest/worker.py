@@ -32,13 +32,13 @@ from memstore.ingest.resources import Resources, coalesced
 from memstore.ingest.steps import Deriver, Run
 from memstore.ingest.sweep import sweep
 from memstore.ingest.turn import take_turn
-from memstore.store import derivations, model_calls, queue
+from memstore.store import derivations, messages, model_calls, queue
 from memstore.store.database import Database
 from memstore.store.derivations import Place
 
 logger = logging.getLogger("memstore")
 
-SWEEP = "memstore.sweep"
+SWEEP, RETAIN = "memstore.sweep", "memstore.retain"
 URGENT = 100  # the priority of a sweep: it takes milliseconds
 HEARTBEATS = 6  # within the time after which a worker is dead
 MODEL_AWAY = timedelta(seconds=60)
@@ -180,6 +180,8 @@ class Worker:
             self._sweep
         )
         app.periodic(cron=f"* * * * * */{self._settings.worker_sweep_seconds}")(swept)  # the sixth field is of seconds
+        kept = app.task(name=RETAIN, queue="sweep", queueing_lock=RETAIN, pass_context=False)(self._retain)
+        app.periodic(cron="7 * * * *")(kept)
         return app
 
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:
@@ -263,6 +265,11 @@ class Worker:
                     self._users.add(user)
                     raise
 
+    async def _retain(self, timestamp: int) -> None:
+        """Look after every user, those too of whom nothing was derived: nothing is kept for longer than it is to be."""
+        async for user, _ in messages.everybody(self._database):
+            await tend(self._database, [user], self._settings)
+
     async def _sweep(self, context: JobContext, timestamp: int) -> None:
         """Take up the jobs of dead workers, and what is pending and has no job."""
         manager, seconds = context.app.job_manager, self._settings.worker_stalled_seconds
@@ -284,7 +291,7 @@ class Worker:
 
     async def _taken_up(self, manager: JobManager, job: Job) -> None:
         """Have a dead worker's job done by another."""
-        if job.task_name == SWEEP:  # to retry it would meet the lock of the next one
+        if job.task_name in (SWEEP, RETAIN):  # to retry it would meet the lock of the next one
             await manager.finish_job(job, status=Status.FAILED, delete_job=True)
         elif job.attempts + 1 >= self._settings.worker_attempts:  # it may be what kills the workers
             await manager.finish_job(job, status=Status.FAILED, delete_job=False)

@@ -19,7 +19,18 @@ from memstore.ingest.add import Given, OnConflict, Place, add_many, make_convers
 from memstore.ingest.check import check_name, check_text
 from memstore.memory.arguments import aware, check_level, check_limit, check_object, check_seq, listed
 from memstore.memory.plain import AsyncPlainCalls
-from memstore.models import Context, Conversation, Fact, Json, Message, Receipt, Role, Summary
+from memstore.models import (
+    Certificate,
+    Context,
+    Conversation,
+    ErasureScope,
+    Fact,
+    Json,
+    Message,
+    Receipt,
+    Role,
+    Summary,
+)
 from memstore.providers.chat_values import check_tools
 from memstore.store import counter_drift, facts, messages, receipts, summaries
 
@@ -191,8 +202,8 @@ class AsyncConversationScope(AsyncPlainCalls):
         `Section`; `[]` takes them away.
 
         `settings` of memstore's are `context_budget`, `context_reserve`, `context_viewer`, `visibility`,
-        `participants`, `strategies` and `sections`; None takes one away, and others are your own. Raises `InvalidInput`
-        for what cannot be.
+        `participants`, `strategies`, `sections` and `messages_days` (after which messages are erased); None takes
+        one away, and others are your own. Raises `InvalidInput` for what cannot be.
         """
         for text, what in ((title, "the title"), (channel, "the channel")):
             if text is not None:
@@ -271,6 +282,17 @@ class AsyncConversationScope(AsyncPlainCalls):
         opened = self._opened
         embedder, counter, models = await opened.encoder(), await opened.counter_of(model), await opened.recall_models()
         return await assemble(self._database, embedder, counter, request, models, opened.exactly)
+
+    async def erase(self, *, dry_run: bool = False) -> Certificate:
+        """Erase the conversation, with all that was derived of it, quotes it or names it; give the certificate.
+
+        Facts that other conversations say too are made again without this one. What was erased does not come back with
+        the same export or import; something new may be said under the same name. With `dry_run` nothing is done.
+        """
+        from memstore.ingest.erasing.erase import Target, erase
+
+        target = Target(ErasureScope.CONVERSATION, self.user.id, self.id)
+        return await erase(self._database, target, dry_run=dry_run)
 
     async def receipts(self, *, limit: int = 20) -> list[Receipt]:
         """Give the receipts of this conversation's contexts, the latest first; `user.replay` makes a context again."""

@@ -23,7 +23,7 @@ from memstore.memory.embeddings import AsyncEmbeddings
 from memstore.memory.opened import Opened, check_usable
 from memstore.memory.tokens import AsyncTokens
 from memstore.memory.user import AsyncUserScope
-from memstore.models import DeriveReport, Exported, Job, JobCounts, LargeUser
+from memstore.models import Certificate, DeriveReport, Exported, Job, JobCounts, LargeUser, Remains
 from memstore.providers import Embedder, Reranker, Rewriter, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import messages, migrations, queue, queue_schema
@@ -309,6 +309,37 @@ class AsyncMemoryStore:
             list(types) if isinstance(types, Iterable) and not isinstance(types, str) else types, "types", EventType
         )
         return self._database.dispatcher.subscribe(subscriber, map(EventType, EventType if wanted is None else wanted))
+
+    async def verify_erasure(
+        self, certificate: Certificate | None = None, *, text: str | None = None, files: bool = False
+    ) -> Remains:
+        """Look through every table for what a certificate names, or for a text, and give where it still stands.
+
+        `files`: also for the bytes in the files of tables, indexes and the server's log, where rows that are gone leave
+        them for a while; that needs the rights of a superuser. Give one of both: raises `InvalidInput` else.
+        """
+        from memstore.ingest.erasing.verify import of_certificate, of_text
+
+        if (certificate is None) == (text is None):
+            raise InvalidInput("Give a certificate, or a text to look for.")
+        if certificate is not None:
+            return await of_certificate(self._database, certificate, files=files)
+        check_name(text, "text to look for")
+        return await of_text(self._database, text or "", files=files)
+
+    async def retain(self, *, user: str | None = None) -> int:
+        """Erase the messages, of every user or of one, that are older than they are kept (`messages_days`).
+
+        Gives how many. Workers do so every hour, and `derive` of the users for whom it derived something.
+        """
+        from memstore.ingest.retention import retain
+
+        if user is not None:
+            check_name(user, "user")
+            return await retain(self._database, ids.user_id(user), self.settings)
+        return sum(
+            [await retain(self._database, id, self.settings) async for id, _ in messages.everybody(self._database)]
+        )
 
     async def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Give how much is stored, of every user or of one."""

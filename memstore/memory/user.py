@@ -30,6 +30,7 @@ from memstore.memory.arguments import (
     the_one,
 )
 from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.erasing import AsyncErasable
 from memstore.memory.lookups import AsyncLookups
 from memstore.memory.opened import Opened
 from memstore.memory.recalling import Grouping, Order, Recalling
@@ -62,7 +63,7 @@ ANY_STATE = "all"
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
 
-class AsyncUserScope(AsyncLookups):
+class AsyncUserScope(AsyncLookups, AsyncErasable):
     """One user's memory."""
 
     def __init__(self, opened: Opened, name: str) -> None:

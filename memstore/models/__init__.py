@@ -6,6 +6,7 @@ The classes of stored things say their columns too; `store/tables.py` makes tabl
 
 from memstore.models.contexts import Context
 from memstore.models.decisions import Compression, Decision, Reason, Sent
+from memstore.models.erasures import Certificate, ErasureScope, Remains, Scan
 from memstore.models.facts import (
     FACT_KINDS,
     FACT_STATES,
@@ -56,6 +57,7 @@ __all__ = [
     "Backfill",
     "BackfillPlan",
     "BackfillStatus",
+    "Certificate",
     "Compression",
     "Context",
     "Conversation",
@@ -67,6 +69,7 @@ __all__ = [
     "Edge",
     "EmbeddingStatus",
     "Entity",
+    "ErasureScope",
     "Exported",
     "Fact",
     "FactChange",
@@ -87,8 +90,10 @@ __all__ = [
     "Moved",
     "Reason",
     "Receipt",
+    "Remains",
     "Replay",
     "Role",
+    "Scan",
     "Section",
     "Sent",
     "Span",

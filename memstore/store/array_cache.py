@@ -45,6 +45,13 @@ class ArrayCache:
             while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > self._most:
                 self._kept.popitem(last=False)
 
+    def forget(self, user_id: UUID) -> None:
+        """Drop what is known of a user."""
+        with self._turn:
+            for known in (self._kept, self._heard):
+                for key in [key for key in known if key[0] == user_id]:
+                    del known[key]
+
     def tellers(self, user_id: UUID, model: UUID) -> frozenset[str]:
         """Give the names of those who speak in a user's messages, as far as they are known."""
         arrays = self.get(user_id, model)

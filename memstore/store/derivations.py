@@ -130,6 +130,12 @@ async def advance(scope: Transaction, work: Pending, to_seq: int, recipe: str | 
     return last_seq
 
 
+async def watermark(scope: Transaction, work: Pending) -> Pending | None:
+    """Give where a deriver stands in a conversation by now; None where that is gone."""
+    values = {"conversation_id": work.conversation_id, "deriver": work.deriver}
+    return await scope.one(SQL["watermark"], Pending, **values)
+
+
 async def fail(scope: Transaction, work: Pending, error: str) -> None:
     """Note why a deriver could not go on; its watermark stays."""
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver, "from_seq": work.done_seq}

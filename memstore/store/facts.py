@@ -190,9 +190,13 @@ async def remove_unsaid(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]
     """Remove those of these facts that no message says, with their units; give them."""
     unsaid = [row["id"] for row in await scope.all(SQL["remove_unsaid"], columns, ids=list(facts))]
     await items.remove(scope, unsaid)
-    left = set(facts) - set(unsaid)
-    await scope.run(SQL["first_said"], ids=sorted(left))
+    await first_said(scope, sorted(set(facts) - set(unsaid)))
     return sorted(unsaid)
+
+
+async def first_said(scope: Transaction, facts: Sequence[UUID]) -> None:
+    """Let these facts have been said first when what is left of their sources first said it; each has one."""
+    await scope.run(SQL["first_said"], ids=list(facts))
 
 
 async def audited(scope: Transaction) -> list[Audited]:

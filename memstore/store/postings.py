@@ -190,9 +190,10 @@ async def post(scope: Transaction, run: Run) -> None:
         raise LostRace
 
 
-async def forget(scope: Transaction) -> None:
-    """Remove a user's postings: recall reads the units themselves again."""
+async def forget(scope: Transaction) -> int:
+    """Remove a user's postings, and give how many: recall reads the units themselves again."""
     known = await reach(scope)
-    await scope.run(SQL["forget_postings"])
+    rows = await scope.run(SQL["forget_postings"])
     if not await scope.run(SQL["posted"], after=known.posted, last=0):
         raise LostRace
+    return rows

@@ -81,6 +81,13 @@ async def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -
         return await cursor.fetchall()
 
 
+async def forget(database: Database, user: UUID, conversation: UUID | None = None) -> int:
+    """Take the jobs of a user, or of one conversation, out of the queue; give how many. What runs ends by itself."""
+    async with database.login() as connection:
+        values = {"user": str(user), "conversation": None if conversation is None else str(conversation)}
+        return (await connection.execute(SQL["forget"], values)).rowcount
+
+
 async def retry(database: Database, ids: Sequence[int] | None = None) -> int:
     """Put failed jobs, these or all, back into the queue as new ones; give how many that were."""
     async with database.login() as connection:

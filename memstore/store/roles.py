@@ -3,7 +3,7 @@
 | role | may, always in the scope of one user |
 |---|---|
 | app | everything that an application does: add, derive, recall, erase |
-| loader | bring history in; it removes nothing, and sees neither facts nor summaries |
+| loader | bring history in, without what was erased; it removes nothing, and sees neither facts nor summaries |
 | reader | read: recall, facts, contexts of which no receipt is kept |
 | admin | no scope: list users by name, and read nothing of theirs |
 

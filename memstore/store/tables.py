@@ -50,6 +50,7 @@ class User(SQLModel, table=True):
     posted: int = column(BigInteger, default="0", description="units up to this number are in term_postings")
     settings: Json = column(JSONB, default="'{}'")
     created_at: datetime = column(Time, default="now()")
+    erasures: int = column(BigInteger, default="0", description="how often something of the user was erased")
 
 
 class ConversationRecord(Conversation, table=True):
@@ -269,7 +270,10 @@ class DeadLetterRecord(DeadLetter, table=True):
     """What a model answered and nobody could use."""
 
     __tablename__ = "dead_letters"
-    __table_args__ = (_owned("conversation_id", by="conversations"),)
+    __table_args__ = (
+        _owned("conversation_id", by="conversations"),
+        Index("dead_letters_by_conversation", "user_id", "conversation_id"),
+    )
 
 
 class ModelUsage(SQLModel, table=True):
@@ -301,6 +305,7 @@ class EventRecord(SQLModel, table=True):
         _owned(by="users", key=("user_id",)),
         _owned("conversation_id", by="conversations"),
         Index("events_in_order", "user_id", "transaction", "id"),
+        Index("events_by_conversation", "user_id", "conversation_id"),
     )
 
     user_id: UUID = Field(primary_key=True)
@@ -345,3 +350,35 @@ class ReceiptRecord(SQLModel, table=True):
     body: Json = column(JSONB)
     texts: Json = column(JSONB, default="'{}'")
     recorded_at: datetime = column(Time, default="now()")
+
+
+class StoreKey(SQLModel, table=True):
+    """A key of the store's own: what tombstones are hashed with. Of no user."""
+
+    __tablename__ = "store_keys"
+
+    name: str = Field(sa_type=Text, primary_key=True)
+    key: bytes = column(LargeBinary)
+
+
+class Tombstone(SQLModel, table=True):
+    """What must not come back: keyed hashes, one after the other. Outlives its user."""
+
+    __tablename__ = "tombstones"
+
+    user_id: UUID = Field(primary_key=True)
+    bucket: int = Field(sa_type=SmallInteger, primary_key=True, sa_column_kwargs={"autoincrement": False})
+    erasure_id: UUID = Field(primary_key=True)
+    digests: bytes = column(LargeBinary)
+
+
+class Erasure(SQLModel, table=True):
+    """The certificate of an erasure: ids, counts and times. Outlives its user."""
+
+    __tablename__ = "erasures"
+
+    user_id: UUID = Field(primary_key=True)
+    id: UUID = Field(primary_key=True)
+    scope: str = column(Text)
+    body: Json = column(JSONB)
+    recorded_at: datetime = column(Time, default="clock_timestamp()")

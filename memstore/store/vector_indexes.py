@@ -16,6 +16,7 @@ from psycopg.sql import Identifier, Literal
 
 from memstore.models import Key
 from memstore.providers import Vectors
+from memstore.store import embedders
 from memstore.store.database import Database, Transaction, columns
 from memstore.store.statements import statements
 
@@ -65,6 +66,11 @@ async def literally(scope: Transaction, statement: LiteralString, **values: Any)
         while cursor.description is None and cursor.nextset():
             pass
         return await cursor.fetchall()
+
+
+async def indexed(scope: Transaction) -> list[UUID]:
+    """Give the embedders whose vectors of the user have an index, whole or not."""
+    return [model.id for model in await embedders.models(scope) if await is_made(scope, model.id)]
 
 
 class Built(Enum):

@@ -7,7 +7,7 @@ from pathlib import Path
 from alembic import op
 
 revision = "0010"
-down_revision = "0008"
+down_revision = "0009"
 
 
 def upgrade() -> None:

@@ -37,6 +37,8 @@ SETTINGS = {  # say how a transaction is run: nothing to plan
     ("database", "operator"),
     ("database", "lazily"),
     ("exports", "snapshot"),
+    ("erasures", "impatiently"),
+    ("erasures", "as_operator"),
 }
 BEGIN = {("database", "begin")}
 DDL = {  # by the tables' owner, with literals
@@ -47,9 +49,12 @@ DDL = {  # by the tables' owner, with literals
     ("roles", "rights"),
     ("roles", "grant"),
 }
+SEARCHES = {  # by the login, of any table: with the names of a table and of its columns, or of files
+    (family, name) for family, name in EVERY if family == "searching"
+}
 OF_THE_QUEUE = {(family, name) for family, name in EVERY if family == "queue"} - DDL  # of tables of somebody else's
 LITERAL = {("vector_indexes", "nearest")}  # explained below, as it is sent
-PLANNED = sorted(EVERY.keys() - SETTINGS - BEGIN - DDL - LITERAL - OF_THE_QUEUE)
+PLANNED = sorted(EVERY.keys() - SETTINGS - BEGIN - DDL - LITERAL - OF_THE_QUEUE - SEARCHES)
 OF_THE_SERVER = {  # read no table that has users
     ("database", "capabilities"),
     ("database", "schema_revision"),
@@ -57,6 +62,7 @@ OF_THE_SERVER = {  # read no table that has users
     ("database", "reach_pgvector"),
     ("database", "migration_lock"),
     ("roles", "standing"),
+    ("tombstones", "key"),
     ("vector_indexes", "state"),
     ("vector_indexes", "owner"),
     ("vector_indexes", "building_lock"),
@@ -77,6 +83,8 @@ OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     *((family, name) for family, name in EVERY if family in ("backfills", "api_tokens")),
     ("postings", "large"),
     ("embedders", "moved"),
+    ("erasures", "remove_backfills"),
+    ("erasures", "take_back_tokens"),
 }
 TABLES = {
     "users",
@@ -99,6 +107,8 @@ TABLES = {
     "model_usage",
     "counter_drift",
     "events",
+    "tombstones",
+    "erasures",
 }
 ASKED = {"SHOW data_directory"}  # asked of a server that may not be memstore's
 PARAMETER = re.compile(r"%\((\w+)\)s")
@@ -224,7 +234,7 @@ def test_what_the_operator_asks_reads_only_what_the_operator_may_see(
 
 
 def test_the_exceptions_exist() -> None:
-    assert EVERY.keys() >= SETTINGS | BEGIN | DDL | LITERAL | OF_THE_SERVER | OF_THE_OPERATOR
+    assert EVERY.keys() >= SETTINGS | BEGIN | DDL | LITERAL | OF_THE_SERVER | OF_THE_OPERATOR | SEARCHES
 
 
 @pytest.mark.parametrize(("family", "name"), sorted(EVERY.keys() - DDL))

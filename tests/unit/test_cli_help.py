@@ -18,8 +18,9 @@ from memstore.errors import MemstoreError
 from memstore.models import FACT_KINDS, FACT_STATES, Role, Tier
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-SECTIONS = dict(re.findall(r"^### `(memstore [a-z ]*[a-z])[^\n]*\n(.*?)(?=^### |\Z)", PAGE, re.MULTILINE | re.DOTALL))
-MARKED = {name for name, mark in re.findall(r"^### `(memstore [a-z ]*[a-z])[^`\n]*`( ᵈ)?$", PAGE, re.MULTILINE) if mark}
+COMMAND = r"^### `(memstore [a-z -]*[a-z])"
+SECTIONS = dict(re.findall(COMMAND + r"[^\n]*\n(.*?)(?=^### |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+MARKED = {name for name, mark in re.findall(COMMAND + r"[^`\n]*`( ᵈ)?$", PAGE, re.MULTILINE) if mark}
 
 
 def commands(group: Any, path: str = "memstore") -> Iterator[tuple[str, Any]]:

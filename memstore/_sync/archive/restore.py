@@ -2,13 +2,16 @@
 """An export in: every row with its id and its times as it was. What is known is not taken twice, and never changed.
 
 Derived rows come in as they are, with the watermarks that cover them, so that nothing is made a second time. Where the
-store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new.
+store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new. What was
+erased here does not come back, and nothing that was derived of it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import IO, Protocol
@@ -16,7 +19,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.ingest.serving import made_for
-from memstore._sync.store import embedders, exports, facts, messages, restores, summaries
+from memstore._sync.store import embedders, erasures, exports, facts, messages, restores, summaries, tombstones
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.derivations import DERIVERS
 from memstore._sync.store.embedders import id_of
@@ -25,9 +28,9 @@ from memstore.archive.ready import Ready, new_units, ready
 from memstore.archive.shapes import ConversationLine, FactLine, MessageLine, SummaryLine, UserLine, user_id
 from memstore.archive.source import Batch, Located
 from memstore.ingest.importers import Imported, Skipped, Span, size_of
-from memstore.ingest.importers.records import MOST_NAMED
+from memstore.ingest.importers.records import ERASED, MOST_NAMED
 from memstore.ingest.resources import Resources
-from memstore.models import HAND, Conversation
+from memstore.models import HAND, Conversation, Summary
 from memstore.waiting import in_place
 
 NAME = "memstore"
@@ -76,6 +79,7 @@ class _Restore:
     """A restore while it runs: whose lines come, and what it did so far.
 
     `declared` is the conversation whose line was read last. Of those in `apart` the store has derived rows of its own.
+    `gone` are the numbers of messages that were erased here, in order, of the conversation whose messages come.
     """
 
     database: Database
@@ -89,6 +93,7 @@ class _Restore:
     declared: UUID | None = None
     apart: set[UUID] = field(default_factory=set)
     spans: dict[UUID, Span] = field(default_factory=dict)
+    gone: dict[UUID, list[int]] = field(default_factory=dict)
 
     def seen(self, size: int) -> None:
         """Count bytes that were read."""
@@ -100,7 +105,7 @@ class _Restore:
         if first.user != self.user:
             self.end_user()
             self.user, self.line, self.declared = first.user, None, None
-            self.apart, self.spans = set(), {}
+            self.apart, self.spans, self.gone = set(), {}, {}
         if isinstance(first, UserLine):
             self._user(first)
         elif isinstance(first, ConversationLine):
@@ -125,7 +130,7 @@ class _Restore:
     def _user(self, line: UserLine) -> None:
         self.line = line
         with self.database.scope(line.user_id) as scope:
-            if exports.owner(scope) is None:
+            if exports.owner(scope) is None and not _is_erased(scope, line.created_at):
                 self.done.restored["users"] += 1
                 if not self.dry_run:
                     restores.add_user(scope, line.user, line.settings, line.created_at)
@@ -144,6 +149,9 @@ class _Restore:
         self._span(line.id, line.user, line.conversation, line.title)
         with self.database.scope(line.user_id) as scope:
             known = [told for told in exports.conversations(scope, line.id)]
+            if not known and _is_erased(scope, given.created_at, line.id):
+                self.declared = None  # it is made anew, by its name alone, where a message comes that was not erased
+                return
             if not known:
                 self.done.restored["conversations"] += 1
                 if not self.dry_run:
@@ -187,14 +195,17 @@ class _Restore:
         return fresh
 
     def _fresh(self, scope: Transaction, place: UUID, given: Sequence[Ready]) -> list[Ready]:
-        """Give the messages that are not there; tell those that are in conflict, and count those that are known."""
+        """Give the messages that are not there; tell those that are in conflict, and count those known or erased."""
         known = messages.known(scope, [one.message.id for one in given])
+        erased = tombstones.erased_messages(scope, [one.message for one in given if one.id not in known])
         taken = restores.taken(scope, place, [one.message.seq for one in given])
         fresh = []
         for one in given:
             message = one.message
             stored = known.get(message.id)
-            if stored is None and message.seq in taken:
+            if message.id in erased:
+                self._left_out(place, message.seq)
+            elif stored is None and message.seq in taken:
                 self.done.skip(Skipped(one.where, TAKEN.format(message.seq)))
             elif stored is None:
                 known[message.id] = message
@@ -205,6 +216,20 @@ class _Restore:
             else:
                 self.done.known += 1
         return fresh
+
+    def _left_out(self, place: UUID, seq: int) -> None:
+        """Note a message that was erased here: of its conversation everything is derived here."""
+        self.done.left_out[ERASED] += 1
+        self.apart.add(place)
+        if place not in self.gone:
+            self.gone = {place: []}
+        insort(self.gone[place], seq)
+
+    def _says_erased(self, place: UUID, summary: Summary) -> bool:
+        """Whether a summary is over a message that was erased here."""
+        gone = self.gone.get(place, [])
+        first = bisect_left(gone, summary.from_seq)
+        return first < len(gone) and gone[first] <= summary.to_seq
 
     def _summaries(self, batch: Batch, place: UUID) -> None:
         if place != self.declared:
@@ -227,6 +252,9 @@ class _Restore:
         known = {one.id: one for one in summaries.some(scope, [one.summary.id for one in given])}
         fresh = []
         for one in given:
+            if self._says_erased(place, one.summary):
+                self.done.left_out[ERASED] += 1
+                continue
             stored = known.get(one.summary.id)
             reason = None if stored is None else judged.of_summary(stored, one.summary)
             if reason is not None:
@@ -255,10 +283,12 @@ class _Restore:
         return fresh
 
     def _new_facts(self, scope: Transaction, given: Sequence[Ready]) -> list[Ready]:
-        """Give the facts that are not there and whose messages are; tell the others."""
+        """Give the facts that are not there and whose messages are; tell the others, and count those erased."""
         known = restores.known_facts(scope, [one.fact.fact.id for one in given])
         said = {span.message_id for one in given for span, _ in one.fact.sources}
         places = restores.places(scope, sorted(said))
+        erased = tombstones.erased_items(scope, [*(one.id for one in given), *said])
+        since = erasures.latest(scope)
         fresh: dict[UUID, Ready] = {}
         for one in given:
             id, said_in = one.fact.fact.id, [span.message_id for span, _ in one.fact.sources]
@@ -268,6 +298,8 @@ class _Restore:
                 self.done.skip(Skipped(one.where, reason))
             elif id in known or id in fresh:
                 continue
+            elif not erased.isdisjoint((id, *said_in)) or (since and one.fact.fact.recorded_at <= since):
+                self.done.left_out[ERASED] += 1
             elif missing:
                 self.done.skip(Skipped(one.where, UNSAID.format(missing[0])))
             elif one.fact.fact.recipe != HAND and any(places.get(message) in self.apart for message in said_in):
@@ -318,6 +350,12 @@ class _Restore:
             return made_for(self.database, in_place(self.resources), self._id, made)
         with self.database.scope(self._id) as scope:
             return write(scope)
+
+
+def _is_erased(scope: Transaction, created_at: datetime, conversation: UUID | None = None) -> bool:
+    """Whether a user, or a conversation, was erased here since then."""
+    since = erasures.latest(scope, conversation)
+    return since is not None and created_at <= since
 
 
 def _named(one: Ready) -> tuple[str, str]:

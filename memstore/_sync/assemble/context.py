@@ -12,11 +12,11 @@ from uuid import UUID
 
 from memstore._sync.assemble import record
 from memstore._sync.assemble.gather import gather, offered_at_first
-from memstore._sync.assemble.request import Assembly, Request, settled
+from memstore._sync.assemble.request import Assembly, Request, ahead, settled
 from memstore._sync.assemble.stretch import Stretch, newest_question, read
 from memstore._sync.retrieve.question import Asker, Question
 from memstore._sync.retrieve.rewritten import NO_MODELS, Models, rewritten
-from memstore._sync.store import summaries
+from memstore._sync.store import erasures, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedders import id_of
 from memstore._sync.store.summaries import Outline
@@ -86,8 +86,11 @@ def assemble(
         conversation=request.conversation_id,
     )
     if made.exists:
-        with database.scope(request.user_id, lazily=True) as scope:
-            if request.keep:
+        epoch = erasures.share if database.capabilities.writes else erasures.epoch  # who only reads may lock nothing
+        with database.scope(request.user_id, lazily=True, first=epoch) as scope:
+            if epoch(scope) != made.epoch:
+                pass  # it may quote what was erased meanwhile
+            elif request.keep:
                 receipt = record.keep(scope, receipt)
             else:
                 record.tell(scope, receipt)
@@ -96,7 +99,7 @@ def assemble(
 
 def _begun(database: Database, request: Request) -> tuple[Assembly, Message | None]:
     """Settle a request that has no query, and find the message that asks."""
-    with database.scope(request.user_id) as scope:
+    with database.scope(request.user_id, first=partial(ahead, request=request)) as scope:
         made = settled(scope, request)
         return made, newest_question(scope, made)
 
@@ -105,7 +108,8 @@ def _read(
     database: Database, request: Request, begun: tuple[Assembly, Message | None] | None, model: UUID
 ) -> tuple[Assembly, Stretch]:
     """Read what does not depend on the question's vector."""
-    with database.scope(request.user_id) as scope:
+    first = partial(ahead, request=request) if begun is None else None
+    with database.scope(request.user_id, first=first) as scope:
         made, newest = begun or (settled(scope, request), None)
         return made, read(scope, made, newest, model)
 

@@ -9,8 +9,9 @@ from datetime import datetime
 from uuid import UUID
 
 from memstore._sync.assemble.sight import Sight
-from memstore._sync.store import messages
+from memstore._sync.store import erasures, messages
 from memstore._sync.store.database import Transaction
+from memstore._sync.store.erasures import Epoch
 from memstore.assemble import sections as own
 from memstore.assemble.defaults import (
     BUDGET,
@@ -81,6 +82,7 @@ class Assembly:
     after: int
     last: int  # the number of the newest message
     exists: bool  # the conversation
+    epoch: Epoch | None  # in which it was read: a receipt of what was erased since is not kept
     hints: Sequence[str] = ()  # for the receipt: what is kept with the conversation and not known here
 
     @property
@@ -90,8 +92,15 @@ class Assembly:
         return rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__)
 
 
+def ahead(scope: Transaction, request: Request) -> None:
+    """Read what `settled` does."""
+    erasures.epoch(scope)
+    messages.conversation(scope, request.conversation_id)
+
+
 def settled(scope: Transaction, request: Request) -> Assembly:
     """Settle what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense."""
+    epoch = erasures.epoch(scope)
     conversation = messages.conversation(scope, request.conversation_id)
     if request.as_of is None:
         kept = conversation.settings if conversation else {}
@@ -116,6 +125,7 @@ def settled(scope: Transaction, request: Request) -> Assembly:
         messages.cleared(kept),
         conversation.last_seq if conversation else 0,
         conversation is not None,
+        epoch,
         tuple(unknown) if request.strategies is None else (),
     )
 

@@ -14,6 +14,7 @@ from uuid import UUID
 from memstore._sync.ingest import indexes
 from memstore._sync.ingest.embed import Embed
 from memstore._sync.ingest.facts.deriver import Facts
+from memstore._sync.ingest.retention import retain
 from memstore._sync.ingest.steps import (
     UNIVERSAL,
     B,
@@ -25,11 +26,12 @@ from memstore._sync.ingest.steps import (
     keep_cost,
     of_user,
     recipe_of,
+    state,
     step,
 )
 from memstore._sync.ingest.summaries.deriver import Summarize
 from memstore._sync.ingest.vectors import embed_missing
-from memstore._sync.store import derivations, embedders, events, messages, model_calls, receipts
+from memstore._sync.store import derivations, erasures, events, messages, model_calls, receipts
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedders import OtherServes
 from memstore.errors import EmbedderMismatch, InvalidInput, ModelUnavailable
@@ -130,9 +132,10 @@ def _fill_user(database: Database, resources: Resources, user: UUID, run: Run) -
 
 
 def tend(database: Database, users: Iterable[UUID], settings: Settings) -> None:
-    """Let the outbox and the receipts of these users not grow for ever, and large users have their indexes."""
+    """Let nothing of these users be kept for longer than it is to be, and large ones have their indexes."""
     now = datetime.now(UTC)
     for user in users:
+        retain(database, user, settings)
         with database.scope(user) as scope:
             events.trim(scope, now - timedelta(days=settings.outbox_days))
             receipts.trim(scope, now - timedelta(days=settings.receipts_days))
@@ -162,8 +165,8 @@ def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: s
     made: list[M] = []
     try:
         at = 0
-        with database.scope(work.user_id, first=embedders.models) as scope:
-            known = embedders.models(scope)
+        with database.scope(work.user_id, first=state) as scope:
+            epoch, known = state(scope)
         own = cast(Redoable[B, M], of_user(database, deriver, known))
         while at < work.done_seq:
             rest = Pending(work.user_id, work.conversation_id, work.deriver, at, work.done_seq)
@@ -171,7 +174,7 @@ def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: s
                 batch = own.reread(scope, rest, own.method.batch, made)
             made += in_place(own.think, [batch])
             at = made[-1].to_seq
-        with database.scope(work.user_id) as scope:
+        with erasures.unless_erased(database, work.user_id, epoch) as scope:
             counts = own.rewrite(scope, work.conversation_id, made, recipe)
             scope.events += reports.redone(work, recipe, counts)
             derivations.redone(scope, work, None if counts.get("letters") else recipe)
@@ -180,7 +183,7 @@ def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: s
         if isinstance(error, OtherServes):
             return _redo(database, deriver, work, recipe, run)
         if isinstance(error, LostRace):
-            return None  # somebody else derives this conversation
+            return None  # somebody else derives this conversation, or some of it was erased
         raise
     run.made.update(counts)
     run.made["redone"] += 1

@@ -11,12 +11,13 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from memstore._sync.store import derivations, embedders, model_calls
+from memstore._sync.store import derivations, embedders, erasures, messages, model_calls
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedders import Model, OtherServes
+from memstore._sync.store.erasures import Epoch
 from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
 from memstore.ingest import reports
 from memstore.ingest.asked import Asked
@@ -114,22 +115,27 @@ def step(database: Database, deriver: Deriver[B, M], group: Sequence[Pending], r
     """Let a deriver read, think and write the next batch of each conversation of a group.
 
     A conversation that another process does at the same time is left out of what is given. Where another embedder has
-    come to serve a user meanwhile, what was thought is dropped, and the conversation takes the step again.
+    come to serve a user meanwhile, what was thought is dropped, and the conversation takes the step again; where
+    something of the user was erased, it is given as it then stands.
     """
     read = [read_batch(database, deriver, work, deriver.method.batch) for work in group]
     recipe = recipe_of(deriver)
     database.dispatcher.publish([told for work in group for told in reports.begun(work, recipe)])
-    taken, again = [], []
-    for work, (own, _), one in zip(group, read, _thought(read), strict=True):
+    taken: list[Step] = []
+    again: list[Pending] = []
+    for work, (own, _, epoch), one in zip(group, read, _thought(read), strict=True):
         try:
-            with database.scope(work.user_id) as scope:
+            with erasures.unless_erased(database, work.user_id, epoch) as scope:
                 counts = own.write(scope, one)
                 scope.events += reports.done(work, one.to_seq, recipe, counts)
                 # Last: whoever adds messages waits for it.
                 last_seq = derivations.advance(scope, work, one.to_seq, None if counts.get("letters") else recipe)
         except LostRace as lost:
             keep_cost(database, work, [one])
-            again += [work] if isinstance(lost, OtherServes) else []  # else another worker does this conversation
+            if isinstance(lost, OtherServes):
+                again.append(work)
+            else:  # another worker does this conversation, or something of the user was erased meanwhile
+                taken += _left_by_erasure(database, work, epoch)
             continue
         run.made.update(counts)
         run.advanced(work, one.to_seq)
@@ -145,23 +151,45 @@ def of_user(database: Database, deriver: Deriver[B, M], known: Sequence[Model]) 
     return deriver.by(in_place(deriver.resources.by, model.name, model.dimensions))
 
 
-def read_batch(database: Database, deriver: Deriver[B, M], work: Pending, limit: int) -> tuple[Deriver[B, M], B]:
-    """Give the deriver with the embedder that serves a conversation's user, and the next batch for it."""
-    with database.scope(work.user_id, first=embedders.models) as scope:
-        known = embedders.models(scope)
+class BatchRead(NamedTuple, Generic[B, M]):
+    """A batch, the deriver for it with the embedder that serves the user, and the user's epoch in which it was read."""
+
+    deriver: Deriver[B, M]
+    batch: B
+    epoch: Epoch | None
+
+
+def state(scope: Transaction) -> tuple[Epoch | None, list[Model]]:
+    """Give a user's epoch and embedders: what is made now is to be written in the same ones."""
+    return erasures.epoch(scope), embedders.models(scope)
+
+
+def read_batch(database: Database, deriver: Deriver[B, M], work: Pending, limit: int) -> BatchRead[B, M]:
+    """Give the next batch of a conversation."""
+    with database.scope(work.user_id, first=state) as scope:
+        epoch, known = state(scope)
         batch = deriver.read(scope, work, limit)
-    return of_user(database, deriver, known), batch
+    return BatchRead(of_user(database, deriver, known), batch, epoch)
 
 
-def _thought(read: Sequence[tuple[Deriver[B, M], B]]) -> list[M]:
+def _thought(read: Sequence[BatchRead[B, M]]) -> list[M]:
     """Think about the batches, those of one embedder together; give what is to be written for each."""
     made: dict[int, M] = {}
-    makers = [embedders.id_of(own.resources.embedder) for own, _ in read]
+    makers = [embedders.id_of(one.deriver.resources.embedder) for one in read]
     for maker in dict.fromkeys(makers):
         places = [place for place, one in enumerate(makers) if one == maker]
-        batches = [read[place][1] for place in places]
-        made |= zip(places, in_place(read[places[0]][0].think, batches), strict=True)
+        batches = [read[place].batch for place in places]
+        made |= zip(places, in_place(read[places[0]].deriver.think, batches), strict=True)
     return [made[place] for place in range(len(read))]
+
+
+def _left_by_erasure(database: Database, work: Pending, epoch: Epoch | None) -> list[Step]:
+    """Give where a deriver stands now, if it was an erasure that came between: nobody else goes on there."""
+    with database.scope(work.user_id) as scope:
+        if erasures.epoch(scope) == epoch:
+            return []
+        found = derivations.watermark(scope, work)
+    return [] if found is None else [Step(found, found.done_seq, found.last_seq)]
 
 
 def recipe_of(deriver: Deriver[Any, Any]) -> str:
@@ -172,15 +200,19 @@ def recipe_of(deriver: Deriver[Any, Any]) -> str:
 def keep_cost(database: Database, work: Pending, made: Sequence[Made]) -> None:
     """Keep what a model's answers cost that are dropped: they count for the day's tokens all the same."""
     if asked := [one.asked for one in made if one.asked]:
-        with database.scope(work.user_id) as scope:
-            for one in asked:
-                model_calls.keep(scope, one.cost, ())
+        with database.scope(work.user_id, first=erasures.hold) as scope:
+            if erasures.hold(scope) is not None:  # whose user is gone counts for nobody
+                for one in asked:
+                    model_calls.keep(scope, one.cost, ())
 
 
 def fail(database: Database, work: Pending, recipe: str, error: Exception, run: Run) -> None:
     """Note that a deriver failed in a conversation, which stays as it is."""
     # The type says enough for the table, which the operator may read; the message could quote what was said.
-    with database.scope(work.user_id) as scope:
+    with database.scope(work.user_id, first=erasures.hold) as scope:
+        erasures.hold(scope)
+        if messages.conversation(scope, work.conversation_id) is None:  # erased meanwhile
+            return
         derivations.fail(scope, work, type(error).__name__)
         scope.events += reports.failed(work, recipe, error)
     logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)

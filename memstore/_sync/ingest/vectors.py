@@ -9,7 +9,7 @@ from uuid import UUID
 
 from memstore._sync.ingest.embed import said_by
 from memstore._sync.ingest.serving import made_for
-from memstore._sync.store import embedders
+from memstore._sync.store import embedders, erasures
 from memstore._sync.store.database import Database
 from memstore._sync.store.embedders import Lacking, OtherServes
 from memstore.ingest.resources import Resources
@@ -37,7 +37,9 @@ def embed_missing(database: Database, resources: Resources, user: UUID, progress
 
 
 def _embed_missing(database: Database, user: UUID, progress: Told, resources: Resources) -> int:
-    with database.scope(user) as scope:
+    with database.scope(user, first=erasures.hold) as scope:
+        if erasures.hold(scope) is None:  # erased meanwhile
+            return 0
         model = embedders.bind(scope, resources.embedder)
     if model is None:
         return 0
@@ -60,19 +62,21 @@ def fill(
     Of an embedder that serves arrays in every process are read anew after each batch; of one that does not yet, nobody
     notices. Raises `OtherServes` where it has ceased to serve.
     """
-    made = 0
+    made, begun = 0, after
     while True:
-        with database.scope(user) as scope:
+        with database.scope(user, first=erasures.epoch) as scope:
+            epoch = erasures.epoch(scope)
             batch = embedders.lacking(scope, model, limit=BATCH, after=after, upto=upto)
         if not batch:
             return made
         found = in_place(vectors_of, resources, batch)
         try:
-            with database.scope(user) as scope:
+            with erasures.unless_erased(database, user, epoch) as scope:
                 made += (embedders.add_late if is_serving else embedders.add_vectors)(scope, found, model)
         except OtherServes:
             raise
-        except LostRace:  # one of the units was erased meanwhile: the others are looked for again
+        except LostRace:  # something was erased meanwhile, it may be one of the units: the others are looked for again
+            after = begun
             continue
         after = batch[-1].number
         progress(len(batch))

@@ -21,7 +21,18 @@ from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput, ModelUnavailable, ProviderError
 from memstore.ingest.check import check_name, check_text
 from memstore.memory.arguments import aware, check_level, check_limit, check_object, check_seq, listed
-from memstore.models import Context, Conversation, Fact, Json, Message, Receipt, Role, Summary
+from memstore.models import (
+    Certificate,
+    Context,
+    Conversation,
+    ErasureScope,
+    Fact,
+    Json,
+    Message,
+    Receipt,
+    Role,
+    Summary,
+)
 from memstore.providers.chat_values import check_tools
 
 if TYPE_CHECKING:
@@ -192,8 +203,8 @@ class ConversationScope(PlainCalls):
         `Section`; `[]` takes them away.
 
         `settings` of memstore's are `context_budget`, `context_reserve`, `context_viewer`, `visibility`,
-        `participants`, `strategies` and `sections`; None takes one away, and others are your own. Raises `InvalidInput`
-        for what cannot be.
+        `participants`, `strategies`, `sections` and `messages_days` (after which messages are erased); None takes
+        one away, and others are your own. Raises `InvalidInput` for what cannot be.
         """
         for text, what in ((title, "the title"), (channel, "the channel")):
             if text is not None:
@@ -272,6 +283,17 @@ class ConversationScope(PlainCalls):
         opened = self._opened
         embedder, counter, models = opened.encoder(), opened.counter_of(model), opened.recall_models()
         return assemble(self._database, embedder, counter, request, models, opened.exactly)
+
+    def erase(self, *, dry_run: bool = False) -> Certificate:
+        """Erase the conversation, with all that was derived of it, quotes it or names it; give the certificate.
+
+        Facts that other conversations say too are made again without this one. What was erased does not come back with
+        the same export or import; something new may be said under the same name. With `dry_run` nothing is done.
+        """
+        from memstore._sync.ingest.erasing.erase import Target, erase
+
+        target = Target(ErasureScope.CONVERSATION, self.user.id, self.id)
+        return erase(self._database, target, dry_run=dry_run)
 
     def receipts(self, *, limit: int = 20) -> list[Receipt]:
         """Give the receipts of this conversation's contexts, the latest first; `user.replay` makes a context again."""

@@ -26,7 +26,7 @@ from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.check import check_name, one_of
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
-from memstore.models import DeriveReport, Exported, Job, JobCounts, LargeUser
+from memstore.models import Certificate, DeriveReport, Exported, Job, JobCounts, LargeUser, Remains
 from memstore.providers import Embedder, Reranker, Rewriter, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import migrations, queue_schema
@@ -307,6 +307,35 @@ class MemoryStore:
             list(types) if isinstance(types, Iterable) and not isinstance(types, str) else types, "types", EventType
         )
         return self._database.dispatcher.subscribe(subscriber, map(EventType, EventType if wanted is None else wanted))
+
+    def verify_erasure(
+        self, certificate: Certificate | None = None, *, text: str | None = None, files: bool = False
+    ) -> Remains:
+        """Look through every table for what a certificate names, or for a text, and give where it still stands.
+
+        `files`: also for the bytes in the files of tables, indexes and the server's log, where rows that are gone leave
+        them for a while; that needs the rights of a superuser. Give one of both: raises `InvalidInput` else.
+        """
+        from memstore._sync.ingest.erasing.verify import of_certificate, of_text
+
+        if (certificate is None) == (text is None):
+            raise InvalidInput("Give a certificate, or a text to look for.")
+        if certificate is not None:
+            return of_certificate(self._database, certificate, files=files)
+        check_name(text, "text to look for")
+        return of_text(self._database, text or "", files=files)
+
+    def retain(self, *, user: str | None = None) -> int:
+        """Erase the messages, of every user or of one, that are older than they are kept (`messages_days`).
+
+        Gives how many. Workers do so every hour, and `derive` of the users for whom it derived something.
+        """
+        from memstore._sync.ingest.retention import retain
+
+        if user is not None:
+            check_name(user, "user")
+            return retain(self._database, ids.user_id(user), self.settings)
+        return sum([retain(self._database, id, self.settings) for id, _ in messages.everybody(self._database)])
 
     def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Give how much is stored, of every user or of one."""

@@ -13,6 +13,7 @@ from memstore._sync.assemble.replay import replay
 from memstore._sync.assemble.sight import Sight
 from memstore._sync.ingest.add import Place
 from memstore._sync.memory.conversation import ConversationScope
+from memstore._sync.memory.erasing import Erasable
 from memstore._sync.memory.lookups import Lookups
 from memstore._sync.memory.opened import Opened
 from memstore._sync.memory.recalling import Grouping, Order, Recalling
@@ -63,7 +64,7 @@ ANY_STATE = "all"
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
 
-class UserScope(Lookups):
+class UserScope(Lookups, Erasable):
     """One user's memory."""
 
     def __init__(self, opened: Opened, name: str) -> None:

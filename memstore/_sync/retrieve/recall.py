@@ -55,7 +55,8 @@ def _candidates(
     version: Version | None,
     together: bool,
 ) -> Ranking:
-    if version is None:
+    if version is None:  # nothing is stored of the user, or no longer
+        scope.cache.forget(scope.user_id)
         return NOTHING
     if version.units > scope.cache.most_units:
         return _scanned(scope, question, filters, version, depth, also, together)

@@ -189,9 +189,13 @@ def remove_unsaid(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
     """Remove those of these facts that no message says, with their units; give them."""
     unsaid = [row["id"] for row in scope.all(SQL["remove_unsaid"], columns, ids=list(facts))]
     items.remove(scope, unsaid)
-    left = set(facts) - set(unsaid)
-    scope.run(SQL["first_said"], ids=sorted(left))
+    first_said(scope, sorted(set(facts) - set(unsaid)))
     return sorted(unsaid)
+
+
+def first_said(scope: Transaction, facts: Sequence[UUID]) -> None:
+    """Let these facts have been said first when what is left of their sources first said it; each has one."""
+    scope.run(SQL["first_said"], ids=list(facts))
 
 
 def audited(scope: Transaction) -> list[Audited]:

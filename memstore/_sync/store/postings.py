@@ -191,9 +191,10 @@ def post(scope: Transaction, run: Run) -> None:
         raise LostRace
 
 
-def forget(scope: Transaction) -> None:
-    """Remove a user's postings: recall reads the units themselves again."""
+def forget(scope: Transaction) -> int:
+    """Remove a user's postings, and give how many: recall reads the units themselves again."""
     known = reach(scope)
-    scope.run(SQL["forget_postings"])
+    rows = scope.run(SQL["forget_postings"])
     if not scope.run(SQL["posted"], after=known.posted, last=0):
         raise LostRace
+    return rows

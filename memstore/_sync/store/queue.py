@@ -80,6 +80,13 @@ def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -> list
         return cursor.fetchall()
 
 
+def forget(database: Database, user: UUID, conversation: UUID | None = None) -> int:
+    """Take the jobs of a user, or of one conversation, out of the queue; give how many. What runs ends by itself."""
+    with database.login() as connection:
+        values = {"user": str(user), "conversation": None if conversation is None else str(conversation)}
+        return (connection.execute(SQL["forget"], values)).rowcount
+
+
 def retry(database: Database, ids: Sequence[int] | None = None) -> int:
     """Put failed jobs, these or all, back into the queue as new ones; give how many that were."""
     with database.login() as connection:

@@ -26,6 +26,18 @@ class Outline(NamedTuple):
     tokens: int
 
 
+class Hole(NamedTuple):
+    """Messages that lie between two summaries of a level and are under none."""
+
+    from_seq: int
+    to_seq: int
+
+
+def hole(scope: Transaction, conversation: UUID, done_seq: int) -> Hole | None:
+    """Give the first hole of level 1 that ends after a message, and in which messages are left."""
+    return scope.one(SQL["hole"], Hole, conversation_id=conversation, done_seq=done_seq)
+
+
 def add(scope: Transaction, summaries: list[Summary]) -> int:
     """Store summaries; give how many were new."""
     if not summaries:

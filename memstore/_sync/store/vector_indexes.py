@@ -15,6 +15,7 @@ from psycopg import ClientCursor, Connection
 from psycopg.sql import SQL as Composable
 from psycopg.sql import Identifier, Literal
 
+from memstore._sync.store import embedders
 from memstore._sync.store.database import Database, Transaction, columns
 from memstore.models import Key
 from memstore.providers import Vectors
@@ -66,6 +67,11 @@ def literally(scope: Transaction, statement: LiteralString, **values: Any) -> li
         while cursor.description is None and cursor.nextset():
             pass
         return cursor.fetchall()
+
+
+def indexed(scope: Transaction) -> list[UUID]:
+    """Give the embedders whose vectors of the user have an index, whole or not."""
+    return [model.id for model in embedders.models(scope) if is_made(scope, model.id)]
 
 
 class Built(Enum):

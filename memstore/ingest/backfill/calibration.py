@@ -19,11 +19,10 @@ from memstore.ingest.derive import derivers_of
 from memstore.ingest.resources import Resources, coalesced
 from memstore.ingest.steps import Deriver, read_batch
 from memstore.ingest.summaries.deriver import Summarize
-from memstore.store import derivations
+from memstore.store import derivations, erasures
 from memstore.store.database import Database
-from memstore.store.embedders import OtherServes
 from memstore.store.messages import LAST
-from memstore.store.watermarks import Pending
+from memstore.store.watermarks import LostRace, Pending
 from memstore.waiting import in_thread
 
 SECONDS = 8.0
@@ -97,12 +96,12 @@ async def _measured(database: Database, behind: Sequence[Pieces], concurrency: i
 
 async def _tried(database: Database, deriver: Deriver[Any, Any], work: Pending) -> int:
     """Derive a piece of a conversation and drop it; give how many messages that were."""
-    own, batch = await read_batch(database, deriver, work, MESSAGES)
+    own, batch, epoch = await read_batch(database, deriver, work, MESSAGES)
     (made,) = await in_thread(own.think, [batch])
     try:
-        async with database.scope(work.user_id) as scope:
+        async with erasures.unless_erased(database, work.user_id, epoch) as scope:
             await own.write(scope, made)
             raise _Dropped
-    except (_Dropped, OtherServes):
+    except (_Dropped, LostRace):
         pass
     return max(1, int(made.to_seq) - work.done_seq)

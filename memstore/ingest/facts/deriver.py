@@ -15,7 +15,7 @@ from memstore.ingest.facts.extracted import FactBatch, MadeFacts
 from memstore.ingest.facts.extractor import extractor_of
 from memstore.ingest.facts.settle import resettle, settle
 from memstore.ingest.resources import Resources
-from memstore.store import embedders, fact_changes, facts, messages, model_calls
+from memstore.store import embedders, fact_changes, facts, messages, model_calls, tombstones
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, Taken
 from memstore.store.watermarks import Pending
@@ -83,6 +83,8 @@ class Facts:
         counts = {"letters": sum(len(one.letters) for one in asked)}
         if new:
             await facts.lock(scope)
+            erased = await tombstones.erased_items(scope, [one.fact.id for one in new])
+            new = [one for one in new if one.fact.id not in erased]
             model = await embedders.bind(scope, self.resources.embedder)
             counts["facts"] = sum([await settle(scope, one, model, taken=taken) for one in new])
         # After the user was locked, as summaries do: the other way round they would wait for each other.

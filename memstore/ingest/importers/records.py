@@ -19,6 +19,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Deeper than anything written on purpose; far below what json.dumps can write back.
 DEEPEST = 100
 MOST_NAMED = 10_000  # skipped ones and conversations that a report names: a file may be nothing but nonsense
+ERASED = "erased before"  # what is left out as it was erased
 # In the metadata: the time is that of the message before, of the conversation or of its session; or nobody knows it.
 INHERITED = {"occurred_at": "inherited"}
 IMPORTED = {"occurred_at": "imported"}

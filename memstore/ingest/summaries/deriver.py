@@ -3,14 +3,15 @@
 Where a stretch ends follows from the messages alone, and which summaries stand under one from their numbers, so the
 same history gives the same nest however it was cut into batches. The stretch that is still going on waits, and so do
 summaries that are not yet four. A nest is one partition of a conversation whatever recipe made its parts: another
-recipe goes on where the last one ended.
+recipe goes on where the last one ended. Where an erasure has taken summaries out of its middle, the watermark is back
+before the hole: what is left of those messages is summarized again, and nothing else.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from uuid import UUID
@@ -27,6 +28,7 @@ from memstore.models import Message, Summary, Tier, Unit
 from memstore.store import embedders, items, messages, model_calls, summaries
 from memstore.store.database import Transaction
 from memstore.store.items import NewUnit, new_unit
+from memstore.store.summaries import Hole
 from memstore.store.watermarks import Pending
 
 # Levels above this are no units of recall: they repeat its lines, and one question would find the same words six times.
@@ -35,12 +37,16 @@ RECALLED = 1
 
 @dataclass(frozen=True, slots=True)
 class SummaryBatch:
-    """Messages since the last summary; for each level from 1 on, the summaries that none of the next level covers."""
+    """Messages since the last summary; for each level from 1 on, the summaries that none of the next level covers.
+
+    `whole`: nothing more comes before the next summary, so that the last stretch is closed too.
+    """
 
     work: Pending
     to_seq: int
     messages: list[Message]
     waiting: list[list[Summary]]
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +78,26 @@ class Summarize:
 
     async def read(self, scope: Transaction, work: Pending, limit: int) -> SummaryBatch:
         """Give the messages that are not summarized, up to `limit` new ones, and the summaries that wait."""
+        below = reach = await summaries.covered(scope, work.conversation_id, 1)
+        if work.done_seq < reach:
+            if hole := await summaries.hole(scope, work.conversation_id, work.done_seq):
+                return await self._mend(scope, work, limit, hole)
+            work = replace(work, done_seq=reach)
         to_seq = await batch_end(scope, work, limit)
         waiting: list[list[Summary]] = []
-        below = reach = await summaries.covered(scope, work.conversation_id, 1)
         while below:
             above = await summaries.covered(scope, work.conversation_id, len(waiting) + 2)
             waiting.append(await summaries.after(scope, work.conversation_id, len(waiting) + 1, above))
             below = above
         found = await messages.messages(scope, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
         return SummaryBatch(work, to_seq, found, waiting)
+
+    async def _mend(self, scope: Transaction, work: Pending, limit: int, hole: Hole) -> SummaryBatch:
+        """Give the messages of a hole that an erasure has left in the nest. The levels above close over it by fours."""
+        inside = replace(work, done_seq=max(work.done_seq, hole.from_seq - 1), last_seq=hole.to_seq)
+        to_seq = await batch_end(scope, inside, limit)
+        found = await messages.messages(scope, work.conversation_id, from_seq=hole.from_seq, to_seq=to_seq)
+        return SummaryBatch(work, to_seq, found, [], whole=to_seq == hole.to_seq)
 
     async def reread(
         self, scope: Transaction, work: Pending, limit: int, made: Sequence[MadeSummaries]
@@ -177,7 +194,9 @@ class Summarize:
     def _closed(self, batch: SummaryBatch) -> list[Range]:
         settings = self.resources.settings
         gap = timedelta(hours=settings.stretch_gap_hours)
-        return [range_of(1, stretch) for stretch in stretches(batch.messages, gap, settings.stretch_tokens)]
+        found = list(stretches(batch.messages, gap, settings.stretch_tokens))
+        rest = batch.messages[sum(map(len, found)) :]
+        return [range_of(1, stretch) for stretch in (*found, *([rest] if batch.whole and rest else []))]
 
 
 def _reached(batch: SummaryBatch, made: Sequence[Summary]) -> int:

@@ -18,8 +18,10 @@ from memstore.ingest.summaries.deriver import units_of
 from memstore.ingest.summaries.nest import GROUP, Range, range_of, size
 from memstore.ingest.summaries.summarizer import summarizer_of
 from memstore.models import Message, Summary
-from memstore.store import embedders, items, messages, model_calls, summaries
+from memstore.store import embedders, erasures, items, messages, model_calls, summaries
 from memstore.store.database import Database, Transaction
+from memstore.store.erasures import Epoch
+from memstore.store.watermarks import LostRace
 from memstore.waiting import in_thread
 
 PAGE = 512  # messages read at once: of a long range only the lines are kept that may go in
@@ -33,18 +35,31 @@ async def summarize(
     It has as many tokens as one of the nest over as much. Raises `InvalidInput` for a range that is not all there, and
     `ModelUnavailable` where a chat model is to write it and is away, or may do no more today.
     """
+    while True:
+        try:
+            return await _summarized(database, resources, user, conversation, from_seq, to_seq)
+        except LostRace:  # something of the user was erased meanwhile, of these messages it may be
+            continue
+
+
+async def _summarized(
+    database: Database, resources: Resources, user: UUID, conversation: UUID, from_seq: int | None, to_seq: int | None
+) -> Summary:
     summarizer = summarizer_of(resources)
     recipe = await in_thread(lambda: summarizer.recipe)  # a model's server is asked for it, and no connection is held
-    async with database.scope(user) as scope:
+    async with database.scope(user, first=erasures.epoch) as scope:
+        epoch = await erasures.epoch(scope)
         first, last = await _checked(scope, conversation, from_seq, to_seq)
         known = await summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
         if known is not None:
             return known
         asked = await _read(scope, conversation, first, last)
-    return await made_for(database, resources, user, partial(_made, database, user, asked, recipe))
+    return await made_for(database, resources, user, partial(_made, database, user, asked, recipe, epoch))
 
 
-async def _made(database: Database, user: UUID, asked: Range, recipe: str, resources: Resources) -> Summary:
+async def _made(
+    database: Database, user: UUID, asked: Range, recipe: str, epoch: Epoch | None, resources: Resources
+) -> Summary:
     summarizer = summarizer_of(resources)
     account = summarizer.asked()
     if account is not None:
@@ -52,7 +67,7 @@ async def _made(database: Database, user: UUID, asked: Range, recipe: str, resou
             account.allowance.left = await model_calls.left(scope, resources.settings.llm_daily_tokens)
     [made] = await in_thread(summarizer.summarize, [asked], size(_level(asked.tokens, resources), resources), [account])
     [units] = await in_thread(units_of, [made], resources)
-    async with database.scope(user) as scope:
+    async with erasures.unless_erased(database, user, epoch) as scope:
         model = await embedders.bind(scope, resources.embedder)
         if await summaries.add(scope, [made]):  # else somebody else has just made it
             await items.add(scope, units, model)

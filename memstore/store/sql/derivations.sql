@@ -18,6 +18,12 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND derive
   AND done_seq = %(from_seq)s
 RETURNING last_seq
 
+-- watermark --
+-- Where a deriver stands in a conversation.
+SELECT user_id, conversation_id, deriver, done_seq, last_seq
+FROM derivations
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
+
 -- fail --
 -- Keeps the watermark and says why, unless another worker has moved it.
 UPDATE derivations

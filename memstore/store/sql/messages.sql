@@ -136,12 +136,13 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BE
 
 -- within --
 -- The last message of a stretch that is to have about so many tokens, and at least one message.
-SELECT coalesce(max(seq), %(from_seq)s) AS to_seq
+-- Where all of it fits, that is its end, whether that message is still there or not.
+SELECT CASE WHEN bool_or(before >= %(tokens)s) THEN max(seq) FILTER (WHERE before < %(tokens)s)
+            ELSE %(to_seq)s END AS to_seq
 FROM (SELECT seq, sum(tokens) OVER (ORDER BY seq) - tokens AS before
       FROM messages
       WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BETWEEN %(from_seq)s AND %(to_seq)s
      ) AS stretch
-WHERE before < %(tokens)s
 
 -- newest_messages --
 -- The newest messages before a number, the newest first.

@@ -97,6 +97,12 @@ WHERE NOT EXISTS (
       AND classid = hashtext('memstore:worker:' || current_schema())::oid
       AND objid = mod(worker, 2147483647)::int::oid AND objsubid = 2 AND granted)
 
+-- forget --
+-- Jobs of a user, or of one conversation; a worker that is at one takes that out itself.
+DELETE FROM procrastinate_jobs
+WHERE task_name = 'memstore.derive' AND status <> 'doing' AND args ->> 'user' = %(user)s
+  AND (%(conversation)s::text IS NULL OR args ->> 'conversation' = %(conversation)s)
+
 -- sweeping --
 -- One sweep at a time; released with the transaction.
 SELECT pg_try_advisory_xact_lock(hashtextextended('memstore:sweep:' || current_schema(), 0))

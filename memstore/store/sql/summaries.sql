@@ -49,6 +49,19 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level 
 ORDER BY from_seq DESC, to_seq DESC
 LIMIT 1
 
+-- hole --
+-- Messages between two summaries of the lowest level that are under none: an erasure has taken that out.
+SELECT s.before + 1 AS from_seq, s.from_seq - 1 AS to_seq
+FROM (SELECT from_seq, coalesce(lag(to_seq) OVER (ORDER BY from_seq), 0) AS before
+      FROM summaries
+      WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level = 1) AS s
+WHERE s.from_seq > s.before + 1 AND s.from_seq > %(done_seq)s + 1
+  AND EXISTS (SELECT FROM messages m
+              WHERE m.user_id = %(user_id)s AND m.conversation_id = %(conversation_id)s
+                AND m.seq BETWEEN s.before + 1 AND s.from_seq - 1)
+ORDER BY s.from_seq
+LIMIT 1
+
 -- remove_summaries --
 -- Forgets what was derived of a conversation; what somebody asked for (level 0) stays.
 DELETE FROM summaries

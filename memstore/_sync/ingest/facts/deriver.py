@@ -12,7 +12,7 @@ from uuid import UUID
 
 from memstore._sync.ingest.embed import next_messages
 from memstore._sync.ingest.facts.settle import resettle, settle
-from memstore._sync.store import embedders, fact_changes, facts, messages, model_calls
+from memstore._sync.store import embedders, fact_changes, facts, messages, model_calls, tombstones
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, Taken
 from memstore.ingest.facts.by_rules import BEFORE
@@ -80,6 +80,8 @@ class Facts:
         counts = {"letters": sum(len(one.letters) for one in asked)}
         if new:
             facts.lock(scope)
+            erased = tombstones.erased_items(scope, [one.fact.id for one in new])
+            new = [one for one in new if one.fact.id not in erased]
             model = embedders.bind(scope, self.resources.embedder)
             counts["facts"] = sum([settle(scope, one, model, taken=taken) for one in new])
         # After the user was locked, as summaries do: the other way round they would wait for each other.

@@ -4,14 +4,15 @@
 Where a stretch ends follows from the messages alone, and which summaries stand under one from their numbers, so the
 same history gives the same nest however it was cut into batches. The stretch that is still going on waits, and so do
 summaries that are not yet four. A nest is one partition of a conversation whatever recipe made its parts: another
-recipe goes on where the last one ended.
+recipe goes on where the last one ended. Where an erasure has taken summaries out of its middle, the watermark is back
+before the hole: what is left of those messages is summarized again, and nothing else.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from uuid import UUID
@@ -20,6 +21,7 @@ from memstore._sync.ingest.embed import batch_end
 from memstore._sync.store import embedders, items, messages, model_calls, summaries
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.items import NewUnit, new_unit
+from memstore._sync.store.summaries import Hole
 from memstore.ingest.asked import Asked
 from memstore.ingest.chunks import chunks
 from memstore.ingest.resources import Resources
@@ -36,12 +38,16 @@ RECALLED = 1
 
 @dataclass(frozen=True, slots=True)
 class SummaryBatch:
-    """Messages since the last summary; for each level from 1 on, the summaries that none of the next level covers."""
+    """Messages since the last summary; for each level from 1 on, the summaries that none of the next level covers.
+
+    `whole`: nothing more comes before the next summary, so that the last stretch is closed too.
+    """
 
     work: Pending
     to_seq: int
     messages: list[Message]
     waiting: list[list[Summary]]
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +79,26 @@ class Summarize:
 
     def read(self, scope: Transaction, work: Pending, limit: int) -> SummaryBatch:
         """Give the messages that are not summarized, up to `limit` new ones, and the summaries that wait."""
+        below = reach = summaries.covered(scope, work.conversation_id, 1)
+        if work.done_seq < reach:
+            if hole := summaries.hole(scope, work.conversation_id, work.done_seq):
+                return self._mend(scope, work, limit, hole)
+            work = replace(work, done_seq=reach)
         to_seq = batch_end(scope, work, limit)
         waiting: list[list[Summary]] = []
-        below = reach = summaries.covered(scope, work.conversation_id, 1)
         while below:
             above = summaries.covered(scope, work.conversation_id, len(waiting) + 2)
             waiting.append(summaries.after(scope, work.conversation_id, len(waiting) + 1, above))
             below = above
         found = messages.messages(scope, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
         return SummaryBatch(work, to_seq, found, waiting)
+
+    def _mend(self, scope: Transaction, work: Pending, limit: int, hole: Hole) -> SummaryBatch:
+        """Give the messages of a hole that an erasure has left in the nest. The levels above close over it by fours."""
+        inside = replace(work, done_seq=max(work.done_seq, hole.from_seq - 1), last_seq=hole.to_seq)
+        to_seq = batch_end(scope, inside, limit)
+        found = messages.messages(scope, work.conversation_id, from_seq=hole.from_seq, to_seq=to_seq)
+        return SummaryBatch(work, to_seq, found, [], whole=to_seq == hole.to_seq)
 
     def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[MadeSummaries]) -> SummaryBatch:
         """Give the messages that no summary in `made` covers, up to `limit` new ones, and the summaries that wait."""
@@ -176,7 +193,9 @@ class Summarize:
     def _closed(self, batch: SummaryBatch) -> list[Range]:
         settings = self.resources.settings
         gap = timedelta(hours=settings.stretch_gap_hours)
-        return [range_of(1, stretch) for stretch in stretches(batch.messages, gap, settings.stretch_tokens)]
+        found = list(stretches(batch.messages, gap, settings.stretch_tokens))
+        rest = batch.messages[sum(map(len, found)) :]
+        return [range_of(1, stretch) for stretch in (*found, *([rest] if batch.whole and rest else []))]
 
 
 def _reached(batch: SummaryBatch, made: Sequence[Summary]) -> int:

@@ -11,8 +11,9 @@ from uuid import UUID
 from memstore import ids
 from memstore._sync.ingest.serving import made_for
 from memstore._sync.ingest.summaries.deriver import units_of
-from memstore._sync.store import embedders, items, messages, model_calls, summaries
+from memstore._sync.store import embedders, erasures, items, messages, model_calls, summaries
 from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.erasures import Epoch
 from memstore.errors import InvalidInput
 from memstore.ingest.asked import letter_id
 from memstore.ingest.resources import Resources
@@ -21,6 +22,7 @@ from memstore.ingest.summaries.abstractive import inquiry_of
 from memstore.ingest.summaries.nest import GROUP, Range, range_of, size
 from memstore.ingest.summaries.summarizer import summarizer_of
 from memstore.models import Message, Summary
+from memstore.store.watermarks import LostRace
 from memstore.waiting import in_place
 
 PAGE = 512  # messages read at once: of a long range only the lines are kept that may go in
@@ -34,18 +36,31 @@ def summarize(
     It has as many tokens as one of the nest over as much. Raises `InvalidInput` for a range that is not all there, and
     `ModelUnavailable` where a chat model is to write it and is away, or may do no more today.
     """
+    while True:
+        try:
+            return _summarized(database, resources, user, conversation, from_seq, to_seq)
+        except LostRace:  # something of the user was erased meanwhile, of these messages it may be
+            continue
+
+
+def _summarized(
+    database: Database, resources: Resources, user: UUID, conversation: UUID, from_seq: int | None, to_seq: int | None
+) -> Summary:
     summarizer = summarizer_of(resources)
     recipe = in_place(lambda: summarizer.recipe)  # a model's server is asked for it, and no connection is held
-    with database.scope(user) as scope:
+    with database.scope(user, first=erasures.epoch) as scope:
+        epoch = erasures.epoch(scope)
         first, last = _checked(scope, conversation, from_seq, to_seq)
         known = summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
         if known is not None:
             return known
         asked = _read(scope, conversation, first, last)
-    return made_for(database, resources, user, partial(_made, database, user, asked, recipe))
+    return made_for(database, resources, user, partial(_made, database, user, asked, recipe, epoch))
 
 
-def _made(database: Database, user: UUID, asked: Range, recipe: str, resources: Resources) -> Summary:
+def _made(
+    database: Database, user: UUID, asked: Range, recipe: str, epoch: Epoch | None, resources: Resources
+) -> Summary:
     summarizer = summarizer_of(resources)
     account = summarizer.asked()
     if account is not None:
@@ -53,7 +68,7 @@ def _made(database: Database, user: UUID, asked: Range, recipe: str, resources: 
             account.allowance.left = model_calls.left(scope, resources.settings.llm_daily_tokens)
     [made] = in_place(summarizer.summarize, [asked], size(_level(asked.tokens, resources), resources), [account])
     [units] = in_place(units_of, [made], resources)
-    with database.scope(user) as scope:
+    with erasures.unless_erased(database, user, epoch) as scope:
         model = embedders.bind(scope, resources.embedder)
         if summaries.add(scope, [made]):  # else somebody else has just made it
             items.add(scope, units, model)

@@ -1,0 +1,230 @@
+"""Erasing and what keeps it honest: `erase user|conversation|message|fact`, `erasures`, `verify-erasure`, `retain`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+import typer
+
+from memstore.cli.options import (
+    DatabaseOption,
+    JsonFlag,
+    OnlyUserOption,
+    UserOption,
+    beginning,
+    identity,
+    name,
+)
+from memstore.cli.show import hint, print_json, say, table
+from memstore.cli.stores import hint_if_unknown, opened
+
+if TYPE_CHECKING:
+    from memstore import Certificate
+
+app = typer.Typer(
+    help="Erase, provably: with all that was derived, and so that it does not come back.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+RehearseFlag = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")]
+REFUSED = "nothing was erased: say yes, or give --yes; --dry-run shows what would be removed"
+
+
+@app.command("user")
+def user_(
+    user: Annotated[str, typer.Argument(parser=name, metavar="NAME", help="Whose memory is erased, all of it.")],
+    yes: YesFlag = False,
+    dry_run: RehearseFlag = False,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Erase everything of a user.
+
+    JSON: the certificate: {"id", "scope", "user_id", "erased": [ids], "counts": {table: integer}, "tombstones",
+    "again", "scan": {"tables", "ids", "words", "found"}, "recorded_at", "hints"}; "id" is null if nothing was removed.
+    """
+    with opened(database) as store:
+        if not dry_run and not _is_sure(yes, f"Erase everything of {user!r}?"):
+            raise typer.Exit(1)
+        hint_if_unknown(store, user)
+        _show(store.user(user).erase(dry_run=dry_run), as_json)
+
+
+@app.command()
+def conversation(
+    conversation: Annotated[str, typer.Argument(parser=name, metavar="NAME", help="The conversation.")],
+    user: UserOption,
+    yes: YesFlag = False,
+    dry_run: RehearseFlag = False,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Erase a conversation, and the facts that nothing else says.
+
+    JSON: the certificate, as of memstore erase user.
+    """
+    with opened(database) as store:
+        if not dry_run and not _is_sure(yes, f"Erase the conversation {conversation!r} of {user!r}?"):
+            raise typer.Exit(1)
+        _show(store.user(user).conversation(conversation).erase(dry_run=dry_run), as_json)
+
+
+@app.command()
+def message(
+    messages: Annotated[
+        list[UUID], typer.Argument(parser=identity, metavar="ID...", help="Ids of messages, whole, as recall has them.")
+    ],
+    user: UserOption,
+    yes: YesFlag = False,
+    dry_run: RehearseFlag = False,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Erase messages, with what was derived of them; derive then makes again what rested on others too.
+
+    JSON: the certificate, as of memstore erase user.
+    """
+    with opened(database) as store:
+        if not dry_run and not _is_sure(yes, f"Erase {len(messages)} messages of {user!r}?"):
+            raise typer.Exit(1)
+        _show(store.user(user).erase_message(*messages, dry_run=dry_run), as_json)
+
+
+@app.command()
+def fact(
+    facts: Annotated[
+        list[str],
+        typer.Argument(parser=beginning("memstore facts"), metavar="ID...", help="Ids of facts, or how they begin."),
+    ],
+    user: UserOption,
+    yes: YesFlag = False,
+    dry_run: RehearseFlag = False,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Erase facts; the messages that say them stay.
+
+    JSON: the certificate, as of memstore erase user.
+    """
+    with opened(database) as store:
+        whose = store.user(user)
+        found = [whose.find_id(one, of="fact") for one in facts]
+        if not dry_run and not _is_sure(yes, f"Erase {len(found)} facts of {user!r}?"):
+            raise typer.Exit(1)
+        _show(whose.erase_fact(*found, dry_run=dry_run), as_json)
+
+
+def erasures(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """List the certificates of what was erased of a user, the latest first; they are kept when the user is gone.
+
+    On a pipe, a line an erasure, its cells parted by tabs: time, what, rows removed, tombstones, id.
+
+    JSON: a list of certificates, as of memstore erase user.
+    """
+    with opened(database) as store:
+        found = store.user(user).erasures()
+    if as_json:
+        print_json([one.as_dict() for one in found])
+    elif found:
+        rows = [
+            (one.recorded_at and f"{one.recorded_at:%Y-%m-%d %H:%M}", one.scope, _rows(one), one.tombstones, one.id)
+            for one in found
+        ]
+        table(("when", "what", "rows", "tombstones", "id"), rows)
+    else:
+        hint(f"nothing was erased of {user!r}")
+
+
+def verify_erasure(
+    certificate: Annotated[
+        Path | None, typer.Argument(metavar="CERTIFICATE", help="What memstore erase --json has printed.")
+    ] = None,
+    text: Annotated[str | None, typer.Option(metavar="TEXT", help="Look for a text instead: a name, a word.")] = None,
+    files: Annotated[
+        bool, typer.Option("--files", help="Look into the server's files and its log too, as its superuser.")
+    ] = False,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Look through every table for what was erased; exit 1 where something of it is left.
+
+    JSON: {"looked_for", "tables": integers, "found": {table: rows}, "pages": {file: parts of 16 MiB}, "hints"}.
+    """
+    if (certificate is None) == (text is None):
+        raise typer.BadParameter("give a certificate, or --text.")
+    with opened(database) as store:
+        given = None if certificate is None else _read(certificate)
+        found = store.verify_erasure(given, text=text, files=files)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        say(f"looked through {found.tables} tables")
+        for kind, places in (("rows", found.found), ("parts of files", found.pages or {})):
+            for place, count in places.items():
+                say(f"  {place}: {count} {kind}")
+        say("nothing is left" if found.is_clean else "something is left")
+        for one in found.hints:
+            hint(one)
+    if not found.is_clean:
+        raise typer.Exit(1)
+
+
+def retain(user: OnlyUserOption = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Erase messages that are older than they are kept: by messages_days of conversations, users and the settings.
+
+    JSON: {"messages": integer}.
+    """
+    with opened(database) as store:
+        erased = store.retain(user=user)
+    if as_json:
+        print_json({"messages": erased})
+    else:
+        say(f"{erased:,} messages were older than they are kept, and are erased")
+
+
+def _is_sure(yes: bool, question: str) -> bool:
+    import sys
+
+    if yes or (sys.stdin.isatty() and typer.confirm(question, err=True)):
+        return True
+    hint(REFUSED)
+    return False
+
+
+def _read(path: Path) -> Certificate:
+    from memstore import Certificate
+
+    try:
+        return Certificate.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"{str(path)!r} is no certificate: {str(error).splitlines()[0]}") from None
+
+
+def _show(certificate: Certificate, as_json: bool) -> None:
+    if as_json:
+        print_json(certificate.as_dict())
+        return
+    for place, rows in certificate.counts.items():
+        if rows:
+            say(f"{place}: {rows:,}")
+    if certificate.is_empty:
+        say("there was nothing to erase")
+        return
+    if certificate.id is None:
+        hint("nothing was removed: this is what would be")
+    else:
+        say(f"certificate {certificate.id}, {certificate.tombstones:,} tombstones")
+    for place, rows in certificate.scan.found.items():
+        hint(f"{rows:,} rows of {place} still have words of it: look at them")
+    if certificate.again and certificate.id is not None:
+        hint("what rested on other messages too is made again by: memstore derive")
+    for one in certificate.hints:
+        hint(one)
+
+
+def _rows(certificate: Certificate) -> int:
+    return sum(certificate.counts.values())

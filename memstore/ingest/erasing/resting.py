@@ -1,0 +1,71 @@
+"""Facts that rest on messages which go: which ones go with them, and what comes back that they had superseded.
+
+A derived fact goes where no other message says it, or where its words are of a message that goes. In the second case it
+is derived again from those that stay. What people have entered by hand is theirs and stays, without that source; what
+they have made of a derived fact goes with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from memstore.ingest.facts.settle import resettle
+from memstore.store import fact_changes, facts, removals
+from memstore.store.database import Transaction
+from memstore.store.removals import Begin
+
+ACTOR = "erasure"
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """Facts that go, those that stay with fewer sources, and where those that go are said by messages that stay."""
+
+    facts: Sequence[UUID] = ()
+    staying: Sequence[UUID] = ()
+    begins: Sequence[Begin] = ()
+
+
+async def of_messages(scope: Transaction, messages: Sequence[UUID], named: Collection[UUID]) -> Going:
+    """Give what becomes of the facts that messages say which go; `named` have words that are said nowhere else."""
+    resting = await removals.resting_facts(scope, messages, list(named))
+    going = [one for one in resting if not one.entered and (not one.said_elsewhere or one.born_here or one.id in named)]
+    ids = [one.id for one in going]
+    staying = [one.id for one in resting if one.said_elsewhere and one.id not in set(ids)]
+    again = [one.id for one in going if one.said_elsewhere and not one.retracted]
+    begins = await removals.sources_of(scope, again, messages) if again else []
+    return Going([*ids, *await _edited(scope, ids, messages)], staying, begins)
+
+
+async def _edited(scope: Transaction, ids: Sequence[UUID], messages: Sequence[UUID]) -> list[UUID]:
+    """Give what people have edited these facts to be, and that again."""
+    found: list[UUID] = []
+    while new := await removals.edits_of(scope, [*ids, *found], messages) if ids else []:
+        found += new
+    return found
+
+
+async def with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
+    """Give those of these facts that there are, and what they were before people edited them."""
+    found = await removals.known_facts(scope, ids)
+    while new := await removals.edited_into(scope, found) if found else []:
+        found += new
+    return found
+
+
+async def remove(scope: Transaction, going: Going, messages: Sequence[UUID]) -> Counter[str]:
+    """Remove facts and sources; what they had superseded holds again. Gives how many rows are gone, by table.
+
+    Their units are the caller's to remove, with those of the messages.
+    """
+    counts = Counter(fact_sources=len(await removals.sources(scope, going.facts, messages)))
+    counts.update(await removals.facts(scope, going.facts))
+    await facts.first_said(scope, going.staying)
+    restored = await fact_changes.restore_orphaned(scope, actor=ACTOR) if going.facts else []
+    for fact in restored:
+        await resettle(scope, fact, actor=ACTOR)
+    await removals.forget_others(scope, going.facts)
+    return counts

@@ -1,0 +1,47 @@
+"""Whether what was erased is gone: of a certificate, by ids, or of a text, everywhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from memstore.models import Certificate, ErasureScope, Remains
+from memstore.store import remains, searching, tombstones
+from memstore.store.database import Database
+
+SOUGHT = 20  # ids that are looked for in every table and column, one after the other
+UNREAD = "this login may not read the server's files; as its superuser, --files looks there too"
+LATER = "pages are freed by VACUUM and filled by new rows, the log as it goes on: docs/reference/erasure.md says how"
+RESTORED = (
+    "the tombstones of this erasure are not in this database: was it restored from a backup that is older? "
+    "Erase again what the certificate names."
+)
+
+
+async def of_certificate(database: Database, certificate: Certificate, *, files: bool = False) -> Remains:
+    """Look for the ids that a certificate names, in the tables of its user and in every other."""
+    async with database.scope(certificate.user_id) as scope:
+        if certificate.scope == ErasureScope.USER:
+            found = Counter(await remains.of_user(scope))
+        else:
+            found = Counter(await remains.ids(scope, certificate.erased))
+        kept = certificate.tombstones if certificate.id is None else await tombstones.of_erasure(scope, certificate.id)
+    tables, elsewhere = await searching.rows(database, [str(one) for one in certificate.erased[:SOUGHT]])
+    found |= Counter(elsewhere)
+    made = Remains(max(1, len(certificate.erased)), tables, +found)
+    hints = () if kept == certificate.tombstones else (RESTORED,)
+    return await _with_files(database, made, [str(one) for one in certificate.erased], hints, files=files)
+
+
+async def of_text(database: Database, text: str, *, files: bool = False) -> Remains:
+    """Look for a text in every table, whoever's, in capital or small letters."""
+    tables, found = await searching.rows(database, [text])
+    return await _with_files(database, Remains(1, tables, found), [text], (), files=files)
+
+
+async def _with_files(
+    database: Database, made: Remains, sought: list[str], hints: tuple[str, ...], *, files: bool
+) -> Remains:
+    pages = await searching.files(database, sought) if files else None
+    if files:
+        hints += (UNREAD,) if pages is None else (LATER,) if pages else ()
+    return Remains(made.looked_for, made.tables, made.found, pages, hints)

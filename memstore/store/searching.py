@@ -1,0 +1,107 @@
+"""A search through everything that a store has on disk: every table, whoever's, and the files beneath.
+
+As the login itself, beyond any user's scope: for the operator who wants to see that nothing is left. Tombstones and
+certificates are left out, which are there to stay and hold hashes, ids and counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.errors import InsufficientPrivilege
+from psycopg.rows import kwargs_row
+from psycopg.sql import SQL as Composable
+from psycopg.sql import Identifier
+
+from memstore.errors import DatabaseError
+from memstore.store import messages
+from memstore.store.database import Database
+from memstore.store.statements import statements
+
+SQL = statements("searching")
+STAYING = ["tombstones", "erasures"]
+AT_ONCE, OVERLAP = 16 * 2**20, 4096  # bytes of a file that are looked through together
+
+
+class Searched(NamedTuple):
+    """A table, and its columns that may hold a text or an id."""
+
+    name: str
+    columns: list[str]
+
+
+class File(NamedTuple):
+    """A file of the server's: what it belongs to, where it is, how long."""
+
+    name: str
+    path: str
+    size: int
+
+
+async def rows(database: Database, texts: Sequence[str]) -> tuple[int, dict[str, int]]:
+    """Give how many tables there are, and how many of their rows have one of these texts, by table."""
+    found: Counter[str] = Counter()
+    everything = database.capabilities.ignores_policies
+    users = [""] if everything else [str(user) async for user, _ in messages.everybody(database)]
+    async with database.login() as connection:
+        tables = await _tables(connection)
+        for user in users:
+            await connection.execute(SQL["as_user"], {"user": user})
+            for table in tables:
+                for text in texts:
+                    found[table.name] += await _count(connection, table, text)
+    return len(tables), {name: count for name, count in found.items() if count}
+
+
+async def _tables(connection: AsyncConnection[Any]) -> list[Searched]:
+    async with connection.cursor(row_factory=kwargs_row(Searched)) as cursor:
+        return await (await cursor.execute(SQL["searched"], {"without": STAYING})).fetchall()
+
+
+async def _count(connection: AsyncConnection[Any], table: Searched, text: str) -> int:
+    columns = Composable(", ").join([Identifier(column) for column in table.columns])
+    statement = Composable(SQL["rows_with"]).format(table=Identifier(table.name), columns=columns)
+    row = await (await connection.execute(statement, {"text": text})).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def files(database: Database, texts: Sequence[str]) -> dict[str, int] | None:
+    """Give how many parts of files (16 MiB each) have the bytes of these texts, by table or index, and "pg_wal".
+
+    Ids are looked for as tables hold them, in 16 bytes. None where this login may not read the server's files. What
+    Postgres has compressed, a long text, is not found.
+    """
+    found: Counter[str] = Counter()
+    try:
+        async with database.login() as connection:
+            await connection.execute(SQL["written"])
+            async with connection.cursor(row_factory=kwargs_row(File)) as cursor:
+                every = await (await cursor.execute(SQL["files"])).fetchall()
+            for file in every:
+                for sought in [_bytes(text) for text in texts]:
+                    found[file.name] += await _parts(connection, file, sought)
+    except DatabaseError as error:
+        if isinstance(error.__cause__, InsufficientPrivilege):
+            return None
+        raise
+    return {name: count for name, count in found.items() if count}
+
+
+async def _parts(connection: AsyncConnection[Any], file: File, sought: bytes) -> int:
+    parts = 0
+    for start in range(0, file.size, AT_ONCE):
+        values = {"bytes": sought, "path": file.path, "start": start, "length": AT_ONCE + OVERLAP}
+        row = await (await connection.execute(SQL["bytes_in"], values)).fetchone()
+        parts += bool(row and row[0])
+    return parts
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return UUID(text).bytes
+    except ValueError:
+        return text.encode()

@@ -1,0 +1,127 @@
+-- part told --
+-- What is no message and may say what one said: rows with all their words.
+(SELECT 'conversations' AS place, c.id, concat_ws(' ', c.name, c.title, c.channel, c.settings) AS text
+ FROM conversations c WHERE c.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'setting_changes', c.id, c.before::text FROM setting_changes c WHERE c.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'summaries', s.id, s.text FROM summaries s WHERE s.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'facts', f.id, concat_ws(' ', f.subject, f.attribute, f.value, f.text) FROM facts f
+ WHERE f.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'fact_changes', c.id, concat_ws(' ', c.before, c.after) FROM fact_changes c WHERE c.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'receipts', r.id, concat_ws(' ', r.body, r.texts) FROM receipts r WHERE r.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'dead_letters', l.id, concat_ws(' ', l.error, l.payload) FROM dead_letters l WHERE l.user_id = %(user_id)s)
+
+-- words_left --
+-- Which words of erased texts stand in what is no message.
+SELECT DISTINCT word
+FROM <told> AS told, regexp_split_to_table(lower(told.text), '[^[:alnum:]]+') AS word
+WHERE word = ANY(%(words)s::text[])
+
+-- words_unsaid --
+-- Which of some words no message says. A common one is found at once.
+SELECT w.word
+FROM unnest(%(words)s::text[]) AS w (word)
+WHERE NOT EXISTS (SELECT FROM messages m
+                  WHERE m.user_id = %(user_id)s
+                    AND concat_ws(' ', m.text, m.name, m.parts, m.tool_calls, m.meta) ~* ('\m' || w.word || '\M'))
+
+-- rows_left --
+-- The rows in which words stand.
+SELECT DISTINCT told.place, told.id
+FROM <told> AS told, regexp_split_to_table(lower(told.text), '[^[:alnum:]]+') AS word
+WHERE word = ANY(%(words)s::text[])
+
+-- ids_left --
+-- Rows in which ids of what was erased stand, by table.
+SELECT place, count(*) AS rows
+FROM (
+    SELECT 'messages' AS place FROM messages m
+    WHERE m.user_id = %(user_id)s AND (m.id = ANY(%(ids)s::uuid[]) OR m.conversation_id = ANY(%(ids)s::uuid[]))
+    UNION ALL
+    SELECT 'conversations' FROM conversations c WHERE c.user_id = %(user_id)s AND c.id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT 'setting_changes' FROM setting_changes c
+    WHERE c.user_id = %(user_id)s AND c.conversation_id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT 'derivations' FROM derivations d
+    WHERE d.user_id = %(user_id)s AND d.conversation_id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT 'summaries' FROM summaries s
+    WHERE s.user_id = %(user_id)s AND (s.id = ANY(%(ids)s::uuid[]) OR s.conversation_id = ANY(%(ids)s::uuid[]))
+    UNION ALL
+    SELECT 'facts' FROM facts f WHERE f.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT 'fact_sources' FROM fact_sources s
+    WHERE s.user_id = %(user_id)s AND (s.fact_id = ANY(%(ids)s::uuid[]) OR s.message_id = ANY(%(ids)s::uuid[]))
+    UNION ALL
+    SELECT 'fact_changes' FROM fact_changes c
+    WHERE c.user_id = %(user_id)s AND (c.fact_id = ANY(%(ids)s::uuid[]) OR c.other_id = ANY(%(ids)s::uuid[]))
+    UNION ALL
+    SELECT 'item_text' FROM item_text t
+    WHERE t.user_id = %(user_id)s AND (t.item_id = ANY(%(ids)s::uuid[]) OR t.conversation_id = ANY(%(ids)s::uuid[]))
+    UNION ALL
+    SELECT 'item_vectors' FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.item_id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT 'dead_letters' FROM dead_letters l
+    WHERE l.user_id = %(user_id)s AND l.conversation_id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT 'receipts' FROM receipts r
+    WHERE r.user_id = %(user_id)s
+      AND (r.conversation_id = ANY(%(ids)s::uuid[])
+           OR EXISTS (SELECT FROM jsonb_path_query(r.body, '$.** ? (@.type() == "string")') AS said
+                      WHERE said #>> '{}' = ANY(%(texts)s::text[])))
+    UNION ALL
+    SELECT 'events' FROM events e
+    WHERE e.user_id = %(user_id)s
+      AND (e.conversation_id = ANY(%(ids)s::uuid[])
+           OR e.body->>'fact' = ANY(%(texts)s::text[]) OR e.body->>'by' = ANY(%(texts)s::text[])
+           OR e.body->>'receipt' = ANY(%(texts)s::text[]))
+) AS left_over
+GROUP BY place
+
+-- rows_of_user --
+-- How many rows a user has, table by table; those of erasures are to stay.
+SELECT 'users' AS place, count(*) AS rows FROM users WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'conversations' AS place, count(*) AS rows FROM conversations WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'messages' AS place, count(*) AS rows FROM messages WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'summaries' AS place, count(*) AS rows FROM summaries WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'facts' AS place, count(*) AS rows FROM facts WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'fact_sources' AS place, count(*) AS rows FROM fact_sources WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'fact_changes' AS place, count(*) AS rows FROM fact_changes WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'item_text' AS place, count(*) AS rows FROM item_text WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'item_vectors' AS place, count(*) AS rows FROM item_vectors WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'term_postings' AS place, count(*) AS rows FROM term_postings WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'embedding_models' AS place, count(*) AS rows FROM embedding_models WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'derivations' AS place, count(*) AS rows FROM derivations WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'receipts' AS place, count(*) AS rows FROM receipts WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'setting_changes' AS place, count(*) AS rows FROM setting_changes WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'dead_letters' AS place, count(*) AS rows FROM dead_letters WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'model_usage' AS place, count(*) AS rows FROM model_usage WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'counter_drift' AS place, count(*) AS rows FROM counter_drift WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'events' AS place, count(*) AS rows FROM events WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'api_tokens' AS place, count(*) AS rows FROM api_tokens WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'backfills' AS place, count(*) AS rows FROM backfills WHERE only_user = %(user_id)s

@@ -1,0 +1,226 @@
+-- doomed --
+-- The messages that an erasure is of, in the order of their conversations.
+SELECT id, conversation_id, seq, recorded_at, external_id IS NULL AS unnamed
+FROM messages
+WHERE user_id = %(user_id)s
+  AND (%(conversation_id)s::uuid IS NULL OR conversation_id = %(conversation_id)s)
+  AND (%(ids)s::uuid[] IS NULL OR id = ANY(%(ids)s::uuid[]))
+  AND (%(before)s::timestamptz IS NULL OR occurred_at < %(before)s)
+ORDER BY conversation_id, seq
+
+-- contents --
+-- What messages without an external id say: that is what they are known by.
+SELECT conversation_id, role, name, text, parts, tool_calls, tool_call_id, occurred_at
+FROM messages
+WHERE user_id = %(user_id)s AND external_id IS NULL AND id = ANY(%(ids)s::uuid[])
+
+-- texts --
+-- The texts of messages.
+SELECT concat_ws(' ', name, text, parts::text, tool_calls::text, meta::text) AS text
+FROM messages
+WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
+
+-- summaries_over --
+-- Removes the summaries of ranges that messages are in, and others by name.
+DELETE FROM summaries s
+WHERE s.user_id = %(user_id)s AND s.conversation_id = %(conversation_id)s
+  AND (s.id = ANY(%(ids)s::uuid[])
+       OR EXISTS (SELECT FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS run (first, last)
+                  WHERE run.first <= s.to_seq AND run.last >= s.from_seq))
+RETURNING s.id, s.level, s.from_seq, s.to_seq
+
+-- back_to --
+-- Takes a deriver back to a message, where it is beyond it.
+UPDATE derivations
+SET done_seq = %(to_seq)s, attempts = 0, last_error = NULL, updated_at = now()
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
+  AND done_seq > %(to_seq)s
+
+-- resting_facts --
+-- Facts that messages say which go, and others that are named.
+-- Whether messages say them that stay, whether the words are of one that goes, whether somebody entered them by hand or
+-- has taken them back.
+WITH doomed AS MATERIALIZED (SELECT DISTINCT unnest(%(messages)s::uuid[]) AS id)
+SELECT f.id, bool_or(s.message_id IS NOT NULL AND doomed.id IS NULL) AS said_elsewhere,
+       bool_or(doomed.id IS NOT NULL AND s.recorded_at <= f.recorded_at) AS born_here,
+       coalesce((SELECT c.before->>'recipe' FROM fact_changes c
+                 WHERE c.user_id = %(user_id)s AND c.fact_id = f.id
+                 ORDER BY c.recorded_at, c.id LIMIT 1), f.recipe) = 'hand' AS entered,
+       f.state = 'retracted' AS retracted
+FROM facts f
+LEFT JOIN fact_sources s ON s.user_id = f.user_id AND s.fact_id = f.id AND s.user_id = %(user_id)s
+LEFT JOIN doomed ON doomed.id = s.message_id
+WHERE f.user_id = %(user_id)s
+  AND (f.id = ANY(%(facts)s::uuid[])
+       OR f.id IN (SELECT t.fact_id FROM fact_sources t
+                   WHERE t.user_id = %(user_id)s AND t.message_id = ANY(%(messages)s::uuid[])))
+GROUP BY f.user_id, f.id, f.recipe, f.state
+
+-- edited_into --
+-- Facts that people have edited to be these.
+SELECT DISTINCT c.fact_id
+FROM fact_changes c
+WHERE c.user_id = %(user_id)s AND c.other_id = ANY(%(facts)s::uuid[]) AND c.action = 'edited'
+  AND NOT c.fact_id = ANY(%(facts)s::uuid[])
+
+-- known_facts --
+-- Those of these facts that there are.
+SELECT id FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(facts)s::uuid[])
+
+-- edits_of --
+-- Facts that people put in the place of others, and that no message says but these.
+SELECT f.id
+FROM fact_changes c
+JOIN facts f ON f.user_id = c.user_id AND f.id = c.other_id
+WHERE c.user_id = %(user_id)s AND f.user_id = %(user_id)s AND c.fact_id = ANY(%(facts)s::uuid[])
+  AND c.action = 'edited' AND NOT f.id = ANY(%(facts)s::uuid[])
+  AND NOT EXISTS (SELECT FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
+                                               AND NOT s.message_id = ANY(%(messages)s::uuid[]))
+
+-- sources_of --
+-- Where else facts are said that are to be derived again: the first message of each conversation.
+SELECT m.conversation_id, min(m.seq) AS seq
+FROM fact_sources s
+JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND s.fact_id = ANY(%(facts)s::uuid[])
+  AND NOT s.message_id = ANY(%(messages)s::uuid[])
+GROUP BY m.conversation_id
+
+-- remove_facts --
+-- Facts, with what was done to them.
+DELETE FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(facts)s::uuid[])
+
+-- remove_sources --
+-- That messages say facts.
+DELETE FROM fact_sources
+WHERE user_id = %(user_id)s AND (message_id = ANY(%(messages)s::uuid[]) OR fact_id = ANY(%(facts)s::uuid[]))
+RETURNING fact_id
+
+-- remove_changes --
+-- What was done to facts.
+DELETE FROM fact_changes WHERE user_id = %(user_id)s AND fact_id = ANY(%(facts)s::uuid[])
+
+-- forget_others --
+-- The log of other facts names them no more.
+UPDATE fact_changes SET other_id = NULL WHERE user_id = %(user_id)s AND other_id = ANY(%(facts)s::uuid[])
+
+-- remove_vectors --
+-- The vectors of items.
+DELETE FROM item_vectors WHERE user_id = %(user_id)s AND item_id = ANY(%(items)s::uuid[])
+
+-- remove_units --
+-- The units of items.
+DELETE FROM item_text WHERE user_id = %(user_id)s AND item_id = ANY(%(items)s::uuid[]) RETURNING length
+
+-- remove_letters --
+-- What a model answered about a conversation since its first message that goes: it was shown that one, or may have been.
+DELETE FROM dead_letters
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND to_seq >= %(from_seq)s
+
+-- remove_receipts --
+-- Of a conversation those since its first message that goes was stored: each may quote it. Of others those that name it.
+DELETE FROM receipts r
+WHERE r.user_id = %(user_id)s
+  AND (r.conversation_id = %(conversation_id)s AND r.recorded_at >= %(since)s
+       OR EXISTS (SELECT FROM jsonb_path_query(r.body, '$.*[*].id') AS named WHERE named #>> '{}' = ANY(%(ids)s::text[]))
+       OR EXISTS (SELECT FROM jsonb_path_query(r.body, '$.*[*].others[*]') AS named
+                  WHERE named #>> '{}' = ANY(%(ids)s::text[])))
+RETURNING r.id
+
+-- remove_events --
+-- Events that name what goes.
+DELETE FROM events
+WHERE user_id = %(user_id)s
+  AND (body->>'fact' = ANY(%(ids)s::text[]) OR body->>'by' = ANY(%(ids)s::text[]) OR body->>'receipt' = ANY(%(ids)s::text[]))
+
+-- remove_messages --
+-- Messages.
+DELETE FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
+
+-- conversation_events --
+-- Everything of a conversation, table by table: before the conversation itself, so that each is counted.
+DELETE FROM events WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+
+-- conversation_setting_changes --
+-- What its settings were.
+DELETE FROM setting_changes WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+
+-- conversation_derivations --
+-- How far derivers got.
+DELETE FROM derivations WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+
+-- conversation_conversations --
+-- The conversation.
+DELETE FROM conversations WHERE user_id = %(user_id)s AND id = %(conversation_id)s
+
+-- user_item_vectors --
+-- All of a user.
+DELETE FROM item_vectors WHERE user_id = %(user_id)s
+
+-- user_item_text --
+-- All of a user.
+DELETE FROM item_text WHERE user_id = %(user_id)s
+
+-- user_term_postings --
+-- All of a user.
+DELETE FROM term_postings WHERE user_id = %(user_id)s
+
+-- user_fact_sources --
+-- All of a user.
+DELETE FROM fact_sources WHERE user_id = %(user_id)s
+
+-- user_fact_changes --
+-- All of a user.
+DELETE FROM fact_changes WHERE user_id = %(user_id)s
+
+-- user_facts --
+-- All of a user.
+DELETE FROM facts WHERE user_id = %(user_id)s
+
+-- user_summaries --
+-- All of a user.
+DELETE FROM summaries WHERE user_id = %(user_id)s
+
+-- user_receipts --
+-- All of a user.
+DELETE FROM receipts WHERE user_id = %(user_id)s
+
+-- user_events --
+-- All of a user.
+DELETE FROM events WHERE user_id = %(user_id)s
+
+-- user_setting_changes --
+-- All of a user.
+DELETE FROM setting_changes WHERE user_id = %(user_id)s
+
+-- user_dead_letters --
+-- All of a user.
+DELETE FROM dead_letters WHERE user_id = %(user_id)s
+
+-- user_derivations --
+-- All of a user.
+DELETE FROM derivations WHERE user_id = %(user_id)s
+
+-- user_messages --
+-- All of a user.
+DELETE FROM messages WHERE user_id = %(user_id)s
+
+-- user_conversations --
+-- All of a user.
+DELETE FROM conversations WHERE user_id = %(user_id)s
+
+-- user_model_usage --
+-- All of a user.
+DELETE FROM model_usage WHERE user_id = %(user_id)s
+
+-- user_counter_drift --
+-- All of a user.
+DELETE FROM counter_drift WHERE user_id = %(user_id)s
+
+-- user_embedding_models --
+-- All of a user.
+DELETE FROM embedding_models WHERE user_id = %(user_id)s
+
+-- user_users --
+-- All of a user.
+DELETE FROM users WHERE user_id = %(user_id)s

@@ -1,0 +1,40 @@
+-- searched --
+-- Every table of the store, with the columns in which a text or an id may stand; those of erasures hold no content.
+SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns
+FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_type e ON e.oid = t.typelem
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
+  AND NOT c.relname = ANY(%(without)s::text[])
+  AND (t.typname IN ('text', 'varchar', 'bpchar', 'name', 'json', 'jsonb', 'uuid')
+       OR e.typname IN ('text', 'varchar', 'json', 'jsonb', 'uuid'))
+GROUP BY c.relname
+ORDER BY c.relname
+
+-- rows_with --
+-- In how many rows of a table a text stands, in capital or small letters.
+SELECT count(*) FROM {table} WHERE strpos(lower(concat_ws(' ', {columns})), lower(%(text)s)) > 0
+
+-- as_user --
+-- For a login that policies hold for: whose rows it is to see.
+SELECT set_config('memstore.user_id', %(user)s, true)
+
+-- written --
+-- Writes every page to its file, so that files tell the same as memory.
+CHECKPOINT
+
+-- files --
+-- The files of the store's tables and indexes, of what they keep apart, and of the server's log.
+SELECT coalesce(o.relname || '''s toast', c.relname) AS name, pg_relation_filepath(c.oid) AS path,
+       pg_relation_size(c.oid) AS size
+FROM pg_class c
+LEFT JOIN pg_class o ON o.reltoastrelid = c.oid
+WHERE c.relkind IN ('r', 'i', 't') AND pg_relation_filepath(c.oid) IS NOT NULL
+  AND coalesce(o.relnamespace, c.relnamespace) = current_schema()::regnamespace
+UNION ALL
+SELECT 'pg_wal', 'pg_wal/' || name, size FROM pg_ls_waldir()
+
+-- bytes_in --
+-- Whether some bytes stand in a part of a file.
+SELECT position(%(bytes)s::bytea IN pg_read_binary_file(%(path)s, %(start)s, %(length)s, true)) > 0 AS found

@@ -1,0 +1,22 @@
+-- key --
+-- The store's key.
+SELECT key FROM store_keys WHERE name = 'tombstones'
+
+-- key_if_needed --
+-- The store's key, for a user of whom something was erased.
+SELECT k.key
+FROM store_keys k
+WHERE k.name = 'tombstones' AND EXISTS (SELECT FROM tombstones t WHERE t.user_id = %(user_id)s)
+
+-- add_tombstones --
+-- Hashes of one erasure, those of a bucket together.
+INSERT INTO tombstones (user_id, bucket, erasure_id, digests)
+VALUES (%(user_id)s, %(bucket)s, %(erasure_id)s, %(digests)s)
+
+-- tombstones --
+-- The hashes in some buckets.
+SELECT digests FROM tombstones WHERE user_id = %(user_id)s AND bucket = ANY(%(buckets)s::smallint[])
+
+-- of_erasure --
+-- The hashes of an erasure.
+SELECT digests FROM tombstones WHERE user_id = %(user_id)s AND erasure_id = %(erasure_id)s

@@ -1,0 +1,124 @@
+"""Tombstones: what was erased does not come back with the same export, import or message.
+
+A tombstone is a hash with the store's own key, of 16 bytes: of the id of a message or a fact, and of a message that has
+no external id, of what it says, of whom, where and when. It tells nothing of that to whoever has the database without
+trying every text there is, and nothing at all without the key.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC
+from typing import Any
+from uuid import UUID
+
+from memstore.models import Message
+from memstore.store.database import Transaction, columns
+from memstore.store.statements import statements
+
+SQL = statements("tombstones")
+BYTES = 16
+BUCKET_BITS = 12
+
+
+async def key(scope: Transaction) -> bytes:
+    """Give the store's key."""
+    row = await scope.one(SQL["key"], columns)
+    assert row is not None
+    return bytes(row["key"])
+
+
+def of_item(key: bytes, item: UUID) -> bytes:
+    """Give the tombstone of a message or of a fact, by its id."""
+    return _digest(key, item.bytes)
+
+
+def of_content(key: bytes, message: Message) -> bytes:
+    """Give the tombstone of a message without an external id: by conversation, role, words and time."""
+    said = [
+        str(message.conversation_id),
+        message.role,
+        message.name,
+        as_stored(message.content),
+        as_stored(message.tool_calls),
+        message.tool_call_id,
+        message.occurred_at.astimezone(UTC).isoformat(),
+    ]
+    return _digest(key, json.dumps(said, sort_keys=True).encode())
+
+
+def _digest(key: bytes, data: bytes) -> bytes:
+    return hmac.digest(key, data, "sha256")[:BYTES]
+
+
+def as_stored(value: Any) -> Any:
+    """Give JSON as jsonb gives it back: it knows no tuples, keys are texts, and 1e23 may come back an integer."""
+    if isinstance(value, Mapping):
+        return {str(key): as_stored(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_stored(one) for one in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1023 else value
+
+
+async def add(scope: Transaction, erasure: UUID, digests: Collection[bytes]) -> int:
+    """Keep the tombstones of an erasure; give how many."""
+    buckets: defaultdict[int, bytearray] = defaultdict(bytearray)
+    for digest in sorted(digests):
+        buckets[_bucket(digest)] += digest
+    rows = [{"bucket": bucket, "erasure_id": erasure, "digests": bytes(some)} for bucket, some in buckets.items()]
+    if rows:
+        await scope.run_many(SQL["add_tombstones"], rows)
+    return len(digests)
+
+
+def _bucket(digest: bytes) -> int:
+    return int.from_bytes(digest[:2]) >> 16 - BUCKET_BITS
+
+
+async def among(scope: Transaction, digests: Iterable[bytes]) -> set[bytes]:
+    """Give those of these that are tombstones of the user's."""
+    wanted = set(digests)
+    buckets = sorted({_bucket(digest) for digest in wanted})
+    rows = await scope.tuples(SQL["tombstones"], buckets=buckets) if buckets else []
+    return wanted & {digest for (some,) in rows for digest in _cut(some)}
+
+
+async def of_erasure(scope: Transaction, erasure: UUID) -> int:
+    """Give how many tombstones an erasure left."""
+    return sum(len(some) // BYTES for (some,) in await scope.tuples(SQL["of_erasure"], erasure_id=erasure))
+
+
+def _cut(digests: bytes) -> Iterable[bytes]:
+    return (bytes(digests[place : place + BYTES]) for place in range(0, len(digests), BYTES))
+
+
+async def erased_messages(scope: Transaction, messages: Sequence[Message]) -> frozenset[UUID]:
+    """Give the ids of those of these messages that were erased: as they are known by id, or by what they say and when.
+
+    The id of one without an external id tells only where it was not made just now, as in an export of memstore's.
+    """
+    own = await _key_if_needed(scope) if messages else None
+    if own is None:
+        return frozenset()
+    digests = [(of_item(own, one.id), one.id) for one in messages]
+    digests += [(of_content(own, one), one.id) for one in messages if one.external_id is None]
+    found = await among(scope, [digest for digest, _ in digests])
+    return frozenset(id for digest, id in digests if digest in found)
+
+
+async def erased_items(scope: Transaction, items: Iterable[UUID]) -> set[UUID]:
+    """Give those of these messages or facts that were erased, by id."""
+    own = await _key_if_needed(scope)
+    if own is None:
+        return set()
+    digests = {of_item(own, item): item for item in items}
+    return {digests[digest] for digest in await among(scope, digests)}
+
+
+async def _key_if_needed(scope: Transaction) -> bytes | None:
+    """Give the store's key where something of this user was erased: nobody else is to pay for it."""
+    row = await scope.one(SQL["key_if_needed"], columns)
+    return None if row is None else bytes(row["key"])

@@ -1,0 +1,244 @@
+"""Erasing while others derive, add, ask and are killed: all or nothing, and nothing of it is written afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+import memstore
+from memstore import Erased, ids
+from memstore.providers import Vectors
+from memstore.testing import HashingEmbedder
+from tests.both.test_erase import dumped, holding
+
+HASHING = {"embedder": "hashing:256"}
+START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
+DOSE = int(os.environ.get("TEST_DOSE", "1"))
+
+
+def said(first: int, count: int, secret: str = "") -> list[dict[str, Any]]:
+    return [
+        {
+            "role": "user",
+            "content": f"I live in Town{n}{secret}ville, and my neighbour painted house {n}.",
+            "occurred_at": START + timedelta(hours=6 * n),
+            "external_id": f"m{n}",
+        }
+        for n in range(first, first + count)
+    ]
+
+
+class Slow:
+    """Stops the world where a text is embedded, until it is told to go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached, self.go_on = threading.Event(), threading.Event()
+        real = HashingEmbedder.embed_documents
+
+        def slowly(embedder: HashingEmbedder, texts: Sequence[str]) -> Vectors:
+            self.reached.set()
+            assert self.go_on.wait(60)
+            return real(embedder, texts)
+
+        monkeypatch.setattr(HashingEmbedder, "embed_documents", slowly)
+
+
+Erase = Callable[[memstore.MemoryStore], object]
+
+
+def of_message(store: memstore.MemoryStore) -> object:
+    return store.user("alice").erase_message(store.user("alice").conversation("c").messages()[4])
+
+
+def of_conversation(store: memstore.MemoryStore) -> object:
+    return store.user("alice").conversation("c").erase()
+
+
+def of_user(store: memstore.MemoryStore) -> object:
+    return store.user("alice").erase()
+
+
+def of_user_who_comes_again(store: memstore.MemoryStore) -> object:
+    store.user("alice").erase()
+    return store.user("alice").conversation("c").add("user", "Hello again.")
+
+
+@pytest.mark.parametrize("erase", [of_message, of_conversation, of_user, of_user_who_comes_again])
+@pytest.mark.parametrize("redo", [None, "facts"])
+def test_what_was_read_before_an_erasure_is_not_written_after_it(
+    url: str, monkeypatch: pytest.MonkeyPatch, erase: Erase, redo: str | None
+) -> None:
+    """A deriver that has read a message is thinking while it is erased."""
+    with memstore.open(url, settings=HASHING) as store, memstore.open(url, settings=HASHING) as other:
+        store.user("alice").conversation("c").add_many(said(0, 10, "secret"))
+        if redo:
+            store.derive()
+            with psycopg.connect(url) as connection:
+                connection.execute("update derivations set recipe = null where deriver = 'facts'")
+        slow = Slow(monkeypatch)
+        with ThreadPoolExecutor(1) as pool:
+            deriving = pool.submit(store.derive, redo=redo)
+            assert slow.reached.wait(30)
+            erase(other)
+            slow.go_on.set()
+            report = deriving.result(60)
+        assert report.failed == ()
+        secret = "Town4secretville" if erase is of_message else "secretville"
+        assert holding(url, secret) == {}
+        left = {"alice"} & set(store.users())
+        if not redo and left:
+            assert store.stats(user="alice")["pending"] == 0, "what is left was derived in the same run"
+        store.derive()
+        assert holding(url, secret) == {}
+        assert [one.problem for one in store.backfills.verify()] == []
+
+
+def test_a_context_that_was_begun_before_an_erasure_leaves_no_receipt(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with memstore.open(url, settings=HASHING) as store, memstore.open(url, settings=HASHING) as other:
+        place = store.user("alice").conversation("c")
+        place.add_many(said(0, 10, "secret"))
+        store.derive()
+        reached, go_on = threading.Event(), threading.Event()
+        from memstore._sync.assemble import record
+
+        real = record.completed
+
+        def slowly(*args: Any, **options: Any) -> Any:
+            reached.set()
+            assert go_on.wait(60)
+            return real(*args, **options)
+
+        monkeypatch.setattr(record, "completed", slowly)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(place.context, "Where do I live?", budget=900, strategy=["summary_buffer"])
+            assert reached.wait(30)
+            of_message(other)
+            go_on.set()
+            context = asked.result(60)
+        assert context.receipt.id is None
+        assert store.stats(user="alice")["receipts"] == 0
+        assert holding(url, "Town4secretville") == {}
+
+
+def test_erasing_while_messages_are_added_and_derived_ends_with_none_that_was_erased(url: str) -> None:
+    """Writers send their history again and again, derivers derive, readers ask: and a user is erased in between."""
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def until_stopped(work: Callable[[memstore.MemoryStore, int], object], number: int) -> None:
+        with memstore.open(url, settings=HASHING) as own:
+            while not stop.is_set():
+                try:
+                    work(own, number)
+                except BaseException as error:
+                    failures.append(error)
+                    return
+
+    def write(own: memstore.MemoryStore, number: int) -> None:
+        try:
+            own.user("alice").conversation(f"c{number}").add_many(said(number * 20, 20, "secret"))
+        except Erased:
+            time.sleep(0.01)
+
+    def derive(own: memstore.MemoryStore, _: int) -> None:
+        assert own.derive().failed == ()
+
+    def ask(own: memstore.MemoryStore, number: int) -> None:
+        own.user("alice").conversation(f"c{number % 2}").context("Where do I live?", budget=500)
+
+    with memstore.open(url, settings=HASHING) as store, ThreadPoolExecutor(5) as pool:
+        works = [(write, 0), (write, 1), (derive, 0), (ask, 0), (ask, 1)]
+        running = [pool.submit(until_stopped, work, number) for work, number in works]
+        time.sleep(2)
+        for _ in range(3):
+            store.user("alice").erase()
+            time.sleep(0.3)
+        time.sleep(1)
+        stop.set()
+        for one in running:
+            one.result(60)
+        assert failures == []
+        kept = {
+            one.text
+            for place in store.user("alice").conversations()
+            for one in store.user("alice").conversation(place.name).messages()
+        }
+        assert kept == set(), "each message had an external id, and was there when it was erased"
+        assert holding(url, "secretville") == {}
+
+
+KILLED = """
+import sys, memstore
+from memstore._sync.store import removals
+url, after = sys.argv[1], int(sys.argv[2])
+import os, signal
+real, count = removals.Transaction.run, 0
+def run(self, statement, **values):
+    global count
+    count += statement.startswith("-- All of a user") or "DELETE" in statement
+    if count > after:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(self, statement, **values)
+removals.Transaction.run = run
+with memstore.open(url, settings={"embedder": "hashing:256"}) as store:
+    store.user("alice").erase()
+"""
+
+
+def test_an_erasure_that_is_killed_in_the_middle_has_done_nothing(url: str) -> None:
+    with memstore.open(url, settings=HASHING) as store:
+        store.user("alice").conversation("c").add_many(said(0, 10, "secret"))
+        store.derive()
+        before = dumped(url)
+        for after in (0, 5, 12, 17):
+            done = subprocess.run([sys.executable, "-c", KILLED, url, str(after)], check=False)
+            assert done.returncode == -signal.SIGKILL
+            assert dumped(url) == before
+        assert store.user("alice").erasures() == []
+        certificate = store.user("alice").erase()
+        assert certificate.counts["messages"] == 10
+        assert holding(url, "secretville", ids.user_id("alice")) == {}
+
+
+ERASES = """
+import memstore
+with memstore.open({url!r}, settings={settings!r}) as store:
+    print(flush=True)
+    store.user({name!r}).erase()
+"""
+
+
+@pytest.mark.slow
+def test_erasures_that_are_killed_anywhere_are_whole_or_nothing(url: str) -> None:
+    with memstore.open(url, settings=HASHING) as store:
+        whole = nothing = 0
+        for turn in range(8 * DOSE):
+            name = f"alice{turn}"
+            store.user(name).conversation("c").add_many(said(0, 60, f"secret{turn}"))
+            store.derive(user=name)
+            before = dumped(url, name)
+            script = ERASES.format(url=url, settings=HASHING, name=name)
+            process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(0.15 * (turn % 16))
+            process.kill()
+            process.communicate()
+            time.sleep(0.5)
+            left = dumped(url, name)
+            assert left == before or not any(left.values())
+            whole, nothing = whole + (not any(left.values())), nothing + (left == before)
+    print(f"{whole} erased, {nothing} not")

@@ -1,0 +1,438 @@
+"""Erasing: nothing of what was erased is left in any table, everything else is as it was, and it does not come back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from memstore import Certificate, Erased, InvalidInput, ids
+from memstore.events import EventType
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.user import AsyncUserScope
+
+START = datetime(2024, 3, 1, 9, tzinfo=UTC)
+STAYING = {"tombstones", "erasures", "store_keys", "memstore_schema"}  # of an erasure: hashes, ids and counts
+SETTINGS = {"embedder": "hashing:256", "stretch_tokens": 60}
+
+
+def dumped(url: str, user: str | None = None) -> dict[str, list[str]]:
+    """Give every row of every table as text, as a superuser sees it; of one user, or of all."""
+    found: dict[str, list[str]] = {}
+    with psycopg.connect(url, autocommit=True) as superuser:
+        tables = superuser.execute(
+            "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
+        )
+        for (table,) in tables.fetchall():
+            rows = superuser.execute(f"select to_jsonb(t)::text from {table} t").fetchall()
+            mine = [row for (row,) in rows if user is None or str(ids.user_id(user)) in row]
+            if table not in STAYING:
+                found[table] = sorted(mine)
+    return found
+
+
+def holding(url: str, *sought: object) -> dict[str, int]:
+    """Give how many rows of each table have one of these texts or ids."""
+    texts = [str(one).lower() for one in sought]
+    every = {
+        table: sum(any(text in row.lower() for text in texts) for row in rows) for table, rows in dumped(url).items()
+    }
+    return {table: rows for table, rows in every.items() if rows}
+
+
+def said(name: str, room: str, count: int = 12) -> list[dict[str, Any]]:
+    """Give messages that each have a word which is said nowhere else."""
+    return [
+        {
+            "role": "user" if number % 3 else "assistant",
+            "content": f"I live in {name}{room}{number}ville. My dog is called {name}{room}{number}rex, by the way.",
+            "occurred_at": START + timedelta(hours=7 * number),
+            "external_id": f"{name}-{room}-{number}" if number % 2 else None,
+            "metadata": {"note": f"{name}{room}{number}meta"},
+        }
+        for number in range(1, count + 1)
+    ]
+
+
+async def talked(
+    store: AsyncMemoryStore, name: str = "alice", rooms: Collection[str] = ("lisbon", "work")
+) -> AsyncUserScope:
+    """Give a user of whom something stands in every table."""
+    user = store.user(name)
+    for room in rooms:
+        place = user.conversation(room, title=f"About {room}")
+        await place.add_many(said(name, room))
+        await store.derive(user=name)
+        await place.summarize(1, 5)
+        await place.describe(settings={"mood": f"{name} likes it"})
+        for question in ("Where do I live?", "What is my dog called?"):
+            await place.context(question, budget=900, system="Be kind.", strategy=["summary_buffer"])
+        await place.context(budget=300, strategy=["hierarchical"])
+    fact = (await user.facts())[0]
+    await user.edit_fact(fact, confidence=0.5)
+    with psycopg.connect(store.url) as connection:
+        connection.execute(
+            "insert into dead_letters (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"
+            " select user_id, gen_random_uuid(), conversation_id, 'facts', seq, seq, 'r', 'ModelAnswerInvalid', text"
+            " from messages where user_id = %s",
+            [user.id],
+        )
+    return user
+
+
+def words(name: str, room: str, number: int) -> list[str]:
+    return [f"{name}{room}{number}{what}" for what in ("ville", "rex", "meta")]
+
+
+async def is_whole(store: AsyncMemoryStore) -> None:
+    assert [(one.problem, one.user) for one in await store.backfills.verify()] == []
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, 11])
+async def test_of_an_erased_message_nothing_is_left(store: AsyncMemoryStore, number: int) -> None:
+    await talked(store, "bob")
+    alice = await talked(store)
+    bob = dumped(store.url, "bob")
+    place = alice.conversation("lisbon")
+    message = (await place.messages())[number - 1]
+    assert set(holding(store.url, *words("alice", "lisbon", number))) >= {"messages", "facts", "dead_letters"}
+    certificate = await alice.erase_message(message)
+    assert holding(store.url, *words("alice", "lisbon", number), message.id) == {}
+    assert certificate.scan.is_clean
+    assert certificate.counts["messages"] == 1
+    assert (await store.derive()).failed == ()
+    assert holding(store.url, *words("alice", "lisbon", number), message.id) == {}
+    assert dumped(store.url, "bob") == bob
+    assert [one.seq for one in await place.messages()] == [n for n in range(1, 13) if n != number]
+    await is_whole(store)
+
+
+async def test_of_an_erased_conversation_nothing_is_left(store: AsyncMemoryStore) -> None:
+    await talked(store, "bob")
+    alice = await talked(store)
+    bob, place = dumped(store.url, "bob"), alice.conversation("lisbon")
+    certificate = await place.erase()
+    gone = [word for number in range(1, 13) for word in words("alice", "lisbon", number)]
+    assert holding(store.url, *gone, place.id) == {}
+    assert certificate.scan.is_clean
+    assert certificate.counts["messages"] == 12
+    assert certificate.tombstones == 18  # ids of all, contents of those without an external id
+    assert dumped(store.url, "bob") == bob
+    assert (await store.derive()).failed == ()
+    assert holding(store.url, *gone, place.id) == {}
+    assert len(await alice.conversation("work").messages()) == 12
+    assert any("work" in fact.text for fact in await alice.facts())
+    await is_whole(store)
+
+
+async def test_of_an_erased_user_nothing_is_left(store: AsyncMemoryStore) -> None:
+    await talked(store, "bob")
+    alice = await talked(store)
+    bob, held = dumped(store.url, "bob"), dumped(store.url, "alice")
+    certificate = await alice.erase()
+    assert holding(store.url, "alice", alice.id) == {}
+    assert dumped(store.url, "bob") == bob
+    assert certificate.scan.is_clean
+    assert {table: rows for table, rows in certificate.counts.items() if rows} == {
+        table: len(rows) for table, rows in held.items() if rows
+    }
+    assert [name async for name in store.users()] == ["bob"]
+    assert await alice.recall("Where do I live?") == []
+
+
+async def test_jobs_and_backfills_of_an_erased_user_are_gone(url: str) -> None:
+    async with await AsyncMemoryStore.open(url, settings=SETTINGS | {"enqueue": True}) as store:
+        alice = store.user("alice")
+        for name, room in (("alice", "lisbon"), ("alice", "work"), ("bob", "work")):
+            await store.user(name).conversation(room).add("user", "I live in Leeds.")
+        await store.backfills.begin(user="alice")
+        assert set(holding(url, alice.id)) >= {"backfills", "procrastinate_jobs"}
+        place = await alice.conversation("lisbon").erase()
+        assert place.counts["jobs"] == 1
+        assert holding(url, place.erased[0]) == {}
+        await alice.erase()
+        assert holding(url, alice.id) == {}
+        assert (await store.job_counts()).waiting == 1
+        assert (await store.derive()).messages == 1
+
+
+async def test_of_an_erased_fact_nothing_is_left_and_its_messages_stay(store: AsyncMemoryStore) -> None:
+    alice = await talked(store)
+    before = dumped(store.url, "alice")
+    fact = next(one for one in await alice.facts() if "rex" in one.text)
+    certificate = await alice.erase_fact(fact)
+    assert holding(store.url, fact.id) == {}
+    assert fact.text not in str(dumped(store.url)["facts"])
+    assert certificate.counts["facts"] == 1
+    after = dumped(store.url, "alice")
+    for table in ("messages", "conversations", "summaries", "derivations"):
+        assert after[table] == before[table]
+    await store.derive(redo="facts")
+    with psycopg.connect(store.url) as connection:
+        connection.execute("update derivations set recipe = null where deriver = 'facts'")
+    await store.derive(redo="facts")
+    assert fact.text not in str(await alice.facts(state="all"))
+
+
+async def test_a_rehearsal_tells_the_same_and_does_nothing(store: AsyncMemoryStore) -> None:
+    alice = await talked(store)
+    message, fact = (await alice.conversation("lisbon").messages())[3], (await alice.facts())[0]
+    before = dumped(store.url)
+    rehearsed = [
+        await alice.erase_fact(fact, dry_run=True),
+        await alice.erase_message(message, dry_run=True),
+        await alice.conversation("work").erase(dry_run=True),
+        await alice.erase(dry_run=True),
+    ]
+    assert dumped(store.url) == before
+    assert [one.id for one in rehearsed] == [None] * 4
+    done = await alice.erase_message(message)
+    assert (done.counts, done.tombstones) == (rehearsed[1].counts, rehearsed[1].tombstones)
+    assert [one.id for one in await alice.erasures()] == [done.id]
+
+
+async def test_the_second_time_there_is_nothing_left_to_do(store: AsyncMemoryStore) -> None:
+    alice = await talked(store)
+    place = alice.conversation("lisbon")
+    message, fact = (await place.messages())[3], (await alice.facts())[0]
+    for erase in (lambda: alice.erase_fact(fact), lambda: alice.erase_message(message), place.erase, alice.erase):
+        first = await erase()
+        assert not first.is_empty
+        kept = dumped(store.url)
+        second = await erase()
+        assert (second.is_empty, second.id) == (True, None)
+        assert dumped(store.url) == kept
+    with pytest.raises(InvalidInput, match="no message"):
+        await alice.erase_message(ids.uuid7())
+    with pytest.raises(InvalidInput, match="no fact"):
+        await alice.erase_fact(ids.uuid7())
+
+
+async def test_what_was_erased_does_not_come_back(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    place = alice.conversation("lisbon")
+    history = said("alice", "lisbon")
+    await place.add_many(history)
+    found = await place.messages()
+    await alice.erase_message(found[0], found[1])
+    with pytest.raises(Erased, match="message 1, 2 was erased") as raised:
+        await place.add_many(history)
+    assert raised.value.numbers == (1, 2)
+    again = await place.add_many([*history[:2], {"role": "user", "content": "new"}], on_conflict="skip")
+    assert [one.text for one in again] == ["new"]
+    await alice.erase()
+    assert await place.add_many(history, on_conflict="skip") == []
+    fresh = await place.add_many([{"role": "user", "content": history[1]["content"]}])
+    assert len(fresh) == 1  # the same words at another time: said anew
+
+
+async def test_what_was_erased_is_not_imported_again(store: AsyncMemoryStore, tmp_path: Any) -> None:
+    file = tmp_path / "history.jsonl"
+    history = [
+        one | {"user": "alice", "conversation": "lisbon", "occurred_at": one["occurred_at"].isoformat()}
+        for one in said("alice", "lisbon")
+    ]
+    file.write_text("\n".join(json.dumps(one) for one in history))
+    assert (await store.import_file(file)).new == 12
+    alice = store.user("alice")
+    await alice.erase_message(*(await alice.conversation("lisbon").messages())[:3])
+    for dry_run in (True, False):
+        done = await store.import_file(file, dry_run=dry_run)
+        assert (done.new, done.known, done.left_out) == (0, 9, {"erased before": 3})
+    await alice.erase()
+    done = await store.import_file(file)
+    assert (done.new, done.left_out) == (0, {"erased before": 12})
+    assert holding(store.url, "alice") == {}
+
+
+async def test_a_certificate_holds_no_content_and_is_read_again(store: AsyncMemoryStore) -> None:
+    alice = await talked(store)
+    certificate = await alice.conversation("lisbon").erase()
+    assert Certificate.from_dict(json.loads(json.dumps(certificate.as_dict()))) == certificate
+    with psycopg.connect(store.url) as superuser:
+        kept = str(superuser.execute("select to_jsonb(t) from tombstones t").fetchall())
+        kept += str(superuser.execute("select to_jsonb(t) from erasures t").fetchall())
+    assert "lisbon" not in kept + json.dumps(certificate.as_dict())
+    assert not any(str(ids.message_id(certificate.erased[0], f"alice-lisbon-{n}")) in kept for n in range(12))
+    [found] = await alice.erasures()
+    assert (found.id, found.counts) == (certificate.id, certificate.counts)
+    assert (await store.verify_erasure(certificate)).is_clean
+
+
+async def test_a_verification_finds_what_is_left(store: AsyncMemoryStore) -> None:
+    alice = await talked(store)
+    message = (await alice.conversation("lisbon").messages())[0]
+    certificate = await alice.erase_message(message)
+    assert (await store.verify_erasure(certificate)).is_clean
+    assert (await store.verify_erasure(text="alicelisbon1ville")).is_clean
+    found = await store.verify_erasure(text="ALICElisbon2ville")
+    assert found.found["messages"] == 1
+    assert not found.is_clean
+    with psycopg.connect(store.url) as superuser:
+        superuser.execute(
+            "insert into events (user_id, id, type, body) values (%s, %s, 'x', jsonb_build_object('m', %s::text))",
+            [alice.id, ids.uuid7(), message.id],
+        )
+        superuser.execute("delete from tombstones")
+    found = await store.verify_erasure(certificate)
+    assert found.found == {"events": 1}
+    assert "tombstones" in found.hints[0]
+
+
+async def test_an_erasure_is_told(store: AsyncMemoryStore) -> None:
+    alice = await talked(store)
+    heard = []
+    with store.subscribe(heard.append, [EventType.ERASED]):
+        certificate = await alice.conversation("lisbon").erase()
+        await alice.erase()
+    assert [one.body["scope"] for one in heard] == ["conversation", "user"]
+    assert heard[0].body["erasure"] == str(certificate.id)
+
+
+async def test_a_fact_that_another_message_says_too_is_made_again_from_that(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    one, other = alice.conversation("one"), alice.conversation("other")
+    first = await one.add("user", "I am allergic to peanuts.", occurred_at=START)
+    await store.derive()
+    await other.add("user", "I am allergic to peanuts.", occurred_at=START + timedelta(days=9))
+    await store.derive()
+    [fact] = await alice.facts()
+    assert len(fact.sources) == 2
+    certificate = await alice.erase_message(first)
+    assert certificate.again == {"facts": 1}
+    await store.derive()
+    [again] = await alice.facts()
+    assert (again.text, again.occurred_at) == (fact.text, START + timedelta(days=9))
+    assert again.sources != fact.sources
+
+
+async def test_what_an_erased_fact_had_superseded_holds_again(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    place = alice.conversation("c")
+    await place.add("user", "I live in Porto.", occurred_at=START)
+    moved = await place.add("user", "I live in Leeds.", occurred_at=START + timedelta(days=90))
+    await store.derive()
+    assert [one.text for one in await alice.facts() if "live" in one.text] == ["The user lives in Leeds."]
+    leeds = (await alice.facts())[0].id
+    await alice.erase_message(moved)
+    assert [one.text for one in await alice.facts() if "live" in one.text] == ["The user lives in Porto."]
+    assert holding(store.url, "Leeds", leeds, moved.id) == {}
+
+
+async def test_what_people_entered_stays_and_what_they_made_of_a_derived_fact_goes(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    place = alice.conversation("c")
+    message = await place.add("user", "I am allergic to peanuts.", occurred_at=START)
+    await store.derive()
+    [fact] = await alice.facts()
+    edited = await alice.edit_fact(fact, text="The user is badly allergic to peanuts.")
+    entered = await alice.add_fact("The user plays the cello.", type="interest", sources=[message.id])
+    await alice.erase_message(message)
+    assert [one.id for one in await alice.facts(state="all")] == [entered.id]
+    assert (await alice.facts())[0].sources == []
+    assert holding(store.url, "peanuts", edited.id, message.id) == {}
+
+
+@pytest.mark.parametrize("end", ["first", "last"])
+async def test_a_summary_is_made_again_of_what_is_left_and_the_others_stay(store: AsyncMemoryStore, end: str) -> None:
+    async with await AsyncMemoryStore.open(store.url, settings=SETTINGS) as short:
+        place = short.user("alice").conversation("c")
+        minutes = [one | {"occurred_at": START + timedelta(minutes=n)} for n, one in enumerate(said("alice", "c", 60))]
+        await place.add_many(minutes)
+        await short.derive()
+        before = {(one.level, one.from_seq, one.to_seq): one for one in await place.summaries()}
+        stretch = next(
+            one for one in before.values() if one.level == 1 and one.from_seq > 20 and one.to_seq > one.from_seq
+        )
+        found = await place.messages()
+        seq = stretch.from_seq if end == "first" else stretch.to_seq
+        certificate = await short.user("alice").erase_message(found[seq - 1])
+        assert certificate.again == {"summarize": 1}
+        left = {(one.level, one.from_seq, one.to_seq) for one in await place.summaries()}
+        gone = {key for key in before if key[1] <= seq <= key[2]}
+        assert left == before.keys() - gone
+        assert (await short.derive()).failed == ()
+        nest = list(await place.summaries(level=1))
+        covered = {seq for one in nest for seq in range(one.from_seq, one.to_seq + 1)}
+        assert covered >= set(range(stretch.from_seq, stretch.to_seq + 1)) - {seq}
+        again = [one for one in nest if (one.level, one.from_seq, one.to_seq) not in left]
+        assert [(one.from_seq, one.to_seq) for one in again] == [
+            (stretch.from_seq + (end == "first"), stretch.to_seq - (end == "last"))
+        ]
+        assert all(
+            one.recorded_at == before[1, one.from_seq, one.to_seq].recorded_at for one in nest if one not in again
+        )
+        assert await short.job_counts() is not None
+        await is_whole(short)
+
+
+async def test_messages_that_are_gone_before_they_were_derived_hold_nobody_up(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    place = alice.conversation("c")
+    found = await place.add_many(said("alice", "c", 40))
+    await alice.erase_message(*found[5:])
+    report = await store.derive()
+    assert (report.failed, report.messages) == ((), 40)
+    assert (await store.stats(user="alice"))["pending"] == 0
+    assert holding(store.url, *words("alice", "c", 20)) == {}
+
+
+async def test_erased_users_and_messages_are_not_recalled_by_whoever_has_them_in_memory(
+    store: AsyncMemoryStore,
+) -> None:
+    alice = await talked(store)
+    async with await AsyncMemoryStore.open(store.url, settings=SETTINGS) as other:
+        there = other.user("alice")
+        assert any("lisbon2ville" in hit.text for hit in await there.recall("alicelisbon2ville"))
+        message = next(one for one in await alice.conversation("lisbon").messages() if "lisbon2v" in (one.text or ""))
+        await alice.erase_message(message)
+        assert not any("lisbon2v" in hit.text for hit in await there.recall("alicelisbon2ville"))
+        await alice.erase()
+        assert await there.recall("alicelisbon2ville") == []
+        assert other._database.cache.get(there.id, ids.model_id("hashing:256", 256)) is None
+
+
+async def test_old_messages_are_kept_no_longer_than_a_rule_says(store: AsyncMemoryStore) -> None:
+    alice, now = await talked(store), datetime.now(UTC)
+    recent = await alice.conversation("lisbon").add("user", "I have a new cello.", occurred_at=now - timedelta(days=3))
+    await store.derive()
+    assert len(await alice.conversation("lisbon").messages()) == 13  # no rule
+    await alice.conversation("work").describe(settings={"messages_days": 0})
+    await alice.describe(settings={"messages_days": 30})
+    assert await store.retain(user="alice") == 12
+    assert [one.id for one in await alice.conversation("lisbon").messages()] == [recent.id]
+    assert len(await alice.conversation("work").messages()) == 12  # its own rule: for ever
+    assert holding(store.url, "alicelisbon3ville", "alicelisbon12rex") == {}
+    assert (await alice.erasures())[0].scope == "retention"
+    await alice.conversation("work").describe(settings={"messages_days": None})
+    await alice.conversation("work").add("user", "One more for the derivers.")
+    await store.derive()  # looks after whom it derived something of
+    assert len(await alice.conversation("work").messages()) == 1
+    for wrong in (-1, True, "30"):
+        with pytest.raises(InvalidInput, match="messages_days"):
+            await alice.describe(settings={"messages_days": wrong})
+        with pytest.raises(InvalidInput, match="messages_days"):
+            await alice.conversation("work").describe(settings={"messages_days": wrong})
+    with pytest.raises(InvalidInput, match="there is 'messages_days'"):
+        await alice.describe(settings={"message_days": 1})
+
+
+async def test_a_large_user_is_erased_with_the_index_and_the_postings(url: str) -> None:
+    """Of a user whose units are searched in the database there are postings and an index of vectors, too."""
+    async with await AsyncMemoryStore.open(url, settings=SETTINGS | {"units_in_memory": 10}) as store:
+        alice = await talked(store)
+        await store.derive(redo="vectors")
+        await store.build_indexes()
+        message = (await alice.conversation("lisbon").messages())[3]
+        await alice.erase_message(message)
+        await store.derive()
+        assert not any("lisbon4" in hit.text for hit in await alice.recall("alicelisbon4ville"))
+        await is_whole(store)
+        await alice.erase()
+        with psycopg.connect(url) as superuser:
+            assert superuser.execute("select count(*) from pg_class where relname like 'hnsw%'").fetchone() == (0,)
+            assert superuser.execute("select count(*) from term_postings").fetchone() == (0,)
