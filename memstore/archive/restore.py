@@ -7,10 +7,8 @@ erased here does not come back, and nothing that was derived of it.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import IO, Protocol
@@ -25,8 +23,8 @@ from memstore.ingest.importers import Imported, Skipped, Span, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
 from memstore.ingest.resources import Resources
 from memstore.ingest.serving import made_for
-from memstore.models import HAND, Conversation, Summary
-from memstore.store import embedders, erasures, exports, facts, messages, restores, summaries, tombstones
+from memstore.models import HAND, Conversation
+from memstore.store import embedders, erasures, exports, facts, messages, removals, restores, summaries, tombstones
 from memstore.store.database import Database, Transaction
 from memstore.store.derivations import DERIVERS
 from memstore.store.embedders import id_of
@@ -77,8 +75,8 @@ class Writing(Protocol):
 class _Restore:
     """A restore while it runs: whose lines come, and what it did so far.
 
-    `declared` is the conversation whose line was read last. Of those in `apart` the store has derived rows of its own.
-    `gone` are the numbers of messages that were erased here, in order, of the conversation whose messages come.
+    `declared` is the conversation whose line was read last, `new` the last one that was never here. Of those in `apart`
+    the store has derived rows of its own.
     """
 
     database: Database
@@ -90,9 +88,9 @@ class _Restore:
     user: str | None = None
     line: UserLine | None = None
     declared: UUID | None = None
+    new: UUID | None = None
     apart: set[UUID] = field(default_factory=set)
     spans: dict[UUID, Span] = field(default_factory=dict)
-    gone: dict[UUID, list[int]] = field(default_factory=dict)
 
     def seen(self, size: int) -> None:
         """Count bytes that were read."""
@@ -104,7 +102,7 @@ class _Restore:
         if first.user != self.user:
             await self.end_user()
             self.user, self.line, self.declared = first.user, None, None
-            self.apart, self.spans, self.gone = set(), {}, {}
+            self.apart, self.spans = set(), {}
         if isinstance(first, UserLine):
             await self._user(first)
         elif isinstance(first, ConversationLine):
@@ -129,7 +127,7 @@ class _Restore:
     async def _user(self, line: UserLine) -> None:
         self.line = line
         async with self.database.scope(line.user_id) as scope:
-            if await exports.owner(scope) is None and not await _is_erased(scope, line.created_at):
+            if await exports.owner(scope) is None and await erasures.latest(scope) is None:
                 self.done.restored["users"] += 1
                 if not self.dry_run:
                     await restores.add_user(scope, line.user, line.settings, line.created_at)
@@ -148,10 +146,11 @@ class _Restore:
         self._span(line.id, line.user, line.conversation, line.title)
         async with self.database.scope(line.user_id) as scope:
             known = [told async for told in exports.conversations(scope, line.id)]
-            if not known and await _is_erased(scope, given.created_at, line.id):
-                self.declared = None  # it is made anew, by its name alone, where a message comes that was not erased
+            if not known and await erasures.latest(scope, line.id) is not None:
+                self.declared = None  # where a message comes that was not erased, it is made by its name alone
                 return
             if not known:
+                self.new = line.id
                 self.done.restored["conversations"] += 1
                 if not self.dry_run:
                     await messages.make_user(scope, line.user)
@@ -203,7 +202,8 @@ class _Restore:
             message = one.message
             stored = known.get(message.id)
             if message.id in erased:
-                self._left_out(place, message.seq)
+                self.apart.add(place)
+                self.done.left_out[ERASED] += 1
             elif stored is None and message.seq in taken:
                 self.done.skip(Skipped(one.where, TAKEN.format(message.seq)))
             elif stored is None:
@@ -216,29 +216,35 @@ class _Restore:
                 self.done.known += 1
         return fresh
 
-    def _left_out(self, place: UUID, seq: int) -> None:
-        """Note a message that was erased here: of its conversation everything is derived here."""
-        self.done.left_out[ERASED] += 1
-        self.apart.add(place)
-        if place not in self.gone:
-            self.gone = {place: []}
-        insort(self.gone[place], seq)
-
-    def _says_erased(self, place: UUID, summary: Summary) -> bool:
-        """Whether a summary is over a message that was erased here."""
-        gone = self.gone.get(place, [])
-        first = bisect_left(gone, summary.from_seq)
-        return first < len(gone) and gone[first] <= summary.to_seq
-
     async def _summaries(self, batch: Batch, place: UUID) -> None:
         if place != self.declared:
             self.apart.add(place)
         given = await self._ready(batch)
         async with self.database.scope(self._id) as scope:
-            fresh = await self._new_summaries(scope, place, given)
+            fresh = await self._new_summaries(scope, place, await self._not_erased(scope, place, given))
         if not self.dry_run and fresh:
             fresh = await self._stored(fresh, partial(self._write_summaries, place, fresh))
         self.done.restored["summaries"] += len(fresh)
+
+    async def _not_erased(self, scope: Transaction, place: UUID, given: Sequence[Ready]) -> Sequence[Ready]:
+        """Leave out new summaries of messages that are not all there, where some of the user's were erased.
+
+        What is left of those is summarized here. Summaries stand before messages: nobody knows yet which will come.
+        """
+        if place == self.new or not await tombstones.exist(scope):
+            return given
+        known = {one.id: one for one in await summaries.some(scope, [one.id for one in given])}
+        kept: list[Ready] = []
+        out: list[Ready] = []
+        for one in given:
+            made, stored = one.summary, known.get(one.id)
+            same = stored is not None and judged.of_summary(stored, made) is None
+            there = same or await messages.whole(scope, place, made.from_seq, made.to_seq)
+            (kept if there else out).append(one)
+        self.done.left_out[ERASED] += len(out)
+        if nest := [one.summary.from_seq for one in out if one.summary.level == 1 and not self.dry_run]:
+            await removals.back_to(scope, place, "summarize", min(nest) - 1)
+        return kept
 
     async def _write_summaries(self, place: UUID, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
         await messages.lock(scope, place)
@@ -251,9 +257,6 @@ class _Restore:
         known = {one.id: one for one in await summaries.some(scope, [one.summary.id for one in given])}
         fresh = []
         for one in given:
-            if self._says_erased(place, one.summary):
-                self.done.left_out[ERASED] += 1
-                continue
             stored = known.get(one.summary.id)
             reason = None if stored is None else judged.of_summary(stored, one.summary)
             if reason is not None:
@@ -349,12 +352,6 @@ class _Restore:
             return await made_for(self.database, await in_thread(self.resources), self._id, made)
         async with self.database.scope(self._id) as scope:
             return await write(scope)
-
-
-async def _is_erased(scope: Transaction, created_at: datetime, conversation: UUID | None = None) -> bool:
-    """Whether a user, or a conversation, was erased here since then."""
-    since = await erasures.latest(scope, conversation)
-    return since is not None and created_at <= since
 
 
 def _named(one: Ready) -> tuple[str, str]:

@@ -118,6 +118,11 @@ async def erased_items(scope: Transaction, items: Iterable[UUID]) -> set[UUID]:
     return {digests[digest] for digest in await among(scope, digests)}
 
 
+async def exist(scope: Transaction) -> bool:
+    """Whether anything of this user was erased."""
+    return await _key_if_needed(scope) is not None
+
+
 async def _key_if_needed(scope: Transaction) -> bytes | None:
     """Give the store's key where something of this user was erased: nobody else is to pay for it."""
     row = await scope.one(SQL["key_if_needed"], columns)

@@ -503,6 +503,31 @@ def test_units_that_are_removed_meanwhile_are_no_obstacle(
     assert states(old) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, 0)}
 
 
+def test_what_was_erased_meanwhile_leaves_no_vector(
+    old: MemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A summary is made again under its id: the vector of what it said before is not to be written to it."""
+    talked(old)
+    place = old.user("alice").conversation("c")
+    summary = (place.summaries())[0]
+    there = embedder(old, NEW)
+    monkeypatch.setattr(vectors, "BATCH", 1)
+    real, left = there.embed_documents, [(place.messages())[2]]
+
+    def erased(texts: Sequence[str]) -> Vectors:
+        if left and summary.text.startswith(texts[0]):
+            with memstore.open(url, settings={"embedder": OLD}) as other:
+                other.user("alice").erase_message(left.pop().id)
+                assert other.derive().failed == ()
+        return real(texts)
+
+    monkeypatch.setattr(there, "embed_documents", erased)
+    assert (old.embeddings.migrate(NEW)).users == 1
+    again = (place.summaries())[0]
+    assert (again.id == summary.id, again.text == summary.text, left) == (True, False, [])
+    check_vectors(old, url)
+
+
 def test_who_derives_as_fast_as_is_embedded_does_not_put_off_the_switch(
     old: MemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

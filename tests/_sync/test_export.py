@@ -433,6 +433,60 @@ def test_new_messages_take_numbers_after_those_that_are_still_to_come(
 # -- hostile
 
 
+# -- erased here
+
+
+@pytest.mark.parametrize("erased", ["message", "conversation", "user"])
+def test_what_was_erased_does_not_come_back_with_an_export(
+    store: MemoryStore, url: str, tmp_path: Path, erased: str
+) -> None:
+    alice = lived_in(store)
+    told = store.export(tmp_path / "all.jsonl")
+    place = alice.conversation("lisbon 🚋")
+    if erased == "message":
+        certificate = alice.erase_message((place.messages())[0])
+    else:
+        certificate = place.erase() if erased == "conversation" else alice.erase()
+    store.derive()
+    before = stored(url)
+    for dry_run in (True, False):
+        done = store.import_file(tmp_path / "all.jsonl", dry_run=dry_run)
+        assert (done.new, done.known) == (0, told.messages - certificate.counts["messages"])
+        gone = [certificate.counts[table] for table in ("messages", "summaries", "facts")]
+        assert all(gone)
+        assert done.left_out["erased before"] == sum(gone)
+        assert (done.restored, reasons(done)) == ({}, [])
+    store.derive()
+    assert stored(url) == before
+    assert (store.verify_erasure(certificate)).is_clean
+    assert (store.verify_erasure(text="peanut")).is_clean
+    assert [one.problem for one in store.backfills.verify()] == []
+
+
+def test_what_was_said_elsewhere_of_an_erased_conversation_comes_in_and_is_derived_here(
+    store: MemoryStore, other: MemoryStore, tmp_path: Path
+) -> None:
+    alice = store.user("alice")
+    place = alice.conversation("c", title="About peanuts")
+    said = [{"role": "user", "content": f"I'm allergic to peanuts {n}.", "external_id": str(n)} for n in range(3)]
+    place.add_many(said)
+    alice.add_fact("The user keeps 7 hens.", type="interest")
+    other.user("alice").conversation("c", title="About peanuts").add_many(said)
+    other.user("alice").conversation("c").add("user", "I work as a nurse in Leeds.", external_id="more")
+    other.derive()
+    other.export(tmp_path / "all.jsonl")
+    place.erase()
+    done = store.import_file(tmp_path / "all.jsonl")
+    assert (done.new, done.left_out["erased before"]) == (1, 6), "three messages, and what they said"
+    assert (store.derive()).failed == ()
+    [found] = alice.conversations()
+    assert [one.text for one in place.messages()] == ["I work as a nurse in Leeds."]
+    assert (found.name, found.title) == ("c", None)
+    assert [fact.text for fact in alice.facts() if "nurse" in fact.text]
+    assert (store.verify_erasure(text="peanut")).is_clean
+    assert (store.import_file(tmp_path / "all.jsonl")).new == 0
+
+
 def changed(lines: Lines, kind: str, **columns: Any) -> Lines:
     """Give lines with the first one of a kind changed; None takes a key away."""
     place = next(number for number, line in enumerate(lines) if line["kind"] == kind)

@@ -510,6 +510,31 @@ async def test_units_that_are_removed_meanwhile_are_no_obstacle(
     assert await states(old) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, 0)}
 
 
+async def test_what_was_erased_meanwhile_leaves_no_vector(
+    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A summary is made again under its id: the vector of what it said before is not to be written to it."""
+    await talked(old)
+    place = old.user("alice").conversation("c")
+    summary = (await place.summaries())[0]
+    there = embedder(old, NEW)
+    monkeypatch.setattr(vectors, "BATCH", 1)
+    real, left = there.embed_documents, [(await place.messages())[2]]
+
+    def erased(texts: Sequence[str]) -> Vectors:
+        if left and summary.text.startswith(texts[0]):
+            with memstore.open(url, settings={"embedder": OLD}) as other:
+                other.user("alice").erase_message(left.pop().id)
+                assert other.derive().failed == ()
+        return real(texts)
+
+    monkeypatch.setattr(there, "embed_documents", erased)
+    assert (await old.embeddings.migrate(NEW)).users == 1
+    again = (await place.summaries())[0]
+    assert (again.id == summary.id, again.text == summary.text, left) == (True, False, [])
+    await check_vectors(old, url)
+
+
 async def test_who_derives_as_fast_as_is_embedded_does_not_put_off_the_switch(
     old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -438,6 +438,60 @@ async def test_new_messages_take_numbers_after_those_that_are_still_to_come(
 # -- hostile
 
 
+# -- erased here
+
+
+@pytest.mark.parametrize("erased", ["message", "conversation", "user"])
+async def test_what_was_erased_does_not_come_back_with_an_export(
+    store: AsyncMemoryStore, url: str, tmp_path: Path, erased: str
+) -> None:
+    alice = await lived_in(store)
+    told = await store.export(tmp_path / "all.jsonl")
+    place = alice.conversation("lisbon 🚋")
+    if erased == "message":
+        certificate = await alice.erase_message((await place.messages())[0])
+    else:
+        certificate = await (place.erase() if erased == "conversation" else alice.erase())
+    await store.derive()
+    before = stored(url)
+    for dry_run in (True, False):
+        done = await store.import_file(tmp_path / "all.jsonl", dry_run=dry_run)
+        assert (done.new, done.known) == (0, told.messages - certificate.counts["messages"])
+        gone = [certificate.counts[table] for table in ("messages", "summaries", "facts")]
+        assert all(gone)
+        assert done.left_out["erased before"] == sum(gone)
+        assert (done.restored, reasons(done)) == ({}, [])
+    await store.derive()
+    assert stored(url) == before
+    assert (await store.verify_erasure(certificate)).is_clean
+    assert (await store.verify_erasure(text="peanut")).is_clean
+    assert [one.problem for one in await store.backfills.verify()] == []
+
+
+async def test_what_was_said_elsewhere_of_an_erased_conversation_comes_in_and_is_derived_here(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
+) -> None:
+    alice = store.user("alice")
+    place = alice.conversation("c", title="About peanuts")
+    said = [{"role": "user", "content": f"I'm allergic to peanuts {n}.", "external_id": str(n)} for n in range(3)]
+    await place.add_many(said)
+    await alice.add_fact("The user keeps 7 hens.", type="interest")
+    await other.user("alice").conversation("c", title="About peanuts").add_many(said)
+    await other.user("alice").conversation("c").add("user", "I work as a nurse in Leeds.", external_id="more")
+    await other.derive()
+    await other.export(tmp_path / "all.jsonl")
+    await place.erase()
+    done = await store.import_file(tmp_path / "all.jsonl")
+    assert (done.new, done.left_out["erased before"]) == (1, 6), "three messages, and what they said"
+    assert (await store.derive()).failed == ()
+    [found] = await alice.conversations()
+    assert [one.text for one in await place.messages()] == ["I work as a nurse in Leeds."]
+    assert (found.name, found.title) == ("c", None)
+    assert [fact.text for fact in await alice.facts() if "nurse" in fact.text]
+    assert (await store.verify_erasure(text="peanut")).is_clean
+    assert (await store.import_file(tmp_path / "all.jsonl")).new == 0
+
+
 def changed(lines: Lines, kind: str, **columns: Any) -> Lines:
     """Give lines with the first one of a kind changed; None takes a key away."""
     place = next(number for number, line in enumerate(lines) if line["kind"] == kind)

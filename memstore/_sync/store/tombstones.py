@@ -119,6 +119,11 @@ def erased_items(scope: Transaction, items: Iterable[UUID]) -> set[UUID]:
     return {digests[digest] for digest in among(scope, digests)}
 
 
+def exist(scope: Transaction) -> bool:
+    """Whether anything of this user was erased."""
+    return _key_if_needed(scope) is not None
+
+
 def _key_if_needed(scope: Transaction) -> bytes | None:
     """Give the store's key where something of this user was erased: nobody else is to pay for it."""
     row = scope.one(SQL["key_if_needed"], columns)
