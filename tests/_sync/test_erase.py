@@ -73,6 +73,7 @@ def talked(store: MemoryStore, name: str = "alice", rooms: Collection[str] = ("l
         place.context(budget=300, strategy=["hierarchical"])
     fact = (user.facts())[0]
     user.edit_fact(fact, confidence=0.5)
+    store.tokens.create(user=name, name=f"{name}'s laptop")
     with psycopg.connect(store.url) as connection:
         connection.execute(
             "insert into dead_letters (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"

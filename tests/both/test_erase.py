@@ -74,6 +74,7 @@ async def talked(
         await place.context(budget=300, strategy=["hierarchical"])
     fact = (await user.facts())[0]
     await user.edit_fact(fact, confidence=0.5)
+    await store.tokens.create(user=name, name=f"{name}'s laptop")
     with psycopg.connect(store.url) as connection:
         connection.execute(
             "insert into dead_letters (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"

@@ -112,6 +112,26 @@ def test_the_loader_brings_history_in_and_sees_nothing_derived(
         assert "Graz" in store.user("carol").recall("Where do I live?", limit=1)[0].text
 
 
+def test_who_may_not_erase_does_not_and_the_loader_brings_nothing_back(
+    granted: Callable[[str], str], filled: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text("".join(json.dumps(line | {"user": "erin"}) + "\n" for line in HISTORY))
+    with memstore.open(filled, settings=SETTINGS) as store:
+        assert store.import_file(path).new == 3
+        store.user("erin").erase_message(store.user("erin").conversation("old").messages()[0])
+    with memstore.open(granted("loader"), settings=SETTINGS) as store:
+        done = store.import_file(path)
+        assert (done.new, done.known, done.left_out) == (0, 2, {"erased before": 1})
+    for role in ("loader", "reader", "admin"):
+        with memstore.open(granted(role), settings=SETTINGS) as store:
+            for erase in (store.user("erin").erase, store.user("erin").conversation("old").erase):
+                with pytest.raises(DatabaseError, match="permission denied"):
+                    erase()
+    with memstore.open(granted("app"), settings=SETTINGS) as store:
+        assert store.user("erin").erase().counts["messages"] == 2
+
+
 def test_the_admin_lists_users_and_reads_nothing_of_theirs(granted: Callable[[str], str]) -> None:
     with memstore.open(granted("admin"), settings=SETTINGS) as store:
         assert {"alice", "bob"} <= set(store.users())

@@ -14,7 +14,7 @@ from itertools import count
 from uuid import UUID
 
 from memstore import ids
-from memstore.errors import DatabaseError, InvalidInput
+from memstore.errors import DatabaseError, NotFound
 from memstore.events import Event, EventType
 from memstore.ingest.erasing import part, resting
 from memstore.ingest.erasing.part import Removed
@@ -58,7 +58,7 @@ class _Rehearsed(Exception):
 async def erase(database: Database, target: Target, *, dry_run: bool = False) -> Certificate:
     """Erase; give the certificate. With `dry_run` all of it is done and taken back.
 
-    Raises `InvalidInput` for a message or a fact that there is not and that was not erased either.
+    Raises `NotFound` for a message or a fact that there is not and that was not erased either.
     """
     for tried in count(1):
         try:
@@ -130,7 +130,7 @@ async def _doomed(scope: Transaction, target: Target) -> list[Doomed]:
 
 
 async def _digests(scope: Transaction, target: Target, doomed: list[Doomed]) -> set[bytes]:
-    """Give the tombstones of what goes; raise `InvalidInput` for what is not there and never was."""
+    """Give the tombstones of what goes; raise `NotFound` for what is not there and never was."""
     key = await tombstones.key(scope)
     if target.ids:
         await _check_known(scope, target, {one.id for one in doomed})
@@ -151,7 +151,7 @@ async def _check_known(scope: Transaction, target: Target, found: set[UUID]) -> 
     missing -= await tombstones.erased_items(scope, missing)
     if missing:
         names = ", ".join(str(one) for one in sorted(missing)[:3])
-        raise InvalidInput(f"This user has no {target.scope} {names}. Nothing was erased.")
+        raise NotFound(f"This user has no {target.scope} {names}. Nothing was erased.")
 
 
 async def _removed(scope: Transaction, target: Target, doomed: list[Doomed], locked: Locked) -> Removed:

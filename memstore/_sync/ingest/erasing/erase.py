@@ -21,7 +21,7 @@ from memstore._sync.store import erasures, queue, remains, removals, tombstones,
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasures import Locked
 from memstore._sync.store.removals import Doomed
-from memstore.errors import DatabaseError, InvalidInput
+from memstore.errors import DatabaseError, NotFound
 from memstore.events import Event, EventType
 from memstore.models import Certificate, ErasureScope, Scan
 from memstore.store import queue_schema
@@ -60,7 +60,7 @@ class _Rehearsed(Exception):
 def erase(database: Database, target: Target, *, dry_run: bool = False) -> Certificate:
     """Erase; give the certificate. With `dry_run` all of it is done and taken back.
 
-    Raises `InvalidInput` for a message or a fact that there is not and that was not erased either.
+    Raises `NotFound` for a message or a fact that there is not and that was not erased either.
     """
     for tried in count(1):
         try:
@@ -132,7 +132,7 @@ def _doomed(scope: Transaction, target: Target) -> list[Doomed]:
 
 
 def _digests(scope: Transaction, target: Target, doomed: list[Doomed]) -> set[bytes]:
-    """Give the tombstones of what goes; raise `InvalidInput` for what is not there and never was."""
+    """Give the tombstones of what goes; raise `NotFound` for what is not there and never was."""
     key = tombstones.key(scope)
     if target.ids:
         _check_known(scope, target, {one.id for one in doomed})
@@ -153,7 +153,7 @@ def _check_known(scope: Transaction, target: Target, found: set[UUID]) -> None:
     missing -= tombstones.erased_items(scope, missing)
     if missing:
         names = ", ".join(str(one) for one in sorted(missing)[:3])
-        raise InvalidInput(f"This user has no {target.scope} {names}. Nothing was erased.")
+        raise NotFound(f"This user has no {target.scope} {names}. Nothing was erased.")
 
 
 def _removed(scope: Transaction, target: Target, doomed: list[Doomed], locked: Locked) -> Removed:
