@@ -336,6 +336,8 @@ def test_somebody_else_s_ids_are_nobody_s_in_every_call(clone: str) -> None:
             "find_id of a receipt": lambda: alice.find_id(str(context.receipt.id)[:12], of="receipt"),
             "find_id of a change": lambda: alice.find_id(change.id.hex[:12], of="change"),
             "add_fact": lambda: alice.add_fact("I play the flute.", type="interest", sources=[message.id]),
+            "erase_message": lambda: alice.erase_message(message),
+            "erase_fact": lambda: alice.erase_fact(fact),
         }
         for name, call in calls.items():
             with pytest.raises(memstore.MemstoreError) as caught:
@@ -350,7 +352,7 @@ def test_somebody_else_s_ids_are_nobody_s_in_every_call(clone: str) -> None:
         assert bob.conversation("c").add("user", "His.", external_id="0").id != same.id
         for found in (alice.recall("cello Leeds"), alice.facts(), alice.entity("Leeds")):
             assert not any(word in str(found) for word in ("cello", "for bob"))
-        assert bobs in str([bob.facts(), bob.conversation("c").messages(to_seq=12), bob.conversation("c").receipts()])
+        assert bobs in str([bob.facts(), bob.conversation("c").messages(to_seq=13), bob.conversation("c").receipts()])
         assert isinstance(fact, Fact)
 
 
