@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from memstore.errors import InvalidInput
+from memstore.errors import NotFound
 from memstore.memory.arguments import id_of, ids_of
 from memstore.memory.opened import Opened
 from memstore.models import Fact, Message, Summary
@@ -19,20 +19,20 @@ class AsyncLookups:
     _opened: Opened
 
     async def fact(self, id: Fact | UUID | str) -> Fact:
-        """Give a fact in whatever state, as it is now. Raises `InvalidInput` where this user has none of this id."""
+        """Give a fact in whatever state, as it is now. Raises `NotFound` where this user has none of this id."""
         wanted = id_of(id)
         async with self._opened.database.scope(self.id) as scope:
             found = await facts.fact(scope, wanted)
         if found is None:
-            raise InvalidInput(f"This user has no fact {wanted}.")
+            raise NotFound(f"This user has no fact {wanted}.")
         return found
 
     async def summary(self, id: UUID) -> Summary:
-        """Give a summary. Raises `InvalidInput` where this user has none of this id."""
+        """Give a summary. Raises `NotFound` where this user has none of this id."""
         async with self._opened.database.scope(self.id) as scope:
             found = await summaries.summary(scope, id)
         if found is None:
-            raise InvalidInput(f"This user has no summary {id}: it may have been made anew, with another id.")
+            raise NotFound(f"This user has no summary {id}: it may have been made anew, with another id.")
         return found
 
     async def messages(self, ids: Sequence[UUID]) -> list[Message]:

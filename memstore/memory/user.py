@@ -226,14 +226,6 @@ class AsyncUserScope(AsyncLookups, AsyncErasable):
         async with self._opened.database.scope(self.id) as scope:
             return await facts.facts(scope, state=state, type=type, subject=subject, kind=kind, as_of=moment)
 
-    async def fact(self, fact: Fact | UUID | str) -> Fact:
-        """Give the fact of this id, in whatever state; raises `NotFound` where there is none."""
-        async with self._opened.database.scope(self.id) as scope:
-            found = await facts.fact(scope, id_of(fact))
-        if found is None:
-            raise NotFound(f"This user has no fact {id_of(fact)}.")
-        return found
-
     async def entity(self, name: str, *, depth: int = 2) -> Entity:
         """Give the facts about somebody or something, and its relations to others, `depth` (1 to 5) steps far.
 

@@ -127,8 +127,8 @@ def test_ids_are_found_by_how_they_begin(store: MemoryStore) -> None:
     for wrong in ("abc", "ghij", "", str(fact.id) + "0", 7):
         with pytest.raises(InvalidInput, match="4 hexadecimal digits"):
             alice.find_id(wrong, of="fact")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="fact, change, receipt"):
-        alice.find_id("abcd", of="summary")
+    with pytest.raises(InvalidInput, match="fact, summary, change, receipt"):
+        alice.find_id("abcd", of="letter")
 
 
 def test_explain_says_what_items_say_and_why(store: MemoryStore) -> None:

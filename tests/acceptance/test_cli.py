@@ -462,7 +462,7 @@ def test_usage_is_2_with_what_is_wrong(cli: Run) -> None:
         ("recall", "x", "-u", "a", "--until", "9999-12-31T23:59:59-14:00x"): "is no time",
         ("facts", "-u", "a", "--state", "dead"): "active, ended, superseded, retracted, erased, all",
         ("import",): "files",
-        ("import", "x", "--format", "word"): "auto, jsonl, chatgpt",
+        ("import", "x", "--format", "word"): "auto, memstore, jsonl, chatgpt",
         ("stats", "-d", "mysql://x"): "is no database",
         ("db", "status", "-d", "mysql://x"): "is no database",
         ("db", "stop", "-d", "postgresql://me:secret@host/db"): "is not embedded",

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from memstore._sync.memory.opened import Opened
 from memstore._sync.store import facts, messages, summaries
-from memstore.errors import InvalidInput
+from memstore.errors import NotFound
 from memstore.memory.arguments import id_of, ids_of
 from memstore.models import Fact, Message, Summary
 
@@ -20,20 +20,20 @@ class Lookups:
     _opened: Opened
 
     def fact(self, id: Fact | UUID | str) -> Fact:
-        """Give a fact in whatever state, as it is now. Raises `InvalidInput` where this user has none of this id."""
+        """Give a fact in whatever state, as it is now. Raises `NotFound` where this user has none of this id."""
         wanted = id_of(id)
         with self._opened.database.scope(self.id) as scope:
             found = facts.fact(scope, wanted)
         if found is None:
-            raise InvalidInput(f"This user has no fact {wanted}.")
+            raise NotFound(f"This user has no fact {wanted}.")
         return found
 
     def summary(self, id: UUID) -> Summary:
-        """Give a summary. Raises `InvalidInput` where this user has none of this id."""
+        """Give a summary. Raises `NotFound` where this user has none of this id."""
         with self._opened.database.scope(self.id) as scope:
             found = summaries.summary(scope, id)
         if found is None:
-            raise InvalidInput(f"This user has no summary {id}: it may have been made anew, with another id.")
+            raise NotFound(f"This user has no summary {id}: it may have been made anew, with another id.")
         return found
 
     def messages(self, ids: Sequence[UUID]) -> list[Message]:

@@ -81,7 +81,8 @@ class Mounted:
         if user is None:
             await PlainTextResponse("There is no such memory: /mcp/{user}", 404)(scope, receive, send)
             return
-        owner = AuthenticatedUser(AccessToken(token="", client_id="memstore", scopes=[], subject=user))
+        nobody = AccessToken(token="", client_id="memstore", scopes=[], subject=user)  # nosec B106  # no password
+        owner = AuthenticatedUser(nobody)
         # A session belongs to whom it was opened for: under another user's URL it is not found.
         await self._sessions.handle_request({**scope, USER: user, "user": owner}, receive, send)
 
