@@ -125,3 +125,9 @@ async def remove_of_operator(scope: Transaction) -> dict[str, int]:
     """
     await scope.run(SQL["as_operator"])
     return {table: await scope.run(statement, user=scope.user_id) for table, statement in OF_OPERATOR.items()}
+
+
+async def rows_of_operator(scope: Transaction) -> dict[str, int]:
+    """Give how many of the operator's rows are of this user alone, by table."""
+    await scope.run(SQL["as_operator"])
+    return dict(await scope.tuples(SQL["rows_of_operator"], user=scope.user_id))

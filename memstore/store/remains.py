@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from memstore.store import erasures
 from memstore.store.database import Transaction
 from memstore.store.statements import statements
 
-SQL, AS_OPERATOR = statements("remains"), statements("erasures")["as_operator"]
+SQL = statements("remains")
 TABLES = 20  # that a user has rows in, and the operator of a user
 
 
@@ -37,5 +38,5 @@ async def ids(scope: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
 
 async def of_user(scope: Transaction) -> dict[str, int]:
     """Give how many rows the user has, by table, where there are any; those too that are the operator's."""
-    await scope.run(AS_OPERATOR)
-    return {place: rows for place, rows in await scope.tuples(SQL["rows_of_user"]) if rows}
+    found = dict(await scope.tuples(SQL["rows_of_user"])) | await erasures.rows_of_operator(scope)
+    return {place: rows for place, rows in found.items() if rows}

@@ -85,6 +85,7 @@ OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("embedders", "moved"),
     ("erasures", "remove_backfills"),
     ("erasures", "take_back_tokens"),
+    ("erasures", "rows_of_operator"),
 }
 TABLES = {
     "users",

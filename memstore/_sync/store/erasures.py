@@ -126,3 +126,9 @@ def remove_of_operator(scope: Transaction) -> dict[str, int]:
     """
     scope.run(SQL["as_operator"])
     return {table: scope.run(statement, user=scope.user_id) for table, statement in OF_OPERATOR.items()}
+
+
+def rows_of_operator(scope: Transaction) -> dict[str, int]:
+    """Give how many of the operator's rows are of this user alone, by table."""
+    scope.run(SQL["as_operator"])
+    return dict(scope.tuples(SQL["rows_of_operator"], user=scope.user_id))

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from memstore._sync.store import erasures
 from memstore._sync.store.database import Transaction
 from memstore.store.statements import statements
 
-SQL, AS_OPERATOR = statements("remains"), statements("erasures")["as_operator"]
+SQL = statements("remains")
 TABLES = 20  # that a user has rows in, and the operator of a user
 
 
@@ -38,5 +39,5 @@ def ids(scope: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
 
 def of_user(scope: Transaction) -> dict[str, int]:
     """Give how many rows the user has, by table, where there are any; those too that are the operator's."""
-    scope.run(AS_OPERATOR)
-    return {place: rows for place, rows in scope.tuples(SQL["rows_of_user"]) if rows}
+    found = dict(scope.tuples(SQL["rows_of_user"])) | erasures.rows_of_operator(scope)
+    return {place: rows for place, rows in found.items() if rows}

@@ -59,3 +59,9 @@ DELETE FROM backfills WHERE only_user = %(user)s
 -- Tokens of this user, who is not named by them any more.
 UPDATE api_tokens SET user_id = NULL, user_name = NULL, name = NULL, revoked_at = coalesce(revoked_at, now())
 WHERE user_id = %(user)s
+
+-- rows_of_operator --
+-- How many of the operator's rows are of this user alone, by table.
+SELECT 'backfills' AS place, count(*) AS rows FROM backfills WHERE only_user = %(user)s
+UNION ALL
+SELECT 'api_tokens', count(*) FROM api_tokens WHERE user_id = %(user)s

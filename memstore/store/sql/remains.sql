@@ -121,7 +121,3 @@ UNION ALL
 SELECT 'counter_drift' AS place, count(*) AS rows FROM counter_drift WHERE user_id = %(user_id)s
 UNION ALL
 SELECT 'events' AS place, count(*) AS rows FROM events WHERE user_id = %(user_id)s
-UNION ALL
-SELECT 'api_tokens' AS place, count(*) AS rows FROM api_tokens WHERE user_id = %(user_id)s
-UNION ALL
-SELECT 'backfills' AS place, count(*) AS rows FROM backfills WHERE only_user = %(user_id)s
