@@ -73,7 +73,7 @@ def _usable(embedder: str | None) -> str:
     wanted = embedder or load({}).embedder
     if embedder or is_installed(wanted):
         return wanted
-    hint(f"{wanted} is not installed (pip install 'memstore[local]'), so this recalls by words alone")
+    hint(f"{wanted} is not installed (pip install '.[local]'), so this recalls by words alone")
     return "none"
 
 

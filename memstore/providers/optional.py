@@ -25,4 +25,6 @@ def brought_by(extra: str, *modules: str, otherwise: str = "") -> Iterator[None]
 
 def missing(module: str, extra: str, otherwise: str = "") -> ProviderMissing:
     """Give the error that says which extra brings a module."""
-    return ProviderMissing(f"{module} is not installed: `pip install 'memstore[{extra}]'` brings it{otherwise}.")
+    return ProviderMissing(
+        f"{module} is not installed: `pip install '.[{extra}]'`, in memstore's folder, brings it{otherwise}."
+    )

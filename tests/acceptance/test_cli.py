@@ -749,7 +749,7 @@ def test_doctor_names_an_embedder_that_is_not_there(cli: Run, stored: str, monke
     assert "FAIL embedder: " in told.out
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "sentence-transformers:all-MiniLM-L6-v2")
     monkeypatch.setattr("memstore.cli.system.find_spec", lambda _: None)
-    assert "pip install 'memstore[local]'" in cli("doctor", "-d", stored).out
+    assert "pip install '.[local]'" in cli("doctor", "-d", stored).out
 
 
 def test_settings_of_the_system(cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -846,7 +846,7 @@ def test_demo_without_the_extra_goes_on_by_words(cli: Run, monkeypatch: pytest.M
     monkeypatch.setattr("memstore.cli.system.find_spec", lambda _: None)
     told = cli("demo", "--json")
     assert told.code == 0
-    assert "pip install 'memstore[local]'" in told.err
+    assert "pip install '.[local]'" in told.err
 
 
 @pytest.mark.encoder

@@ -529,7 +529,7 @@ def test_what_cannot_be_used_is_said_before_anything_is_served(cli: Run) -> None
 def test_the_extra_that_is_missing_is_named(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     refused = cli("mcp", "-u", "alice")
-    assert (refused.code, "pip install 'memstore[mcp]'" in refused.err) == (2, True)
+    assert (refused.code, "pip install '.[mcp]'" in refused.err) == (2, True)
 
 
 def test_a_url_is_printed_for_clients_that_take_one(cli: Run) -> None:

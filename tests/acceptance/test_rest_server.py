@@ -198,4 +198,4 @@ def test_without_the_extra_the_error_names_it(cli: Run, url: str, monkeypatch: p
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     without = cli("serve", "-d", url)
     assert without.code == 2
-    assert "memstore[server]" in without.err
+    assert ".[server]" in without.err

@@ -487,4 +487,4 @@ def test_without_the_library_its_absence_is_told() -> None:
         "except ProviderMissing as error:\n    print(error)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "memstore[ollama]" in result.stdout
+    assert ".[ollama]" in result.stdout
