@@ -36,9 +36,12 @@ class Guarded:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer 404."""
         state = scope["state"]
-        sent = scope["raw_path"].partition(b"?")[0].decode("latin-1").removeprefix(self._prefix)
-        user = unquote(sent.strip("/").partition("/")[0], errors="surrogateescape")
-        if not UNSTORABLE.search(user) and state["caller"].may_see(ids.user_id(user)):
+        sent = scope["raw_path"].partition(b"?")[0].decode("latin-1")
+        # As it was sent: a prefix that is written in another way is none, or what is behind it would be read twice.
+        prefix, rest = sent[: len(self._prefix) + 1], sent[len(self._prefix) + 1 :]
+        user = unquote(rest.partition("/")[0], errors="surrogateescape")
+        ours = prefix == f"{self._prefix}/" and not UNSTORABLE.search(user)
+        if ours and state["caller"].may_see(ids.user_id(user)):
             state["deadline"].reschedule(None)
             await self._app(scope, receive, send)
             return

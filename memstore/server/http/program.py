@@ -125,7 +125,12 @@ def configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
 @contextmanager
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family, backlog=2048) as bound:
+    try:
+        bound = socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        told = f"{host} has no port {port} for it ({error.strerror}): give another --port, 0 for any, or --host."
+        raise ConfigurationError(told) from None
+    with bound:
         yield bound
 
 

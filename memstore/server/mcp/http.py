@@ -89,8 +89,9 @@ class Mounted:
     def _user_of(self, scope: Scope) -> str | None:
         """Give the user that the URL names; a slash in a name is percent-encoded. None for what is no user's URL."""
         raw = scope.get("raw_path") or scope["path"].encode()
-        _, found, rest = raw.decode("latin-1").partition(PREFIX)
-        if not found or (rest and not rest.startswith("/")):
+        sent = raw.decode("latin-1").partition("?")[0]
+        rest = sent.removeprefix(PREFIX)
+        if not sent.startswith(PREFIX) or (rest and not rest.startswith("/")):
             return None
         named = rest.removeprefix("/").removesuffix("/")
         if not named:
