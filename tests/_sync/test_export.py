@@ -450,6 +450,12 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "unknown_key": (lambda lines: changed(lines, "message", color="red"), "message is not as the format has it: color"),
     "wrong_type": (lambda lines: changed(lines, "message", seq="1"), "seq: Input should be a valid integer"),
     "huge_number": (lambda lines: changed(lines, "message", seq=10**30), "seq: Input should be less than"),
+    "far_message": (lambda lines: changed(lines, "message", seq=2**40), "seq: Input should be less than"),
+    "far_conversation": (lambda lines: changed(lines, "conversation", last_seq=2**40), "last_seq: Input should be"),
+    "far_watermark": (
+        lambda lines: changed(lines, "conversation", watermarks={"embed": {"seq": 99}}),
+        "a watermark stands beyond the last message",
+    ),
     "zero": (lambda lines: changed(lines, "message", seq=0), "seq: Input should be greater than"),
     "no_zone": (lambda lines: changed(lines, "message", recorded_at="2024-05-01"), "recorded_at:"),
     "no_time": (lambda lines: changed(lines, "message", occurred_at=None), "occurred_at: Field required"),
