@@ -6,7 +6,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0010"
+revision = "0009"
 down_revision = "0008"
 
 
