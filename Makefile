@@ -43,7 +43,7 @@ lint: .venv/.lint  ## ruff, mypy --strict, the layers, the twins, bandit; known 
 # `locked`): the file names none. torch stands apart: which build there is depends on the machine, and so do its hashes.
 LOCK := pyproject.toml --all-extras --python-version 3.11 --python-platform x86_64-manylinux_2_28 --constraint tools/constraints.txt
 lock: .venv/.lint  ## write tools/lock.txt: every version that CI installs, with its hashes
-	$(BIN)/uv pip compile $(LOCK) --generate-hashes --no-emit-package torch --no-emit-index-url --no-emit-find-links --no-annotate --quiet --custom-compile-command "make lock" --output-file tools/lock.txt
+	$(BIN)/uv pip compile $(LOCK) --generate-hashes --no-emit-package torch --no-annotate --quiet --custom-compile-command "make lock" --output-file tools/lock.txt
 
 locked: .venv/.made  ## install exactly what tools/lock.txt says, hashes checked, for CI
 	$(PIP) torch

@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
@@ -82,11 +83,25 @@ def template(server_url: str) -> Iterator[str]:
 @pytest.fixture
 def url(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of a database of the test's own. An embedded server goes with the session, and dropping takes time."""
+    with cloned(server_url, template, drop=bool(request.config.getoption("--dsn"))) as made:
+        yield made
+
+
+@pytest.fixture
+def twin(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a second database, in which nothing is."""
+    with cloned(server_url, template, drop=bool(request.config.getoption("--dsn"))) as made:
+        yield made
+
+
+@contextmanager
+def cloned(server_url: str, template: str, *, drop: bool) -> Iterator[str]:
+    """Give the URL of a new database, as the template is."""
     name = f"test_{uuid4().hex[:12]}"
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         yield with_database(server_url, name)
-        if request.config.getoption("--dsn"):
+        if drop:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 

@@ -25,6 +25,7 @@ N = TypeVar("N", bound="Named")
 Text = Annotated[str, Strict()]
 Count = Annotated[int, Strict(), Field(ge=0, le=2**62)]
 Number = Annotated[int, Strict(), Field(ge=1, le=2**62)]
+Seq = Annotated[int, Strict(), Field(ge=0, le=10_000_000)]  # of a message: derivers walk over those that are missing
 Share = Annotated[float, Strict(), Field(ge=0, le=1)]
 Deriver = Literal["embed", "summarize", "facts"]
 State = Literal["active", "superseded", "retracted", "erased"]
@@ -140,7 +141,7 @@ class Told(Owned):
 class Watermark(Shape):
     """How far a deriver got in a conversation, and by which recipe; None for several."""
 
-    seq: Count
+    seq: Seq
     recipe: Text | None = None
 
 
@@ -160,7 +161,7 @@ class ConversationLine(Told):
     title: Text | None = None
     channel: Text | None = None
     settings: Json = Field(default_factory=dict)
-    last_seq: Count
+    last_seq: Seq
     created_at: Moment
     updated_at: Moment
     watermarks: dict[Deriver, Watermark] | None = None
@@ -168,6 +169,8 @@ class ConversationLine(Told):
 
     @model_validator(mode="after")
     def _follows(self) -> Self:
+        if any(mark.seq > self.last_seq for mark in (self.watermarks or {}).values()):
+            raise ValueError("a watermark stands beyond the last message")
         return follows(self, self.conversation_id)
 
     def row(self) -> Conversation:
@@ -198,7 +201,7 @@ class MessageLine(NewMessage, Told):
 
     kind: Literal["message"]
     id: UUID
-    seq: Number
+    seq: Annotated[Seq, Field(ge=1)]
     occurred_at: Moment
     recorded_at: Moment
     tokens: Count

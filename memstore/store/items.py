@@ -92,10 +92,8 @@ async def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) 
     """Store units, their terms and vectors; give how many. Raises `LostRace` where another worker has stored some."""
     if not units:
         return 0
-    length = sum(sum(new.frequencies) for new in units)
     # First: the lock on the user's row makes the order of numbers that in which units are seen by others.
-    (counted,) = await scope.all(SQL["count_units"], columns, units=len(units), length=length)
-    first = counted["last_unit"] - len(units) + 1
+    first = await take_numbers(scope, [new.frequencies for new in units])
     rows = [unit_row(new, number) for number, new in enumerate(units, first)]
     if await scope.run_many(SQL["add_text"], rows) != len(units):
         raise LostRace
@@ -103,6 +101,14 @@ async def add(scope: Transaction, units: Sequence[NewUnit], model: UUID | None) 
     if vectors and model is not None:
         await embedders.add_vectors(scope, vectors, model)
     return len(units)
+
+
+async def take_numbers(scope: Transaction, frequencies: Sequence[Sequence[int]]) -> int:
+    """Count units in, by how often each has its terms; give the number of the first, those of the others follow it."""
+    length = sum(map(sum, frequencies))
+    (counted,) = await scope.all(SQL["count_units"], columns, units=len(frequencies), length=length)
+    last: int = counted["last_unit"]
+    return last - len(frequencies) + 1
 
 
 def unit_row(new: NewUnit, number: int) -> dict[str, object]:

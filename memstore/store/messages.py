@@ -158,7 +158,7 @@ async def add(scope: Transaction, messages: Sequence[Message]) -> None:
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
         scope.happened(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
     jobs = [queue.enqueued(place, said[0].seq) for place, said in places.items()] if scope.enqueue else []
-    await scope.run_together([(SQL["add_message"], [_row(message) for message in messages]), _raised(places), *jobs])
+    await scope.run_together([(SQL["add_message"], [row_of(message) for message in messages]), _raised(places), *jobs])
 
 
 def _raised(places: Mapping[UUID, Sequence[Message]]) -> Statement:
@@ -315,7 +315,8 @@ async def counts(scope: Transaction) -> dict[str, int]:
     return row
 
 
-def _row(message: Message) -> dict[str, Any]:
+def row_of(message: Message) -> dict[str, Any]:
+    """Give a message's columns."""
     row = vars(message).copy()
     for name in ("parts", "tool_calls"):
         if row[name] is not None:

@@ -25,7 +25,6 @@ from memstore._sync.memory.user import UserScope
 from memstore.archive import source
 from memstore.ingest.importers import Imported
 from memstore.testing import HashingEmbedder
-from tests.conftest import with_database
 from tests.rows import TABLES, rows
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -37,19 +36,8 @@ Lines = list[dict[str, Any]]
 
 
 @pytest.fixture
-def empty(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The URL of another database, in which nothing is."""
-    name = f"test_{uuid4().hex[:12]}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        yield with_database(server_url, name)
-        if request.config.getoption("--dsn"):
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-@pytest.fixture
-def other(empty: str) -> Iterator[MemoryStore]:
-    with MemoryStore.open(empty, settings=HASHING) as store:
+def other(twin: str) -> Iterator[MemoryStore]:
+    with MemoryStore.open(twin, settings=HASHING) as store:
         yield store
 
 
@@ -130,14 +118,14 @@ def reasons(done: Imported) -> list[str]:
 
 
 def test_what_comes_in_again_is_row_for_row_what_went_out(
-    store: MemoryStore, url: str, other: MemoryStore, empty: str, tmp_path: Path
+    store: MemoryStore, url: str, other: MemoryStore, twin: str, tmp_path: Path
 ) -> None:
     lived_in(store)
     told = store.export(tmp_path / "all.jsonl")
     done = other.import_file(tmp_path / "all.jsonl")
     assert (counts(done), done.format) == ((told.messages, 0, 0), "memstore")
     assert done.restored == {name: getattr(told, name) for name in ("users", "conversations", "summaries", "facts")}
-    expected, found = stored(url), stored(empty)
+    expected, found = stored(url), stored(twin)
     assert all(expected[table] for table in EVERY if table != "counter_drift"), "of everything there is something"
     for table in EVERY:
         assert found[table] == expected[table], table
@@ -171,7 +159,7 @@ def test_recall_and_contexts_are_equal_to_the_last_digit_now_and_in_the_past(
 
 
 def test_what_was_derived_is_not_derived_again_and_what_was_not_is(
-    store: MemoryStore, url: str, other: MemoryStore, empty: str, tmp_path: Path
+    store: MemoryStore, url: str, other: MemoryStore, twin: str, tmp_path: Path
 ) -> None:
     lived_in(store)
     store.user("bob").conversation("c").add("user", "Nothing of this is derived.")
@@ -179,12 +167,12 @@ def test_what_was_derived_is_not_derived_again_and_what_was_not_is(
     other.import_file(tmp_path / "all.jsonl")
     assert (other.stats())["pending"] == (store.stats())["pending"] == 6
     assert (other.derive()).messages == (store.derive()).messages == 2
-    assert rows(empty, "alice", "bob") == rows(url, "alice", "bob")
+    assert rows(twin, "alice", "bob") == rows(url, "alice", "bob")
     assert (other.derive()).messages == 0
 
 
 def test_a_second_import_adds_nothing_also_where_the_store_has_gone_on(
-    store: MemoryStore, other: MemoryStore, empty: str, tmp_path: Path
+    store: MemoryStore, other: MemoryStore, twin: str, tmp_path: Path
 ) -> None:
     alice = lived_in(store)
     alice.export(tmp_path / "a.jsonl")
@@ -195,14 +183,14 @@ def test_a_second_import_adds_nothing_also_where_the_store_has_gone_on(
     bob = other.user("alice")
     bob.conversation("weeks").add("user", "I live in Faro now.")
     other.derive()
-    before = stored(empty)
+    before = stored(twin)
     again = other.import_file(tmp_path / "a.jsonl")
     assert (counts(again), again.restored) == ((0, first.new, 0), {})
-    assert stored(empty) == before
+    assert stored(twin) == before
 
 
 def test_an_import_that_was_cut_off_is_ended_by_the_next(
-    store: MemoryStore, url: str, other: MemoryStore, empty: str, tmp_path: Path
+    store: MemoryStore, url: str, other: MemoryStore, twin: str, tmp_path: Path
 ) -> None:
     alice = lived_in(store)
     alice.export(tmp_path / "a.jsonl")
@@ -214,11 +202,11 @@ def test_an_import_that_was_cut_off_is_ended_by_the_next(
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(whole)[:-200])
     assert any("damaged" in reason for reason in reasons(other.import_file(tmp_path / "cut.jsonl.gz")))
     assert counts(other.import_file(tmp_path / "a.jsonl"))[2] == 0
-    assert stored(empty) == stored(url)
+    assert stored(twin) == stored(url)
 
 
 def test_a_dry_run_stores_nothing_and_tells_what_would_come(
-    store: MemoryStore, other: MemoryStore, empty: str, tmp_path: Path
+    store: MemoryStore, other: MemoryStore, twin: str, tmp_path: Path
 ) -> None:
     lived_in(store)
     told = store.export(tmp_path / "a.jsonl")
@@ -226,7 +214,7 @@ def test_a_dry_run_stores_nothing_and_tells_what_would_come(
     assert counts(done) == (told.messages, 0, 0)
     assert done.restored == {name: getattr(told, name) for name in ("users", "conversations", "summaries", "facts")}
     assert done.conversations == told.conversations == len(done.spans)
-    assert not any(stored(empty).values())
+    assert not any(stored(twin).values())
 
 
 # -- some of it
@@ -243,7 +231,7 @@ def test_one_conversation_is_exported_with_what_it_says(store: MemoryStore, othe
 
 
 def test_without_what_was_made_of_messages_it_is_made_there(
-    store: MemoryStore, url: str, other: MemoryStore, empty: str, tmp_path: Path
+    store: MemoryStore, url: str, other: MemoryStore, twin: str, tmp_path: Path
 ) -> None:
     alice = store.user("alice")
     for day in range(12):
@@ -256,7 +244,7 @@ def test_without_what_was_made_of_messages_it_is_made_there(
     other.import_file(tmp_path / "a.jsonl")
     assert (other.stats())["pending"] == 3
     other.derive()
-    assert rows(empty, "alice") == rows(url, "alice")
+    assert rows(twin, "alice") == rows(url, "alice")
 
 
 def test_vectors_of_the_file_are_taken_and_no_text_is_embedded_again(
@@ -273,12 +261,12 @@ def test_vectors_of_the_file_are_taken_and_no_text_is_embedded_again(
 
 @pytest.mark.parametrize("settings", [HASHING, {"embedder": "hashing:64"}])
 def test_vectors_that_are_not_there_or_of_another_embedder_are_made_there(
-    store: MemoryStore, empty: str, tmp_path: Path, settings: dict[str, str]
+    store: MemoryStore, twin: str, tmp_path: Path, settings: dict[str, str]
 ) -> None:
     alice = lived_in(store)
     same = settings == HASHING
     alice.export(tmp_path / "a.jsonl", vectors=not same)
-    with MemoryStore.open(empty, settings=settings) as other:
+    with MemoryStore.open(twin, settings=settings) as other:
         other.import_file(tmp_path / "a.jsonl")
         stats = other.stats()
         assert stats["without_vectors"] == 0 < stats["vectors"] == (store.stats())["vectors"]
@@ -286,10 +274,10 @@ def test_vectors_that_are_not_there_or_of_another_embedder_are_made_there(
         assert (found == alice.recall("market with Tom")) is same
 
 
-def test_a_store_without_an_embedder_takes_all_but_the_vectors(store: MemoryStore, empty: str, tmp_path: Path) -> None:
+def test_a_store_without_an_embedder_takes_all_but_the_vectors(store: MemoryStore, twin: str, tmp_path: Path) -> None:
     alice = lived_in(store)
     alice.export(tmp_path / "a.jsonl")
-    with MemoryStore.open(empty, settings={"embedder": "none"}) as other:
+    with MemoryStore.open(twin, settings={"embedder": "none"}) as other:
         assert counts(other.import_file(tmp_path / "a.jsonl"))[2] == 0
         stats = other.stats()
         assert (stats["units"], stats["vectors"]) == ((store.stats())["units"], 0)
@@ -297,12 +285,12 @@ def test_a_store_without_an_embedder_takes_all_but_the_vectors(store: MemoryStor
         other.derive()
 
 
-def test_vectors_of_two_embedders_are_never_mixed(store: MemoryStore, empty: str, tmp_path: Path) -> None:
+def test_vectors_of_two_embedders_are_never_mixed(store: MemoryStore, twin: str, tmp_path: Path) -> None:
     alice = lived_in(store)
     alice.export(tmp_path / "a.jsonl")
-    with MemoryStore.open(empty, settings={"embedder": "hashing:64"}) as other:
+    with MemoryStore.open(twin, settings={"embedder": "hashing:64"}) as other:
         other.user("alice").add_fact("The user keeps bees.", type="interest")
-    with MemoryStore.open(empty, settings=HASHING) as other:
+    with MemoryStore.open(twin, settings=HASHING) as other:
         with pytest.raises(EmbedderMismatch):
             other.import_file(tmp_path / "a.jsonl")
 
@@ -356,12 +344,12 @@ def test_exports_may_follow_each_other(store: MemoryStore, other: MemoryStore, t
 
 
 def test_what_is_in_conflict_is_told_and_never_overwritten(
-    store: MemoryStore, other: MemoryStore, empty: str, tmp_path: Path
+    store: MemoryStore, other: MemoryStore, twin: str, tmp_path: Path
 ) -> None:
     alice = lived_in(store)
     alice.export(tmp_path / "a.jsonl")
     other.import_file(tmp_path / "a.jsonl")
-    before = stored(empty)
+    before = stored(twin)
     lines = lines_of(tmp_path / "a.jsonl")
     message = next(line for line in lines if line["kind"] == "message" and line.get("external_id") == "a")
     message["content"] = "I live in York."
@@ -377,7 +365,7 @@ def test_what_is_in_conflict_is_told_and_never_overwritten(
     for line in (message, summary, fact, conversation):
         assert f"b.jsonl, line {lines.index(line) + 1}: the {line['kind']} is known with another" in told
     assert done.passed_by == 4
-    assert stored(empty) == before
+    assert stored(twin) == before
 
 
 def test_another_message_of_the_same_number_is_a_conflict(
@@ -504,6 +492,12 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "unknown_key": (lambda lines: changed(lines, "message", color="red"), "message is not as the format has it: color"),
     "wrong_type": (lambda lines: changed(lines, "message", seq="1"), "seq: Input should be a valid integer"),
     "huge_number": (lambda lines: changed(lines, "message", seq=10**30), "seq: Input should be less than"),
+    "far_message": (lambda lines: changed(lines, "message", seq=2**40), "seq: Input should be less than"),
+    "far_conversation": (lambda lines: changed(lines, "conversation", last_seq=2**40), "last_seq: Input should be"),
+    "far_watermark": (
+        lambda lines: changed(lines, "conversation", watermarks={"embed": {"seq": 99}}),
+        "a watermark stands beyond the last message",
+    ),
     "zero": (lambda lines: changed(lines, "message", seq=0), "seq: Input should be greater than"),
     "no_zone": (lambda lines: changed(lines, "message", recorded_at="2024-05-01"), "recorded_at:"),
     "no_time": (lambda lines: changed(lines, "message", occurred_at=None), "occurred_at: Field required"),
@@ -595,7 +589,7 @@ def test_what_is_no_export_of_a_known_version_is_refused_whole(
 
 
 def test_messages_whose_conversation_cannot_be_read_come_in_and_are_derived_here(
-    store: MemoryStore, url: str, other: MemoryStore, empty: str, tmp_path: Path
+    store: MemoryStore, url: str, other: MemoryStore, twin: str, tmp_path: Path
 ) -> None:
     talk = store.user("alice").conversation("c")
     for day in range(12):
@@ -607,7 +601,7 @@ def test_messages_whose_conversation_cannot_be_read_come_in_and_are_derived_here
     assert (done.new, done.passed_by) == (12, 1)
     assert sum(done.left_out.values()) > 1
     other.derive()
-    assert rows(empty, "alice") == rows(url, "alice")
+    assert rows(twin, "alice") == rows(url, "alice")
 
 
 # -- kept apart, kept back
@@ -659,11 +653,11 @@ def test_a_user_is_exported_as_of_one_moment(
 
 
 def test_batches_end_where_the_memory_for_them_does(
-    store: MemoryStore, url: str, other: MemoryStore, empty: str, tmp_path: Path,
+    store: MemoryStore, url: str, other: MemoryStore, twin: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     lived_in(store)
     store.export(tmp_path / "a.jsonl")
     monkeypatch.setattr(source, "BATCH", 3)
     assert counts(other.import_file(tmp_path / "a.jsonl"))[2] == 0
-    assert stored(empty) == stored(url)
+    assert stored(twin) == stored(url)

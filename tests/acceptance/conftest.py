@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from uuid import uuid4
 
-import psycopg
 import pytest
 
 from memstore.cli import app
 from memstore.cli.exits import ended
 from tests.command_line import EMBEDDER, Ended, Run, variables
-from tests.conftest import with_database
 
 
 @pytest.fixture
@@ -33,13 +30,3 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     logging.root.handlers[:] = handlers
     logging.root.setLevel(level)
     logging.getLogger("memstore").setLevel(logging.NOTSET)
-
-
-@pytest.fixture
-def twin(server_url: str, template: str) -> Iterator[str]:
-    """The URL of a second database, for the same history undisturbed."""
-    name = f"twin_{uuid4().hex[:12]}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        yield with_database(server_url, name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

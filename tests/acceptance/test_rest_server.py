@@ -64,6 +64,18 @@ async def test_a_stream_begins_where_the_last_one_ended_and_goes_on(store: Async
         assert (wrong.status_code, wrong.json()["status"]) == (422, 422)
 
 
+async def test_a_stream_ends_when_its_token_holds_no_more(store: AsyncMemoryStore) -> None:
+    made = await store.tokens.create(user="alice")
+    await store.user("alice").conversation("talk").add("user", "one")
+    async with serving(store) as (client, _), asyncio.timeout(60):
+        headers = bearer(made.secret)
+        async with client.stream("GET", path("alice", "events", "stream"), headers=headers) as response:
+            told = events(response)
+            assert (await anext(told))["event"] == "message_added"
+            await store.tokens.revoke(made.id)
+            assert [one async for one in told if one["event"] == "message_added"] == []
+
+
 async def test_a_stream_may_go_on_for_longer_than_an_answer(url: str) -> None:
     settings = HASHING | {"server_timeout_seconds": 3.0}
     async with await AsyncMemoryStore.open(url, settings=settings) as store, serving(store) as (client, _):
@@ -188,8 +200,8 @@ def test_tokens_are_made_listed_and_revoked(cli: Run, url: str) -> None:
 def test_a_port_that_is_taken_is_said_in_a_line(cli: Run, url: str, tmp_path: Path) -> None:
     with served(url, tmp_path) as (_, address):
         taken = cli("serve", "--port", address.rpartition(":")[2], "-d", url)
-    assert taken.code == 1
-    assert "in use" in taken.err and taken.err.count("\n") <= 2
+    assert taken.code == 2
+    assert "in use" in taken.err and "--port" in taken.err and taken.err.count("\n") <= 2
 
 
 def test_without_the_extra_the_error_names_it(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import json
 import stat
 import struct
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -24,7 +24,6 @@ from memstore.ingest.importers import Imported
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
 from memstore.testing import HashingEmbedder
-from tests.conftest import with_database
 from tests.rows import TABLES, rows
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -36,19 +35,8 @@ Lines = list[dict[str, Any]]
 
 
 @pytest.fixture
-def empty(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The URL of another database, in which nothing is."""
-    name = f"test_{uuid4().hex[:12]}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        yield with_database(server_url, name)
-        if request.config.getoption("--dsn"):
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-@pytest.fixture
-async def other(empty: str) -> AsyncIterator[AsyncMemoryStore]:
-    async with await AsyncMemoryStore.open(empty, settings=HASHING) as store:
+async def other(twin: str) -> AsyncIterator[AsyncMemoryStore]:
+    async with await AsyncMemoryStore.open(twin, settings=HASHING) as store:
         yield store
 
 
@@ -129,14 +117,14 @@ def reasons(done: Imported) -> list[str]:
 
 
 async def test_what_comes_in_again_is_row_for_row_what_went_out(
-    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path
 ) -> None:
     await lived_in(store)
     told = await store.export(tmp_path / "all.jsonl")
     done = await other.import_file(tmp_path / "all.jsonl")
     assert (counts(done), done.format) == ((told.messages, 0, 0), "memstore")
     assert done.restored == {name: getattr(told, name) for name in ("users", "conversations", "summaries", "facts")}
-    expected, found = stored(url), stored(empty)
+    expected, found = stored(url), stored(twin)
     assert all(expected[table] for table in EVERY if table != "counter_drift"), "of everything there is something"
     for table in EVERY:
         assert found[table] == expected[table], table
@@ -170,7 +158,7 @@ async def test_recall_and_contexts_are_equal_to_the_last_digit_now_and_in_the_pa
 
 
 async def test_what_was_derived_is_not_derived_again_and_what_was_not_is(
-    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path
 ) -> None:
     await lived_in(store)
     await store.user("bob").conversation("c").add("user", "Nothing of this is derived.")
@@ -178,12 +166,12 @@ async def test_what_was_derived_is_not_derived_again_and_what_was_not_is(
     await other.import_file(tmp_path / "all.jsonl")
     assert (await other.stats())["pending"] == (await store.stats())["pending"] == 6
     assert (await other.derive()).messages == (await store.derive()).messages == 2
-    assert rows(empty, "alice", "bob") == rows(url, "alice", "bob")
+    assert rows(twin, "alice", "bob") == rows(url, "alice", "bob")
     assert (await other.derive()).messages == 0
 
 
 async def test_a_second_import_adds_nothing_also_where_the_store_has_gone_on(
-    store: AsyncMemoryStore, other: AsyncMemoryStore, empty: str, tmp_path: Path
+    store: AsyncMemoryStore, other: AsyncMemoryStore, twin: str, tmp_path: Path
 ) -> None:
     alice = await lived_in(store)
     await alice.export(tmp_path / "a.jsonl")
@@ -194,14 +182,14 @@ async def test_a_second_import_adds_nothing_also_where_the_store_has_gone_on(
     bob = other.user("alice")
     await bob.conversation("weeks").add("user", "I live in Faro now.")
     await other.derive()
-    before = stored(empty)
+    before = stored(twin)
     again = await other.import_file(tmp_path / "a.jsonl")
     assert (counts(again), again.restored) == ((0, first.new, 0), {})
-    assert stored(empty) == before
+    assert stored(twin) == before
 
 
 async def test_an_import_that_was_cut_off_is_ended_by_the_next(
-    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path
 ) -> None:
     alice = await lived_in(store)
     await alice.export(tmp_path / "a.jsonl")
@@ -213,11 +201,11 @@ async def test_an_import_that_was_cut_off_is_ended_by_the_next(
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(whole)[:-200])
     assert any("damaged" in reason for reason in reasons(await other.import_file(tmp_path / "cut.jsonl.gz")))
     assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
-    assert stored(empty) == stored(url)
+    assert stored(twin) == stored(url)
 
 
 async def test_a_dry_run_stores_nothing_and_tells_what_would_come(
-    store: AsyncMemoryStore, other: AsyncMemoryStore, empty: str, tmp_path: Path
+    store: AsyncMemoryStore, other: AsyncMemoryStore, twin: str, tmp_path: Path
 ) -> None:
     await lived_in(store)
     told = await store.export(tmp_path / "a.jsonl")
@@ -225,7 +213,7 @@ async def test_a_dry_run_stores_nothing_and_tells_what_would_come(
     assert counts(done) == (told.messages, 0, 0)
     assert done.restored == {name: getattr(told, name) for name in ("users", "conversations", "summaries", "facts")}
     assert done.conversations == told.conversations == len(done.spans)
-    assert not any(stored(empty).values())
+    assert not any(stored(twin).values())
 
 
 # -- some of it
@@ -244,7 +232,7 @@ async def test_one_conversation_is_exported_with_what_it_says(
 
 
 async def test_without_what_was_made_of_messages_it_is_made_there(
-    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path
 ) -> None:
     alice = store.user("alice")
     for day in range(12):
@@ -257,7 +245,7 @@ async def test_without_what_was_made_of_messages_it_is_made_there(
     await other.import_file(tmp_path / "a.jsonl")
     assert (await other.stats())["pending"] == 3
     await other.derive()
-    assert rows(empty, "alice") == rows(url, "alice")
+    assert rows(twin, "alice") == rows(url, "alice")
 
 
 async def test_vectors_of_the_file_are_taken_and_no_text_is_embedded_again(
@@ -274,12 +262,12 @@ async def test_vectors_of_the_file_are_taken_and_no_text_is_embedded_again(
 
 @pytest.mark.parametrize("settings", [HASHING, {"embedder": "hashing:64"}])
 async def test_vectors_that_are_not_there_or_of_another_embedder_are_made_there(
-    store: AsyncMemoryStore, empty: str, tmp_path: Path, settings: dict[str, str]
+    store: AsyncMemoryStore, twin: str, tmp_path: Path, settings: dict[str, str]
 ) -> None:
     alice = await lived_in(store)
     same = settings == HASHING
     await alice.export(tmp_path / "a.jsonl", vectors=not same)
-    async with await AsyncMemoryStore.open(empty, settings=settings) as other:
+    async with await AsyncMemoryStore.open(twin, settings=settings) as other:
         await other.import_file(tmp_path / "a.jsonl")
         stats = await other.stats()
         assert stats["without_vectors"] == 0 < stats["vectors"] == (await store.stats())["vectors"]
@@ -288,11 +276,11 @@ async def test_vectors_that_are_not_there_or_of_another_embedder_are_made_there(
 
 
 async def test_a_store_without_an_embedder_takes_all_but_the_vectors(
-    store: AsyncMemoryStore, empty: str, tmp_path: Path
+    store: AsyncMemoryStore, twin: str, tmp_path: Path
 ) -> None:
     alice = await lived_in(store)
     await alice.export(tmp_path / "a.jsonl")
-    async with await AsyncMemoryStore.open(empty, settings={"embedder": "none"}) as other:
+    async with await AsyncMemoryStore.open(twin, settings={"embedder": "none"}) as other:
         assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
         stats = await other.stats()
         assert (stats["units"], stats["vectors"]) == ((await store.stats())["units"], 0)
@@ -300,12 +288,12 @@ async def test_a_store_without_an_embedder_takes_all_but_the_vectors(
         await other.derive()
 
 
-async def test_vectors_of_two_embedders_are_never_mixed(store: AsyncMemoryStore, empty: str, tmp_path: Path) -> None:
+async def test_vectors_of_two_embedders_are_never_mixed(store: AsyncMemoryStore, twin: str, tmp_path: Path) -> None:
     alice = await lived_in(store)
     await alice.export(tmp_path / "a.jsonl")
-    async with await AsyncMemoryStore.open(empty, settings={"embedder": "hashing:64"}) as other:
+    async with await AsyncMemoryStore.open(twin, settings={"embedder": "hashing:64"}) as other:
         await other.user("alice").add_fact("The user keeps bees.", type="interest")
-    async with await AsyncMemoryStore.open(empty, settings=HASHING) as other:
+    async with await AsyncMemoryStore.open(twin, settings=HASHING) as other:
         with pytest.raises(EmbedderMismatch):
             await other.import_file(tmp_path / "a.jsonl")
 
@@ -359,12 +347,12 @@ async def test_exports_may_follow_each_other(store: AsyncMemoryStore, other: Asy
 
 
 async def test_what_is_in_conflict_is_told_and_never_overwritten(
-    store: AsyncMemoryStore, other: AsyncMemoryStore, empty: str, tmp_path: Path
+    store: AsyncMemoryStore, other: AsyncMemoryStore, twin: str, tmp_path: Path
 ) -> None:
     alice = await lived_in(store)
     await alice.export(tmp_path / "a.jsonl")
     await other.import_file(tmp_path / "a.jsonl")
-    before = stored(empty)
+    before = stored(twin)
     lines = lines_of(tmp_path / "a.jsonl")
     message = next(line for line in lines if line["kind"] == "message" and line.get("external_id") == "a")
     message["content"] = "I live in York."
@@ -380,7 +368,7 @@ async def test_what_is_in_conflict_is_told_and_never_overwritten(
     for line in (message, summary, fact, conversation):
         assert f"b.jsonl, line {lines.index(line) + 1}: the {line['kind']} is known with another" in told
     assert done.passed_by == 4
-    assert stored(empty) == before
+    assert stored(twin) == before
 
 
 async def test_another_message_of_the_same_number_is_a_conflict(
@@ -509,6 +497,12 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "unknown_key": (lambda lines: changed(lines, "message", color="red"), "message is not as the format has it: color"),
     "wrong_type": (lambda lines: changed(lines, "message", seq="1"), "seq: Input should be a valid integer"),
     "huge_number": (lambda lines: changed(lines, "message", seq=10**30), "seq: Input should be less than"),
+    "far_message": (lambda lines: changed(lines, "message", seq=2**40), "seq: Input should be less than"),
+    "far_conversation": (lambda lines: changed(lines, "conversation", last_seq=2**40), "last_seq: Input should be"),
+    "far_watermark": (
+        lambda lines: changed(lines, "conversation", watermarks={"embed": {"seq": 99}}),
+        "a watermark stands beyond the last message",
+    ),
     "zero": (lambda lines: changed(lines, "message", seq=0), "seq: Input should be greater than"),
     "no_zone": (lambda lines: changed(lines, "message", recorded_at="2024-05-01"), "recorded_at:"),
     "no_time": (lambda lines: changed(lines, "message", occurred_at=None), "occurred_at: Field required"),
@@ -600,7 +594,7 @@ async def test_what_is_no_export_of_a_known_version_is_refused_whole(
 
 
 async def test_messages_whose_conversation_cannot_be_read_come_in_and_are_derived_here(
-    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path
 ) -> None:
     talk = store.user("alice").conversation("c")
     for day in range(12):
@@ -612,7 +606,7 @@ async def test_messages_whose_conversation_cannot_be_read_come_in_and_are_derive
     assert (done.new, done.passed_by) == (12, 1)
     assert sum(done.left_out.values()) > 1
     await other.derive()
-    assert rows(empty, "alice") == rows(url, "alice")
+    assert rows(twin, "alice") == rows(url, "alice")
 
 
 # -- kept apart, kept back
@@ -666,11 +660,11 @@ async def test_a_user_is_exported_as_of_one_moment(
 
 
 async def test_batches_end_where_the_memory_for_them_does(
-    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, empty: str, tmp_path: Path,
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     await lived_in(store)
     await store.export(tmp_path / "a.jsonl")
     monkeypatch.setattr(source, "BATCH", 3)
     assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
-    assert stored(empty) == stored(url)
+    assert stored(twin) == stored(url)

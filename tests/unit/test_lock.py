@@ -32,5 +32,6 @@ def test_what_the_project_asks_for_is_locked_at_a_version_that_will_do(asked: st
 def test_every_entry_has_hashes_and_no_place() -> None:
     assert len(LOCKED) > 50
     assert [name for name, entry in LOCKED.items() if not re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry)] == []
-    assert not re.search(r"://|file:|--(extra-)?index-url|--find-links| @ ", LOCK)
+    assert not re.search(r"://|file:| @ ", LOCK)
+    assert set(re.findall(r"--[a-z-]+", LOCK)) == {"--hash"}, "an option would say where packages come from"
     assert "torch" not in LOCKED, "which build of it there is depends on the machine (tools/constraints.txt)"

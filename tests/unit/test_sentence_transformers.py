@@ -129,7 +129,7 @@ def test_a_missing_extra_is_asked_for(absent: str, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(importlib, "import_module", import_but)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == absent else find_spec(name))
-    with pytest.raises(ProviderMissing, match=r"memstore\[local\]"):
+    with pytest.raises(ProviderMissing, match=r"\.\[local\]"):
         load("")
 
 

@@ -171,7 +171,7 @@ def life(scope: Transaction, fact: Fact) -> list[FactChange]:
     halves = {one.at: one for one in own if one.action == "edited" and one.at in edits}
     made = [_seen_from(fact, one, halves.get(at)) for at, one in edits.items()]
     logged = [*(one for one in own if one not in halves.values()), *made]
-    maker = str(own[0].before["recipe"]) if own else fact.recipe
+    maker = str(own[0].before.get("recipe", fact.recipe)) if own else fact.recipe
     born = [one["source"] for one in said if one["at"] <= fact.recorded_at]
     added = FactChange(None, fact.id, "added", fact.recorded_at, maker, source=born[0] if born else None)
     again = [

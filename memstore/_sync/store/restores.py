@@ -8,8 +8,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
-
 from memstore._sync.store import embedders, fact_changes, facts, items, messages
 from memstore._sync.store.database import Transaction, columns
 from memstore._sync.store.derivations import DERIVERS
@@ -60,7 +58,7 @@ def add_messages(scope: Transaction, new: Sequence[Message]) -> None:
     place, last = new[0].conversation_id, max(message.seq for message in new)
     first, tokens = min(message.seq for message in new), sum(message.tokens for message in new)
     scope.happened(EventType.MESSAGE_ADDED, place, from_seq=first, to_seq=last, tokens=tokens)
-    scope.run_many(messages.SQL["add_message"], [_row(message) for message in new])
+    scope.run_many(messages.SQL["add_message"], [messages.row_of(message) for message in new])
     scope.run(SQL["reach"], id=place, last_seq=last)
 
 
@@ -97,9 +95,7 @@ def add_units(scope: Transaction, new: Sequence[Hashed], model: UUID | None) -> 
     """Store units that are not there, recorded when they were, with the vectors of a model."""
     if not new:
         return
-    length = sum(sum(one.frequencies) for one in new)
-    (counted,) = scope.all(items.SQL["count_units"], columns, units=len(new), length=length)
-    first = counted["last_unit"] - len(new) + 1
+    first = items.take_numbers(scope, [one.frequencies for one in new])
     scope.run_many(SQL["add_text"], [_unit(one, number) for number, one in enumerate(new, first)])
     vectors = [(one.kept.unit.key, one.kept.vector) for one in new if one.kept.vector is not None]
     if vectors and model is not None:
@@ -113,10 +109,3 @@ def _unit(one: Hashed, number: int) -> dict[str, object]:
 
 def _known(changes: list[UUID], **row: Any) -> KnownFact:
     return KnownFact(FactColumns.model_construct(**row), frozenset(changes))
-
-
-def _row(message: Message) -> dict[str, Any]:
-    lists = {
-        name: Jsonb(getattr(message, name)) for name in ("parts", "tool_calls") if getattr(message, name) is not None
-    }
-    return vars(message) | lists  # a list would go as an array

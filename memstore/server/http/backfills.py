@@ -15,7 +15,7 @@ from memstore.models import Backfill, BackfillPlan, BackfillStatus, Job, JobCoun
 from memstore.server.http.asked import Body, Real, StoreDep, Whole, operator
 from memstore.server.http.pages import answer
 from memstore.server.http.problems import documented
-from memstore.server.http.streams import BellDep
+from memstore.server.http.streams import BellDep, HoldsDep
 
 router = APIRouter(tags=["backfills"], dependencies=[Depends(operator)], responses=documented(404, 409))
 LOOK = 1.0  # seconds between two looks at how far one is
@@ -109,11 +109,11 @@ async def _there(store: StoreDep, backfill: UUID) -> BackfillStatus:
 
 @router.get("/backfills/{backfill}/progress", response_class=EventSourceResponse)
 async def progress(
-    store: StoreDep, bell: BellDep, backfill: UUID, found: Annotated[BackfillStatus, Depends(_there)]
+    store: StoreDep, bell: BellDep, holds: HoldsDep, backfill: UUID, found: Annotated[BackfillStatus, Depends(_there)]
 ) -> AsyncIterator[ServerSentEvent]:
     """Give how far it is, each time that changes, until it no longer runs: events `progress`, and in the end `done`."""
     told = None
-    while not bell.stopping:
+    while not bell.stopping and await holds():
         if found.backfill.state != "running":
             yield ServerSentEvent(event="done", data=found)
             return

@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Protocol
-from urllib.parse import unquote
 
 from starlette.types import Receive, Scope, Send
 
 from memstore import ids
-from memstore.characters import UNSTORABLE
+from memstore.server.addressed import addressed
 from memstore.server.http.problems import Problem
 
 
@@ -36,9 +35,8 @@ class Guarded:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer 404."""
         state = scope["state"]
-        sent = scope["raw_path"].partition(b"?")[0].decode("latin-1").removeprefix(self._prefix)
-        user = unquote(sent.strip("/").partition("/")[0], errors="surrogateescape")
-        if not UNSTORABLE.search(user) and state["caller"].may_see(ids.user_id(user)):
+        asked = addressed(scope["raw_path"], self._prefix)
+        if asked is not None and state["caller"].may_see(ids.user_id(asked.user)):
             state["deadline"].reschedule(None)
             await self._app(scope, receive, send)
             return

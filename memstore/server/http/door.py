@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -114,11 +115,16 @@ class Door:
             self._check_names(headers)
             if scope["path"] not in OPEN_TO_ALL:
                 caller = await self._let_in(headers, scope)
-                scope.setdefault("state", {})["caller"] = caller
+                said = headers.get("authorization")
+                scope.setdefault("state", {}).update(caller=caller, holds=partial(self._holds, said))
         except Problem as problem:
             await problem.response()(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    async def _holds(self, authorization: str | None) -> bool:
+        """Whether whoever was let in still would be: a stream may last for longer than a token."""
+        return await self._callers.caller(authorization) is not None
 
     def _check_names(self, headers: Headers) -> None:
         """Refuse another name than this server's, in Host or as the page that asks."""

@@ -15,7 +15,7 @@ from memstore.server.http.asked import UserDep
 from memstore.server.http.pages import answer
 from memstore.server.http.paths import USER
 from memstore.server.http.problems import documented
-from memstore.server.http.streams import BellDep
+from memstore.server.http.streams import BellDep, HoldsDep
 
 router = APIRouter(prefix=f"{USER}/events", tags=["events"], responses=documented(404))
 MOST = 1000
@@ -55,6 +55,7 @@ async def _begun(
 async def stream(
     user: UserDep,
     bell: BellDep,
+    holds: HoldsDep,
     begun: Annotated[list[Event], Depends(_begun)],
     types: Types = None,
     after: Annotated[str | None, Query()] = None,
@@ -62,7 +63,7 @@ async def stream(
 ) -> AsyncIterator[ServerSentEvent]:
     """Give what happened and what happens from now on; the id of an event is its cursor."""
     cursor, found = last or after, begun
-    while not bell.stopping:
+    while not bell.stopping and await holds():
         for one in found:
             cursor = one.cursor
             yield ServerSentEvent(id=cursor, event=one.type, data=one)

@@ -16,6 +16,7 @@ from fastapi import Depends, Query, Request
 from pydantic import BaseModel, Field, TypeAdapter
 from starlette.responses import Response
 
+from memstore.characters import UNSTORABLE
 from memstore.errors import InvalidInput
 
 T = TypeVar("T")
@@ -76,7 +77,7 @@ def decoded(cursor: str) -> list[Any]:
         found = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, list):
+    if not isinstance(found, list) or any(isinstance(one, str) and UNSTORABLE.search(one) for one in found):
         raise InvalidInput(f"cursor={cursor!r:.60} is none; give next_cursor of the page before, or none.")
     return found
 

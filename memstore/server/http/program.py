@@ -19,6 +19,7 @@ from memstore.memory.worker import stopped_by_signals
 from memstore.server.http.app import create_app
 from memstore.server.http.beside import Beside
 from memstore.server.http.door import is_loopback
+from memstore.server.listening import listening
 from memstore.settings import Settings
 
 KEPT_ALIVE = 75  # seconds; longer than a proxy keeps its side, which would else ask on a connection that ends
@@ -83,7 +84,7 @@ async def serve(
             )
         hosts = (host, *known) if at_home or known else ()
         app = create_app(store, open_without_tokens=alone, hosts=hosts, mounted=_beside(store))
-        with _bound(host, port) as bound:
+        with listening(host, port) as bound:
             answering = Serving(_url(host, bound), without)
             await Server(configuration(app, store.settings), lambda: told(answering)).serve(sockets=[bound])
 
@@ -120,13 +121,6 @@ def configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
         timeout_keep_alive=KEPT_ALIVE,
         timeout_graceful_shutdown=round(settings.server_stop_seconds),
     )
-
-
-@contextmanager
-def _bound(host: str, port: int) -> Iterator[socket.socket]:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family, backlog=2048) as bound:
-        yield bound
 
 
 def _url(host: str, bound: socket.socket) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -68,4 +68,11 @@ def unhurried(request: Request) -> None:
     request.scope["state"]["deadline"].reschedule(None)
 
 
+async def holds_of(request: Request) -> Callable[[], Awaitable[bool]]:
+    """Give what tells whether the caller's token still holds."""
+    holds: Callable[[], Awaitable[bool]] = request.scope["state"]["holds"]
+    return holds
+
+
+HoldsDep = Annotated[Callable[[], Awaitable[bool]], Depends(holds_of)]
 BellDep = Annotated[Bell, Depends(bell_of)]

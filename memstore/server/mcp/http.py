@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
-from urllib.parse import unquote
 
 import uvicorn
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -20,9 +18,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from memstore.errors import ConfigurationError, InvalidInput
-from memstore.ingest.check import check_name
 from memstore.memory.store import AsyncMemoryStore
+from memstore.server.addressed import addressed
+from memstore.server.listening import listening
 from memstore.server.mcp.asked import Asked, Call
 from memstore.server.mcp.deriving import Deriving
 from memstore.server.mcp.protocol import mcp_server
@@ -88,20 +86,11 @@ class Mounted:
 
     def _user_of(self, scope: Scope) -> str | None:
         """Give the user that the URL names; a slash in a name is percent-encoded. None for what is no user's URL."""
-        raw = scope.get("raw_path") or scope["path"].encode()
-        _, found, rest = raw.decode("latin-1").partition(PREFIX)
-        if not found or (rest and not rest.startswith("/")):
-            return None
-        named = rest.removeprefix("/").removesuffix("/")
-        if not named:
+        sent: bytes = scope.get("raw_path") or scope["path"].encode()
+        if sent.partition(b"?")[0].decode("latin-1") in (PREFIX, f"{PREFIX}/"):
             return self._only
-        try:
-            user = unquote(named, errors="strict")
-            check_name(user, "user")
-        except (UnicodeDecodeError, InvalidInput):
-            return None
-        whole = "/" not in named and named.isascii()  # what is not percent-encoded might be of any encoding
-        return user if whole and self._only in (None, user) else None
+        asked = addressed(sent, PREFIX)
+        return asked.user if asked and not asked.rest and self._only in (None, asked.user) else None
 
     async def _whose(self, call: Call) -> Asked:
         assert isinstance(call.request, Request)
@@ -121,13 +110,13 @@ def run(user: str | None, database: str | None, settings: Mapping[str, Any], por
 
 
 async def _serve(user: str | None, database: str | None, settings: Mapping[str, Any], port: int) -> None:
-    with _bound(port) as listening:
+    with listening(HERE, port) as bound:
         async with await AsyncMemoryStore.open(database, settings=dict(settings)) as store:
             app = Mounted(store, only=user)
-            place = f"http://{HERE}:{listening.getsockname()[1]}{PREFIX}{'' if user is not None else '/USER'}"
+            place = f"http://{HERE}:{bound.getsockname()[1]}{PREFIX}{'' if user is not None else '/USER'}"
             print(f"memstore: {place}; Ctrl-C stops it", file=sys.stderr, flush=True)
             async with app.running():
-                await _Server(app).serve(sockets=[listening])
+                await _Server(app).serve(sockets=[bound])
 
 
 class _Server(uvicorn.Server):
@@ -149,14 +138,3 @@ class _Server(uvicorn.Server):
         finally:
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
-
-
-def _bound(port: int) -> socket.socket:
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((HERE, port))
-    except OSError as error:
-        listening.close()
-        raise ConfigurationError(f"Port {port} cannot be had ({error.strerror}): give another one (--port).") from None
-    return listening

@@ -1,4 +1,4 @@
-"""Erasure: what is kept of what was erased, which is no content, and what makes erasing quick."""
+"""Tokens of the servers: who may ask over a network, and for whom."""
 
 from __future__ import annotations
 

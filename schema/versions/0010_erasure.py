@@ -1,4 +1,4 @@
-"""Tokens of the servers: who may ask over a network, and for whom."""
+"""Erasure: what is kept of what was erased, which is no content, and what makes erasing quick."""
 
 from __future__ import annotations
 
