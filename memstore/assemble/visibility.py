@@ -12,10 +12,10 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.metadata import entry_points
 from typing import NamedTuple
 
 from memstore.errors import ConfigurationError, InvalidInput
+from memstore.installed import brought
 from memstore.models import Message, Role
 
 GROUP = "memstore.visibility"  # entry points of rules by name
@@ -133,7 +133,7 @@ def rule_of(given: Rule | str | None, names: Iterable[str] | None = None) -> Rul
         return given
     if given in KNOWN:
         return KNOWN[given]
-    found = entry_points(group=GROUP)
+    found = brought(GROUP)
     if given not in found.names:
         raise ConfigurationError(f"visibility={given!r}: known are {', '.join(sorted({*KNOWN, *found.names}))}.")
     rule: Rule = found[given].load()

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 from weakref import WeakValueDictionary
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from memstore.errors import EmbedderMismatch, MemstoreError, ProviderMissing
+from memstore.installed import brought
 from memstore.settings import Settings
 from memstore.settings import load as load_settings
 
@@ -234,7 +234,7 @@ def _shared(group: str, name: str) -> Any:
 
 def _load(group: str, name: str, *more: object) -> Any:
     kind, _, model = name.partition(":")
-    known = entry_points(group=group)
+    known = brought(group)
     if kind not in known.names:
         raise ProviderMissing(
             f"Nobody knows the provider {name!r}: {group} has {', '.join(sorted(known.names))}. "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from functools import lru_cache
-from importlib.metadata import entry_points
 
+from memstore.installed import brought
 from memstore.providers.tiktoken import encoding_of, is_packed
 
 LOGGER = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ def counter_for(model: str) -> str:
     model, with or without "openai:" or "openai/" before it, is tiktoken's; every other one is bounded by "bytes". That
     is several times the tokens of prose, so a warning is logged, once for each name.
     """
-    kinds = entry_points(group="memstore.counters").names
+    kinds = brought("memstore.counters").names
     kind, _, _ = model.partition(":")
     if kind in kinds:
         return model

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from importlib.metadata import entry_points
 from threading import Lock
 from typing import Any
 
@@ -15,6 +14,7 @@ from memstore.assemble.strategies.registry import as_json
 from memstore.assemble.visibility import rule_of
 from memstore.errors import ConfigurationError, MemstoreError, ProviderMissing
 from memstore.ingest.resources import Resources
+from memstore.installed import brought
 from memstore.providers import (
     ChatModel,
     Embedder,
@@ -165,7 +165,7 @@ def check_usable(settings: Settings) -> None:
 def check_option(name: str, value: Any) -> None:
     """Refuse a value of an option that names what nobody knows: a provider, a strategy, a rule of visibility."""
     if name in NAMED:
-        kinds = entry_points(group=NAMED[name]).names
+        kinds = brought(NAMED[name]).names
         if value.partition(":")[0] not in kinds and (value != NONE or name == "counter"):
             known = [f"{kind}:…" for kind in sorted(kinds)] + ([] if name == "counter" else [NONE])
             raise ProviderMissing(
