@@ -2,7 +2,7 @@
 
 No text, no name and no id is ever an attribute, and of an error its class alone, for its message may quote. Who wants
 to see them sets up an SDK, and with that imports OpenTelemetry's API: where nobody has, nothing is told, and nothing
-of it is imported (which takes 30 ms).
+of it is imported, which takes 45 ms. An operation pays 2 µs, and 16 where the API is there and no SDK.
 """
 
 from __future__ import annotations
