@@ -242,8 +242,8 @@ def derive(
     memstore --verbose derive shows the tracebacks. Where a chat model is away, or has used up its day's tokens, what is
     for it waits and is no failure; stderr says so.
 
-    JSON: {"messages", "units", "summaries", "facts", "redone", "letters", "vectors": integers, "failed",
-    "waiting": [texts]}.
+    JSON: {"messages", "units", "summaries", "facts", "redone", "letters", "vectors", "quarantined",
+    "masked": integers, "failed", "waiting": [texts]}.
     """
     with opened(database) as store:
         with progress("loading") as move:
@@ -270,5 +270,7 @@ def _derived(report: DeriveReport) -> str:
         return "nothing could be done now"
     anew = f"; {report.redone} conversations made anew" if report.redone else ""
     anew += f"; {report.vectors} vectors for what had none" if report.vectors else ""
+    anew += f"; {report.quarantined} facts wait to be confirmed" if report.quarantined else ""
+    anew += f"; secrets masked in {report.masked} messages" if report.masked else ""
     made = f"{report.units} units, {report.summaries} summaries, {report.facts} facts"
     return f"{report.messages} messages → {made}{anew}"

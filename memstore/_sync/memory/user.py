@@ -210,10 +210,10 @@ class UserScope(Lookups, Erasable):
     ) -> list[Fact]:
         """Give facts with their sources, the latest first; of a `subject` of whom nobody has said anything, none.
 
-        `state` is active, ended (it was said to hold until a moment that has passed), superseded, retracted or erased;
-        "all", or None, is any of them. `as_of` a past moment, they are as they were known then: those active then, with
-        the validity of then. Raises `InvalidInput` for a type, a state or a kind that there is not, and names those
-        that there are.
+        `state` is active, ended (it was said to hold until a moment that has passed), quarantined (it waits to be
+        confirmed), superseded, retracted or erased; "all", or None, is any of them. `as_of` a past moment, they are as
+        they were known then: those active then, with the validity of then. Raises `InvalidInput` for a type, a state or
+        a kind that there is not, and names those that there are.
         """
         if subject is not None:
             check_text(subject, "the subject")
@@ -288,6 +288,16 @@ class UserScope(Lookups, Erasable):
         new = edited(old, columns)
         check_fact(new)
         return curation.edit_fact(self._opened.database, self._opened.resources(), self.id, old, new)
+
+    def confirm_fact(self, fact: Fact | UUID) -> Fact:
+        """Let a fact hold that is quarantined, since who says it is not believed alone; recall finds it from now on.
+
+        What it says of a slot ends older values, what contradicts it is logged as a conflict; `undo` quarantines it
+        again. One that is active stays as it is; raises `Conflict` for one in another state.
+        """
+        from memstore._sync.ingest.facts import curation
+
+        return curation.confirm_fact(self._opened.database, self._opened.resources(), self.id, id_of(fact))
 
     def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Take a fact back: it is no longer recalled, also where it is said again; `undo` brings it back."""
