@@ -62,6 +62,7 @@ class Taken:
             "known": self.done.known,
             "skipped": self.done.passed_by,
             "left_out": dict(self.done.left_out),
+            "masked": self.done.masked,
             "conversations": self.done.conversations,
         }
         if self.done.format == OWN:
@@ -126,9 +127,9 @@ def import_(
     one; the rest is stored, and the exit code is 1. Of a folder that is no export, each file is taken.
 
     JSON: {"new", "known", "skipped": integers, "files": [{"file", "format", "new", "known", "skipped", "left_out",
-    "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a file at
-    most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has "restored":
-    {"users", "conversations", "summaries", "facts": integers} that are new.
+    "masked", "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a
+    file at most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has
+    "restored": {"users", "conversations", "summaries", "facts": integers} that are new.
     """
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches, "dry_run": dry_run}
     taken = []
@@ -194,6 +195,8 @@ def _tell(one: Taken) -> None:
         say(f"  with what was made of them:{would} new {new}")
     if one.dry_run:
         _preview(done)
+    if done.masked:
+        hint(f"secrets masked in {done.masked} messages")
     for what, count in done.left_out.most_common():
         hint(f"left out, as the format has it: {count} {what}")
     for reason in one.reasons[:MOST_SHOWN]:

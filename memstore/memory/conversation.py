@@ -92,6 +92,7 @@ class AsyncConversationScope(AsyncPlainCalls):
             messages,
             on_conflict=on_conflict,
             max_bytes=opened.settings.max_message_bytes,
+            masking=await opened.masking(),
         )
 
     async def messages(

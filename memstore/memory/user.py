@@ -261,12 +261,13 @@ class AsyncUserScope(AsyncLookups, AsyncErasable):
         One that is known with the same words is edited to be this one, and is active again.
         """
         from memstore.ingest.facts import curation
-        from memstore.ingest.facts.entry import NewFact, check_fact
+        from memstore.ingest.facts.entry import NewFact, check_fact, masked
 
         begin, end = aware(valid_from, "valid_from"), aware(valid_to, "valid_to")
         said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
         check_fact(new)
+        new = masked(new, await self._opened.masking())
         return await curation.add_fact(self._opened.database, await self._opened.resources(), self.name, new)
 
     async def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
@@ -275,7 +276,7 @@ class AsyncUserScope(AsyncLookups, AsyncErasable):
         The one that was edited is superseded, or changed in its place where its words stay; `undo` brings it back.
         """
         from memstore.ingest.facts import curation
-        from memstore.ingest.facts.entry import EDITABLE, check_fact, edited
+        from memstore.ingest.facts.entry import EDITABLE, check_fact, edited, masked
 
         for name in {"valid_from", "valid_to"} & columns.keys():
             aware(columns[name], name)
@@ -288,6 +289,7 @@ class AsyncUserScope(AsyncLookups, AsyncErasable):
         curation.check_active(old)  # before an encoder is loaded
         new = edited(old, columns)
         check_fact(new)
+        new = masked(new, await self._opened.masking())
         return await curation.edit_fact(self._opened.database, await self._opened.resources(), self.id, old, new)
 
     async def confirm_fact(self, fact: Fact | UUID) -> Fact:

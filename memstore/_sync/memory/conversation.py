@@ -93,6 +93,7 @@ class ConversationScope(PlainCalls):
             messages,
             on_conflict=on_conflict,
             max_bytes=opened.settings.max_message_bytes,
+            masking=opened.masking(),
         )
 
     def messages(

@@ -260,12 +260,13 @@ class UserScope(Lookups, Erasable):
         One that is known with the same words is edited to be this one, and is active again.
         """
         from memstore._sync.ingest.facts import curation
-        from memstore.ingest.facts.entry import NewFact, check_fact
+        from memstore.ingest.facts.entry import NewFact, check_fact, masked
 
         begin, end = aware(valid_from, "valid_from"), aware(valid_to, "valid_to")
         said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
         check_fact(new)
+        new = masked(new, self._opened.masking())
         return curation.add_fact(self._opened.database, self._opened.resources(), self.name, new)
 
     def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
@@ -274,7 +275,7 @@ class UserScope(Lookups, Erasable):
         The one that was edited is superseded, or changed in its place where its words stay; `undo` brings it back.
         """
         from memstore._sync.ingest.facts import curation
-        from memstore.ingest.facts.entry import EDITABLE, check_fact, edited
+        from memstore.ingest.facts.entry import EDITABLE, check_fact, edited, masked
 
         for name in {"valid_from", "valid_to"} & columns.keys():
             aware(columns[name], name)
@@ -287,6 +288,7 @@ class UserScope(Lookups, Erasable):
         curation.check_active(old)  # before an encoder is loaded
         new = edited(old, columns)
         check_fact(new)
+        new = masked(new, self._opened.masking())
         return curation.edit_fact(self._opened.database, self._opened.resources(), self.id, old, new)
 
     def confirm_fact(self, fact: Fact | UUID) -> Fact:
