@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -56,29 +56,28 @@ class Masking:
         """Give the secrets of a text in order; none touches another one, or a mark."""
         if not _ANY.search(text):
             return []
-        marks = [found.span() for found in _MARK.finditer(text)]
-        every = sorted(one for one in self._every(text) if not any(a < one.stop and one.start < b for a, b in marks))
+        marks = [Secret(*found.span(), "") for found in _MARK.finditer(text)]
         apart: list[Secret] = []
-        for one in every:
-            if apart and one.start < apart[-1].stop:
-                apart[-1] = apart[-1]._replace(stop=max(apart[-1].stop, one.stop))
-            else:
+        for one in sorted([*marks, *self._every(text)]):
+            last = apart[-1] if apart else None
+            if last is None or one.start >= last.stop:
                 apart.append(one)
-        return apart
+            elif one.kind and last.kind:
+                apart[-1] = last._replace(stop=max(last.stop, one.stop))
+            elif last.kind:
+                apart[-1] = one  # a mark wins over what it stands in
+        return [one for one in apart if one.kind]
 
     def marked(self, text: str, counts: Counter[str]) -> str:
         """Give a text with a mark in the place of each secret, which are counted."""
         while found := self.found(text):  # a mark may part what was no secret before
-            for one in reversed(found):
-                text = f"{text[: one.start]}[masked {one.kind}]{text[one.stop :]}"
+            text = _replaced(text, found, lambda one: f"[masked {one.kind}]")
             counts.update(one.kind for one in found)
         return text
 
     def covered(self, text: str) -> str:
         """Give a text with dots in the place of each secret: every character keeps its place."""
-        for one in self.found(text):
-            text = f"{text[: one.start]}{DOT * (one.stop - one.start)}{text[one.stop :]}"
-        return text
+        return _replaced(text, self.found(text), lambda one: DOT * (one.stop - one.start))
 
     def store(self, draft: Message) -> bool:
         """Mark the secrets of a message that is not stored yet; whether there were any."""
@@ -123,13 +122,10 @@ def _keys(piece: str, known: Recognizers) -> Places:
     if not _LONG.search(piece):
         return
     yield from (found.span() for found in KEYS.finditer(piece))
-    for secret in set(known.keys(piece)):
-        if len(secret) < 16 and (_CODE.match(secret) or secret.lower() in _SAMPLES):
-            continue
-        # A password in a URL may be a word that stands elsewhere too.
-        around = (":", "@") if len(secret) < 16 else ("", "")
-        for found in re.finditer(re.escape(secret.join(around)), piece):
-            yield found.start() + len(around[0]), found.end() - len(around[1])
+    for start, stop in known.keys(piece):
+        word = piece[start:stop]
+        if stop - start >= 16 or not (_CODE.match(word) or word.lower() in _SAMPLES):
+            yield start, stop
 
 
 def _passwords(piece: str, _: Recognizers) -> Places:
@@ -172,6 +168,14 @@ def _valid(number: str, begin: int, check: Callable[[str], bool]) -> Places:
         if check(number[start:stop]):
             yield begin + start, begin + stop
             return
+
+
+def _replaced(text: str, found: Sequence[Secret], by: Callable[[Secret], str]) -> str:
+    kept, stop = [], 0
+    for one in found:
+        kept += [text[stop : one.start], by(one)]
+        stop = one.stop
+    return "".join([*kept, text[stop:]])
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:

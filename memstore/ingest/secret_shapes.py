@@ -10,6 +10,7 @@ KEYS = re.compile(
     r"|\bxox[abprs]-[A-Za-z0-9-]{10,}"  # Slack
     r"|\b[sr]k[-_](?:live[-_]|test[-_]|proj-|ant-)?[A-Za-z0-9_-]{20,}"  # Stripe, OpenAI, Anthropic
     r"|\bAIza[0-9A-Za-z_-]{35}"  # Google
+    r"|\bnpm_[A-Za-z0-9]{36}"
     r"|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"  # JWT
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )

@@ -7,6 +7,7 @@ what it found, which would ask the service over the network. Those that guess (e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -37,9 +38,7 @@ _DETECTORS = {
     "discord": "DiscordBotTokenDetector",
     "github_token": "GitHubTokenDetector",
     "gitlab_token": "GitLabTokenDetector",
-    "jwt": "JwtTokenDetector",
     "mailchimp": "MailchimpDetector",
-    "npm": "NpmDetector",
     "openai": "OpenAIDetector",
     "pypi_token": "PypiTokenDetector",
     "sendgrid": "SendGridDetector",
@@ -49,21 +48,23 @@ _DETECTORS = {
     "telegram_token": "TelegramBotTokenDetector",
     "twilio": "TwilioKeyDetector",
 }
+_IN_A_PHRASE = {"aws", "basic_auth"}  # whose one group is the secret: `aws_secret_key = "(…)"`, `://name:(…)@`
 
 
 @dataclass(frozen=True, slots=True)
 class Recognizers:
     """What the libraries know."""
 
-    detectors: tuple[Any, ...]
+    patterns: tuple[tuple[re.Pattern[str], bool], ...]  # of keys; and whether the secret is what is in the group
     luhn: Any
     account: Any
     social_security: Any
 
-    def keys(self, line: str) -> Iterator[str]:
-        """Give the keys of services, tokens and passwords in URLs that stand in a line."""
-        for detector in self.detectors:
-            yield from detector.analyze_string(line)
+    def keys(self, line: str) -> Iterator[tuple[int, int]]:
+        """Give where keys of services, tokens and passwords in URLs stand in a line."""
+        for pattern, grouped in self.patterns:
+            for found in pattern.finditer(line):
+                yield found.span(1) if grouped else found.span()
 
     def is_card(self, number: str) -> bool:
         """Whether digits, with blanks or hyphens between them, are the number of a card that somebody issues."""
@@ -85,4 +86,8 @@ def load() -> Recognizers:
     with brought_by("secrets", "detect_secrets", "stdnum"):
         ssn, iban, luhn = (import_module(f"stdnum.{name}") for name in ("us.ssn", "iban", "luhn"))
         found = {name: import_module(f"detect_secrets.plugins.{name}") for name in _DETECTORS}
-    return Recognizers(tuple(getattr(found[name], kind)() for name, kind in _DETECTORS.items()), luhn, iban, ssn)
+    detectors = {name: getattr(found[name], kind)() for name, kind in _DETECTORS.items()}
+    patterns = [
+        (one, name in _IN_A_PHRASE and one.groups == 1) for name, by in detectors.items() for one in by.denylist
+    ]
+    return Recognizers(tuple(patterns), luhn, iban, ssn)
