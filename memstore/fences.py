@@ -40,12 +40,11 @@ _FENCED = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 
-# Control tokens of chat templates: ChatML, Llama, Mistral, Gemma, DeepSeek, Qwen. A server that renders a template reads
-# them in what is said as it does in its own frame.
+# Control tokens of chat templates: ChatML, Llama, Mistral, Gemma, DeepSeek, Qwen. A server that renders a template
+# reads them in what is said as it does in its own frame.
 _TOKEN = re.compile(
     r"<(?=\|[^\s<>|]{1,40}\|>|｜[^\s<>｜]{1,40}｜>|/?s>|</?SYS>>|(?:start|end)_of_\w{1,20}>"
-    r"|(?:bos|eos|pad|unk|mask)>"
-    r"|/?(?:tool_calls?|tool_response|function_calls?|think)>)"
+    r"|(?:bos|eos|pad|unk|mask)>|/?(?:tool_calls?|tool_response|function_calls?|think)>)"
     r"|\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID|THINK)\])"
 )
 _CONTROL = re.compile(r"<(?=[^\s<>]{1,64}>)|\[(?=/?[A-Z_]{3,32}\])")
