@@ -113,6 +113,9 @@ def import_(
     all_branches: Annotated[
         bool, typer.Option("--all-branches", help="Also what was edited or tried again: chatgpt, claude.")
     ] = False,
+    untrusted: Annotated[
+        bool, typer.Option("--untrusted", help="Facts that only this history says wait until they are confirmed.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Store nothing; show what would come in, and what would be skipped.")
     ] = False,
@@ -132,6 +135,7 @@ def import_(
     "restored": {"users", "conversations", "summaries", "facts": integers} that are new.
     """
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches, "dry_run": dry_run}
+    how["untrusted"] = untrusted
     taken = []
     with opened(database) as store:
         for file in _each(files, format):

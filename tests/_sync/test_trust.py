@@ -43,7 +43,7 @@ def history(alice: UserScope, fact: Fact) -> list[str]:
     return [step.action for step in alice.fact_history(fact)]
 
 
-def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothing(url: str) -> None:
+def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothing(url: str, tmp_path: Path) -> None:
     with MemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")
         say(alice, LEEDS, 1)
@@ -55,11 +55,15 @@ def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothing(url:
         say(alice, "I live in Rome.", 8, place="mail")
         say(alice, "I live in Oslo.", 8, trust="untrusted")
         say(alice, "I live in Cork.", 8, trust="untrustd")
+        (tmp_path / "c.jsonl").write_text(
+            '{"conversation": "e", "role": "user", "name": "Alice", "content": "I live in Bern."}'
+        )
+        store.import_file(tmp_path / "c.jsonl", user="alice", untrusted=True)
         store.derive()
         told = seen(alice)
         assert told[3] == before[3], "neither ended, nor contradicted, nor said again"
         waiting = alice.facts(state="quarantined")
-        assert {fact.value for fact in waiting} >= {"porto", "rome", "oslo", "cork"}
+        assert {fact.value for fact in waiting} >= {"porto", "rome", "oslo", "cork", "bern"}
         assert {span.trust for fact in waiting for span in fact.spans} == {0}
         assert [hit for hit in alice.recall("casinos Porto Rome", tiers=["facts"]) if hit.id in waiting] == []
         assert not [one for one in alice.audit_facts() if one.problem == "conflict"]

@@ -42,7 +42,7 @@ async def history(alice: AsyncUserScope, fact: Fact) -> list[str]:
     return [step.action for step in await alice.fact_history(fact)]
 
 
-async def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothing(url: str) -> None:
+async def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothing(url: str, tmp_path: Path) -> None:
     async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")
         await say(alice, LEEDS, 1)
@@ -54,11 +54,15 @@ async def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothin
         await say(alice, "I live in Rome.", 8, place="mail")
         await say(alice, "I live in Oslo.", 8, trust="untrusted")
         await say(alice, "I live in Cork.", 8, trust="untrustd")
+        (tmp_path / "c.jsonl").write_text(
+            '{"conversation": "e", "role": "user", "name": "Alice", "content": "I live in Bern."}'
+        )
+        await store.import_file(tmp_path / "c.jsonl", user="alice", untrusted=True)
         await store.derive()
         told = await seen(alice)
         assert told[3] == before[3], "neither ended, nor contradicted, nor said again"
         waiting = await alice.facts(state="quarantined")
-        assert {fact.value for fact in waiting} >= {"porto", "rome", "oslo", "cork"}
+        assert {fact.value for fact in waiting} >= {"porto", "rome", "oslo", "cork", "bern"}
         assert {span.trust for fact in waiting for span in fact.spans} == {0}
         assert [hit for hit in await alice.recall("casinos Porto Rome", tiers=["facts"]) if hit.id in waiting] == []
         assert not [one for one in await alice.audit_facts() if one.problem == "conflict"]

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from memstore.ingest.check import TRUST, TRUSTED
 from memstore.ingest.pasted import apart
 from memstore.models import Message, Role
 from memstore.settings import Settings
 
 LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}  # of a source; what is entered by hand has 3
 NOBODY = 0
-KEY, TRUSTED = "trust", "trusted"  # of the metadata; whatever else stands there is not: a slip of the pen is safe
 _QUOTED = re.compile(r"^[ \t]*>[^\n]*", re.MULTILINE)
 
 
@@ -44,7 +44,7 @@ class Trust:
 
     def level(self, message: Message, start: int, stop: int, channel: str | None) -> int:
         """Give how far the characters from `start` to `stop` of a message are to be trusted: 0, 1 or 2."""
-        if channel in self.doubted or message.meta.get(KEY, TRUSTED) != TRUSTED or _not_own(message, start, stop):
+        if channel in self.doubted or message.meta.get(TRUST, TRUSTED) != TRUSTED or _not_own(message, start, stop):
             return NOBODY
         return LEVELS[Role(message.role)]
 
