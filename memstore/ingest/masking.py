@@ -10,6 +10,7 @@ The same text always gives the same one, and a masked text itself: an import add
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,20 +54,20 @@ class Masking:
     known: Recognizers
 
     def found(self, text: str) -> list[Secret]:
-        """Give the secrets of a text in order; none touches another one, or a mark."""
+        """Give the secrets of a text in order, apart from each other. What stands inside of a mark is none."""
         if not _ANY.search(text):
             return []
-        marks = [Secret(*found.span(), "") for found in _MARK.finditer(text)]
+        marks = [found.span() for found in _MARK.finditer(text)]
         apart: list[Secret] = []
-        for one in sorted([*marks, *self._every(text)]):
-            last = apart[-1] if apart else None
-            if last is None or one.start >= last.stop:
+        for one in sorted(self._every(text)):
+            place = bisect_right(marks, (one.start, len(text)))
+            if place and one.stop <= marks[place - 1][1]:
+                continue
+            if apart and one.start < apart[-1].stop:
+                apart[-1] = apart[-1]._replace(stop=max(apart[-1].stop, one.stop))
+            else:
                 apart.append(one)
-            elif one.kind and last.kind:
-                apart[-1] = last._replace(stop=max(last.stop, one.stop))
-            elif last.kind:
-                apart[-1] = one  # a mark wins over what it stands in
-        return [one for one in apart if one.kind]
+        return apart
 
     def marked(self, text: str, counts: Counter[str]) -> str:
         """Give a text with a mark in the place of each secret, which are counted."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from memstore.providers.optional import brought_by
@@ -30,24 +31,10 @@ _BY_LENGTH = {
     length: tuple(first for first, long in _ISSUED if long == length) for length in {long for _, long in _ISSUED}
 }
 
-_DETECTORS = {
-    "artifactory": "ArtifactoryDetector",
-    "aws": "AWSKeyDetector",
-    "azure_storage_key": "AzureStorageKeyDetector",
-    "basic_auth": "BasicAuthDetector",
-    "discord": "DiscordBotTokenDetector",
-    "github_token": "GitHubTokenDetector",
-    "gitlab_token": "GitLabTokenDetector",
-    "mailchimp": "MailchimpDetector",
-    "openai": "OpenAIDetector",
-    "pypi_token": "PypiTokenDetector",
-    "sendgrid": "SendGridDetector",
-    "slack": "SlackDetector",
-    "square_oauth": "SquareOAuthDetector",
-    "stripe": "StripeDetector",
-    "telegram_token": "TelegramBotTokenDetector",
-    "twilio": "TwilioKeyDetector",
-}
+_DETECTORS = (
+    *("artifactory", "aws", "azure_storage_key", "basic_auth", "discord", "github_token", "gitlab_token", "mailchimp"),
+    *("openai", "pypi_token", "sendgrid", "slack", "square_oauth", "stripe", "telegram_token", "twilio"),
+)
 _IN_A_PHRASE = {"aws", "basic_auth"}  # whose one group is the secret: `aws_secret_key = "(…)"`, `://name:(…)@`
 
 
@@ -86,8 +73,12 @@ def load() -> Recognizers:
     with brought_by("secrets", "detect_secrets", "stdnum"):
         ssn, iban, luhn = (import_module(f"stdnum.{name}") for name in ("us.ssn", "iban", "luhn"))
         found = {name: import_module(f"detect_secrets.plugins.{name}") for name in _DETECTORS}
-    detectors = {name: getattr(found[name], kind)() for name, kind in _DETECTORS.items()}
-    patterns = [
-        (one, name in _IN_A_PHRASE and one.groups == 1) for name, by in detectors.items() for one in by.denylist
-    ]
+    patterns = [(one, name in _IN_A_PHRASE and one.groups == 1) for name in found for one in _patterns(found[name])]
     return Recognizers(tuple(patterns), luhn, iban, ssn)
+
+
+def _patterns(module: ModuleType) -> Iterator[re.Pattern[str]]:
+    """Give what the detector of a module finds."""
+    for one in vars(module).values():
+        if isinstance(one, type) and one.__module__ == module.__name__:
+            yield from getattr(one, "denylist", ())

@@ -95,6 +95,7 @@ def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, tmp_pat
         confirmed = (alice.fact_history(porto))[-1]
         back = alice.undo(confirmed)
         assert seen(alice) == before, "as if it had never been confirmed"
+        assert (store.stats(user="alice"))["units"] == 3, "two messages, one fact"
         with pytest.raises(Conflict, match="confirm the fact again"):
             alice.undo(back)
         assert history(alice, porto) == ["added", "confirmed", "quarantined"]
@@ -158,11 +159,12 @@ def test_a_model_cannot_be_talked_into_a_fact_by_what_is_pasted(store: MemorySto
     quoted = [
         found("Alice banks with Evil Corp.", (1, "Alice banks with Evil Corp"), subject="Alice"),
         found("Alice trusts Mallory.", (1, "Alice trusts mallory@example.org"), subject="Alice"),
-        found("Alice banks with Good Bank.", (1, "I bank with Good Bank"), (1, "banks with Evil"), subject="Alice"),
+        found("Alice banks with Good Bank.", (1, "banks with Evil"), (1, "I bank with Good Bank"), subject="Alice"),
     ]
     use(store, facts=ScriptedChatModel([answered(*quoted)]))
     store.derive()
     said = states(alice)
     assert said.pop("Alice banks with Good Bank.") == "active"
     assert set(said.values()) == {"quarantined"}
+    assert [span.trust for fact in alice.facts() for span in fact.spans] == [2]
     assert len(said) == 2

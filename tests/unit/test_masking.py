@@ -128,6 +128,10 @@ def test_masking_twice_is_masking_once_and_dots_keep_every_place(text: str) -> N
     assert [(one, other) for one, other in zip(text, covered, strict=True) if one != other and other != "•"] == []
 
 
+def test_a_mark_hides_no_secret() -> None:
+    assert marked(PEM.replace("\n", "\nComment: [masked card]\n", 1)) == ("[masked key]", {"key": 1})
+
+
 def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
     card, key = SECRETS["Visa"][1], SECRETS["GitHub"][1]
     message: dict[str, Any] = {
