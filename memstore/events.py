@@ -10,7 +10,7 @@ its queue could not take is counted, and the outbox has it.
 | `summarization_started`, `summarization_progress` | strategy, from_seq, to_seq; told, not kept |
 | `summarization_completed` | strategy, from_seq, to_seq, summaries, before, after, saved (tokens) |
 | `summarization_failed` | strategy, from_seq, error (its type) |
-| `facts_extracted` | recipe, from_seq, to_seq, facts (how many were new) |
+| `facts_extracted` | recipe, from_seq, to_seq, facts (how many were new), quarantined (how many wait, where some do) |
 | `fact_superseded` | fact, by, action |
 | `context_assembled` | receipt, budget, tokens, sections |
 | `erased` | erasure (the certificate's id, which has the ids), scope, counts; of a whole user told, not kept |

@@ -40,6 +40,13 @@ _FENCED = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 
+# Control tokens of chat templates: ChatML, Llama, Mistral, Gemma, DeepSeek, Qwen. A server that renders a template
+# reads them in what is said as it does in its own frame.
+_TOKEN = re.compile(
+    r"<(?=\|[^\s<>|]{1,40}\|>|｜[^\s<>｜]{1,40}｜>|/?s>|</?SYS>>|(?:start|end)_of_\w{1,20}>"
+    r"|(?:bos|eos|pad|unk|mask)>|/?(?:tool_calls?|tool_response|function_calls?|think)>)"
+    r"|\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID|THINK)\])"
+)
 _CONTROL = re.compile(r"<(?=[^\s<>]{1,64}>)|\[(?=/?[A-Z_]{3,32}\])")
 
 
@@ -49,6 +56,11 @@ def data_line(fields: Mapping[str, object]) -> str:
     A server would obey them wherever they stand.
     """
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(fields, ensure_ascii=False))
+
+
+def defused(text: str) -> str:
+    """Give a text in which no control token of a chat template stands: "< |im_end|>", "[ INST]"."""
+    return _TOKEN.sub(lambda found: f"{found[0]} ", text)
 
 
 def unfenced(text: str) -> str:

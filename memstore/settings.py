@@ -62,6 +62,13 @@ Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed), AfterVal
 Speakers = Annotated[
     tuple[Literal["user", "assistant", "tool"], ...], NoDecode, BeforeValidator(_listed), AfterValidator(_once)
 ]
+Trusted = Annotated[tuple[Literal["user", "assistant"], ...], NoDecode, BeforeValidator(_listed), AfterValidator(_once)]
+Secrets = Annotated[
+    tuple[Literal["card", "account", "document", "key", "password"], ...],
+    NoDecode,
+    BeforeValidator(_listed),
+    AfterValidator(_once),
+]
 Whole = Annotated[int, BeforeValidator(_number)]
 Real = Annotated[float, BeforeValidator(_number)]
 
@@ -172,6 +179,20 @@ class Settings(BaseSettings):
     )
     facts_from: Speakers = Field(
         default=("user",), description="whose messages facts are taken from: of user, assistant, tool, with commas"
+    )
+    facts_trusted: Trusted = Field(
+        default=("user", "assistant"),
+        description="whose facts hold at once, of user and assistant; those of others wait until they are confirmed",
+    )
+    untrusted_channels: Listed = Field(
+        default=(), description="channels of conversations whose facts wait until they are confirmed, with commas"
+    )
+    mask_secrets: Literal["never", "before_deriving", "before_storing"] = Field(
+        default="never", description="when secrets and card numbers are masked: never, before_deriving, before_storing"
+    )
+    mask_kinds: Secrets = Field(
+        default=("card", "account", "document", "key", "password"),
+        description="what is masked: of card, account, document, key, password, with commas",
     )
     context_budget: Whole | None = Field(
         default=None, ge=1, le=10**9, description="the tokens of a context where neither caller nor conversation says"

@@ -28,8 +28,8 @@ Number = Annotated[int, Strict(), Field(ge=1, le=2**62)]
 Seq = Annotated[int, Strict(), Field(ge=0, le=10_000_000)]  # of a message: derivers walk over those that are missing
 Share = Annotated[float, Strict(), Field(ge=0, le=1)]
 Deriver = Literal["embed", "summarize", "facts"]
-State = Literal["active", "superseded", "retracted", "erased"]
-Action = Literal["superseded", "retracted", "edited", "restored", "conflicted", "resolved"]
+State = Literal["active", "quarantined", "superseded", "retracted", "erased"]
+Action = Literal["superseded", "retracted", "edited", "restored", "conflicted", "resolved", "confirmed", "quarantined"]
 
 
 @lru_cache(maxsize=1024)

@@ -35,7 +35,7 @@ SECTIONS = {  # of parts; the others are the user's own
     Kind.MEMORY: "hits",  # with the facts for this question, which are taken off again
     Kind.QUESTION: "question",
 }
-RENDERER = 3  # another number gives other bytes of the same items
+RENDERER = 4  # another number gives other bytes of the same items
 LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
 DIGITS = 16  # of a digest
 GIST = 160  # characters of what an item says

@@ -133,6 +133,17 @@ def edit(
 
 
 @app.command()
+def confirm(fact: FactArgument, user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Let a fact hold that is quarantined, since who says it is not believed alone.
+
+    JSON: the fact, as memstore facts has it.
+    """
+    with opened(database) as store:
+        whose = store.user(user)
+        _show(whose.confirm_fact(whose.find_id(fact, of="fact")), as_json)
+
+
+@app.command()
 def retract(fact: FactArgument, user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     """Take a fact back; it is no longer recalled, also where it is said again.
 

@@ -62,6 +62,7 @@ class Taken:
             "known": self.done.known,
             "skipped": self.done.passed_by,
             "left_out": dict(self.done.left_out),
+            "masked": self.done.masked,
             "conversations": self.done.conversations,
         }
         if self.done.format == OWN:
@@ -112,6 +113,9 @@ def import_(
     all_branches: Annotated[
         bool, typer.Option("--all-branches", help="Also what was edited or tried again: chatgpt, claude.")
     ] = False,
+    untrusted: Annotated[
+        bool, typer.Option("--untrusted", help="Facts that only this history says wait until they are confirmed.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Store nothing; show what would come in, and what would be skipped.")
     ] = False,
@@ -126,11 +130,12 @@ def import_(
     one; the rest is stored, and the exit code is 1. Of a folder that is no export, each file is taken.
 
     JSON: {"new", "known", "skipped": integers, "files": [{"file", "format", "new", "known", "skipped", "left_out",
-    "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a file at
-    most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has "restored":
-    {"users", "conversations", "summaries", "facts": integers} that are new.
+    "masked", "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a
+    file at most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has
+    "restored": {"users", "conversations", "summaries", "facts": integers} that are new.
     """
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches, "dry_run": dry_run}
+    how["untrusted"] = untrusted
     taken = []
     with opened(database) as store:
         for file in _each(files, format):
@@ -194,6 +199,8 @@ def _tell(one: Taken) -> None:
         say(f"  with what was made of them:{would} new {new}")
     if one.dry_run:
         _preview(done)
+    if done.masked:
+        hint(f"secrets masked in {done.masked} messages")
     for what, count in done.left_out.most_common():
         hint(f"left out, as the format has it: {count} {what}")
     for reason in one.reasons[:MOST_SHOWN]:
@@ -242,8 +249,8 @@ def derive(
     memstore --verbose derive shows the tracebacks. Where a chat model is away, or has used up its day's tokens, what is
     for it waits and is no failure; stderr says so.
 
-    JSON: {"messages", "units", "summaries", "facts", "redone", "letters", "vectors": integers, "failed",
-    "waiting": [texts]}.
+    JSON: {"messages", "units", "summaries", "facts", "redone", "letters", "vectors", "quarantined",
+    "masked": integers, "failed", "waiting": [texts]}.
     """
     with opened(database) as store:
         with progress("loading") as move:
@@ -270,5 +277,7 @@ def _derived(report: DeriveReport) -> str:
         return "nothing could be done now"
     anew = f"; {report.redone} conversations made anew" if report.redone else ""
     anew += f"; {report.vectors} vectors for what had none" if report.vectors else ""
+    anew += f"; {report.quarantined} facts wait to be confirmed" if report.quarantined else ""
+    anew += f"; secrets masked in {report.masked} messages" if report.masked else ""
     made = f"{report.units} units, {report.summaries} summaries, {report.facts} facts"
     return f"{report.messages} messages → {made}{anew}"

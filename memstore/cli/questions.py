@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 TIERS = ("messages", "summaries", "facts")
 ROLES = ("user", "assistant", "tool", "system", "developer")
-STATES = ("active", "ended", "superseded", "retracted", "erased", "all")
+STATES = ("active", "ended", "quarantined", "superseded", "retracted", "erased", "all")
 ORDERS = ("score", "time")
 GROUPINGS = ("session", "fact")
 REMEMBERED = ("summaries", "facts", "hits")  # sections of a context

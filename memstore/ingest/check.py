@@ -24,6 +24,8 @@ from memstore.characters import UNSTORABLE
 from memstore.errors import InvalidInput
 from memstore.models import Json, Message, Role
 
+# In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
+TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
 LONGEST_NAME = 200  # characters; a speaker stands before every unit of what was said, and a tag beside it
 MOST_TAGS = 100
 ROLES = frozenset(Role)

@@ -32,7 +32,7 @@ from memstore.ingest.steps import (
 )
 from memstore.ingest.summaries.deriver import Summarize
 from memstore.ingest.vectors import embed_missing
-from memstore.models import DeriveReport
+from memstore.models import QUARANTINED, DeriveReport
 from memstore.settings import Settings
 from memstore.store import derivations, erasures, events, messages, model_calls, receipts
 from memstore.store.database import Database, Transaction
@@ -97,7 +97,7 @@ async def derive(
     if redo == VECTORS:
         await _fill(database, resources, part, run)
     await tend(database, run.users, resources.settings)
-    kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS)
+    kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS, QUARANTINED, "masked")
     counts = {kind: run.made[kind] for kind in kinds}
     return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
 

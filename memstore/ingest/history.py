@@ -11,8 +11,10 @@ from uuid import UUID
 
 from memstore.errors import InvalidInput
 from memstore.ingest.add import Place, SortedOut, add_new, conflict, draft, look_for
+from memstore.ingest.check import TRUST, UNTRUSTED
 from memstore.ingest.importers import Found, Imported, LeftOut, Reading, Record, Skipped, Span, importer_for, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
+from memstore.ingest.masking import Masking, before_storing
 from memstore.models import Message
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
@@ -32,6 +34,7 @@ class _Read:
     record: Record
     place: Place
     draft: Message
+    masked: bool = False
 
 
 @dataclass(slots=True)
@@ -50,6 +53,8 @@ class _Reader:
 
     user: str | None
     max_bytes: int
+    masking: Masking | None = None
+    untrusted: bool = False
     read: int = 0
     skipped: list[Skipped] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -99,7 +104,10 @@ class _Reader:
             if owner is None:
                 raise InvalidInput("it names no user; say whose it is with --user")
             place = self.places(owner, record.conversation, record.title, record.channel)
-            return _Read(record, place, draft(record.message, "message 1", place, self.max_bytes))
+            made = draft(record.message, "message 1", place, self.max_bytes)
+            if self.untrusted:
+                vars(made)["meta"] = made.meta | {TRUST: UNTRUSTED}
+            return _Read(record, place, made, self.masking is not None and self.masking.store(made))
         except InvalidInput as error:
             self.skipped.append(Skipped(record.where, str(error)))
             return None
@@ -133,17 +141,19 @@ async def import_file(
     user: str | None = None,
     format: str = "auto",
     dry_run: bool = False,
+    untrusted: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Take the messages of a file in; `user` owns those for which the file gives none.
 
     A second import adds nothing: messages are known by their external ids. A known one with other content is skipped
-    and named. With `dry_run` nothing is stored, and the same is told. `progress` is called with the bytes read so far
-    and those that there are. While a batch is stored, the next one is read.
+    and named. With `dry_run` nothing is stored, and the same is told. No fact rests on `untrusted` messages alone.
+    `progress` is called with the bytes read so far and those that there are. While a batch is stored, the next one is
+    read.
     """
     importer = importer_for(path, format)
     running = _Import(database, counter, dry_run, Imported(importer.name))
-    reader = _Reader(user, settings.max_message_bytes)
+    reader = _Reader(user, settings.max_message_bytes, await in_thread(before_storing, settings), untrusted)
     batches = reader.batches(importer.read(path, replace(reading, seen=reader.seen)))
     size = size_of(path)
     coming = await in_thread(next, batches, None)
@@ -190,6 +200,7 @@ def _count(said: Sequence[_Read], new: int, running: _Import) -> None:
     done = running.done
     done.new += new
     done.known += len(said) - new
+    done.masked += sum(one.masked for one in said)
     for one in said:
         # Half an id is kept: a file may hold a million conversations.
         key = one.place.id.int >> 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from memstore.events import Event, EventType
+from memstore.models import QUARANTINED
 from memstore.store.watermarks import Pending
 
 SUMMARIZE, FACTS = "summarize", "facts"
@@ -21,7 +22,7 @@ def begun(work: Pending, recipe: str) -> Iterator[Event]:
 def done(work: Pending, to_seq: int, recipe: str, counts: Mapping[str, int]) -> Iterator[Event]:
     """Give what a deriver made of messages, where it made something."""
     made = counts.get({SUMMARIZE: "summaries", FACTS: "facts"}.get(work.deriver, ""))
-    if made:
+    if made or counts.get(QUARANTINED):
         yield _made(work, recipe, counts, from_seq=work.done_seq + 1, to_seq=to_seq)
 
 
@@ -33,6 +34,8 @@ def redone(work: Pending, recipe: str, counts: Mapping[str, int]) -> Iterator[Ev
 def _made(work: Pending, recipe: str, counts: Mapping[str, int], **body: int) -> Event:
     if work.deriver == FACTS:
         body = {**body, "facts": counts.get("facts", 0)}
+        if waiting := counts.get(QUARANTINED):
+            body = {**body, QUARANTINED: waiting}
         return Event(work.user_id, EventType.FACTS_EXTRACTED, work.conversation_id, {"recipe": recipe, **body})
     before, after = counts.get("before", 0), counts.get("after", 0)
     sizes = {"summaries": counts.get("summaries", 0), "before": before, "after": after, "saved": before - after}

@@ -94,6 +94,7 @@ class AsyncConversationScope(AsyncPlainCalls):
                 messages,
                 on_conflict=on_conflict,
                 max_bytes=opened.settings.max_message_bytes,
+                masking=await opened.masking(),
             )
             told(messages=len(stored), tokens=sum(message.tokens for message in stored))
         return stored

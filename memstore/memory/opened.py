@@ -10,6 +10,7 @@ from typing import Any
 from memstore.assemble.strategies.registry import as_json
 from memstore.assemble.visibility import rule_of
 from memstore.errors import ConfigurationError, MemstoreError, ProviderMissing
+from memstore.ingest.masking import Masking, before_storing
 from memstore.ingest.resources import Resources
 from memstore.installed import brought
 from memstore.providers import (
@@ -71,6 +72,12 @@ class Opened:
     def counter(self) -> TokenCounter:
         """The token counter."""
         return load_counter(self.settings.counter, self.settings)
+
+    async def masking(self) -> Masking | None:
+        """Give what masks secrets before they are stored, if they are to be. Raises `ProviderMissing`."""
+        if self.settings.mask_secrets != "before_storing":
+            return None
+        return await in_thread(before_storing, self.settings)
 
     async def counter_of(self, model: str | None) -> TokenCounter:
         """Give the counter that knows a model's tokens best, each loaded once; that of the settings for None."""

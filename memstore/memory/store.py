@@ -254,6 +254,7 @@ class AsyncMemoryStore:
         timezone: str | None = None,
         date_order: str | None = None,
         all_branches: bool = False,
+        untrusted: bool = False,
         dry_run: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> Imported:
@@ -264,7 +265,8 @@ class AsyncMemoryStore:
 
         `user` owns what the file gives no user for. What some formats do not say (docs/reference/importing.md): `me`
         is the importing person's name in a chat between people, `timezone` ("Europe/Berlin") that of times without
-        one, `date_order` "dmy", "mdy" or "ymd"; `all_branches` takes what was edited or tried again, too. With
+        one, `date_order` "dmy", "mdy" or "ymd"; `all_branches` takes what was edited or tried again, too. No
+        fact rests on messages alone that are `untrusted`: it is quarantined, but for an export of memstore's own. With
         `dry_run` nothing is stored and the same is told. `progress(done, total)` is called with bytes as they lie on
         disk.
         """
@@ -285,6 +287,7 @@ class AsyncMemoryStore:
             user=user,
             format=format,
             dry_run=dry_run,
+            untrusted=untrusted,
             progress=progress,
         )
 

@@ -28,7 +28,7 @@ class FactColumns(SQLModel):
     text: str = column(Text)
     language: str = column(Text, default="'und'", description="ISO 639")
     confidence: float = column(REAL)
-    state: str = column(Text, default="'active'", description="active, superseded, retracted or erased")
+    state: str = column(Text, default="'active'", description="active, quarantined, superseded, retracted or erased")
     valid_from: datetime | None = column(Time, nullable=True)
     valid_to: datetime | None = column(Time, nullable=True)
     recipe: str = column(Text)
@@ -73,7 +73,8 @@ FactType = Literal[
 FactKind = Literal["semantic", "episodic", "procedural"]
 FACT_TYPES: tuple[str, ...] = get_args(FactType)
 FACT_KINDS: tuple[str, ...] = get_args(FactKind)
-FACT_STATES = ("active", "ended", "superseded", "retracted", "erased")  # to ask for: "ended" is in no column
+QUARANTINED = "quarantined"  # said by somebody who is not believed alone: it waits until it is confirmed
+FACT_STATES = ("active", "ended", QUARANTINED, "superseded", "retracted", "erased")  # "ended" is in no column
 _KINDS = {"event": "episodic", "plan": "episodic", "decision": "episodic", "procedure": "procedural"}
 HAND = "hand"  # the recipe and the actor of what people enter themselves
 
@@ -85,7 +86,8 @@ def kind_of(type: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """A step in the life of a fact: added, reinforced, superseded, retracted, edited, restored, conflicted, resolved.
+    """A step in the life of a fact: added, reinforced, confirmed, superseded, retracted, edited, restored, quarantined,
+    conflicted, resolved.
 
     `before` and `after` are its columns then; `other_id` is the fact that took its place or that it disagrees with, and
     of a fact that an edit put in a place the one that was edited (there are no columns if it was not known before);

@@ -30,7 +30,7 @@ CHANGEABLE = (
     "valid_to",
     "recipe",
 )
-STEPS = {"active": "restored", "superseded": "superseded", "retracted": "retracted"}
+STEPS = {"active": "restored", "superseded": "superseded", "retracted": "retracted", "quarantined": "quarantined"}
 
 
 class Pair(NamedTuple):

@@ -233,6 +233,11 @@ async def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:
     return await scope.all(SQL["latest"], Key, limit=limit, **filters.values())
 
 
+async def are_units(scope: Transaction, item: UUID) -> bool:
+    """Whether an item has units."""
+    return await scope.one(SQL["a_unit"], columns, item_id=item) is not None
+
+
 async def remove(scope: Transaction, items: Iterable[UUID]) -> None:
     """Remove the units and vectors of items that are gone, and count them off."""
     rows = await scope.all(SQL["remove_units"], columns, item_ids=list(items))

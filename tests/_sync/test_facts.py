@@ -176,8 +176,9 @@ def test_facts_are_taken_from_people_only_unless_others_are_trusted(store: Memor
     assert [fact.value for fact in alice.facts()] == ["leeds"]
     with MemoryStore.open(url, settings={"embedder": "hashing:256", "facts_from": "user,assistant,tool"}) as trusting:
         assert (trusting.derive(redo="facts")).redone == 1
-        facts = trusting.user("alice").facts()
-    assert {fact.subject: fact.spans[0].trust for fact in facts} == {"The user": 2, "The assistant": 1, "The tool": 0}
+        facts = trusting.user("alice").facts(state="all")
+    levels = {fact.subject: (fact.spans[0].trust, fact.state) for fact in facts}
+    assert levels == {"The user": (2, "active"), "The assistant": (1, "active"), "The tool": (0, "quarantined")}
 
 
 def test_what_a_context_had_put_into_a_message_is_not_taken_for_said(store: MemoryStore) -> None:

@@ -19,6 +19,7 @@ from memstore._sync.store.derivations import DERIVERS
 from memstore._sync.store.tombstones import as_stored
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.check import NewMessage, check_name, checked
+from memstore.ingest.masking import Masking
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
 from memstore.waiting import in_place
@@ -64,16 +65,17 @@ def add_many(
     *,
     on_conflict: OnConflict = "error",
     max_bytes: int,
+    masking: Masking | None = None,
 ) -> list[Message]:
     """Store messages in order, all or none; give them as stored, known ones included.
 
     A known `external_id` with the same content is the same message. With other content it is a `Conflict`, or with
     `on_conflict="skip"` the stored one is given and nothing changes. What was erased is not stored again: `Erased` is
-    raised, or with "skip" it is left out of what is given.
+    raised, or with "skip" it is left out of what is given. `masking` marks secrets before anything else is done.
     """
     if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str) or not isinstance(given, Iterable):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
-    drafts = in_place(_drafts, given, place, max_bytes)
+    drafts = in_place(_drafts, given, place, max_bytes, masking)
     in_place(_count, drafts, counter)
     while drafts:
         try:
@@ -174,8 +176,12 @@ def conflict(twin: Message) -> str:
     return f"external_id {twin.external_id!r} is known with other content ({where})."
 
 
-def _drafts(given: Sequence[Given], place: Place, max_bytes: int) -> list[Message]:
-    return [draft(one, f"message {number}", place, max_bytes) for number, one in enumerate(given, 1)]
+def _drafts(given: Sequence[Given], place: Place, max_bytes: int, masking: Masking | None) -> list[Message]:
+    made = [draft(one, f"message {number}", place, max_bytes) for number, one in enumerate(given, 1)]
+    if masking is not None:
+        for one in made:
+            masking.store(one)
+    return made
 
 
 def draft(given: Given, where: str, place: Place, max_bytes: int) -> Message:

@@ -37,7 +37,7 @@ from memstore._sync.store.embedders import OtherServes
 from memstore.errors import EmbedderMismatch, InvalidInput, ModelUnavailable
 from memstore.ingest import reports
 from memstore.ingest.resources import Resources
-from memstore.models import DeriveReport
+from memstore.models import QUARANTINED, DeriveReport
 from memstore.settings import Settings
 from memstore.store.watermarks import LostRace, Outdated, Pending
 from memstore.waiting import by_threads, in_place
@@ -99,7 +99,7 @@ def derive(
     if redo == VECTORS:
         _fill(database, resources, part, run)
     tend(database, run.users, resources.settings)
-    kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS)
+    kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS, QUARANTINED, "masked")
     counts = {kind: run.made[kind] for kind in kinds}
     return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
 

@@ -95,6 +95,7 @@ class ConversationScope(PlainCalls):
                 messages,
                 on_conflict=on_conflict,
                 max_bytes=opened.settings.max_message_bytes,
+                masking=opened.masking(),
             )
             told(messages=len(stored), tokens=sum(message.tokens for message in stored))
         return stored

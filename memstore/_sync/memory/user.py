@@ -214,10 +214,10 @@ class UserScope(Lookups, Erasable):
     ) -> list[Fact]:
         """Give facts with their sources, the latest first; of a `subject` of whom nobody has said anything, none.
 
-        `state` is active, ended (it was said to hold until a moment that has passed), superseded, retracted or erased;
-        "all", or None, is any of them. `as_of` a past moment, they are as they were known then: those active then, with
-        the validity of then. Raises `InvalidInput` for a type, a state or a kind that there is not, and names those
-        that there are.
+        `state` is active, ended (it was said to hold until a moment that has passed), quarantined (it waits to be
+        confirmed), superseded, retracted or erased; "all", or None, is any of them. `as_of` a past moment, they are as
+        they were known then: those active then, with the validity of then. Raises `InvalidInput` for a type, a state or
+        a kind that there is not, and names those that there are.
         """
         if subject is not None:
             check_text(subject, "the subject")
@@ -264,12 +264,13 @@ class UserScope(Lookups, Erasable):
         One that is known with the same words is edited to be this one, and is active again.
         """
         from memstore._sync.ingest.facts import curation
-        from memstore.ingest.facts.entry import NewFact, check_fact
+        from memstore.ingest.facts.entry import NewFact, check_fact, masked
 
         begin, end = aware(valid_from, "valid_from"), aware(valid_to, "valid_to")
         said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
         check_fact(new)
+        new = masked(new, self._opened.masking())
         return curation.add_fact(self._opened.database, self._opened.resources(), self.name, new)
 
     def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
@@ -278,7 +279,7 @@ class UserScope(Lookups, Erasable):
         The one that was edited is superseded, or changed in its place where its words stay; `undo` brings it back.
         """
         from memstore._sync.ingest.facts import curation
-        from memstore.ingest.facts.entry import EDITABLE, check_fact, edited
+        from memstore.ingest.facts.entry import EDITABLE, check_fact, edited, masked
 
         for name in {"valid_from", "valid_to"} & columns.keys():
             aware(columns[name], name)
@@ -291,7 +292,18 @@ class UserScope(Lookups, Erasable):
         curation.check_active(old)  # before an encoder is loaded
         new = edited(old, columns)
         check_fact(new)
+        new = masked(new, self._opened.masking())
         return curation.edit_fact(self._opened.database, self._opened.resources(), self.id, old, new)
+
+    def confirm_fact(self, fact: Fact | UUID) -> Fact:
+        """Let a fact hold that is quarantined, since who says it is not believed alone; recall finds it from now on.
+
+        What it says of a slot ends older values, what contradicts it is logged as a conflict; `undo` quarantines it
+        again. One that is active stays as it is; raises `Conflict` for one in another state.
+        """
+        from memstore._sync.ingest.facts import curation
+
+        return curation.confirm_fact(self._opened.database, self._opened.resources(), self.id, id_of(fact))
 
     def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Take a fact back: it is no longer recalled, also where it is said again; `undo` brings it back."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -172,8 +172,18 @@ def now(scope: Transaction) -> datetime | None:
     return None if row is None else row["now"]
 
 
-def take_back(scope: Transaction, conversation: UUID, *, but: Iterable[Source]) -> Taken:
-    """Remove a conversation's sources but these; give what is removed. What people did by hand stays."""
+def drop_sources(scope: Transaction, fact: UUID) -> None:
+    """Remove all sources of a fact."""
+    scope.run(SQL["drop_sources"], fact_id=fact)
+
+
+def take_back(
+    scope: Transaction, conversation: UUID, *, but: Iterable[Source], waiting: Collection[UUID] = ()
+) -> Taken:
+    """Remove a conversation's sources but these; give what is removed. What people did by hand stays.
+
+    Those of the facts that are `waiting` stay where these are quarantined already, those of others where they are not.
+    """
     kept = list(but)
     values: dict[str, list[Any]] = {
         "facts": [one.fact_id for one in kept],
@@ -181,6 +191,7 @@ def take_back(scope: Transaction, conversation: UUID, *, but: Iterable[Source]) 
         "starts": [one.span.start for one in kept],
         "stops": [one.span.stop for one in kept],
     }
+    values["waiting"] = list(waiting)
     rows = scope.all(SQL["remove_sources"], columns, conversation_id=conversation, **values)
     return {(row["fact_id"], row["message_id"]): row["recorded_at"] for row in rows}
 

@@ -234,6 +234,11 @@ def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:
     return scope.all(SQL["latest"], Key, limit=limit, **filters.values())
 
 
+def are_units(scope: Transaction, item: UUID) -> bool:
+    """Whether an item has units."""
+    return scope.one(SQL["a_unit"], columns, item_id=item) is not None
+
+
 def remove(scope: Transaction, items: Iterable[UUID]) -> None:
     """Remove the units and vectors of items that are gone, and count them off."""
     rows = scope.all(SQL["remove_units"], columns, item_ids=list(items))

@@ -21,6 +21,7 @@ from memstore.fences import (
     STANDING_HEAD,
     SUMMARIES_FOOT,
     SUMMARIES_HEAD,
+    defused,
 )
 from memstore.models import Hit, Role, Summary, Tier
 from memstore.times import day
@@ -121,9 +122,9 @@ def summary_lines(summary: Summary) -> str:
 
 def level(text: str) -> str:
     """Give a text of several lines, each of which says whose it is, with all of them indented alike."""
-    return "  " + "\n  ".join(text.strip().splitlines())
+    return "  " + "\n  ".join(defused(text).strip().splitlines())
 
 
 def indented(text: str) -> str:
-    """Give a text whose every further line begins with blanks."""
-    return "\n    ".join(text.strip().splitlines())
+    """Give a text whose every further line begins with blanks, and in which nothing is a token of a chat template."""
+    return "\n    ".join(defused(text).strip().splitlines())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from memstore.fences import defused
 from memstore.models import Role
 
 _ROLES = frozenset({*map(str, Role), "human", "summary", "record", "function"})
@@ -22,10 +23,10 @@ _QUOTES = re.compile('["\u201c-\u201f\u00ab\u00bb\uff02]')
 def shown(name: object) -> str:
     """Give a name as it is shown; nothing for one of which nothing is seen."""
     if isinstance(name, str) and name.isascii() and name.isprintable() and ":" not in name:
-        return " ".join(name.split())
+        return defused(" ".join(name.split()))
     seen = "".join(" " if one.isspace() or unicodedata.category(one) in _UNSEEN - {"Cf"} else one for one in str(name))
     seen = "".join(one for one in seen if unicodedata.category(one) != "Cf")
-    return " ".join(_COLONS.sub(" ", seen).split())
+    return defused(" ".join(_COLONS.sub(" ", seen).split()))
 
 
 def label(role: str, name: object = None) -> str:

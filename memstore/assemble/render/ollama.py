@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from memstore.assemble.render.chosen import Chosen
+from memstore.assemble.render.chosen import Chosen, Kind, Part
 from memstore.assemble.render.content import content_parts, plain_text
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.marks import marked
+from memstore.fences import defused
 from memstore.function_calls import arguments_of, name_of, stored_call
 from memstore.models import Json, Role
 
@@ -37,8 +38,8 @@ class Ollama:
 
     def render(self, chosen: Chosen) -> Rendered:
         """Give the context as messages."""
-        found = [part.message for part in marked(chosen.parts, dates=self.dates, speakers=self.speakers)]
-        return Rendered(list(_named(found)))
+        found = list(marked(chosen.parts, dates=self.dates, speakers=self.speakers))
+        return Rendered(list(_named(_defused(part) for part in found)))
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:
         """Give a message of this format, such as a model's answer, as `add_many` takes it."""
@@ -48,6 +49,22 @@ class Ollama:
         if message["role"] == Role.TOOL and more["tool_call_id"] is None:
             more["name"] = message.get("tool_name")
         return [stored | {key: value for key, value in more.items() if value is not None}]
+
+
+def _defused(part: Part) -> Json:
+    """Give a message without control tokens of a chat template: the server would read them as its own frame.
+
+    The system prompt is the application's, and may have them.
+    """
+    content = part.message.get("content")
+    if part.kind is Kind.SYSTEM or not content:
+        return part.message
+    if isinstance(content, str):
+        return part.message | {"content": defused(content)}
+    texts = [
+        piece | {"text": defused(piece["text"])} if isinstance(piece.get("text"), str) else piece for piece in content
+    ]
+    return part.message | {"content": texts}
 
 
 def _named(messages: Iterable[Json]) -> Iterator[Json]:

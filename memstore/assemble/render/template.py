@@ -24,7 +24,7 @@ from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.labels import shown
 from memstore.assemble.render.text import section_texts
 from memstore.assemble.strategies.view import Entry
-from memstore.fences import FENCES
+from memstore.fences import FENCES, defused
 from memstore.function_calls import arguments_text, name_of
 from memstore.ingest.check import check_text
 from memstore.models import Hit, Json, Summary
@@ -82,8 +82,8 @@ class Guard:
         return "\n    ".join(lines)
 
     def spelled(self, text: str) -> str:
-        """Give a text in which nothing is a tag of the template's."""
-        return self.breaking.sub(lambda found: "&lt;" if found[0] == "<" else "&#91;", text)
+        """Give a text in which nothing is a tag of the template's, or a control token of a chat template."""
+        return defused(self.breaking.sub(lambda found: "&lt;" if found[0] == "<" else "&#91;", text))
 
     def framed(self, section: str, text: str) -> str:
         """Give a section's text, quoted but for its own fences: what was said never has a line from the margin."""

@@ -1,7 +1,7 @@
 """What is wrong with stored facts: duplicates, conflicts, loops, what is stale, secrets, facts that nobody said.
 
-Secrets are found by patterns of our own. The library that looks for them in files, detect-secrets, brings an HTTP
-client into every installation and reads assignments in code; what people tell an assistant is prose.
+Secrets are found here by patterns alone, so that an audit needs no extra: a finding may be wrong and harms nothing.
+What masks them (`memstore.ingest.masking`) asks libraries.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from memstore.ingest.facts.filled import slot_in, slot_of_fact
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, other_value
 from memstore.ingest.facts.wording import content
 from memstore.ingest.rules.slots import TEMPORARY, Slot
+from memstore.ingest.secret_shapes import CARD, DOCUMENT, IBAN, KEYS
 from memstore.models import HAND, FactColumns, Finding
 from memstore.store import fact_changes, facts
 from memstore.store.database import Database
@@ -29,33 +30,12 @@ DUPLICATE = 0.92  # cosine from which two facts of one subject with the same num
 STALE_DAYS, DOUBTFUL = 365, 0.7  # not said again for so long, and less sure than this
 BLOCK = 1000  # facts compared at once: 1,000 × 10,000 cosines are 40 MB
 
-_KEYS = re.compile(
-    r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"  # AWS
-    r"|\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_\w{22,}"
-    r"|\bxox[abprs]-[A-Za-z0-9-]{10,}"  # Slack
-    r"|\b[sr]k[-_](?:live[-_]|test[-_]|proj-|ant-)?[A-Za-z0-9_-]{20,}"  # Stripe, OpenAI, Anthropic
-    r"|\bAIza[0-9A-Za-z_-]{35}"  # Google
-    r"|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"  # JWT
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
-)
 _PASSWORD = re.compile(
     r"\b(?:password|passwort|passphrase|passcode|contraseña|mot de passe|kennwort|PIN(?: code| number)?|api[ _-]?key)\b"
     r"(?:\s+(?:for|to|of|on|für|zum|de|du)\s+\S+(?:\s+\S+){0,3}?)?\s*(?:is|ist|es|est|lautet|[:=：])\s*[\"'“„]?"
     r"(?!(?:the|a|an|not|too|very|my|der|die|das)\b)\S{4,}",
     re.IGNORECASE,
 )
-_DOCUMENT = re.compile(
-    r"\b(?:passport|reisepass|passeport|pasaporte|identity card|id card|personalausweis\w*|ausweis|carte d'identité"
-    r"|dni|nie"
-    r"|driving licen[cs]e|driver'?s licen[cs]e|führerschein|social security|ssn|tax (?:id|number)|steuer-?id\w*"
-    r"|steuernummer|sozialversicherungs\w+|护照|身份证)(?:[- ]?(?:number|no\.?|nummer|nr\.?|numéro|número|号码?))?"
-    r"[^\w\n]{0,3}(?:is|ist|lautet|est|es|是)?[^\w\n]{0,3}(?-i:(?=(?:[A-Z -]*\d){5})"
-    r"[A-Z\d](?:[ -]?[A-Z\d]){5,17})(?!\w)"
-    r"|(?:护照|身份证)(?:号码?)?[是为:：\s]{0,3}[A-Z\d]{7,18}",
-    re.IGNORECASE,
-)
-_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z\d]{4}){2,7}(?: ?[A-Z\d]{1,4})?\b", re.IGNORECASE)
-_CARD = re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,18}(?![\d-])")
 
 
 async def audit(database: Database, user_id: UUID, *, now: datetime | None = None) -> list[Finding]:
@@ -176,15 +156,15 @@ def _secrets(every: Sequence[Audited]) -> Iterator[Finding]:
 
 def secret_in(text: str) -> str | None:
     """Give what sort of secret a text holds: a key, a password, or the number of a document, an account or a card."""
-    if _KEYS.search(text):
+    if KEYS.search(text):
         return "a key"
     if _PASSWORD.search(text):
         return "a password"
-    if _DOCUMENT.search(text):
+    if DOCUMENT.search(text):
         return "the number of an identity document"
-    if any(is_iban(found[0]) for found in _IBAN.finditer(text)):
+    if any(is_iban(found[0]) for found in IBAN.finditer(text)):
         return "the number of a bank account"
-    return "the number of a payment card" if any(luhn(found[0]) for found in _CARD.finditer(text)) else None
+    return "the number of a payment card" if any(luhn(found[0]) for found in CARD.finditer(text)) else None
 
 
 def luhn(number: str) -> bool:

@@ -13,13 +13,14 @@ from memstore.fences import unfenced
 from memstore.ingest.asked import Asked, Inquiry
 from memstore.ingest.facts import llm_facts
 from memstore.ingest.facts.by_rules import RuleExtractor
-from memstore.ingest.facts.extracted import ExtractedFact, FactBatch, MadeFacts, extracted, with_roles
+from memstore.ingest.facts.extracted import ExtractedFact, FactBatch, MadeFacts, Maker, extracted
 from memstore.ingest.facts.filled import named_slot, slot_in
 from memstore.ingest.facts.llm_facts import ModelFact
+from memstore.ingest.facts.trust import NOBODY
 from memstore.ingest.resources import Resources
 from memstore.ingest.rules.slots import Slot
 from memstore.ingest.stretches import stretches
-from memstore.models import Message, kind_of
+from memstore.models import QUARANTINED, Message, kind_of
 from memstore.providers import ChatModel
 
 MESSAGES = 64  # thought about at once: what is lost when the model goes away in the middle
@@ -37,8 +38,8 @@ class ModelExtractor:
 
     @property
     def recipe(self) -> str:
-        """The model, its prompt, and whom else than people it is believed. Raises `ModelUnavailable`."""
-        return with_roles(llm_facts.recipe(self.model), self.rules.roles)
+        """The model, its prompt, and whom else than people it is shown and believed. Raises `ModelUnavailable`."""
+        return self.rules.trust.told(self.resources.told(llm_facts.recipe(self.model)))
 
     def extract(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
         """Ask about each stretch, and embed what is answered."""
@@ -47,6 +48,7 @@ class ModelExtractor:
     def _made(self, batch: FactBatch, recipe: str) -> MadeFacts:
         asked = Asked(self.model.name, self.resources.allowance)
         made: list[ExtractedFact] = []
+        maker = Maker(recipe, self.rules.trust, batch.channel)
         for begin, stretch in self._stretches(batch):
             inquiry = Inquiry(stretch[0].conversation_id, "facts", stretch[0].seq, stretch[-1].seq, recipe)
             try:
@@ -57,14 +59,14 @@ class ModelExtractor:
                 return MadeFacts(stretch[0].seq - 1, made, asked)
             if answer is None:
                 read = batch.messages[: begin + len(stretch)]
-                made += self.rules.extract([FactBatch(stretch[-1].seq, read, begin)])[0].facts
+                made += self.rules.extract([FactBatch(stretch[-1].seq, read, begin, batch.channel)])[0].facts
                 continue
-            made += _extracted(answer.facts, stretch, self.resources, recipe)
+            made += _extracted(answer.facts, stretch, self.resources, maker)
         return MadeFacts(batch.to_seq, made, asked)
 
     def _answer(self, stretch: Sequence[Message]) -> llm_facts.FoundFacts:
         shown = [message.model_copy(update={"text": unfenced(message.text or "")}) for message in stretch]
-        return llm_facts.facts_of(shown, self.model, believed=self.rules.roles)
+        return llm_facts.facts_of(shown, self.model, believed=self.rules.trust.roles)
 
     def _stretches(self, batch: FactBatch) -> Iterator[tuple[int, Sequence[Message]]]:
         """Give the stretches of a batch, the one that is still open too, and where each begins."""
@@ -78,7 +80,7 @@ class ModelExtractor:
 
 
 def _extracted(
-    facts: Sequence[ModelFact], stretch: Sequence[Message], resources: Resources, recipe: str
+    facts: Sequence[ModelFact], stretch: Sequence[Message], resources: Resources, maker: Maker
 ) -> Iterator[ExtractedFact]:
     """Give each fact once for each message that says it: the first makes it, the others are its further sources.
 
@@ -89,9 +91,21 @@ def _extracted(
     messages = {message.id: message for message in stretch}
     vectors = resources.embed([fact.text for fact in facts])
     for fact, vector in zip(facts, vectors, strict=True):
-        slot = _slot(fact)
+        slot, made = _slot(fact), list[ExtractedFact]()
         for source in fact.sources:
-            yield extracted(fact, messages[source.message_id], (source.start, source.stop), vector, recipe, slot)
+            made.append(extracted(fact, messages[source.message_id], (source.start, source.stop), vector, maker, slot))
+        yield from _believed(made)
+
+
+def _believed(made: Sequence[ExtractedFact]) -> Iterator[ExtractedFact]:
+    """Give a fact as often as it is said; where one who is believed says it, it holds, and rests on no paste."""
+    holds = any(one.fact.state != QUARANTINED for one in made)
+    for one in made:
+        if holds and one.spans[0].trust == NOBODY:
+            continue
+        if holds:
+            one.fact.state = "active"
+        yield one
 
 
 def _slot(fact: ModelFact) -> Slot | None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import islice
 
 from memstore.fences import unfenced
-from memstore.ingest.facts.extracted import TRUST, UNNAMED, FactBatch, MadeFacts, extracted, with_roles
+from memstore.ingest.facts.extracted import UNNAMED, FactBatch, MadeFacts, Maker, extracted
+from memstore.ingest.facts.trust import LEVELS, Trust
 from memstore.ingest.resources import Resources
 from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.slotted import Slotted, slotted
@@ -26,27 +27,30 @@ class RuleExtractor:
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
-        self.roles = frozenset(resources.settings.facts_from)
+        self.trust = Trust.of(resources.settings)
 
     @property
     def recipe(self) -> str:
-        """The rules, and whom else than people they are read for."""
-        return with_roles(RECIPE, self.roles)
+        """The rules, whom else than people they are read for, and who is not believed alone."""
+        return self.trust.told(self.resources.told(RECIPE))
 
     def extract(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
         """Read and embed; texts of all conversations go to the encoder together."""
-        read = [list(slotted_facts(batch.messages, batch.before, self.roles)) for batch in batches]
+        read = [list(slotted_facts(batch.messages, batch.before, self.trust.roles)) for batch in batches]
         vectors = iter(self.resources.embed([one.draft.text for facts in read for _, one in facts]))
         return [
             MadeFacts(
                 batch.to_seq,
                 [
-                    extracted(draft, message, (draft.start, draft.stop), vector, self.recipe, slot)
+                    extracted(draft, message, (draft.start, draft.stop), vector, self._maker(batch), slot)
                     for (message, (draft, slot)), vector in zip(facts, islice(vectors, len(facts)), strict=True)
                 ],
             )
             for batch, facts in zip(batches, read, strict=True)
         ]
+
+    def _maker(self, batch: FactBatch) -> Maker:
+        return Maker(self.recipe, self.trust, batch.channel)
 
 
 def slotted_facts(said: Sequence[Message], begin: int, roles: frozenset[str]) -> Iterator[tuple[Message, Slotted]]:
@@ -56,7 +60,7 @@ def slotted_facts(said: Sequence[Message], begin: int, roles: frozenset[str]) ->
     """
     for place in range(begin, len(said)):
         message = said[place]
-        if message.text and message.role in roles and message.role in TRUST:
+        if message.text and message.role in roles and message.role in LEVELS:
             for one in _of_message(message, said[max(0, place - BEFORE) : place]):
                 yield message, one
 

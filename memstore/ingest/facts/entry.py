@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -12,6 +13,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.check import check_name, check_text, one_of
 from memstore.ingest.facts.filled import slot_in
 from memstore.ingest.facts.wording import NOT, content
+from memstore.ingest.masking import Masking
 from memstore.models import FACT_KINDS, FACT_TYPES, Fact
 
 LONGEST = 2000  # characters: a fact is a sentence, and is recalled whole
@@ -45,6 +47,14 @@ def with_slot(new: NewFact) -> NewFact:
     named = new.attribute is not None or new.value is not None
     slot = None if named else slot_in(new.text, new.subject, new.language, new.type)
     return new if slot is None else replace(new, attribute=slot.attribute, value=slot.value)
+
+
+def masked(new: NewFact, masking: Masking | None) -> NewFact:
+    """Give a fact with its secrets marked, where that is set."""
+    if masking is None:
+        return new
+    value = new.value and masking.marked(new.value, Counter())
+    return replace(new, text=masking.marked(new.text, Counter()), value=value)
 
 
 def edited(fact: Fact, new: Mapping[str, Any]) -> NewFact:

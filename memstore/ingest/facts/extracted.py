@@ -8,22 +8,35 @@ from datetime import datetime
 from memstore import ids
 from memstore.ingest.asked import Asked
 from memstore.ingest.facts.llm_facts import ModelFact
+from memstore.ingest.facts.trust import Trust
 from memstore.ingest.rules.drafts import FactDraft
 from memstore.ingest.rules.slots import Slot
-from memstore.models import FactColumns, Message, Role, Span, Tier, Unit
+from memstore.models import QUARANTINED, FactColumns, Message, Role, Span, Tier, Unit
 from memstore.providers import Vectors
 
-TRUST = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}
 UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
 
 
 @dataclass(frozen=True, slots=True)
 class FactBatch:
-    """Messages to be read; the first `before` of them were read already. `to_seq` is the last one."""
+    """Messages to be read; the first `before` of them were read already. `to_seq` is the last one.
+
+    `channel` is the conversation's, where that may lower how far they are trusted.
+    """
 
     to_seq: int
     messages: list[Message]
     before: int
+    channel: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """By which recipe facts are made, and how far those who say them are trusted, there."""
+
+    recipe: str
+    trust: Trust
+    channel: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +45,8 @@ class ExtractedFact:
 
     It is said in one place; one that a person enters may have several, or none.
 
-    `heard_at` is when memstore learnt what says it: what a person has done to a fact later was done knowing that.
+    `heard_at` is when memstore learnt what says it: what a person has done to a fact later was done knowing that. Its
+    state is "quarantined" where who says it is not believed alone.
     """
 
     fact: FactColumns
@@ -58,7 +72,7 @@ def extracted(
     message: Message,
     place: tuple[int, int],
     vector: Vectors | None,
-    recipe: str,
+    maker: Maker,
     slot: Slot | None = None,
 ) -> ExtractedFact:
     """Give a fact that the characters `place` of a message say as it can be stored.
@@ -66,6 +80,7 @@ def extracted(
     Its attribute and value are those of the slot that it fills, or what a model called them.
     """
     phrases = slot if slot is not None or isinstance(told, FactDraft) else told
+    level = maker.trust.level(message, *place, maker.channel)
     fact = FactColumns.model_construct(
         user_id=message.user_id,
         id=ids.fact_id(message.user_id, told.subject, told.text),
@@ -77,13 +92,13 @@ def extracted(
         text=told.text,
         language=told.language or "und",
         confidence=told.confidence,
-        state="active",
+        state="active" if maker.trust.holds(message, level) else QUARANTINED,
         valid_from=told.valid_from,
         valid_to=told.valid_to,
-        recipe=recipe,
+        recipe=maker.recipe,
         occurred_at=message.occurred_at,
     )
-    span = Span(message.id, *place, TRUST[Role(message.role)])
+    span = Span(message.id, *place, level)
     return ExtractedFact(
         fact, slot, (span,), unit_of(fact, message), vector, _of_speaker(fact.subject, message), message.recorded_at
     )
@@ -93,11 +108,6 @@ def _of_speaker(subject: str, message: Message) -> bool:
     """Whether a fact is about the speaker of a message, or about somebody or something of theirs."""
     speaker = (message.name or UNNAMED[Role(message.role)]).casefold()
     return subject.casefold() == speaker or subject.casefold().startswith(f"{speaker}'s ")
-
-
-def with_roles(recipe: str, roles: frozenset[str]) -> str:
-    """Give a recipe with whom else than people facts are taken from."""
-    return recipe if roles == {Role.USER} else f"{recipe} from {','.join(sorted(roles)) or 'nobody'}"
 
 
 def unit_of(fact: FactColumns, message: Message | None = None) -> Unit:

@@ -22,7 +22,7 @@ from memstore.ingest.facts.filled import slot_of_fact
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, Incoming, Known, Verdict, narrows, other_value, reconcile
 from memstore.ingest.rules.places import COUNTRY
 from memstore.ingest.rules.slots import FORMER, PLACES, Manner, Slot
-from memstore.models import HAND, FactColumns
+from memstore.models import HAND, QUARANTINED, FactColumns
 from memstore.store import fact_changes, facts, items
 from memstore.store.database import Transaction
 from memstore.store.facts import KnownFact, Source, Taken
@@ -40,6 +40,10 @@ async def settle(scope: Transaction, new: ExtractedFact, model: UUID | None, *, 
     """
     attributes = related(new.slot)
     known = await facts.known(scope, new.fact, attributes, new.spans[0], new.vector, model, nearest=NEAREST)
+    if new.fact.state == QUARANTINED:
+        return await _quarantine(scope, new, known)
+    waiting = next((one.fact for one in known if one.fact.state == QUARANTINED), None)  # in the same words, if any
+    known = [one for one in known if one.fact.state != QUARANTINED]
     twin = _twin(new, known)
     others = [one for one in known if twin is None or one.fact.id != twin.fact.id]
     if taken is not None:
@@ -48,7 +52,7 @@ async def settle(scope: Transaction, new: ExtractedFact, model: UUID | None, *, 
     if twin is None:
         verdict = _judge(new, said, others)
         if verdict.kind != "same":
-            await _place(scope, new, new.fact, others, verdict, said, model)
+            await _place(scope, new, waiting or new.fact, others, verdict, said, model)
             return True
         twin = next(one for one in others if one.fact.id in verdict.others)
         others.remove(twin)
@@ -58,6 +62,26 @@ async def settle(scope: Transaction, new: ExtractedFact, model: UUID | None, *, 
         [Source(twin.fact.id, span, said_before.get((twin.fact.id, span.message_id))) for span in new.spans],
     )
     await _again(scope, new, twin, others, model)
+    return False
+
+
+async def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
+    """Store a fact that waits, without a unit of recall; whether it is new.
+
+    It does nothing to what is known: what somebody says who is not believed alone neither ends a fact, nor contradicts
+    one, nor says it again. Otherwise an old value could be kept alive by a page that repeats it.
+    """
+    twin = _twin(new, known)
+    if twin is None:
+        if _judge(new, new.fact.occurred_at, known).kind == "same":
+            return False
+        recorded_at = await facts.add(scope, new.fact)
+        await facts.add_sources(scope, [Source(new.fact.id, span, recorded_at) for span in new.spans])
+        return True
+    if twin.fact.state == QUARANTINED:
+        await facts.add_sources(scope, [Source(twin.fact.id, span) for span in new.spans])
+        await facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
+        await _refreshed(scope, new, twin)
     return False
 
 
@@ -71,7 +95,7 @@ async def settle_entered(
     """
     fact, said = stored or new.fact, new.fact.occurred_at
     known = await facts.known(scope, fact, related(new.slot), None, new.vector, model, nearest=NEAREST)
-    others = [one for one in known if one.fact.id != fact.id]
+    others = [one for one in known if one.fact.id != fact.id and one.fact.state != QUARANTINED]
     alike = [one for one in others if _says_the_same(new, one, said)]
     others = [one for one in others if one not in alike]
     verdict = _judge(new, said, others)
@@ -245,13 +269,31 @@ async def _place(
 async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:
     """Store a new fact with its source and unit, or restore a known one; give when it was recorded, if it is new."""
     if fact is not new.fact:
-        if fact.state != "active":
+        if fact.state == QUARANTINED:
+            await _let_out(scope, new, fact, model)
+        elif fact.state != "active":
             await fact_changes.change(scope, fact, "restored", actor=new.fact.recipe, state="active", valid_to=None)
         return None
     recorded_at = await facts.add(scope, fact)
     await facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in new.spans])
     await items.add(scope, [new_unit(scope.user_id, new.unit, fact.text, new.vector)], model)
     return recorded_at
+
+
+async def _let_out(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> None:
+    """Let a quarantined fact hold that is now said by somebody who is believed: it rests on that alone."""
+    columns = {name: getattr(new.fact, name) for name in (*REFRESHED, "valid_from", "valid_to")}
+    await fact_changes.change(scope, fact, "confirmed", actor=new.fact.recipe, state="active", **columns)
+    await facts.drop_sources(scope, fact.id)
+    await facts.add_sources(scope, [Source(fact.id, span) for span in new.spans])
+    await facts.first_said(scope, [fact.id])
+    await make_findable(scope, new, model)
+
+
+async def make_findable(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None:
+    """Give a fact its unit of recall where it has none: one that was never active has not."""
+    if not await items.are_units(scope, new.fact.id):
+        await items.add(scope, [new_unit(scope.user_id, new.unit, new.fact.text, new.vector)], model)
 
 
 async def _outdate(

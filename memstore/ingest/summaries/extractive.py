@@ -20,6 +20,7 @@ class ExtractiveSummarizer:
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
+        self.recipe = resources.told(self.recipe)
 
     def asked(self) -> None:
         """Nobody is asked."""

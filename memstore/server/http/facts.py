@@ -52,7 +52,7 @@ class FactEdit(FactParts):
 async def facts(
     user: UserDep,
     page: PageDep,
-    state: Literal["active", "ended", "superseded", "retracted", "erased", "all"] = "active",
+    state: Literal["active", "ended", "quarantined", "superseded", "retracted", "erased", "all"] = "active",
     type: FactType | None = None,
     kind: FactKind | None = None,
     subject: Annotated[str | None, Query()] = None,
@@ -91,6 +91,12 @@ async def edit(user: UserDep, fact: UUID, given: FactEdit) -> Response:
 async def retract(user: UserDep, fact: UUID) -> Response:
     """Take a fact back: it is no longer recalled, also where it is said again. Its history can undo that."""
     return answer(Fact, await user.retract_fact(fact))
+
+
+@router.post("/facts/{fact}/confirm", response_model=Fact)
+async def confirm(user: UserDep, fact: UUID) -> Response:
+    """Let a fact hold that is quarantined, since who says it is not believed alone: recall finds it from now on."""
+    return answer(Fact, await user.confirm_fact(fact))
 
 
 @router.get("/facts/{fact}/history", response_model=list[FactChange])

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from memstore.errors import InvalidInput
-from memstore.models import Fact, Receipt
+from memstore.models import QUARANTINED, Fact, Receipt
 from memstore.models.decisions import Reason
 from memstore.server.mcp import identity, told
 from memstore.server.mcp.arguments import (
@@ -107,7 +107,8 @@ async def list_memories(asked: Asked, given: ListMemories) -> Page:
     For an overview ("what do you know about me?"), or to find the id of a fact. To find something particular, search.
     """
     state = given.state
-    known = await asked.user.facts(state=state, type=given.type, subject=given.subject)
+    every = await asked.user.facts(state=state, type=given.type, subject=given.subject)
+    known = [one for one in every if one.state != QUARANTINED]  # a model neither reads nor confirms what waits
     rest = known if given.cursor is None else _after(known, given.cursor)
     page = rest[: given.limit]
     more = _cursor(page[-1]) if len(rest) > given.limit else None

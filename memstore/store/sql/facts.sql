@@ -194,6 +194,7 @@ WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND m.id = s.message_i
   AND NOT EXISTS (SELECT FROM unnest(%(facts)s::uuid[], %(messages)s::uuid[], %(starts)s::bigint[], %(stops)s::bigint[])
                               AS again (fact_id, message_id, start, stop)
                   WHERE again.fact_id = s.fact_id AND again.message_id = s.message_id
+                    AND (f.state = 'quarantined') = (again.fact_id = ANY(%(waiting)s::uuid[]))
                     AND again.start = s.start AND again.stop = s.stop)
 RETURNING s.fact_id, s.message_id, s.recorded_at
 
@@ -201,6 +202,10 @@ RETURNING s.fact_id, s.message_id, s.recorded_at
 -- Takes back what an edit brought to a fact that was known before.
 DELETE FROM fact_sources s
 WHERE s.user_id = %(user_id)s AND s.fact_id = %(fact_id)s AND s.recorded_at = %(at)s
+
+-- drop_sources --
+-- Takes back all that says a fact.
+DELETE FROM fact_sources WHERE user_id = %(user_id)s AND fact_id = %(fact_id)s
 
 -- remove_unsaid --
 -- Of these facts those that no message says any more.

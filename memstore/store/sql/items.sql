@@ -7,6 +7,10 @@ VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(tier)s, %(conversation_id)s, %(se
         %(number)s)
 ON CONFLICT (user_id, item_id, chunk) DO NOTHING
 
+-- a_unit --
+-- Whether an item can be found.
+SELECT chunk FROM item_text WHERE user_id = %(user_id)s AND item_id = %(item_id)s LIMIT 1
+
 -- count_units --
 -- The counters that BM25 needs, and the numbers of new units; the row is locked until the transaction ends.
 UPDATE users

@@ -10,7 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from memstore import ids
-from memstore._sync.ingest.facts.settle import settle_edited, settle_entered
+from memstore._sync.ingest.facts.settle import make_findable, settle_edited, settle_entered
 from memstore._sync.ingest.facts.succession import reclaim, release
 from memstore._sync.ingest.serving import made_for
 from memstore._sync.store import embedders, fact_changes, facts, items, messages
@@ -22,7 +22,7 @@ from memstore.ingest.facts.entry import EDITED, NewFact, still_said, with_slot
 from memstore.ingest.facts.extracted import ExtractedFact, unit_of
 from memstore.ingest.facts.filled import slot_of_fact
 from memstore.ingest.resources import Resources
-from memstore.models import HAND, Fact, FactChange, FactColumns, Span, kind_of
+from memstore.models import HAND, QUARANTINED, Fact, FactChange, FactColumns, Span, kind_of
 from memstore.providers import Vectors
 from memstore.waiting import in_place
 
@@ -48,9 +48,10 @@ def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, r
         model = embedders.bind(scope, resources.embedder)
         known = facts.fact(scope, fact.id)
         if known is not None:
-            columns = {name: getattr(fact, name) for name in EDITED}
+            columns, was = {name: getattr(fact, name) for name in EDITED}, known.state
             fact_changes.change(scope, known, "edited", actor=HAND, **columns, state="active", recipe=HAND)
             facts.add_sources(scope, [Source(fact.id, span) for span in entered.spans])
+            _found_again(scope, entered, was, model)
         settle_entered(scope, entered, known, model)
         return _stored(scope, fact.id)
 
@@ -64,8 +65,42 @@ def _entered(resources: Resources, fact: FactColumns, sources: Sequence[UUID] = 
     return ExtractedFact(fact, slot, spans, unit_of(fact), _vector(resources, fact.text), True, heard_at)
 
 
+def _found_again(scope: Transaction, new: ExtractedFact, was: str, model: UUID | None) -> None:
+    """Give a fact that is active now its unit of recall, if it `was` in a state that may have left it without one."""
+    if was in (QUARANTINED, "retracted"):
+        make_findable(scope, new, model)
+
+
+def confirm_fact(database: Database, resources: Resources, user_id: UUID, fact_id: UUID) -> Fact:
+    """Let a quarantined fact hold, as it was said then; one that is active stays as it is.
+
+    Older values of its slot end, and what it contradicts is a conflict, as of a fact that is entered. Raises `Conflict`
+    for one that is in another state.
+    """
+    return made_for(database, resources, user_id, partial(_confirm, database, user_id, fact_id))
+
+
+def _confirm(database: Database, user_id: UUID, fact_id: UUID, resources: Resources) -> Fact:
+    with database.scope(user_id) as scope:
+        said = _found(scope, fact_id)
+    entered = in_place(_entered, resources, said.model_copy())
+    with database.scope(user_id) as scope:
+        facts.lock(scope)
+        fact = _found(scope, fact_id)
+        if fact.state == QUARANTINED:
+            model = embedders.bind(scope, resources.embedder)
+            fact_changes.change(scope, fact, "confirmed", actor=HAND, state="active")
+            make_findable(scope, entered, model)
+            settle_entered(scope, entered, fact, model)
+        else:
+            check_active(fact)
+        return _stored(scope, fact_id)
+
+
 def check_active(fact: Fact) -> None:
     """Raise `Conflict` for a fact that is not active."""
+    if fact.state == QUARANTINED:
+        raise Conflict(f"The fact {fact.text!r} is quarantined. Nothing was done: confirm it first, or retract it.")
     if fact.state != "active":
         raise Conflict(f"The fact {fact.text!r} is {fact.state}, not active. Nothing was done: undo that first.")
 
@@ -90,7 +125,7 @@ def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resou
             columns = {name: getattr(edited, name) for name in EDITED}
             done = fact_changes.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)
         else:
-            done = _put_in_place(scope, resources, old, edited, entered.vector)
+            done = _put_in_place(scope, resources, old, edited, entered)
         if (was.subject, was.attribute) != (edited.subject, edited.attribute):
             release(scope, old.id, done.at)
         stored = _stored(scope, edited.id)
@@ -100,17 +135,20 @@ def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resou
 
 
 def _put_in_place(
-    scope: Transaction, resources: Resources, old: Fact, edited: FactColumns, vector: Vectors | None
+    scope: Transaction, resources: Resources, old: Fact, edited: FactColumns, entered: ExtractedFact
 ) -> FactChange:
     """Put a fact, which may be known, in the place of another one, with its time and its sources; give that change."""
     edited.occurred_at = old.occurred_at
     done = fact_changes.change(scope, old, "edited", actor=HAND, other=edited.id, state="superseded")
     known = facts.fact(scope, edited.id)
     if known is None:
-        _store(scope, resources, edited, vector)
+        _store(scope, resources, edited, entered.vector)
     else:  # both halves are of one moment: by it an undo finds the other one, and the sources that came with it
         columns = {name: getattr(edited, name) for name in EDITED} | {"state": "active", "recipe": HAND}
+        was = known.state
         fact_changes.change(scope, known, "edited", actor=HAND, at=done.at, **columns)
+        model = embedders.bind(scope, resources.embedder)
+        _found_again(scope, entered, was, model)
     at = None if known is None else done.at
     facts.add_sources(scope, [Source(edited.id, span, at) for span in _spans(scope, old, edited)])
     return done
@@ -155,6 +193,10 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
             raise NotFound(f"There is no change {change_id}; {instead}")
         if done.undoes is not None and _was_replacement(scope, done.undoes):
             raise Conflict(f"The change {change_id} undid an edit. Nothing was done: edit the fact again instead.")
+        if done.after.get("state") == QUARANTINED and done.changed.get("state") == "active":
+            raise Conflict(
+                f"The change {change_id} took a confirmation back. Nothing was done: confirm the fact again."
+            )
         half = fact_changes.other_half(scope, done)
         if half is not None and half.other_id is not None:
             done, half = half, done
@@ -171,8 +213,10 @@ def _follow(scope: Transaction, done: FactChange, made: FactChange) -> None:
     """Let the facts whose place was taken by what a change had `done` follow when that is undone by the one `made`."""
     if done.action == "edited":
         release(scope, done.other_id or done.fact_id, made.at, since=done.at)
-    elif made.action == "retracted":
+    elif made.action in ("retracted", QUARANTINED):
         release(scope, done.fact_id, made.at)
+    if made.after.get("state") == QUARANTINED:
+        items.remove(scope, [made.fact_id])
     reclaim(scope, done.fact_id, done.at, made.at)
 
 

@@ -2,12 +2,13 @@
 """The facts deriver: what speakers assert about themselves and their world, by rules, settled with what is known.
 
 Instructions are never read, nor what a context had put into a message, nor what assistants and tools say unless the
-setting `facts_from` trusts them.
+setting `facts_from` names them. What is said by somebody who is not believed alone is quarantined (`trust`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from memstore._sync.ingest.embed import next_messages
@@ -19,6 +20,7 @@ from memstore.ingest.facts.by_rules import BEFORE
 from memstore.ingest.facts.extracted import FactBatch, MadeFacts
 from memstore.ingest.facts.extractor import extractor_of
 from memstore.ingest.resources import Resources
+from memstore.models import QUARANTINED
 from memstore.store.watermarks import Pending
 
 
@@ -39,11 +41,15 @@ class Facts:
         """Give the next messages, and those just before them."""
         new = next_messages(scope, work, limit)
         before = messages.newest(scope, work.conversation_id, limit=BEFORE, before=work.done_seq + 1)
-        return FactBatch(new.to_seq, [*reversed(before), *new.messages], len(before))
+        channel = None
+        if self.resources.settings.untrusted_channels:
+            place = messages.conversation(scope, work.conversation_id)
+            channel = None if place is None else place.channel
+        return FactBatch(new.to_seq, [*reversed(before), *new.messages], len(before), channel)
 
     def think(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
         """Extract, and embed what was extracted."""
-        return self.method.extract(batches)
+        return self.method.extract([replace(one, messages=self.resources.seen(one.messages)) for one in batches])
 
     def write(self, scope: Transaction, made: MadeFacts) -> dict[str, int]:
         """Store new facts; let known ones be reinforced, superseded or contradicted."""
@@ -62,10 +68,14 @@ class Facts:
         facts.lock(scope)
         letters = [letter for one in made if one.asked for letter in one.asked.letters]
         model_calls.remove_letters(scope, conversation, self.name, but=letters)
-        again = [Source(fact.fact.id, span) for one in made for fact in one.facts for span in fact.spans]
-        taken = facts.take_back(scope, conversation, but=again)
+        every = [fact for one in made for fact in one.facts]
+        holding = {one.fact.id for one in every if one.fact.state != QUARANTINED}
+        said = [one for one in every if one.fact.state != QUARANTINED or one.fact.id not in holding]
+        again = [Source(one.fact.id, span) for one in said for span in one.spans]
+        waiting = {one.fact.id for one in said} - holding
+        taken = facts.take_back(scope, conversation, but=again, waiting=waiting)
         less_said = {fact for fact, _ in taken}
-        staying = less_said & {source.fact_id for source in again}
+        staying = less_said & holding
         facts.remove_unsaid(scope, sorted(less_said - staying))
         restored = fact_changes.restore_orphaned(scope, actor=recipe)
         counts = self._write(scope, made, taken=taken)
@@ -83,8 +93,10 @@ class Facts:
             erased = tombstones.erased_items(scope, [one.fact.id for one in new])
             new = [one for one in new if one.fact.id not in erased]
             model = embedders.bind(scope, self.resources.embedder)
-            counts["facts"] = sum([settle(scope, one, model, taken=taken) for one in new])
+            for one in new:
+                kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
+                counts[kind] = counts.get(kind, 0) + settle(scope, one, model, taken=taken)
         # After the user was locked, as summaries do: the other way round they would wait for each other.
-        for one in asked:
-            model_calls.keep(scope, one.cost, one.letters)
+        for some in asked:
+            model_calls.keep(scope, some.cost, some.letters)
         return counts

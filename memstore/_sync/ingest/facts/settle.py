@@ -27,7 +27,7 @@ from memstore.ingest.facts.filled import slot_of_fact
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, Incoming, Known, Verdict, narrows, other_value, reconcile
 from memstore.ingest.rules.places import COUNTRY
 from memstore.ingest.rules.slots import FORMER, PLACES, Manner, Slot
-from memstore.models import HAND, FactColumns
+from memstore.models import HAND, QUARANTINED, FactColumns
 
 NEAREST = 3  # facts in other words that a new one is put beside
 REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
@@ -41,6 +41,10 @@ def settle(scope: Transaction, new: ExtractedFact, model: UUID | None, *, taken:
     """
     attributes = related(new.slot)
     known = facts.known(scope, new.fact, attributes, new.spans[0], new.vector, model, nearest=NEAREST)
+    if new.fact.state == QUARANTINED:
+        return _quarantine(scope, new, known)
+    waiting = next((one.fact for one in known if one.fact.state == QUARANTINED), None)  # in the same words, if any
+    known = [one for one in known if one.fact.state != QUARANTINED]
     twin = _twin(new, known)
     others = [one for one in known if twin is None or one.fact.id != twin.fact.id]
     if taken is not None:
@@ -49,7 +53,7 @@ def settle(scope: Transaction, new: ExtractedFact, model: UUID | None, *, taken:
     if twin is None:
         verdict = _judge(new, said, others)
         if verdict.kind != "same":
-            _place(scope, new, new.fact, others, verdict, said, model)
+            _place(scope, new, waiting or new.fact, others, verdict, said, model)
             return True
         twin = next(one for one in others if one.fact.id in verdict.others)
         others.remove(twin)
@@ -62,6 +66,26 @@ def settle(scope: Transaction, new: ExtractedFact, model: UUID | None, *, taken:
     return False
 
 
+def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
+    """Store a fact that waits, without a unit of recall; whether it is new.
+
+    It does nothing to what is known: what somebody says who is not believed alone neither ends a fact, nor contradicts
+    one, nor says it again. Otherwise an old value could be kept alive by a page that repeats it.
+    """
+    twin = _twin(new, known)
+    if twin is None:
+        if _judge(new, new.fact.occurred_at, known).kind == "same":
+            return False
+        recorded_at = facts.add(scope, new.fact)
+        facts.add_sources(scope, [Source(new.fact.id, span, recorded_at) for span in new.spans])
+        return True
+    if twin.fact.state == QUARANTINED:
+        facts.add_sources(scope, [Source(twin.fact.id, span) for span in new.spans])
+        facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
+        _refreshed(scope, new, twin)
+    return False
+
+
 def settle_entered(scope: Transaction, new: ExtractedFact, stored: FactColumns | None, model: UUID | None) -> None:
     """Store a fact that a person enters, or settle the one that is `stored` with the same words. The user is locked.
 
@@ -70,7 +94,7 @@ def settle_entered(scope: Transaction, new: ExtractedFact, stored: FactColumns |
     """
     fact, said = stored or new.fact, new.fact.occurred_at
     known = facts.known(scope, fact, related(new.slot), None, new.vector, model, nearest=NEAREST)
-    others = [one for one in known if one.fact.id != fact.id]
+    others = [one for one in known if one.fact.id != fact.id and one.fact.state != QUARANTINED]
     alike = [one for one in others if _says_the_same(new, one, said)]
     others = [one for one in others if one not in alike]
     verdict = _judge(new, said, others)
@@ -244,13 +268,31 @@ def _place(
 def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:
     """Store a new fact with its source and unit, or restore a known one; give when it was recorded, if it is new."""
     if fact is not new.fact:
-        if fact.state != "active":
+        if fact.state == QUARANTINED:
+            _let_out(scope, new, fact, model)
+        elif fact.state != "active":
             fact_changes.change(scope, fact, "restored", actor=new.fact.recipe, state="active", valid_to=None)
         return None
     recorded_at = facts.add(scope, fact)
     facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in new.spans])
     items.add(scope, [new_unit(scope.user_id, new.unit, fact.text, new.vector)], model)
     return recorded_at
+
+
+def _let_out(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> None:
+    """Let a quarantined fact hold that is now said by somebody who is believed: it rests on that alone."""
+    columns = {name: getattr(new.fact, name) for name in (*REFRESHED, "valid_from", "valid_to")}
+    fact_changes.change(scope, fact, "confirmed", actor=new.fact.recipe, state="active", **columns)
+    facts.drop_sources(scope, fact.id)
+    facts.add_sources(scope, [Source(fact.id, span) for span in new.spans])
+    facts.first_said(scope, [fact.id])
+    make_findable(scope, new, model)
+
+
+def make_findable(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None:
+    """Give a fact its unit of recall where it has none: one that was never active has not."""
+    if not items.are_units(scope, new.fact.id):
+        items.add(scope, [new_unit(scope.user_id, new.unit, new.fact.text, new.vector)], model)
 
 
 def _outdate(

@@ -54,7 +54,7 @@ def _summarized(
         known = summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
         if known is not None:
             return known
-        asked = _read(scope, conversation, first, last)
+        asked = _read(scope, resources, conversation, first, last)
     return made_for(database, resources, user, partial(_made, database, user, asked, recipe, epoch))
 
 
@@ -91,13 +91,13 @@ def _checked(scope: Transaction, conversation: UUID, from_seq: int | None, to_se
     return first, last
 
 
-def _read(scope: Transaction, conversation: UUID, first: int, last: int) -> Range:
+def _read(scope: Transaction, resources: Resources, conversation: UUID, first: int, last: int) -> Range:
     """Give the range; of one that is longer than a page, the lines that may go into its summary, a page at a time."""
     asked: Range | None = None
     begin = first
     while begin <= last:
         end = messages.within(scope, conversation, begin, min(last, begin + PAGE - 1), tokens=PAGE * 500)
-        page = messages.messages(scope, conversation, from_seq=begin, to_seq=end)
+        page = resources.seen(messages.messages(scope, conversation, from_seq=begin, to_seq=end))
         asked = _joined(asked, page) if page else asked
         begin = end + 1
     if asked is None:

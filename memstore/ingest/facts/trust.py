@@ -1,0 +1,64 @@
+"""Whose words become facts, and whether these hold at once or wait until somebody confirms them. Pure.
+
+A tool's output is never believed alone, whatever is set: it is text of whoever wrote the page, the file or the mail
+that the tool has read. Nor is what a person pastes or quotes, or what the application says is untrusted; a message can
+only lower the trust of its role, since whoever writes a file that is imported writes its metadata too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from memstore.ingest.check import TRUST, TRUSTED
+from memstore.ingest.pasted import apart
+from memstore.models import Message, Role
+from memstore.settings import Settings
+
+LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}  # of a source; what is entered by hand has 3
+NOBODY = 0
+_QUOTED = re.compile(r"^[ \t]*>[^\n]*", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """The roles that are read, those of them whose facts hold at once, and the channels where nobody's do."""
+
+    roles: frozenset[str]
+    believed: frozenset[str]
+    doubted: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, settings: Settings) -> Trust:
+        """Give what the settings say."""
+        roles = frozenset(settings.facts_from)
+        return cls(roles, roles & frozenset(settings.facts_trusted), frozenset(settings.untrusted_channels))
+
+    def told(self, recipe: str) -> str:
+        """Give a recipe with whom facts are taken from, where that is not people alone, and who of them waits."""
+        if self.roles != {Role.USER}:
+            recipe = f"{recipe} from {','.join(sorted(self.roles)) or 'nobody'}"
+        if waiting := self.roles - self.believed:
+            recipe = f"{recipe} doubting {','.join(sorted(waiting))}"
+        return f"{recipe} doubting channels {','.join(sorted(self.doubted))}" if self.doubted else recipe
+
+    def level(self, message: Message, start: int, stop: int, channel: str | None) -> int:
+        """Give how far the characters from `start` to `stop` of a message are to be trusted: 0, 1 or 2."""
+        if channel in self.doubted or message.meta.get(TRUST, TRUSTED) != TRUSTED or _not_own(message, start, stop):
+            return NOBODY
+        return LEVELS[Role(message.role)]
+
+    def holds(self, message: Message, level: int) -> bool:
+        """Whether what a message says at this level of trust is a fact at once."""
+        return level > NOBODY and message.role in self.believed
+
+
+def _not_own(message: Message, start: int, stop: int) -> bool:
+    """Whether characters of a message touch what was pasted into it, or quoted line by line."""
+    text = message.text or ""
+    if "\n" not in text and not text.lstrip().startswith(">"):
+        return False
+    spans = apart(text)
+    blocks = [(begin, end) for begin, end in spans if text[begin:end].lstrip().startswith(("```", "~~~"))]
+    blocks += [found.span() for found in _QUOTED.finditer(text)]
+    return any(begin < stop and start < end for begin, end in blocks)

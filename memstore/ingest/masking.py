@@ -1,0 +1,208 @@
+"""Secrets in what is said, masked: before it is stored, or before anything is derived from it. Pure.
+
+Before storing, a secret becomes a mark such as "[masked card]", and the message says in its metadata how many of which
+kind there were: what is stored is counted, embedded and read so. Before deriving, it becomes as many dots, so that
+every character keeps its place: the message stays as it was said, and nothing that is derived from it holds the secret.
+
+The same text always gives the same one, and a masked text itself: an import adds nothing the second time.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from memstore.ingest.check import TEXT_PARTS
+from memstore.ingest.secret_shapes import CARD, DOCUMENT, IBAN, KEYS, NAMED, PASSWORD, PRIVATE_KEY, SOCIAL_SECURITY
+from memstore.models import Json, Message
+from memstore.providers import recognizers
+from memstore.providers.recognizers import Recognizers
+from memstore.settings import Settings
+
+PIECE, OVERLAP = 2000, 250  # characters that are searched at once: of a line of megabytes no pattern may take long
+DOT = "•"
+TOLD = "masked"  # of the metadata: how many of which kind
+OPAQUE = {"type", "id", "url", "data", "file_data", "image_url", "media_type", "signature", "tool_call_id"}
+_MARK = re.compile(r"\[masked [a-z]{3,8}\]")
+_LONG = re.compile(r"\S{16}")  # no key is shorter
+_ANY = re.compile(r"\d|-----BEGIN|\S{16}")  # without one of these there is no secret
+_CODE = re.compile(
+    r"[$<{%*]|(?:your|my|xxx|\.\.\.|os\.|env|process\.|https?:|/)|[A-Za-z_]+(?:\.[A-Za-z_]\w*)+$", re.IGNORECASE
+)
+_SAMPLES = {"pass", "passwd", "password", "secret"}  # what documentation writes into URLs
+_LIKE_ONE = re.compile(r"[\d!@#$%^&*?~+]")
+
+
+class Secret(NamedTuple):
+    """Where a secret stands, in characters, and of which kind it is."""
+
+    start: int
+    stop: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Masking:
+    """Masks secrets of some kinds: card, account, document, key, password."""
+
+    kinds: frozenset[str]
+    known: Recognizers
+
+    def found(self, text: str) -> list[Secret]:
+        """Give the secrets of a text in order, apart from each other. What stands inside of a mark is none."""
+        if not _ANY.search(text):
+            return []
+        marks = [found.span() for found in _MARK.finditer(text)]
+        apart: list[Secret] = []
+        for one in sorted(self._every(text)):
+            place = bisect_right(marks, (one.start, len(text)))
+            if place and one.stop <= marks[place - 1][1]:
+                continue
+            if apart and one.start < apart[-1].stop:
+                apart[-1] = apart[-1]._replace(stop=max(apart[-1].stop, one.stop))
+            else:
+                apart.append(one)
+        return apart
+
+    def marked(self, text: str, counts: Counter[str]) -> str:
+        """Give a text with a mark in the place of each secret, which are counted."""
+        while found := self.found(text):  # a mark may part what was no secret before
+            text = _replaced(text, found, lambda one: f"[masked {one.kind}]")
+            counts.update(one.kind for one in found)
+        return text
+
+    def covered(self, text: str) -> str:
+        """Give a text with dots in the place of each secret: every character keeps its place."""
+        return _replaced(text, self.found(text), lambda one: DOT * (one.stop - one.start))
+
+    def store(self, draft: Message) -> bool:
+        """Mark the secrets of a message that is not stored yet; whether there were any."""
+        counts: Counter[str] = Counter()
+        parts, calls = self._within(draft.parts, counts), self._within(draft.tool_calls, counts)
+        text = _text_of(parts) if parts is not None else draft.text and self.marked(draft.text, counts)
+        meta = self._within(draft.meta, counts)
+        if counts:
+            told = {TOLD: dict(sorted(counts.items()))}
+            vars(draft).update(text=text, parts=parts, tool_calls=calls, meta=meta | told)
+        return bool(counts)
+
+    def seen(self, message: Message) -> Message:
+        """Give a message as derivers see it; the same one where it has no secret."""
+        text = self.covered(message.text) if message.text else message.text
+        return message if message.text == text else message.model_copy(update={"text": text})
+
+    def _within(self, value: Any, counts: Counter[str], key: str = "") -> Any:
+        """Give JSON with marks in its texts, those apart that are no prose; a name may tell that its value is one."""
+        if isinstance(value, str):
+            if NAMED.fullmatch(key) and "password" in self.kinds and value and not _MARK.fullmatch(value):
+                counts["password"] += 1
+                return "[masked password]"
+            return value if key in OPAQUE else self.marked(value, counts)
+        if isinstance(value, Mapping):
+            return {name: self._within(one, counts, name) for name, one in value.items()}
+        return [self._within(one, counts, key) for one in value] if isinstance(value, list) else value
+
+    def _every(self, text: str) -> Iterator[Secret]:
+        if "key" in self.kinds and "-----BEGIN" in text:
+            yield from (Secret(*found.span(), "key") for found in PRIVATE_KEY.finditer(text))
+        for begin, piece in _pieces(text):
+            for kind, find in _FINDERS.items():
+                if kind in self.kinds:
+                    yield from (Secret(begin + start, begin + stop, kind) for start, stop in find(piece, self.known))
+
+
+Places = Iterator[tuple[int, int]]
+
+
+def _keys(piece: str, known: Recognizers) -> Places:
+    if not _LONG.search(piece):
+        return
+    yield from (found.span() for found in KEYS.finditer(piece))
+    for start, stop in known.keys(piece):
+        word = piece[start:stop]
+        if stop - start >= 16 or not (_CODE.match(word) or word.lower() in _SAMPLES):
+            yield start, stop
+
+
+def _passwords(piece: str, _: Recognizers) -> Places:
+    for found in PASSWORD.finditer(piece):
+        value = found["value"]
+        if _LIKE_ONE.search(value) and not _CODE.match(value) and not set("()[]{}<>") & set(value):
+            yield found.span("value")
+
+
+def _documents(piece: str, known: Recognizers) -> Places:
+    for found in DOCUMENT.finditer(piece):
+        yield found.span("number" if found["number"] else "zh")
+    yield from (found.span() for found in SOCIAL_SECURITY.finditer(piece) if known.is_social_security(found[0]))
+
+
+def _accounts(piece: str, known: Recognizers) -> Places:
+    for found in IBAN.finditer(piece):
+        yield from _valid(found[0], found.start(), known.is_account)
+
+
+def _cards(piece: str, known: Recognizers) -> Places:
+    for found in CARD.finditer(piece):
+        yield from _valid(found[0], found.start(), known.is_card)
+
+
+_FINDERS: Mapping[str, Callable[[str, Recognizers], Places]] = {
+    "key": _keys,
+    "password": _passwords,
+    "document": _documents,
+    "account": _accounts,
+    "card": _cards,
+}
+
+
+def _valid(number: str, begin: int, check: Callable[[str], bool]) -> Places:
+    """Give the longest row of groups that is valid: beside a number there may stand a date, or a word."""
+    groups = [found.span() for found in re.finditer(r"[^ -]+", number)]
+    rows = [(first[0], last[1]) for place, first in enumerate(groups) for last in groups[place:]]
+    for start, stop in sorted(rows, key=lambda row: row[0] - row[1]):
+        if check(number[start:stop]):
+            yield begin + start, begin + stop
+            return
+
+
+def _replaced(text: str, found: Sequence[Secret], by: Callable[[Secret], str]) -> str:
+    kept, stop = [], 0
+    for one in found:
+        kept += [text[stop : one.start], by(one)]
+        stop = one.stop
+    return "".join([*kept, text[stop:]])
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Give the lines of a text with where they begin, long ones in pieces that overlap."""
+    begin = 0
+    for line in text.splitlines(keepends=True):
+        if _ANY.search(line):
+            for start in range(0, max(1, len(line) - OVERLAP), PIECE - OVERLAP):
+                yield begin + start, line[start : start + PIECE]
+        begin += len(line)
+
+
+def _text_of(parts: Iterable[Json]) -> str:
+    return "\n".join(str(part.get("text") or "") for part in parts if str(part.get("type")) in TEXT_PARTS)
+
+
+@cache
+def _loaded(kinds: frozenset[str]) -> Masking:
+    return Masking(kinds, recognizers.load())
+
+
+def before_storing(settings: Settings) -> Masking | None:
+    """Give what masks messages before they are stored; None where nothing does. Raises `ProviderMissing`."""
+    return _loaded(frozenset(settings.mask_kinds)) if settings.mask_secrets == "before_storing" else None
+
+
+def before_deriving(settings: Settings) -> Masking | None:
+    """Give what masks messages before anything is derived from them, or None. Raises `ProviderMissing`."""
+    return _loaded(frozenset(settings.mask_kinds)) if settings.mask_secrets == "before_deriving" else None

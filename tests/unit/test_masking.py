@@ -1,0 +1,173 @@
+"""Secrets are recognised by their documented shapes, masked for good, and nothing else is.
+
+Every secret here is made up and put together from parts, so that no scanner takes this file for a leak.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.ingest.add import Place, draft
+from memstore.ingest.masking import Masking
+from memstore.providers import recognizers
+
+KINDS = frozenset(("card", "account", "document", "key", "password"))
+MASKING = Masking(KINDS, recognizers.load())
+HEX, ALNUM = "0123456789abcdef" * 8, "A1b2C3d4E5f6G7h8I9j0" * 8
+JWT = ".".join(("eyJ" + "hbGciOiJIUzI1NiJ9", "eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0", ALNUM[:43]))
+PEM = "\n".join(
+    ("-----BEGIN RSA PRIVATE" + " KEY-----", ALNUM[:64], ALNUM[:64], "ab==", "-----END RSA PRIVATE" + " KEY-----")
+)
+
+SECRETS = {
+    "AWS id": ("key", "AKIA" + "IOSFODNN7EXAMPL2"),
+    "AWS secret": ("key", 'aws_secret_access_key = "' + ALNUM[:40] + '"'),
+    "GitHub": ("key", "ghp" + "_" + ALNUM[:36]),
+    "GitHub fine-grained": ("key", "github" + "_pat_" + ALNUM[:60]),
+    "GitLab": ("key", "glp" + "at-" + ALNUM[:20]),
+    "OpenAI": ("key", "sk-" + "proj-" + ALNUM[:48]),
+    "Anthropic": ("key", "sk-" + "ant-api03-" + ALNUM[:80]),
+    "Slack token": ("key", "xoxb" + "-123456789012-1234567890123-" + HEX[:24]),
+    "Slack webhook": ("key", "https://hooks.slack" + ".com/services/T0AB12CD3/B0AB12CD3/" + ALNUM[:24]),
+    "Stripe": ("key", "sk" + "_live_" + ALNUM[:24]),
+    "Google": ("key", "AIza" + ALNUM[:35]),
+    "SendGrid": ("key", "SG." + ALNUM[:22] + "." + ALNUM[:43]),
+    "Twilio": ("key", "SK" + HEX[:32]),
+    "Mailchimp": ("key", HEX[:32] + "-us12"),
+    "npm": ("key", "//registry.example/:_authToken=" + "npm" + "_" + ALNUM[:36]),
+    "PyPI": ("key", "pypi-" + "AgEIcHlwaS5vcmc" + ALNUM[:80]),
+    "Telegram": ("key", "123456789:" + "AA" + ALNUM[:33]),
+    "Azure": ("key", "AccountKey=" + ALNUM[:86] + "=="),
+    "JWT": ("key", JWT),
+    "URL": ("key", "postgresql://bob:" + "pa55" + "word@db.example/app"),
+    "PEM": ("key", PEM),
+    "PEM on one line": ("key", PEM.replace("\n", "\\n")),
+    "Visa": ("card", "4111 1111 " + "1111 1111"),
+    "Mastercard": ("card", "5555-5555-" + "5555-4444"),
+    "Amex": ("card", "3782 822463 " + "10005"),
+    "UnionPay": ("card", "6200000000" + "000005"),
+    "Diners": ("card", "3056 930902 " + "5904"),
+    "IBAN": ("account", "DE89 3704 0044 " + "0532 0130 00"),
+    "IBAN unspaced": ("account", "GB82WEST" + "12345698765432"),
+    "SSN": ("document", "536-90" + "-4399"),
+    "passport": ("document", "passport number is C01X" + "00T47"),
+    "password": ("password", "my password is hunt" + "er2"),
+    "password quoted": ("password", 'Passwort: "S0nne' + 'nschein!"'),
+    "PIN": ("password", "the PIN for the safe is 49" + "21"),
+    "API key by name": ("password", "api_key=" + HEX[:12]),
+    "Spanish": ("password", "mi contraseña es Lu" + "na2024"),
+}
+
+ORDINARY = [
+    "My password is long, and the PIN is wrong.",
+    "password: required, at least 12 characters",
+    "password = os.environ['DB_PASSWORD']; api_key = settings.API_KEY; token = get_token(user1)",
+    "postgresql://user:password@localhost/app and redis://<user>:<password>@host",
+    "At 1700000000000 ms the order 4111 1111 1111 1112 was shipped; tracking 00340434161094015902.",
+    "Call +49 30 901820 or +1 (555) 010-9999 on 2024-03-01, 12:30:45.123456.",
+    "ISBN 978-3-16-148410-0, EAN 4006381333931, commit 3b18e512dba79e4c8300dd08aeb37f8e728b8dad",
+    "id 6ba7b810-9dad-11d1-80b4-00c04fd430c8, version 1.2.3.4, 192.168.0.1, #ff8800",
+    "The account DE89 3704 0044 0532 0130 01 is mistyped.",
+    "https://example.org/a/very/long/path/with-many-words/index.html?utm_source=newsletter&id=123456",
+    "My passport expires in 2027. Case 123-45-678, room 12-34-5678.",
+    "Ich arbeite seit 2019 in der Kanzlei Horn, und mein Ausweis gilt bis 2030.",
+]
+
+
+def marked(text: str) -> tuple[str, dict[str, int]]:
+    counts: Counter[str] = Counter()
+    return MASKING.marked(text, counts), dict(counts)
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_is_masked_for_good_wherever_it_stands(name: str) -> None:
+    kind, secret = SECRETS[name]
+    core = max((secret[one.start : one.stop] for one in MASKING.found(secret)), key=len)
+    for around in ("{}", "I wrote it down: {}. Keep it, please!", "first line\n{}\nlast line", "Es ist ({}), ja"):
+        text = around.format(secret)
+        once, counts = marked(text)
+        assert counts == {kind: 1}, (text, once)
+        assert core not in once and f"[masked {kind}]" in once
+        assert marked(once) == (once, {}), "what is masked stays as it is"
+        covered = MASKING.covered(text)
+        assert (len(covered), core in covered) == (len(text), False)
+    assert [one for one in Masking(KINDS - {kind}, MASKING.known).found(secret) if one.kind == kind] == []
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+    assert marked(text) == (text, {})
+
+
+PIECES = [secret for _, secret in SECRETS.values()] + [
+    "[masked card]",
+    "[masked ",
+    "card]",
+    " ",
+    "\n",
+    "a",
+    "4",
+    ":",
+    "=",
+    "-",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=6), max_size=8).map("".join))
+def test_masking_twice_is_masking_once_and_dots_keep_every_place(text: str) -> None:
+    once, counts = marked(text)
+    assert marked(once) == (once, {})
+    assert marked(text) == (once, counts)
+    covered = MASKING.covered(text)
+    assert [(one, other) for one, other in zip(text, covered, strict=True) if one != other and other != "•"] == []
+
+
+def test_a_mark_hides_no_secret() -> None:
+    assert marked(PEM.replace("\n", "\nComment: [masked card]\n", 1)) == ("[masked key]", {"key": 1})
+
+
+def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
+    card, key = SECRETS["Visa"][1], SECRETS["GitHub"][1]
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": [
+            {"type": "text", "text": f"Pay with {card}"},
+            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{key}"}},
+        ],
+        "tool_calls": [
+            {"id": key, "type": "function", "function": {"name": "pay", "arguments": json.dumps({"card": card})}},
+            {"id": "2", "type": "function", "function": {"name": "log_in", "arguments": {"password": "sunshine"}}},
+        ],
+        "metadata": {"note": card, "trust": "untrusted"},
+    }
+    made = draft(message, "message 1", Place("alice", "c"), 10_000)
+    assert MASKING.store(made)
+    assert made.text == "Pay with [masked card]"
+    assert made.parts is not None and made.parts[1] == message["content"][1], "data is no prose"
+    first, second = (call["function"]["arguments"] for call in made.tool_calls or [])
+    assert json.loads(first) == {"card": "[masked card]"}
+    assert second == {"password": "[masked password]"}
+    assert (made.tool_calls or [])[0]["id"] == key, "what pairs calls with results stays"
+    assert made.meta == {"note": "[masked card]", "trust": "untrusted", "masked": {"card": 3, "password": 1}}
+    assert not MASKING.store(made), "the second time there is nothing"
+    plain = draft({"role": "user", "content": "Hello"}, "message 1", Place("alice", "c"), 10_000)
+    assert not MASKING.store(plain)
+    assert plain.meta == {}
+
+
+def test_a_line_of_megabytes_is_searched_through() -> None:
+    card = SECRETS["Visa"][1]
+    for filler in (
+        "//" * 60_000,
+        "password for " * 8_000,
+        "a" * 150_000,
+        "4111 " * 20_000,
+        "-----BEGIN PRIVATE KEY-----" * 3_000,
+    ):
+        assert card not in marked(f"{filler} x {card}")[0]
