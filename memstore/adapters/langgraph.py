@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -38,6 +38,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
+from memstore.adapters._either import Call, Steps, run, run_async
 from memstore.errors import InvalidInput
 from memstore.models import Document, Namespace, NewDocument
 from memstore.providers import Vectors
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from memstore.memory.store import AsyncMemoryStore
 
 User = str | Callable[[Namespace], str]
-Call = Callable[[], Any]
 WHOLE = ("$",)
 MINUTES_TO_SWEEP = 5.0
 WINDOW = 8192  # tokens: what an embedder of the application's own sees is for it to say
@@ -57,7 +57,6 @@ WINDOW = 8192  # tokens: what an embedder of the application's own sees is for i
 class _Items:
     """What both stores share: which user an operation is of, and which calls of memstore's answer a batch.
 
-    A batch is a generator of calls, so that the blocking store makes them and the other one awaits them.
     """
 
     supports_ttl = True
@@ -86,7 +85,7 @@ class _Items:
     def _shown(self) -> dict[str, bool]:
         return {"expired": not (self.ttl_config or {}).get("omit_expired", False)}
 
-    def _answers(self, given: Iterable[Op]) -> Generator[Call, Any, list[Result]]:
+    def _answers(self, given: Iterable[Op]) -> Steps[list[Result]]:
         """Read as things are before the batch, then write."""
         ops = list(given)
         for op in ops:
@@ -167,14 +166,7 @@ class MemstoreStore(_Items, BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer several operations: reads first, then the writes, those of a user in one transaction."""
-        steps = self._answers(ops)
-        try:
-            call = next(steps)
-            while True:
-                call = steps.send(call())
-        except StopIteration as end:
-            results: list[Result] = end.value
-            return results
+        return run(self._answers(ops))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer several operations in a thread."""
@@ -225,14 +217,7 @@ class AsyncMemstoreStore(_Items, AsyncBatchedBaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer several operations: reads first, then the writes, those of a user in one transaction."""
-        steps = self._answers(ops)
-        try:
-            call: Callable[[], Awaitable[Any]] = next(steps)
-            while True:
-                call = steps.send(await call())
-        except StopIteration as end:
-            results: list[Result] = end.value
-            return results
+        return await run_async(self._answers(ops))
 
     async def sweep_ttl(self) -> int:
         """Remove expired items; give how many."""

@@ -24,7 +24,7 @@ from memstore.waiting import in_thread
 WHOLE = "$"  # the path of all of a value
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
 Place = tuple[Sequence[str], str]
-Unchanged = Callable[[Document | None], bool]
+Unchanged = Callable[[Mapping[tuple[Namespace, str], Document]], bool]
 
 
 class AsyncDocuments:
@@ -78,8 +78,8 @@ class AsyncDocuments:
     ) -> None:
         """Keep values and remove others, all in one transaction; of several of one name the last one counts.
 
-        With `unchanged` each document of these names is locked and shown to it as it is now, None where there is none;
-        nothing is written and `Conflict` raised where it says False.
+        With `unchanged` the documents of these names are locked and shown to it, those that there are, by namespace and
+        key; where it says False nothing is written, and `Conflict` raised.
         """
         for one in new:
             check_object(one.value, f"the value of {one.key!r:.60}")
@@ -98,8 +98,7 @@ class AsyncDocuments:
     async def _check(self, scope: Transaction, wanted: Sequence[UUID], unchanged: Unchanged) -> None:
         await embedders.lock(scope)  # a document that is not there cannot be locked
         there = await documents.locked(scope, wanted)
-        known = {documents.id_of(self._user_id, one.namespace, one.key): one for one in there}
-        if not all(unchanged(known.get(id)) for id in wanted):
+        if not unchanged({(one.namespace, one.key): one for one in there}):
             raise Conflict("A document was changed meanwhile; read it again. Nothing was written.")
 
     async def search(
