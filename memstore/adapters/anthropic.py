@@ -267,7 +267,7 @@ def _with_numbers(lines: list[str], first: int) -> str:
 
 
 def _listing(told: str, path: str, files: Files) -> str:
-    """Tell files and folders below a path, two levels deep, without hidden ones; a folder is as large as what it holds."""
+    """Tell files and folders below a path, two levels deep, without hidden ones; a folder has the size of its files."""
     sizes: dict[tuple[str, ...], int] = {}
     for name, text in files.items():
         parts = name.removeprefix(path).lstrip("/").split("/")
@@ -285,7 +285,7 @@ def _listing(told: str, path: str, files: Files) -> str:
 
 def _size(count: float) -> str:
     unit = "B"
-    for unit in "BKMG":  # noqa: B007
+    for unit in "BKMG":
         if count < 1024 or unit == "G":
             break
         count /= 1024

@@ -1,7 +1,7 @@
 """LangChain's retriever over what a user has said: messages, summaries and facts.
 
-    retriever = MemstoreRetriever(user=memstore.open().user("alice"), k=5)
-    retriever.invoke("what am I allergic to?")
+retriever = MemstoreRetriever(user=memstore.open().user("alice"), k=5)
+retriever.invoke("what am I allergic to?")
 """
 
 from __future__ import annotations

@@ -55,9 +55,7 @@ WINDOW = 8192  # tokens: what an embedder of the application's own sees is for i
 
 
 class _Items:
-    """What both stores share: which user an operation is of, and which calls of memstore's answer a batch.
-
-    """
+    """What both stores share: which user an operation is of, and which calls of memstore's answer a batch."""
 
     supports_ttl = True
     index_config: IndexConfig | None
@@ -132,9 +130,7 @@ class _Items:
     def _new(self, op: PutOp) -> NewDocument:
         paths = (self._fields if op.index is None else op.index or ()) if self._indexed else ()
         texts = {
-            f"{path}.{place}": text
-            for path in paths
-            for place, text in enumerate(get_text_at_path(op.value, path))
+            f"{path}.{place}": text for path in paths for place, text in enumerate(get_text_at_path(op.value, path))
         }
         lives = None if op.ttl is None else timedelta(minutes=op.ttl)
         return NewDocument(tuple(op.namespace), str(op.key), dict(op.value or {}), texts, lives)
@@ -229,7 +225,7 @@ class AsyncMemstoreStore(_Items, AsyncBatchedBaseStore):
         if self.ttl_config is not None and self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep(self._minutes(sweep_interval_minutes) * 60))
 
-    async def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+    async def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109
         """Stop doing so; it takes no time."""
         if self._sweeper is not None:
             self._sweeper.cancel()

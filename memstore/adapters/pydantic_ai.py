@@ -14,7 +14,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
-from pydantic_ai.conversation_store import ConversationConflict, ConversationEntry, ConversationRecord, ConversationStore
+from pydantic_ai.conversation_store import (
+    ConversationConflict,
+    ConversationEntry,
+    ConversationRecord,
+    ConversationStore,
+)
 from pydantic_ai.messages import ModelMessage, ModelRequest, TextPart, UserPromptPart
 
 from memstore.adapters._either import called

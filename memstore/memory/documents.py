@@ -65,6 +65,7 @@ class AsyncDocuments:
         ttl: timedelta | None = None,
     ) -> None:
         """Keep a value, in place of the one of this name; see `NewDocument`."""
+        self._id(namespace, key)  # which a tuple of a text would pass
         await self.write([NewDocument(tuple(namespace), key, value, texts, ttl)])
 
     async def delete(self, namespace: Sequence[str], key: str) -> bool:
@@ -195,7 +196,9 @@ def conditions(where: Json, path: Sequence[str] = ()) -> list[Condition]:
     for name, asked in where.items():
         if name.startswith("$"):
             if name[1:] not in OPERATORS or not path:
-                raise InvalidInput(f"{name!r:.60} under {'.'.join(path)!r}: give a key, or one of ${', $'.join(OPERATORS)}.")
+                raise InvalidInput(
+                    f"{name!r:.60} under {'.'.join(path)!r}: give a key, or one of ${', $'.join(OPERATORS)}."
+                )
             found.append(Condition(path, name[1:], asked))
         elif isinstance(asked, dict) and asked:
             found += conditions(asked, (*path, name))

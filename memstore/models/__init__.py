@@ -90,6 +90,8 @@ __all__ = [
     "Message",
     "Missing",
     "Moved",
+    "Namespace",
+    "NewDocument",
     "Reason",
     "Receipt",
     "Remains",
@@ -108,6 +110,4 @@ __all__ = [
     "Wrong",
     "column",
     "kind_of",
-    "Namespace",
-    "NewDocument",
 ]

@@ -66,6 +66,7 @@ class Documents:
         ttl: timedelta | None = None,
     ) -> None:
         """Keep a value, in place of the one of this name; see `NewDocument`."""
+        self._id(namespace, key)  # which a tuple of a text would pass
         self.write([NewDocument(tuple(namespace), key, value, texts, ttl)])
 
     def delete(self, namespace: Sequence[str], key: str) -> bool:

@@ -12,11 +12,11 @@ import tests.test_store as suite
 from langgraph.store.base import IndexConfig, TTLConfig
 from memstore_suite import VIEW, cloned_url
 from psycopg.rows import dict_row
-from tests.conftest import fake_embeddings  # noqa: F401
 from tests.test_store import *  # noqa: F403
 
 import memstore
 from memstore.adapters.langgraph import MemstoreStore
+from tests.conftest import fake_embeddings  # noqa: F401
 
 TTL: TTLConfig = {
     "default_ttl": suite.TTL_MINUTES,
@@ -58,11 +58,11 @@ def store() -> Iterator[Looked]:
 def create_vector_store(
     vector_type: str,
     distance_type: str,
-    fake_embeddings: Any,
+    embeddings: Any,
     text_fields: list[str] | None = None,
     enable_ttl: bool = True,
 ) -> Iterator[Looked]:
-    index: Any = {"dims": fake_embeddings.dims, "embed": fake_embeddings, "distance_type": distance_type}
+    index: Any = {"dims": embeddings.dims, "embed": embeddings, "distance_type": distance_type}
     index |= {"ann_index_config": {"vector_type": vector_type}, "fields": text_fields}
     with opened(index, {"default_ttl": 2, "refresh_on_read": True} if enable_ttl else None) as made:
         yield made

@@ -12,11 +12,11 @@ import tests.test_async_store as suite
 from langgraph.store.base import IndexConfig, TTLConfig
 from memstore_suite import VIEW, cloned_url
 from psycopg.rows import dict_row
-from tests.conftest import fake_embeddings  # noqa: F401
 from tests.test_async_store import *  # noqa: F403
 
 import memstore
 from memstore.adapters.langgraph import AsyncMemstoreStore
+from tests.conftest import fake_embeddings  # noqa: F401
 
 TTL: TTLConfig = {
     "default_ttl": suite.TTL_MINUTES,
@@ -58,9 +58,9 @@ async def store() -> AsyncIterator[Looked]:
 
 @asynccontextmanager
 async def create_vector_store(
-    vector_type: str, distance_type: str, fake_embeddings: Any, text_fields: list[str] | None = None
+    vector_type: str, distance_type: str, embeddings: Any, text_fields: list[str] | None = None
 ) -> AsyncIterator[Looked]:
-    index: Any = {"dims": fake_embeddings.dims, "embed": fake_embeddings, "distance_type": distance_type}
+    index: Any = {"dims": embeddings.dims, "embed": embeddings, "distance_type": distance_type}
     index |= {"ann_index_config": {"vector_type": vector_type}, "fields": text_fields}
     async with opened(index) as made:
         yield made

@@ -50,5 +50,3 @@ def cloned_url() -> Iterator[str]:
 def of(url: str, database: str) -> str:
     place, _, options = url.partition("?")
     return f"{place.rpartition('/')[0]}/{database}" + (f"?{options}" if options else "")
-
-
