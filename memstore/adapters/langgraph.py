@@ -65,7 +65,7 @@ class _Items:
         self._store, self._user, self.ttl_config = store, user, ttl
         self.index_config = index or None
         self._indexed = index is not False
-        given = self.index_config or {}
+        given: Any = self.index_config or {}
         self._fields: Sequence[str] = given.get("fields") or WHOLE
         self._using: dict[str, Any] = {}
         if given:

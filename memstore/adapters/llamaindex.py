@@ -69,7 +69,8 @@ class MemstoreChatStore(AsyncDBChatStore):
     async def delete_message(self, key: str, idx: int) -> Optional[ChatMessage]:  # noqa: UP045
         """Erase the message of a number, from 1, and give it; None where there is none."""
         found = [one for one in await self._stored(key, None) if one.seq == idx]
-        return (await self._erased(key, found) or [None])[0]
+        erased = await self._erased(key, found)
+        return erased[0] if erased else None
 
     async def delete_messages(self, key: str, status: Optional[MessageStatus] = None) -> None:  # noqa: UP045
         """Erase messages with all that was derived of them; those of a status, or all."""

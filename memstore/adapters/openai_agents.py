@@ -100,7 +100,7 @@ def remembered(session: MemstoreSession, *, budget: int, **asked: Any) -> Callba
 def message_of(item: Json) -> Json:
     """Give an item of the Responses API as a message: what it says as text, the rest of it as metadata."""
     made = _message(item)
-    if made is None or UNSTORABLE.search(json.dumps(item, ensure_ascii=False)) or len(_items(made)) != 1:
+    if made is None or not _is_storable(item) or len(_items(made)) != 1:
         return _opaque(item, made)
     told = _items(made)[0]
     if any(key not in item or item[key] != value for key, value in told.items()):
@@ -122,13 +122,16 @@ def items_of(message: Message) -> list[Json]:
 
 
 def _opaque(item: Json, made: Json | None) -> Json:
-    """Give an item that is kept whole; text is what JSON of Postgres does not hold."""
+    """Give an item that is kept whole, beside what of it is text; as a text where Postgres' JSON does not hold it."""
+    plain: Json = {"role": "assistant" if made is None else made["role"], "content": storable(_text(made or {}))}
+    if made is not None and made["role"] == "tool":
+        plain["tool_call_id"] = storable(str(made["tool_call_id"]))
+    return plain | {"metadata": {KEY: {"item": item if _is_storable(item) else json.dumps(item)}}}
+
+
+def _is_storable(item: Json) -> bool:
     text = json.dumps(item, ensure_ascii=False)
-    kept = json.dumps(item) if UNSTORABLE.search(text) or "\\u0000" in text else item
-    plain = {"role": "assistant", "content": storable(_text(made) if made else "")}
-    if made and made["role"] in ("user", "system", "developer"):
-        plain["role"] = made["role"]
-    return plain | {"metadata": {KEY: {"item": kept}}}
+    return "\\u0000" not in text and not UNSTORABLE.search(text)
 
 
 def _message(item: Json) -> Json | None:
