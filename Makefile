@@ -31,6 +31,7 @@ conformance: .venv/.test  ## the suites of others; what they need (npx, and what
 
 compatibility: .venv/.test  ## the same for the adapters, in an environment of their own; writes docs/compatibility.md
 	$(BIN)/python -m tests.third_party.running
+	.venv-third/bin/python -m pytest -q -p no:cacheprovider tests/acceptance/test_adapters.py
 
 lint: .venv/.lint  ## ruff, mypy --strict, the layers, the twins, bandit; known holes in what is locked, where there is a network
 	$(BIN)/ruff check

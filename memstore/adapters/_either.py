@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Generator
-from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,8 +14,7 @@ Steps = Generator[Call, Any, T]  # calls of a scope, each sent what it gave, and
 
 async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Await a method of an async scope; call one of a blocking scope in a thread."""
-    asked = function.func if isinstance(function, partial) else function
-    if inspect.iscoroutinefunction(asked):
+    if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
     return await asyncio.to_thread(function, *args, **kwargs)
 

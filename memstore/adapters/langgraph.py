@@ -89,14 +89,13 @@ class _Items:
         for op in ops:
             validate_op_namespace(op)
         results: list[Result] = [None] * len(ops)
+        for documents, refresh, gets in self._gets(ops):
+            places = [(op.namespace, op.key) for _, op in gets]
+            found = yield partial(documents.get_many, places, refresh=refresh, **self._shown)
+            for (at, _), one in zip(gets, found, strict=True):
+                results[at] = _item(one)
         for at, op in enumerate(ops):
-            if isinstance(op, GetOp):
-                place = [(op.namespace, op.key)]
-                found = yield partial(
-                    self._documents(op.namespace).get_many, place, refresh=op.refresh_ttl, **self._shown
-                )
-                results[at] = _item(found[0])
-            elif isinstance(op, SearchOp):
+            if isinstance(op, SearchOp):
                 found = yield self._search(op)
                 results[at] = [_found(one) for one in found]
             elif isinstance(op, ListNamespacesOp):
@@ -106,6 +105,15 @@ class _Items:
             gone = [(op.namespace, op.key) for op in puts if op.value is None]
             yield partial(documents.write, new, gone)
         return results
+
+    def _gets(self, ops: Sequence[Op]) -> list[tuple[Any, bool, list[tuple[int, GetOp]]]]:
+        """Give what is read by name, with its places, by user and by whether that refreshes it."""
+        alike: dict[tuple[str, bool], tuple[Any, bool, list[tuple[int, GetOp]]]] = {}
+        for at, op in enumerate(ops):
+            if isinstance(op, GetOp):
+                documents = self._documents(op.namespace)
+                alike.setdefault((documents.user, op.refresh_ttl), (documents, op.refresh_ttl, []))[2].append((at, op))
+        return list(alike.values())
 
     def _search(self, op: SearchOp) -> Call:
         page = {"limit": op.limit, "offset": op.offset, "refresh": op.refresh_ttl} | self._shown

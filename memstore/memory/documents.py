@@ -50,7 +50,7 @@ class AsyncDocuments:
         wanted = [self._id(namespace, key) for namespace, key in places]
         async with self._opened.database.scope(self._user_id) as scope:
             found = await documents.documents(scope, wanted, expired=expired)
-            if refresh:
+            if refresh and self._opened.database.capabilities.writes:
                 await documents.refresh(scope, found, expired=expired)
         by_id = {documents.id_of(self._user_id, one.namespace, one.key): one for one in found}
         return [by_id.get(id) for id in wanted]
@@ -132,7 +132,7 @@ class AsyncDocuments:
                 found = await documents.latest(scope, wanted)
             else:
                 found = await documents.nearest(scope, wanted, vector, model_of(embedder), self._distance)
-            if refresh:
+            if refresh and self._opened.database.capabilities.writes:
                 await documents.refresh(scope, found, expired=expired)
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -47,7 +48,7 @@ def fill(url: str) -> None:
             store.user(name).conversation("c").context("Where do I live?", budget=400)
             store.user(name).conversation("c").describe(settings={"budget": 400})
             scope = store.user(name)
-            scope.documents().put(("notes",), "first", {"text": SAID[name]})
+            scope.documents().put(("notes",), "first", {"text": SAID[name]}, ttl=timedelta(days=9))
             scope.retract_fact(scope.add_fact(f"{SAID[name]} So says a hand.", type="identity"))
     with psycopg.connect(url) as connection:  # what takes a chat model, its server, or very many units
         for user in (ALICE, BOB):

@@ -51,7 +51,7 @@ class Documents:
         wanted = [self._id(namespace, key) for namespace, key in places]
         with self._opened.database.scope(self._user_id) as scope:
             found = documents.documents(scope, wanted, expired=expired)
-            if refresh:
+            if refresh and self._opened.database.capabilities.writes:
                 documents.refresh(scope, found, expired=expired)
         by_id = {documents.id_of(self._user_id, one.namespace, one.key): one for one in found}
         return [by_id.get(id) for id in wanted]
@@ -133,7 +133,7 @@ class Documents:
                 found = documents.latest(scope, wanted)
             else:
                 found = documents.nearest(scope, wanted, vector, model_of(embedder), self._distance)
-            if refresh:
+            if refresh and self._opened.database.capabilities.writes:
                 documents.refresh(scope, found, expired=expired)
         return found
 
