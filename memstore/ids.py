@@ -10,6 +10,7 @@ import re
 import threading
 import time
 import uuid
+from collections.abc import Sequence
 from uuid import UUID
 
 SHORTEST = 4  # digits of the beginning of an id
@@ -50,6 +51,11 @@ def change_id(fact: UUID, number: int) -> UUID:
 def letter_id(conversation: UUID, deriver: str, from_seq: int, to_seq: int, recipe: str) -> UUID:
     """Give the id of a dead letter: the same stretch by the same recipe is one letter, however often it fails."""
     return uuid.uuid5(conversation, f"letter/{deriver}/{from_seq}-{to_seq}/{recipe}")
+
+
+def document_id(user: UUID, namespace: Sequence[str], key: str) -> UUID:
+    """Give the id of the document of this key; no label holds a NUL."""
+    return uuid.uuid5(user, "document/" + "\0".join((*namespace, key)))
 
 
 def model_id(name: str, dimensions: int) -> UUID:

@@ -24,6 +24,8 @@ TABLES = {
     "fact_changes": "id",
     "derivations": "conversation_id, deriver",
     "counter_drift": "model, counter",
+    "documents": "id",
+    "document_vectors": "id, path",
 }
 CLOCKS = ["recorded_at", "created_at", "updated_at", "last_seen", "number", "last_unit", "backfill"]
 

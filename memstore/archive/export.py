@@ -32,6 +32,7 @@ COUNTED = {
     "message": "messages",
     "summary": "summaries",
     "fact": "facts",
+    "document": "documents",
 }
 TELLING = 1000  # messages, after which it is told how far it is
 # The keys of lines that are the columns of rows; what both call by another name is given beside them.
@@ -114,6 +115,8 @@ class _Export:
             if only is not None and not found:
                 raise InvalidInput(f"{self.name!r} has no conversation {named!r}: nothing was exported.")
             await self._facts(scope, wanted, only)
+            if only is None:
+                await self._documents(scope)
 
     async def _conversation(self, scope: Transaction, told: Told, wanted: Wanted, total: int) -> None:
         place: Json = {"user": self.name, "conversation": told.conversation.name}
@@ -140,6 +143,13 @@ class _Export:
         async with aclosing(exports.facts(scope, mine, only=only, by_hand=by_hand)) as facts:
             async for one in facts:
                 await self.lines.put({"kind": "fact", "user": self.name} | _item(one, FACT))
+
+    async def _documents(self, scope: Transaction) -> None:
+        async with aclosing(exports.documents(scope, vectors=self.selection.vectors)) as documents:
+            async for row in documents:
+                ttl = row["ttl"] and row["ttl"].total_seconds()
+                vectors = [units.named_vector(*one) for one in row["vectors"] or ()]
+                await self.lines.put({"kind": "document", "user": self.name} | row | {"ttl": ttl, "vectors": vectors})
 
     def _user(self, owner: Owner) -> Json:
         with_vectors = self.selection.derived and self.selection.vectors and owner.embedder is not None

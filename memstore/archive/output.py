@@ -32,6 +32,7 @@ USUAL: Json = {
     "sources": [],
     "history": [],
     "units": [],
+    "vectors": [],
 }
 
 

@@ -16,8 +16,17 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.archive import judged, source
+from memstore.archive.documents import store_documents
 from memstore.archive.ready import Ready, new_units, ready
-from memstore.archive.shapes import ConversationLine, FactLine, MessageLine, SummaryLine, UserLine, user_id
+from memstore.archive.shapes import (
+    ConversationLine,
+    DocumentLine,
+    FactLine,
+    MessageLine,
+    SummaryLine,
+    UserLine,
+    user_id,
+)
 from memstore.archive.source import Batch, Located
 from memstore.ingest.importers import Imported, Skipped, Span, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
@@ -114,6 +123,8 @@ class _Restore:
             await self._messages(batch, first.conversation_id)
         elif isinstance(first, FactLine):
             await self._facts(batch)
+        elif isinstance(first, DocumentLine):
+            self.done.restored["documents"] += await store_documents(self.database, batch, self.done, self.dry_run)
 
     async def end_user(self) -> None:
         """Have derivers take up what of a user's messages came in above the watermarks.

@@ -340,7 +340,34 @@ class FactLine(Owned):
         return FactColumns.model_construct(user_id=self.user_id, kind=self.fact_kind, **given)
 
 
-Line = UserLine | ConversationLine | SummaryLine | MessageLine | FactLine
+class DocumentVector(Shape):
+    """The vector of a text of a document, under its path, by the embedder of an id; base64 as in units."""
+
+    path: Text
+    model_id: UUID
+    vector: Text
+
+
+class DocumentLine(Owned):
+    """A value that an application keeps; it lives for `ttl` seconds after it was written or read."""
+
+    kind: Literal["document"]
+    id: UUID
+    namespace: Annotated[list[Text], Field(min_length=1)]
+    key: Text
+    value: Json
+    ttl: Annotated[float, Strict(), Field(gt=0, le=1e11)] | None = None
+    expires_at: Moment | None = None
+    created_at: Moment
+    updated_at: Moment
+    vectors: list[DocumentVector] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _follows(self) -> Self:
+        return follows(self, ids.document_id(self.user_id, self.namespace, self.key))
+
+
+Line = UserLine | ConversationLine | SummaryLine | MessageLine | FactLine | DocumentLine
 AnyLine = Line | Header | Footer
 SHAPES: dict[str, type[AnyLine]] = {
     HEADER: Header,
@@ -349,6 +376,7 @@ SHAPES: dict[str, type[AnyLine]] = {
     "summary": SummaryLine,
     "message": MessageLine,
     "fact": FactLine,
+    "document": DocumentLine,
     FOOTER: Footer,
 }
 

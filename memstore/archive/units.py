@@ -42,7 +42,28 @@ def _told(row: Row, kept: UnitKept) -> Json:
     usual = expected(row, unit.chunk, unit.start, unit.stop)
     line: Json = {"start": unit.start, "stop": unit.stop, "recorded_at": kept.recorded_at}
     line |= {name: getattr(unit, name) for name in TOLD if getattr(unit, name) != getattr(usual, name)}
-    return line if kept.vector is None else line | {"vector": b64encode(kept.vector.astype("<f4").tobytes()).decode()}
+    return line if kept.vector is None else line | {"vector": _told_vector(kept.vector)}
+
+
+def named_vector(path: str, model_id: str, sent: str) -> Json:
+    """Give the vector of a document's text as a line has it; it was sent as text."""
+    vector = np.array(sent.strip("[]").split(","), np.float32)
+    return {"path": path, "model_id": model_id, "vector": _told_vector(vector)}
+
+
+def read_vector(told: str, where: str) -> Vectors:
+    """Give the vector that a line tells; InvalidInput for what is none."""
+    try:
+        vector = np.frombuffer(b64decode(told, validate=True), "<f4").astype(np.float32)
+    except ValueError:
+        raise InvalidInput(f"the vector of {where} is not base64 of float32") from None
+    if not len(vector) or not np.isfinite(vector).all():
+        raise InvalidInput(f"the vector of {where} has no components, or some that are not finite")
+    return vector
+
+
+def _told_vector(vector: Vectors) -> str:
+    return b64encode(vector.astype("<f4").tobytes()).decode()
 
 
 def kept(row: Row, units: Sequence[UnitShape], dimensions: int | None) -> list[UnitKept]:

@@ -40,12 +40,12 @@ def export(
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write memory to a file: messages, summaries, facts with their history, settings; a JSON object a line.
+    """Write memory to a file: messages, summaries, facts with their history, documents, settings; a JSON object a line.
 
     memstore import takes it in again, elsewhere, with the same ids and the same recall. The file appears once it is
     whole, for its owner alone.
 
-    JSON: {"file", "users", "conversations", "messages", "summaries", "facts": integers}; not with -.
+    JSON: {"file", "users", "conversations", "messages", "summaries", "facts", "documents": integers}; not with -.
     """
     if path == STDOUT and as_json:
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")

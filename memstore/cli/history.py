@@ -30,7 +30,7 @@ FORMATS = (
 EXPORTS = ("chatgpt", "claude", "gemini", "slack", "whatsapp")  # whose folder is read as one
 OWN = "memstore"  # what `export` writes
 STDIN = Path("-")
-RESTORED = ("users", "conversations", "summaries", "facts")
+RESTORED = ("users", "conversations", "summaries", "facts", "documents")
 DATE_ORDERS = ("dmy", "mdy", "ymd")
 
 
@@ -132,7 +132,7 @@ def import_(
     JSON: {"new", "known", "skipped": integers, "files": [{"file", "format", "new", "known", "skipped", "left_out",
     "masked", "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a
     file at most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has
-    "restored": {"users", "conversations", "summaries", "facts": integers} that are new.
+    "restored": {"users", "conversations", "summaries", "facts", "documents": integers} that are new.
     """
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches, "dry_run": dry_run}
     how["untrusted"] = untrusted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -37,7 +37,7 @@ class Resources:
         """Give a vector for each text, or None for each where there is no embedder."""
         if self.embedder is None or not texts:  # all messages of a batch may be erased
             return [None] * len(texts)
-        return list(_embedded(self.embedder, texts))
+        return list(embedded(self.embedder, texts))
 
     @property
     def masking(self) -> Masking | None:
@@ -66,7 +66,7 @@ class Resources:
         return min(self.settings.unit_tokens, window)
 
 
-def _embedded(embedder: Embedder, texts: list[str]) -> Vectors:
+def embedded(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     """Give the vectors; refuse what is not one for each text: stored, it would spoil every later recall unseen."""
     vectors = embedder.embed_documents(texts)
     found, wanted = np.shape(vectors), (len(texts), embedder.dimensions)

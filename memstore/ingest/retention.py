@@ -1,4 +1,7 @@
-"""Retention as ordinary work: messages older than they are kept are erased, with all that rests on them."""
+"""Retention as ordinary work: messages older than they are kept are erased, with all that rests on them.
+
+So are documents whose time is over.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from uuid import UUID
 from memstore.ingest.erasing.erase import Target, erase
 from memstore.models import ErasureScope
 from memstore.settings import Settings
-from memstore.store import retention
+from memstore.store import documents, retention
 from memstore.store.database import Database
 
 
@@ -18,6 +21,7 @@ async def retain(database: Database, user: UUID, settings: Settings) -> int:
     by when it was said: what an import brings of a time before is not kept for long either.
     """
     async with database.scope(user) as scope:
+        await documents.expire(scope)
         expired = await retention.expired(scope, settings.messages_days)
     erased = 0
     for one in expired:

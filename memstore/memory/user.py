@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, get_args, overload
 from uuid import UUID
 
 from memstore import ids
@@ -30,6 +30,7 @@ from memstore.memory.arguments import (
     the_one,
 )
 from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.documents import AsyncDocuments
 from memstore.memory.erasing import AsyncErasable
 from memstore.memory.lookups import AsyncLookups
 from memstore.memory.opened import Opened
@@ -53,7 +54,9 @@ from memstore.models import (
     Replay,
     Role,
 )
+from memstore.providers import Embedder
 from memstore.store import counter_drift, events, fact_changes, facts, messages, model_calls, receipts, summaries
+from memstore.store.documents import Distance
 from memstore.store.items import EVERY_TIER, Filters
 from memstore.telemetry import measured
 
@@ -329,6 +332,15 @@ class AsyncUserScope(AsyncLookups, AsyncErasable):
         from memstore.ingest.facts import curation
 
         return await curation.history(self._opened.database, self.id, id_of(fact))
+
+    def documents(self, *, embedder: Embedder | None = None, distance: Distance = "cosine") -> AsyncDocuments:
+        """Give the documents: values that an application keeps under names of its own, and changes.
+
+        No derivation reads them, and contexts hold none; they are exported and erased with the user. By default they
+        are found by the store's embedder; those of one embedder are not found by another.
+        """
+        one_of("distance", distance, get_args(Distance))
+        return AsyncDocuments(self._opened, self.name, self.id, embedder, distance)
 
     async def find_id(self, beginning: str, *, of: str) -> UUID:
         """Give the id that begins like this, 4 digits or more: `of` a "fact", a "summary", a "change" or a "receipt".

@@ -6,6 +6,7 @@ The classes of stored things say their columns too; `store/tables.py` makes tabl
 
 from memstore.models.contexts import Context
 from memstore.models.decisions import Compression, Decision, Reason, Sent
+from memstore.models.documents import Document, Namespace, NewDocument
 from memstore.models.erasures import Certificate, ErasureScope, Remains, Scan
 from memstore.models.facts import (
     FACT_KINDS,
@@ -67,6 +68,7 @@ __all__ = [
     "Decision",
     "DeriveReport",
     "DeriverPlan",
+    "Document",
     "Drift",
     "Edge",
     "EmbeddingStatus",
@@ -90,6 +92,8 @@ __all__ = [
     "Message",
     "Missing",
     "Moved",
+    "Namespace",
+    "NewDocument",
     "Reason",
     "Receipt",
     "Remains",

@@ -208,6 +208,7 @@ class Exported:
     messages: int
     summaries: int
     facts: int
+    documents: int = 0
 
 
 @dataclass(frozen=True, slots=True)

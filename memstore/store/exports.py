@@ -63,6 +63,12 @@ async def facts(
         yield _item(FACT, Tier.FACTS, row)
 
 
+async def documents(scope: Transaction, *, vectors: bool) -> AsyncGenerator[dict[str, Any]]:
+    """Give the documents in the order of ids, with vectors as [path, model, text]; nothing else is to be asked."""
+    async for row in scope.stream(SQL["documents"], _row, with_vectors=vectors):
+        yield row
+
+
 def _told(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> Told:
     return Told(
         CONVERSATION(**row), {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}, setting_changes

@@ -34,6 +34,8 @@ OF_USER = {
     "model_usage": SQL["user_model_usage"],
     "counter_drift": SQL["user_counter_drift"],
     "embedding_models": SQL["user_embedding_models"],
+    "document_vectors": SQL["user_document_vectors"],
+    "documents": SQL["user_documents"],
     "users": SQL["user_users"],
 }
 OF_CONVERSATION = {

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from memstore.events import EventType
 from memstore.models import Conversation, FactColumns, Json, Message, Summary
-from memstore.store import embedders, fact_changes, facts, items, messages
+from memstore.store import documents, embedders, fact_changes, facts, items, messages
 from memstore.store.archived import Hashed, KnownFact, Whole
 from memstore.store.database import Transaction, columns
 from memstore.store.derivations import DERIVERS
@@ -99,6 +99,13 @@ async def add_units(scope: Transaction, new: Sequence[Hashed], model: UUID | Non
     vectors = [(one.kept.unit.key, one.kept.vector) for one in new if one.kept.vector is not None]
     if vectors and model is not None:
         await embedders.add_vectors(scope, vectors, model)
+
+
+async def add_documents(scope: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
+    """Store documents that are not there, with their vectors."""
+    await scope.run_many(SQL["add_document"], new)
+    if vectors:
+        await scope.run_many(documents.SQL["add_vector"], vectors)
 
 
 def _unit(one: Hashed, number: int) -> dict[str, object]:

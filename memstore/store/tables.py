@@ -8,7 +8,7 @@ tests imports this module, so that rows are plain objects without an object-rela
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    Interval,
     LargeBinary,
     SmallInteger,
     Text,
@@ -350,6 +351,40 @@ class ReceiptRecord(SQLModel, table=True):
     body: Json = column(JSONB)
     texts: Json = column(JSONB, default="'{}'")
     recorded_at: datetime = column(Time, default="now()")
+
+
+class DocumentRecord(SQLModel, table=True):
+    """A value that an application keeps under a name of its own, and changes."""
+
+    __tablename__ = "documents"
+    __table_args__ = (
+        _owned(by="users", key=("user_id",)),
+        Index("documents_recent", "user_id", "updated_at"),
+        Index("documents_expiring", "user_id", "expires_at", postgresql_where=text("expires_at IS NOT NULL")),
+    )
+
+    user_id: UUID = Field(primary_key=True)
+    id: UUID = Field(primary_key=True)
+    namespace: list[str] = column(ARRAY(Text))
+    key: str = column(Text)
+    value: Json = column(JSONB)
+    ttl: timedelta | None = column(Interval, nullable=True, description="for how long after it was written, or read")
+    expires_at: datetime | None = column(Time, nullable=True)
+    created_at: datetime = column(Time, default="clock_timestamp()")
+    updated_at: datetime = column(Time, default="clock_timestamp()")
+
+
+class DocumentVector(SQLModel, table=True):
+    """The vector of a text in a document."""
+
+    __tablename__ = "document_vectors"
+    __table_args__ = (_owned("id", by="documents"),)
+
+    user_id: UUID = Field(primary_key=True)
+    id: UUID = Field(primary_key=True)
+    path: str = Field(sa_type=Text, primary_key=True)
+    model_id: UUID = Field(primary_key=True)
+    embedding: Any = Field(sa_type=VECTOR, nullable=False)
 
 
 class StoreKey(SQLModel, table=True):

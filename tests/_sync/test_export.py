@@ -32,6 +32,7 @@ HASHING = {"embedder": "hashing:256"}
 EVERY = {**TABLES, "setting_changes": "id"}
 # What is of this installation: numbers of units and of bytes that came in, and when.
 HERE = {"item_text": ["number"], "embedding_models": ["created_at"], "derivations": ["updated_at"]}
+EVERYTHING = ("users", "conversations", "summaries", "facts", "documents")  # but for messages
 Lines = list[dict[str, Any]]
 
 
@@ -57,6 +58,9 @@ def lived_in(store: MemoryStore) -> UserScope:
         ]
     )
     trip.add("user", " ".join(f"On day {n} the tram number {n} goes uphill." for n in range(90)))
+    notes = alice.documents()
+    notes.put(("notes", "2024"), "fares", {"text": "The tram is 41.5", "deep": [{"a": 0.1}]}, ttl=timedelta(days=9))
+    notes.put(("notes",), "unfound", {"text": "by no meaning"}, texts={})
     trip.describe(settings={"context_budget": 900})
     trip.describe(settings={"context_budget": 800, "participants": ["alice", "bob"]})
     for day in range(30):
@@ -124,7 +128,7 @@ def test_what_comes_in_again_is_row_for_row_what_went_out(
     told = store.export(tmp_path / "all.jsonl")
     done = other.import_file(tmp_path / "all.jsonl")
     assert (counts(done), done.format) == ((told.messages, 0, 0), "memstore")
-    assert done.restored == {name: getattr(told, name) for name in ("users", "conversations", "summaries", "facts")}
+    assert done.restored == {name: getattr(told, name) for name in EVERYTHING}
     expected, found = stored(url), stored(twin)
     assert all(expected[table] for table in EVERY if table != "counter_drift"), "of everything there is something"
     for table in EVERY:
@@ -212,7 +216,7 @@ def test_a_dry_run_stores_nothing_and_tells_what_would_come(
     told = store.export(tmp_path / "a.jsonl")
     done = other.import_file(tmp_path / "a.jsonl", dry_run=True)
     assert counts(done) == (told.messages, 0, 0)
-    assert done.restored == {name: getattr(told, name) for name in ("users", "conversations", "summaries", "facts")}
+    assert done.restored == {name: getattr(told, name) for name in EVERYTHING}
     assert done.conversations == told.conversations == len(done.spans)
     assert not any(stored(twin).values())
 
@@ -442,7 +446,7 @@ def test_what_was_erased_does_not_come_back_with_an_export(
         assert (done.new, done.known) == (0, told.messages - certificate.counts["messages"])
         gone = [certificate.counts[table] for table in ("messages", "summaries", "facts")]
         assert all(gone)
-        assert done.left_out["erased before"] == sum(gone)
+        assert done.left_out["erased before"] == sum(gone) + certificate.counts.get("documents", 0)
         assert (done.restored, reasons(done)) == ({}, [])
     store.derive()
     assert stored(url) == before

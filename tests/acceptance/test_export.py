@@ -42,7 +42,8 @@ def test_what_export_writes_import_takes_in_and_tells(cli: Run, filled: str, twi
     told = cli("export", str(path), "-d", filled, "--json")
     assert told.code == 0
     assert told.json | {"summaries": 0, "facts": 0} == {
-        "file": str(path), "users": 2, "conversations": 4, "messages": 50, "summaries": 0, "facts": 0
+        "file": str(path), "users": 2, "conversations": 4, "messages": 50, "summaries": 0, "facts": 0,
+        "documents": 0
     }  # fmt: skip
     assert json.loads(gzip.decompress(path.read_bytes()).splitlines()[0])["format"] == "memstore-export"
     would = cli("import", str(path), "-d", twin, "--dry-run")
@@ -51,7 +52,9 @@ def test_what_export_writes_import_takes_in_and_tells(cli: Run, filled: str, twi
     took = cli("import", str(path), "-d", twin, "--json")
     [file] = took.json["files"]
     assert (took.code, took.json["new"], file["format"]) == (0, 50, "memstore")
-    assert file["restored"] == {name: told.json[name] for name in ("users", "conversations", "summaries", "facts")}
+    assert file["restored"] == {
+        name: told.json[name] for name in ("users", "conversations", "summaries", "facts", "documents")
+    }
     assert rows(twin, "ann", "bob") == rows(filled, "ann", "bob")
     again = cli("import", str(path), "-d", twin)
     assert (again.code, "0 new, 50 known, 0 skipped" in again.out) == (0, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -29,7 +30,7 @@ SAID = {"alice": "I live in Porto and I am allergic to peanuts.", "bob": "I live
 OF_NOBODY = {"backfills", "api_tokens", "store_keys"}
 OUTLIVING = {"tombstones", "erasures"}  # not removed by anybody, nor with their user
 TABLES = tuple(sorted(SQLModel.metadata.tables.keys() - OF_NOBODY))  # every other one: `fill` must know new ones
-UPDATED = ("users", "conversations", "facts", "derivations", "embedding_models")
+UPDATED = ("users", "conversations", "facts", "derivations", "embedding_models", "documents")
 FOR_THE_OPERATOR = ("users", "derivations", "embedding_models", "model_usage", "events")
 
 
@@ -47,6 +48,7 @@ def fill(url: str) -> None:
             store.user(name).conversation("c").context("Where do I live?", budget=400)
             store.user(name).conversation("c").describe(settings={"budget": 400})
             scope = store.user(name)
+            scope.documents().put(("notes",), "first", {"text": SAID[name]}, ttl=timedelta(days=9))
             scope.retract_fact(scope.add_fact(f"{SAID[name]} So says a hand.", type="identity"))
     with psycopg.connect(url) as connection:  # what takes a chat model, its server, or very many units
         for user in (ALICE, BOB):

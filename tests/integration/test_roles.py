@@ -74,6 +74,8 @@ def test_the_reader_recalls_and_stores_nothing(granted: Callable[[str], str], fi
         assert "Porto" in str(context.messages)
         assert context.receipt.id is None, "of which none is kept"
         assert {fact.state for fact in alice.facts()} == {"active"}
+        assert alice.documents().get(("notes",), "first") is not None, "though it lives no longer for it"
+        assert [one.key for one in alice.documents().search(query="Porto")] == ["first"]
         for call in (
             lambda: alice.conversation("c").add("user", "More."),
             lambda: alice.add_fact("I play chess.", type="interest"),

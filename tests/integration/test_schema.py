@@ -38,6 +38,8 @@ TABLES = {
     "model_usage",
     "counter_drift",
     "events",
+    "documents",
+    "document_vectors",
 }
 OF_THE_OPERATOR = {"backfills", "api_tokens"}  # of no user: ids and numbers, and who may ask for whom
 OUTLIVING = {"tombstones", "erasures"}  # what is left of an erasure: hashes, ids and counts
@@ -52,6 +54,7 @@ CHANGED = {
     "dead_letters",
     "model_usage",
     "counter_drift",
+    "documents",
 }
 NEVER_CHANGED = sorted(TABLES - CHANGED)
 ALICE, PLACE = UUID(int=1), UUID(int=2)
@@ -95,6 +98,9 @@ def filled(database: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
             " values (%(a)s, %(p)s, %(p)s, 'facts', 1, 1, 'r', 'e', 'p')",
             "insert into model_usage (user_id, day, model) values (%(a)s, '2024-01-01', 'm')",
             "insert into counter_drift (user_id, model, counter) values (%(a)s, 'm', 'words')",
+            "insert into documents (user_id, id, namespace, key, value) values (%(a)s, %(p)s, '{n}', 'k', '{}')",
+            "insert into document_vectors (user_id, id, path, model_id, embedding)"
+            " values (%(a)s, %(p)s, '$', %(p)s, '[0,1]')",
             "insert into events (user_id, id, conversation_id, type) values (%(a)s, %(p)s, %(p)s, 'message_added')",
         ):
             cursor.execute(statement, {"a": ALICE, "p": PLACE})

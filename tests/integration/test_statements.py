@@ -113,6 +113,8 @@ TABLES = {
     "events",
     "tombstones",
     "erasures",
+    "documents",
+    "document_vectors",
 }
 ASKED = {"SHOW data_directory"}  # asked of a server that may not be memstore's
 PARAMETER = re.compile(r"%\((\w+)\)s")

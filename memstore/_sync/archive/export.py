@@ -33,6 +33,7 @@ COUNTED = {
     "message": "messages",
     "summary": "summaries",
     "fact": "facts",
+    "document": "documents",
 }
 TELLING = 1000  # messages, after which it is told how far it is
 # The keys of lines that are the columns of rows; what both call by another name is given beside them.
@@ -115,6 +116,8 @@ class _Export:
             if only is not None and not found:
                 raise InvalidInput(f"{self.name!r} has no conversation {named!r}: nothing was exported.")
             self._facts(scope, wanted, only)
+            if only is None:
+                self._documents(scope)
 
     def _conversation(self, scope: Transaction, told: Told, wanted: Wanted, total: int) -> None:
         place: Json = {"user": self.name, "conversation": told.conversation.name}
@@ -141,6 +144,13 @@ class _Export:
         with closing(exports.facts(scope, mine, only=only, by_hand=by_hand)) as facts:
             for one in facts:
                 self.lines.put({"kind": "fact", "user": self.name} | _item(one, FACT))
+
+    def _documents(self, scope: Transaction) -> None:
+        with closing(exports.documents(scope, vectors=self.selection.vectors)) as documents:
+            for row in documents:
+                ttl = row["ttl"] and row["ttl"].total_seconds()
+                vectors = [units.named_vector(*one) for one in row["vectors"] or ()]
+                self.lines.put({"kind": "document", "user": self.name} | row | {"ttl": ttl, "vectors": vectors})
 
     def _user(self, owner: Owner) -> Json:
         with_vectors = self.selection.derived and self.selection.vectors and owner.embedder is not None

@@ -33,6 +33,7 @@ USUAL: Json = {
     "sources": [],
     "history": [],
     "units": [],
+    "vectors": [],
 }
 
 

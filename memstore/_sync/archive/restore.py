@@ -16,6 +16,7 @@ from typing import IO, Protocol
 from uuid import UUID
 
 from memstore import ids
+from memstore._sync.archive.documents import store_documents
 from memstore._sync.ingest.serving import made_for
 from memstore._sync.store import (
     embedders,
@@ -33,7 +34,15 @@ from memstore._sync.store.derivations import DERIVERS
 from memstore._sync.store.embedders import id_of
 from memstore.archive import judged, source
 from memstore.archive.ready import Ready, new_units, ready
-from memstore.archive.shapes import ConversationLine, FactLine, MessageLine, SummaryLine, UserLine, user_id
+from memstore.archive.shapes import (
+    ConversationLine,
+    DocumentLine,
+    FactLine,
+    MessageLine,
+    SummaryLine,
+    UserLine,
+    user_id,
+)
 from memstore.archive.source import Batch, Located
 from memstore.ingest.importers import Imported, Skipped, Span, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
@@ -125,6 +134,8 @@ class _Restore:
             self._messages(batch, first.conversation_id)
         elif isinstance(first, FactLine):
             self._facts(batch)
+        elif isinstance(first, DocumentLine):
+            self.done.restored["documents"] += store_documents(self.database, batch, self.done, self.dry_run)
 
     def end_user(self) -> None:
         """Have derivers take up what of a user's messages came in above the watermarks.

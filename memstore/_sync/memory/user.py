@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, get_args, overload
 from uuid import UUID
 
 from memstore import ids
@@ -13,11 +13,13 @@ from memstore._sync.assemble.replay import replay
 from memstore._sync.assemble.sight import Sight
 from memstore._sync.ingest.add import Place
 from memstore._sync.memory.conversation import ConversationScope
+from memstore._sync.memory.documents import Documents
 from memstore._sync.memory.erasing import Erasable
 from memstore._sync.memory.lookups import Lookups
 from memstore._sync.memory.opened import Opened
 from memstore._sync.memory.recalling import Grouping, Order, Recalling
 from memstore._sync.store import counter_drift, events, fact_changes, facts, messages, model_calls, receipts, summaries
+from memstore._sync.store.documents import Distance
 from memstore._sync.store.items import EVERY_TIER, Filters
 from memstore.assemble.render import Format
 from memstore.assemble.visibility import Rule
@@ -56,6 +58,7 @@ from memstore.models import (
     Replay,
     Role,
 )
+from memstore.providers import Embedder
 from memstore.telemetry import measured
 
 if TYPE_CHECKING:
@@ -328,6 +331,15 @@ class UserScope(Lookups, Erasable):
         from memstore._sync.ingest.facts import curation
 
         return curation.history(self._opened.database, self.id, id_of(fact))
+
+    def documents(self, *, embedder: Embedder | None = None, distance: Distance = "cosine") -> Documents:
+        """Give the documents: values that an application keeps under names of its own, and changes.
+
+        No derivation reads them, and contexts hold none; they are exported and erased with the user. By default they
+        are found by the store's embedder; those of one embedder are not found by another.
+        """
+        one_of("distance", distance, get_args(Distance))
+        return Documents(self._opened, self.name, self.id, embedder, distance)
 
     def find_id(self, beginning: str, *, of: str) -> UUID:
         """Give the id that begins like this, 4 digits or more: `of` a "fact", a "summary", a "change" or a "receipt".

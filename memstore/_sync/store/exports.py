@@ -62,6 +62,12 @@ def facts(scope: Transaction, wanted: Wanted, *, only: UUID | None = None, by_ha
         yield _item(FACT, Tier.FACTS, row)
 
 
+def documents(scope: Transaction, *, vectors: bool) -> Generator[dict[str, Any]]:
+    """Give the documents in the order of ids, with vectors as [path, model, text]; nothing else is to be asked."""
+    for row in scope.stream(SQL["documents"], _row, with_vectors=vectors):
+        yield row
+
+
 def _told(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> Told:
     return Told(
         CONVERSATION(**row), {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}, setting_changes

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memstore._sync.store import embedders, fact_changes, facts, items, messages
+from memstore._sync.store import documents, embedders, fact_changes, facts, items, messages
 from memstore._sync.store.database import Transaction, columns
 from memstore._sync.store.derivations import DERIVERS
 from memstore._sync.store.facts import Source
@@ -100,6 +100,13 @@ def add_units(scope: Transaction, new: Sequence[Hashed], model: UUID | None) -> 
     vectors = [(one.kept.unit.key, one.kept.vector) for one in new if one.kept.vector is not None]
     if vectors and model is not None:
         embedders.add_vectors(scope, vectors, model)
+
+
+def add_documents(scope: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
+    """Store documents that are not there, with their vectors."""
+    scope.run_many(SQL["add_document"], new)
+    if vectors:
+        scope.run_many(documents.SQL["add_vector"], vectors)
 
 
 def _unit(one: Hashed, number: int) -> dict[str, object]:

@@ -74,3 +74,13 @@ CROSS JOIN LATERAL (
 WHERE i.user_id = %(user_id)s AND (NOT %(by_hand)s OR i.recipe = 'hand')
   AND (%(only)s::uuid IS NULL OR said.sources <> '[]')
 ORDER BY i.id
+
+-- documents --
+-- Documents in the order of ids, with their vectors as text.
+SELECT d.id, d.namespace, d.key, d.value, d.ttl, d.expires_at, d.created_at, d.updated_at,
+       (SELECT jsonb_agg(jsonb_build_array(v.path, v.model_id, v.embedding::text) ORDER BY v.path, v.model_id)
+        FROM document_vectors v
+        WHERE v.user_id = %(user_id)s AND v.id = d.id AND %(with_vectors)s) AS vectors
+FROM documents d
+WHERE d.user_id = %(user_id)s
+ORDER BY d.id

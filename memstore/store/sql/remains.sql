@@ -121,3 +121,7 @@ UNION ALL
 SELECT 'counter_drift' AS place, count(*) AS rows FROM counter_drift WHERE user_id = %(user_id)s
 UNION ALL
 SELECT 'events' AS place, count(*) AS rows FROM events WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'documents' AS place, count(*) AS rows FROM documents WHERE user_id = %(user_id)s
+UNION ALL
+SELECT 'document_vectors' AS place, count(*) AS rows FROM document_vectors WHERE user_id = %(user_id)s

@@ -221,6 +221,14 @@ DELETE FROM counter_drift WHERE user_id = %(user_id)s
 -- All of a user.
 DELETE FROM embedding_models WHERE user_id = %(user_id)s
 
+-- user_document_vectors --
+-- All of a user.
+DELETE FROM document_vectors WHERE user_id = %(user_id)s
+
+-- user_documents --
+-- All of a user.
+DELETE FROM documents WHERE user_id = %(user_id)s
+
 -- user_users --
 -- All of a user.
 DELETE FROM users WHERE user_id = %(user_id)s

@@ -78,3 +78,10 @@ INSERT INTO item_text (user_id, item_id, chunk, tier, conversation_id, seq, role
                        frequencies, occurred_at, recorded_at, number)
 VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(tier)s, %(conversation_id)s, %(seq)s, %(role)s, %(speaker)s, %(tags)s,
         %(start)s, %(stop)s, %(length)s, %(terms)s, %(frequencies)s, %(occurred_at)s, %(recorded_at)s, %(number)s)
+
+-- add_document --
+-- A document as it was.
+INSERT INTO documents (user_id, id, namespace, key, value, ttl, expires_at, created_at, updated_at)
+VALUES (%(user_id)s, %(id)s, %(namespace)s, %(key)s, %(value)s, %(ttl)s::interval, %(expires_at)s::timestamptz,
+        %(created_at)s, %(updated_at)s)
+ON CONFLICT (user_id, id) DO NOTHING

@@ -1,0 +1,288 @@
+"""LangGraph's long-term memory, `BaseStore`, over a user's documents.
+
+    store = MemstoreStore(memstore.open(), user=lambda namespace: namespace[1])
+    graph = builder.compile(store=store)
+    store.put(("memories", "alice"), "diet", {"text": "is allergic to peanuts"})
+    store.search(("memories", "alice"), query="what may she eat?")
+
+A namespace says whose memory it is: `user` is that name, or a function that gives it. Row-level security keeps users
+apart whatever a namespace says, so a search never reaches beyond the user whom its prefix names. Items are found by
+the store's own embedder; every item below the prefix is compared, and numbers are compared as numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    IndexConfig,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+    ensure_embeddings,
+    get_text_at_path,
+    validate_op_namespace,
+)
+from langgraph.store.base.batch import AsyncBatchedBaseStore
+
+from memstore.adapters._either import Call, Steps, run, run_async
+from memstore.errors import InvalidInput
+from memstore.models import Document, Namespace, NewDocument
+from memstore.providers import Vectors
+from memstore.store.documents import Match
+
+if TYPE_CHECKING:
+    from memstore._sync.memory.store import MemoryStore
+    from memstore.memory.store import AsyncMemoryStore
+
+User = str | Callable[[Namespace], str]
+WHOLE = ("$",)
+MINUTES_TO_SWEEP = 5.0
+WINDOW = 8192  # tokens: what an embedder of the application's own sees is for it to say
+
+
+class _Items:
+    """What both stores share: which user an operation is of, and which calls of memstore's answer a batch."""
+
+    supports_ttl = True
+    index_config: IndexConfig | None
+    ttl_config: TTLConfig | None
+
+    def _configure(self, store: Any, user: User, index: Any, ttl: TTLConfig | None) -> None:
+        self._store, self._user, self.ttl_config = store, user, ttl
+        self.index_config = index or None
+        self._indexed = index is not False
+        given: Any = self.index_config or {}
+        self._fields: Sequence[str] = given.get("fields") or WHOLE
+        self._using: dict[str, Any] = {}
+        if given:
+            self._using = {"embedder": _Borrowed(given), "distance": given.get("distance_type") or "cosine"}
+
+    def _documents(self, namespace: Namespace) -> Any:
+        """Give the documents of the user whom a namespace names."""
+        try:
+            name = self._user(namespace) if callable(self._user) else self._user
+        except LookupError:
+            raise InvalidInput(f"The namespace {namespace!r} names no user: give a longer one.") from None
+        return self._store.user(name).documents(**self._using)
+
+    @property
+    def _shown(self) -> dict[str, bool]:
+        return {"expired": not (self.ttl_config or {}).get("omit_expired", False)}
+
+    def _answers(self, given: Iterable[Op]) -> Steps[list[Result]]:
+        """Read as things are before the batch, then write."""
+        ops = list(given)
+        for op in ops:
+            validate_op_namespace(op)
+        results: list[Result] = [None] * len(ops)
+        for documents, refresh, gets in self._gets(ops):
+            places = [(op.namespace, op.key) for _, op in gets]
+            found = yield partial(documents.get_many, places, refresh=refresh, **self._shown)
+            for (at, _), one in zip(gets, found, strict=True):
+                results[at] = _item(one)
+        for at, op in enumerate(ops):
+            if isinstance(op, SearchOp):
+                found = yield self._search(op)
+                results[at] = [_found(one) for one in found]
+            elif isinstance(op, ListNamespacesOp):
+                results[at] = yield self._listing(op)
+        for documents, puts in self._writes(ops):
+            new = [self._new(op) for op in puts if op.value is not None]
+            gone = [(op.namespace, op.key) for op in puts if op.value is None]
+            yield partial(documents.write, new, gone)
+        return results
+
+    def _gets(self, ops: Sequence[Op]) -> list[tuple[Any, bool, list[tuple[int, GetOp]]]]:
+        """Give what is read by name, with its places, by user and by whether that refreshes it."""
+        alike: dict[tuple[str, bool], tuple[Any, bool, list[tuple[int, GetOp]]]] = {}
+        for at, op in enumerate(ops):
+            if isinstance(op, GetOp):
+                documents = self._documents(op.namespace)
+                alike.setdefault((documents.user, op.refresh_ttl), (documents, op.refresh_ttl, []))[2].append((at, op))
+        return list(alike.values())
+
+    def _search(self, op: SearchOp) -> Call:
+        page = {"limit": op.limit, "offset": op.offset, "refresh": op.refresh_ttl} | self._shown
+        asked = {"query": op.query if self._indexed else None, "where": op.filter}
+        return partial(self._documents(op.namespace_prefix).search, tuple(op.namespace_prefix), **asked, **page)
+
+    def _listing(self, op: ListNamespacesOp) -> Call:
+        matches = [Match(one.path, at_end=one.match_type == "suffix") for one in op.match_conditions or ()]
+        whose = next((tuple(map(str, one.path)) for one in matches if not one.at_end), ())
+        page = {"depth": op.max_depth, "limit": op.limit, "offset": op.offset} | self._shown
+        return partial(self._documents(whose).namespaces, matches, **page)
+
+    def _writes(self, ops: Sequence[Op]) -> list[tuple[Any, list[PutOp]]]:
+        """Give what is written, by user; of several of one name the last one counts."""
+        last = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        users: dict[str, tuple[Any, list[PutOp]]] = {}
+        for op in last.values():
+            documents = self._documents(op.namespace)
+            users.setdefault(documents.user, (documents, []))[1].append(op)
+        return list(users.values())
+
+    def _new(self, op: PutOp) -> NewDocument:
+        paths = (self._fields if op.index is None else op.index or ()) if self._indexed else ()
+        texts = {
+            f"{path}.{place}": text for path in paths for place, text in enumerate(get_text_at_path(op.value, path))
+        }
+        lives = None if op.ttl is None else timedelta(minutes=op.ttl)
+        return NewDocument(tuple(op.namespace), str(op.key), dict(op.value or {}), texts, lives)
+
+    def _minutes(self, given: float | None) -> float:
+        return float(given or (self.ttl_config or {}).get("sweep_interval_minutes") or MINUTES_TO_SWEEP)
+
+
+class MemstoreStore(_Items, BaseStore):
+    """A `BaseStore` over a blocking `MemoryStore`, which it does not close; its `a…` methods work in a thread.
+
+    `user` is the memstore user whose items these are, or gives it for a namespace. `index` is LangGraph's: an embedder
+    of your own with `dims` and `fields`; by default the store's embedder finds the whole item, with False none does.
+    `ttl` is LangGraph's too; expired items go at the next sweep, `memstore.retain()` or turn of a worker.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        user: User,
+        *,
+        index: IndexConfig | Literal[False] | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> None:
+        super().__init__()
+        self._configure(store, user, index, ttl)
+        self._stop = threading.Event()
+        self._sweeper: threading.Thread | None = None
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Answer several operations: reads first, then the writes, those of a user in one transaction."""
+        return run(self._answers(ops))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Answer several operations in a thread."""
+        return await asyncio.to_thread(self.batch, ops)
+
+    def sweep_ttl(self) -> int:
+        """Remove expired items; give how many."""
+        users = [*self._store.users()] if callable(self._user) else [self._user]
+        return sum(self._store.user(name).documents().expire() for name in users)
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
+        """Remove expired items from now on, in a thread, where there is a `ttl`."""
+        if self.ttl_config is not None and self._sweeper is None:
+            self._stop.clear()
+            seconds = self._minutes(sweep_interval_minutes) * 60
+            self._sweeper = threading.Thread(target=self._sweep, args=(seconds,), name="memstore-ttl", daemon=True)
+            self._sweeper.start()
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Stop doing so; whether it has stopped within so many seconds."""
+        if self._sweeper is not None:
+            self._stop.set()
+            self._sweeper.join(timeout)
+            if self._sweeper.is_alive():
+                return False
+            self._sweeper = None
+        return True
+
+    def _sweep(self, seconds: float) -> None:
+        while not self._stop.wait(seconds):
+            self.sweep_ttl()
+
+
+class AsyncMemstoreStore(_Items, AsyncBatchedBaseStore):
+    """The same over an `AsyncMemoryStore`, in whose event loop it is made; calls of one moment are one batch."""
+
+    def __init__(
+        self,
+        store: AsyncMemoryStore,
+        user: User,
+        *,
+        index: IndexConfig | Literal[False] | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> None:
+        super().__init__()
+        self._configure(store, user, index, ttl)
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Answer several operations: reads first, then the writes, those of a user in one transaction."""
+        return await run_async(self._answers(ops))
+
+    async def sweep_ttl(self) -> int:
+        """Remove expired items; give how many."""
+        users = [name async for name in self._store.users()] if callable(self._user) else [self._user]
+        return sum([await self._store.user(name).documents().expire() for name in users])
+
+    async def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
+        """Remove expired items from now on, in a task, where there is a `ttl`."""
+        if self.ttl_config is not None and self._sweeper is None:
+            self._sweeper = asyncio.create_task(self._sweep(self._minutes(sweep_interval_minutes) * 60))
+
+    async def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109
+        """Stop doing so; it takes no time."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            await asyncio.wait([self._sweeper], timeout=timeout)
+            self._sweeper = None
+        return True
+
+    async def _sweep(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            await self.sweep_ttl()
+
+
+class _Borrowed:
+    """An embedder of LangChain's, or a function, as memstore asks one."""
+
+    def __init__(self, index: IndexConfig) -> None:
+        self._embeddings = ensure_embeddings(index.get("embed"))
+        self.dimensions = index["dims"]
+        kind = type(self._embeddings).__name__
+        self.name = f"langchain:{getattr(self._embeddings, 'model', None) or kind}"
+        self.max_tokens = WINDOW
+        self._awaited = hasattr(self._embeddings, "afunc")  # a coroutine function was given
+
+    def count(self, text: str) -> int:
+        """Give a guess at the tokens of a text."""
+        return len(text) // 4
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Give the vectors of texts: shape (texts, dimensions)."""
+        ask: Any = self._embeddings
+        given = [*texts]
+        return np.array(
+            asyncio.run(ask.aembed_documents(given)) if self._awaited else ask.embed_documents(given), np.float32
+        )
+
+    def embed_query(self, text: str) -> Vectors:
+        """Give the vector of a question: shape (dimensions,)."""
+        ask: Any = self._embeddings
+        return np.array(asyncio.run(ask.aembed_query(text)) if self._awaited else ask.embed_query(text), np.float32)
+
+
+def _item(one: Document | None) -> Item | None:
+    return None if one is None else Item(**_columns(one))
+
+
+def _found(one: Document) -> SearchItem:
+    return SearchItem(**_columns(one), score=one.score)
+
+
+def _columns(one: Document) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in ("namespace", "key", "value", "created_at", "updated_at")}

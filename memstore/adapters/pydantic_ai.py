@@ -1,0 +1,168 @@
+"""pydantic-ai's `ConversationStore` over a user's documents.
+
+    store = MemstoreConversationStore(memstore.open().user("alice"))
+    conversation = await store.load("lisbon") or Conversation(conversation_id="lisbon")
+    result = await agent.run("What should I avoid eating?", conversation=conversation)
+    await store.save(result)
+
+What was said becomes messages of memstore's conversation of that name too, so that it is derived and recalled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_ai.conversation_store import (
+    ConversationConflict,
+    ConversationEntry,
+    ConversationRecord,
+    ConversationStore,
+)
+from pydantic_ai.messages import ModelMessage, ModelRequest, TextPart, UserPromptPart
+
+from memstore.adapters._either import called
+from memstore.characters import storable
+from memstore.errors import Conflict
+from memstore.models import Document, Json, NewDocument
+
+RECORDS, ENTRIES = ("pydantic-ai", "records"), ("pydantic-ai", "entries")
+PAGE = 10_000
+RECORD = TypeAdapter(ConversationRecord)
+ENTRY = TypeAdapter(ConversationEntry)
+
+
+class MemstoreConversationStore(ConversationStore):
+    """A conversation store of a user, of a blocking or an async store.
+
+    A record and its new entries are written in one transaction. Deleting a conversation removes the entries that no
+    other one's history reaches, and erases what memstore has derived of it. With `remember=False` nothing that was said
+    becomes a message.
+    """
+
+    def __init__(self, user: Any, *, remember: bool = True) -> None:
+        self._user = user
+        self._documents = user.documents()
+        self._remember = remember
+
+    async def read_record(self, conversation_id: str) -> ConversationRecord | None:
+        """Give the record of a conversation; None where there is none."""
+        found = await called(self._documents.get, RECORDS, conversation_id)
+        return None if found is None else RECORD.validate_python(found.value)
+
+    async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
+        """Give the records, those of a scope, the latest first."""
+        where = {} if scope is None else {"scope": scope}
+        found = [RECORD.validate_python(one.value) for one in await self._all(RECORDS, where)]
+        return sorted(found, key=lambda one: one.updated_at, reverse=True)[:limit]
+
+    async def write_record(
+        self,
+        record: ConversationRecord,
+        *,
+        new_entries: Sequence[ConversationEntry] = (),
+        expected_revision: str | None,
+    ) -> None:
+        """Store a record with its new entries, in place of the one of `expected_revision`; all or nothing."""
+        name, head = record.conversation_id, record.head_id
+        if head is not None and head not in {one.id for one in new_entries} and not await self._entry(head):
+            raise ConversationConflict(name)
+        new = [NewDocument(RECORDS, name, RECORD.dump_python(record, mode="json"), {})]
+        new += [
+            NewDocument(ENTRIES, one.id, ENTRY.dump_python(one, mode="json") | {"of": name}, {}) for one in new_entries
+        ]
+        await self._write(name, expected_revision, new)
+        if self._remember and (said := [message for one in new_entries for message in messages_of(one)]):
+            await called(self._user.conversation(name).add_many, said, on_conflict="skip")
+
+    async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
+        """Remove a record, the entries that nothing else reaches, and what was derived of them."""
+        entries = {one.key: one.value for one in await self._all(ENTRIES)}
+        reached: set[str] = set()
+        for record in await self.read_records():
+            if record.conversation_id != conversation_id:
+                for id in (record.head_id, *record.branches):
+                    while id is not None and id in entries and id not in reached:
+                        reached.add(id)
+                        id = entries[id]["parent_id"]
+        gone = [(ENTRIES, id) for id, value in entries.items() if value["of"] == conversation_id and id not in reached]
+        await self._write(conversation_id, expected_revision, [], [(RECORDS, conversation_id), *gone])
+        if self._remember:
+            await called(self._user.conversation(conversation_id).erase)
+
+    async def read_entry(self, entry_id: str) -> ConversationEntry:
+        """Give an entry; LookupError where there is none."""
+        found = await self._entry(entry_id)
+        if found is None:
+            raise LookupError(entry_id)
+        return _read(found)
+
+    async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
+        """Give the entries up to one, in order, or the last `limit` of them."""
+        if head_id is None or limit == 0:
+            return []
+        head = await self.read_entry(head_id)
+        if head.parent_id is None or limit == 1:
+            return [head]
+        there = {one.key: one for one in await self._all(ENTRIES)}
+        found = [head]
+        while found[-1].parent_id is not None and (limit is None or len(found) < limit):
+            found.append(_read(there[found[-1].parent_id]))
+        return found[::-1]
+
+    async def _entry(self, id: str) -> Document | None:
+        found: Document | None = await called(self._documents.get, ENTRIES, id)
+        return found
+
+    async def _all(self, namespace: tuple[str, ...], where: Json | None = None) -> list[Document]:
+        found: list[Document] = []
+        while len(found) % PAGE == 0:
+            page = await called(
+                self._documents.search, namespace, where=where, limit=PAGE, offset=len(found), refresh=False
+            )
+            if not page:
+                break
+            found += page
+        return found
+
+    async def _write(
+        self,
+        name: str,
+        revision: str | None,
+        new: Sequence[NewDocument],
+        gone: Sequence[tuple[tuple[str, ...], str]] = (),
+    ) -> None:
+        def unchanged(there: Mapping[tuple[tuple[str, ...], str], Document]) -> bool:
+            stored = there.get((RECORDS, name))
+            return (None if stored is None else stored.value["revision"]) == revision
+
+        try:
+            await called(self._documents.write, new, gone, unchanged=unchanged)
+        except Conflict:
+            raise ConversationConflict(name) from None
+
+
+def messages_of(entry: ConversationEntry) -> list[Json]:
+    """Give what an entry says as messages: what the user asked, and what the model answered in words."""
+    at = {"external_id": entry.id}
+    asked = isinstance(entry.message, ModelRequest)
+    text = "\n".join(_said(entry.message))
+    if not text.strip():
+        return []
+    return [{"role": "user" if asked else "assistant", "content": storable(text), **at}]
+
+
+def _said(message: ModelMessage) -> list[str]:
+    found: list[str] = []
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            found.append(part.content)
+        elif isinstance(part, UserPromptPart):
+            content = [part.content] if isinstance(part.content, str) else part.content
+            found += [one for one in content if isinstance(one, str)]
+    return found
+
+
+def _read(document: Document) -> ConversationEntry:
+    return ENTRY.validate_python({key: value for key, value in document.value.items() if key != "of"})

@@ -1,0 +1,146 @@
+"""Documents: JSON values by namespace and key, the vectors of their texts, and for how long they live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from memstore import ids
+from memstore.models import Document, Json, Namespace
+from memstore.providers import Vectors
+from memstore.store.database import Transaction
+from memstore.store.statements import statements
+
+SQL = statements("documents")
+Distance = Literal["cosine", "l2", "inner_product"]
+DEEPEST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a value must hold under a path: `operator` is eq, ne, gt, gte, lt or lte, `operand` is JSON."""
+
+    path: Sequence[str]
+    operator: str
+    operand: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Labels with which a namespace begins or, `at_end`, ends; "*" is any one."""
+
+    path: Sequence[str]
+    at_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which documents: below a namespace, as the conditions have it, a page of them; those `expired` are left out."""
+
+    prefix: Sequence[str] = ()
+    conditions: Sequence[Condition] = ()
+    limit: int = 10
+    offset: int = 0
+    expired: bool = False
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the statements call them."""
+        asked = [{"path": list(one.path), "operator": one.operator, "operand": one.operand} for one in self.conditions]
+        page = {"limit": self.limit, "offset": self.offset, "expired": self.expired}
+        return {"prefix": list(self.prefix), "conditions": {"all": asked}} | page
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A document to be stored, with the vectors of its texts by path."""
+
+    namespace: Namespace
+    key: str
+    value: Json
+    ttl: timedelta | None = None
+    vectors: dict[str, Vectors] = field(default_factory=dict)
+
+
+async def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
+    """Store documents, each once, in place of those of their names; their vectors are of this model."""
+    rows = [_row(scope.user_id, one) for one in new]
+    await scope.run_many(SQL["put"], rows)
+    await scope.run(SQL["remove_vectors"], ids=[row["id"] for row in rows])
+    vectors = [
+        {"id": row["id"], "path": path, "model_id": model, "embedding": vector}
+        for row, one in zip(rows, new, strict=True)
+        for path, vector in one.vectors.items()
+    ]
+    if vectors:
+        await scope.run_many(SQL["add_vector"], vectors)
+
+
+async def remove(scope: Transaction, ids: Sequence[UUID]) -> int:
+    """Remove documents with their vectors; give how many there were."""
+    await scope.run(SQL["remove_vectors"], ids=list(ids))
+    return await scope.run(SQL["remove"], ids=list(ids))
+
+
+async def expire(scope: Transaction) -> int:
+    """Remove the documents whose time is over; give how many."""
+    return await scope.run(SQL["expire"])
+
+
+async def refresh(scope: Transaction, found: Iterable[Document], *, expired: bool = False) -> None:
+    """Have documents that were read live on for as long as when they were written."""
+    living = [id_of(scope.user_id, one.namespace, one.key) for one in found if one.expires_at is not None]
+    if living:
+        await scope.run(SQL["refresh"], ids=living, expired=expired)
+
+
+async def locked(scope: Transaction, ids: Sequence[UUID]) -> list[Document]:
+    """Give those of these documents that there are; nobody else changes them until the transaction ends."""
+    return await scope.all(SQL["lock"], _document, ids=list(ids))
+
+
+async def documents(scope: Transaction, ids: Sequence[UUID], *, expired: bool = False) -> list[Document]:
+    """Give those of these documents that there are."""
+    return await scope.all(SQL["documents"], _document, ids=list(ids), expired=expired)
+
+
+async def latest(scope: Transaction, wanted: Wanted) -> list[Document]:
+    """Give documents, the latest change first."""
+    return await scope.all(SQL["latest"], _document, **wanted.values)
+
+
+async def nearest(
+    scope: Transaction, wanted: Wanted, question: Vectors, model: UUID, distance: Distance
+) -> list[Document]:
+    """Give documents that have vectors of this model, the nearest first; a document is as near as its nearest text.
+
+    Scores: the cosine, the inner product, or the negative Euclidean distance.
+    """
+    asked = {"question": question, "model_id": model, "distance": distance}
+    return await scope.all(SQL["nearest"], _document, **asked, **wanted.values)
+
+
+async def namespaces(
+    scope: Transaction, matches: Sequence[Match], depth: int | None, limit: int, offset: int, *, expired: bool = False
+) -> list[Namespace]:
+    """Give the namespaces that match, in order, cut to a depth."""
+    asked = {"all": [{"path": list(one.path), "at_end": one.at_end} for one in matches]}
+    page = {"depth": DEEPEST if depth is None else depth, "limit": limit, "offset": offset, "expired": expired}
+    return [tuple(labels) for (labels,) in await scope.tuples(SQL["namespaces"], matches=asked, **page)]
+
+
+def id_of(user: UUID, namespace: Namespace, key: str) -> UUID:
+    """Give a document's id."""
+    return ids.document_id(user, namespace, key)
+
+
+def _row(user: UUID, one: Written) -> dict[str, Any]:
+    place = {"id": id_of(user, one.namespace, one.key), "namespace": list(one.namespace), "key": one.key}
+    return place | {"value": one.value, "ttl": one.ttl}
+
+
+def _document(namespace: list[str], **columns: Any) -> Document:
+    return Document(tuple(namespace), **columns)
