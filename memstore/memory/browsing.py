@@ -11,7 +11,7 @@ from memstore.ingest.check import check_text, one_of
 from memstore.memory.arguments import aware, check_limit, check_seq, ids_of
 from memstore.memory.opened import Opened
 from memstore.models import FACT_STATES, FACT_TYPES, Fact, Receipt, Summary, Timeline
-from memstore.store import browse
+from memstore.store import browse, facts
 
 MOST_PARTS = 1000
 
@@ -44,6 +44,12 @@ class AsyncBrowsing:
         aware(None if last is None else last.at, "before")
         async with self._opened.database.scope(self.id) as scope:
             return await browse.fact_page(scope, state=state, type=type, subject=subject, before=last, limit=limit)
+
+    async def facts_of(self, ids: Sequence[UUID]) -> list[Fact]:
+        """Give those of these facts that there are, of whatever state, the latest first."""
+        wanted = ids_of(ids, "ids")
+        async with self._opened.database.scope(self.id) as scope:
+            return await facts.facts(scope, state=None, ids=wanted)
 
     async def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100) -> list[Fact]:
         """Give the facts that these messages say, of whatever state, the latest first."""

@@ -1,0 +1,129 @@
+"""Contexts: why something is in one. The receipt as a picture, what was left out and why, and the same bytes again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from starlette.responses import Response
+
+from memstore.memory.user import AsyncUserScope
+from memstore.models import Decision, Receipt
+from memstore.models.receipts import IN_WORDS
+from memstore.server.inspector import links, pictures
+from memstore.server.inspector.visit import Visit
+from memstore.store.messages import LAST
+
+A_PAGE, SHOWN, WHOLE, SENT = 20, 8, 40, 16
+FACT, SUMMARIES, MESSAGES = "fact", ("summary", "summaries"), ("turn", "turns", "message", "messages", "block")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section of a context: tokens, and what was in and out; `shown` of each are on the page."""
+
+    name: str
+    colour: str
+    tokens: int
+    share: float
+    included: Sequence[Decision]
+    left_out: Sequence[Decision]
+
+
+async def listed(visit: Visit) -> Response:
+    """Give the receipts of a user's contexts, the latest first."""
+    user = visit.user
+    place = visit.place(tuple[UUID])
+    found = await user.receipt_page(before=place[0] if place else None, limit=A_PAGE + 1)
+    shown = found[:A_PAGE]
+    return visit.page(
+        "contexts.html",
+        user=user.name,
+        receipts=[(one, pictures.budget(one)) for one in shown],
+        conversations=await _names(user, shown),
+        more=len(found) > A_PAGE,
+    )
+
+
+async def page(visit: Visit) -> Response:
+    """Give one receipt: where its tokens went, what is in, what is not; with `section` all of that one, in pages."""
+    user = visit.user
+    receipt = await user.receipt(visit.id())
+    only = visit.asked("section")
+    every = parts(receipt)
+    shown = [one for one in every if only in (None, one.name)]
+    scores = [one.parts for part in shown for one in (*part.included, *part.left_out)]
+    return visit.page(
+        "context.html",
+        user=user.name,
+        receipt=receipt,
+        conversation=(await _names(user, [receipt])).get(receipt.conversation_id),
+        bars=pictures.budget(receipt),
+        every=every,
+        parts=shown,
+        only=only,
+        most=SHOWN if only is None else WHOLE,
+        begin=0 if only is None else visit.number("from", 1, most=LAST) - 1,
+        highest=pictures.highest(scores),
+        score=pictures.score,
+        words=IN_WORDS,
+        link=_linked(user.name),
+    )
+
+
+def parts(receipt: Receipt) -> list[Part]:
+    """Give the sections of a receipt, those that have nothing but what was left out too."""
+    names = dict.fromkeys([*receipt.sections, *(one.section for one in receipt.decisions())])
+    colours = pictures.colours(names)
+    return [
+        Part(
+            name,
+            colours[name],
+            receipt.sections.get(name, 0),
+            receipt.sections.get(name, 0) / max(1, receipt.budget),
+            [one for one in receipt.included if one.section == name],
+            [one for one in receipt.left_out if one.section == name],
+        )
+        for name in names
+    ]
+
+
+async def replay(visit: Visit) -> Response:
+    """Give a context again: what the model was sent, and whether these are the same bytes."""
+    user = visit.user
+    made = await user.replay(visit.id())
+    begin = visit.number("from", 1, most=LAST) - 1
+    texts = [("text", made.text)] if made.text is not None else []
+    texts += [("system", made.system)] if made.system is not None else []
+    sent: list[tuple[str, Any]] = texts + [(str(one.get("role", "")), _content(one)) for one in made.messages]
+    return visit.page(
+        "replay.html", user=user.name, replay=made, sent=sent[begin : begin + SENT], begin=begin, total=len(sent), most=SENT
+    )
+
+
+def _content(message: dict[str, Any]) -> Any:
+    """Give what a message says: its text, or whatever else it has."""
+    rest = {name: value for name, value in message.items() if name not in ("role", "content")}
+    content = message.get("content")
+    return content if isinstance(content, str) and not rest else {"content": content, **rest} if rest else content
+
+
+def _linked(user: str) -> Any:
+    def link(one: Decision) -> str | None:
+        """Give where the item of a decision stands."""
+        if one.id is None:
+            return None
+        if one.kind in (FACT, "facts"):
+            return links.to("users", user, "facts", one.id)
+        if one.kind in SUMMARIES:
+            return links.to("users", user, "summaries", one.id)
+        return links.to("users", user, "messages", one.id) if one.kind in MESSAGES else None
+
+    return link
+
+
+async def _names(user: AsyncUserScope, receipts: Sequence[Receipt]) -> dict[UUID | None, str]:
+    ids = {one.conversation_id for one in receipts if one.conversation_id is not None}
+    return dict(await user.conversation_names(list(ids))) if ids else {}

@@ -1,0 +1,96 @@
+"""Operations: backfills, jobs of workers, embedders. Live where the browser runs the script; else looked at again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import Response, StreamingResponse
+
+from memstore.models import BackfillStatus
+from memstore.server.http.problems import Problem
+from memstore.server.http.streams import unhurried
+from memstore.server.inspector import links
+from memstore.server.inspector.drawing import drawn
+from memstore.server.inspector.visit import Visit, seen
+
+BACKFILLS, JOBS = 8, 30
+LOOK = 1.0  # seconds between two looks
+SECONDS_SILENT = 15.0  # after which a comment keeps the connection
+EVERY = 10  # seconds between two loads of the page for whoever asks for that
+STEPS = ("pause", "resume", "cancel")
+
+
+async def page(visit: Visit) -> Response:
+    """Give how backfills, jobs and embedders are."""
+    visit.check_operator()
+    again = visit.asked("again") is not None
+    response = visit.page("operations.html", **await _found(visit), again=again)
+    if again:
+        response.headers["Refresh"] = str(EVERY)
+    return response
+
+
+async def live(visit: Visit) -> Response:
+    """Give the same each time that it changes, as a stream of HTML."""
+    visit.check_operator()
+    visit.proof()
+    unhurried(visit.request)
+    return StreamingResponse(_changes(visit), media_type="text/event-stream")
+
+
+async def _changes(visit: Visit) -> AsyncIterator[str]:
+    bell, holds = visit.behind.bell, visit.request.state.holds
+    told, silent = None, 0.0
+    while not bell.stopping and await holds():
+        found = drawn("_operations.html", await _found(visit) | {"writes": visit.writes, "visit": visit})
+        if found != told:
+            told, silent = found, 0.0
+            yield "event: changed\n" + "".join(f"data: {line}\n" for line in found.splitlines()) + "\n"
+        elif silent >= SECONDS_SILENT:
+            silent = 0.0
+            yield ": nothing new\n\n"
+        await bell.wait(LOOK)
+        silent += LOOK
+
+
+async def steer(visit: Visit) -> Response:
+    """Pause, resume or cancel a backfill."""
+    await visit.form()
+    visit.check_operator()
+    backfills, what, id = visit.store.backfills, visit.request.path_params["what"], visit.id()
+    if what not in STEPS:
+        raise Problem(HTTPStatus.NOT_FOUND, "not-found", "There is nothing like that to be done to a backfill.")
+    steps = {"pause": backfills.pause, "resume": backfills.resume, "cancel": backfills.cancel}
+    await steps[what](id)
+    return seen(links.to("operations"))
+
+
+async def retry(visit: Visit) -> Response:
+    """Have the jobs that were given up tried again."""
+    await visit.form()
+    visit.check_operator()
+    await visit.store.retry_jobs()
+    return seen(links.to("operations"))
+
+
+async def _found(visit: Visit) -> dict[str, Any]:
+    store = visit.store
+    backfills = await store.backfills.all(limit=BACKFILLS)
+    jobs = await store.jobs(failed=True, limit=JOBS + 1)
+    return {
+        "backfills": [await store.backfills.status(one.id) for one in backfills],
+        "share": share,
+        "counts": asdict(await store.job_counts()),
+        "jobs": jobs[:JOBS],
+        "more": len(jobs) > JOBS,
+        "embedders": await store.embeddings.status(),
+    }
+
+
+def share(status: BackfillStatus) -> float:
+    """Give how much of a backfill is done, from 0 to 1."""
+    left = sum(status.left.values())
+    return status.done / (status.done + left) if status.done + left else 1.0
