@@ -10,7 +10,13 @@ from memstore import AsyncMemoryStore, InvalidInput
 from memstore.models import Tier
 
 BEGAN = datetime(2025, 3, 1, 9, tzinfo=UTC)
-WORDS = "I live in Porto. My cat is called Miso. I work as a baker. I love hiking. My sister is called Ana.".split(". ")
+WORDS = [
+    "I live in Porto.",
+    "My cat is called Miso.",
+    "I work as a baker.",
+    "I love hiking.",
+    "My sister is called Ana.",
+]
 
 
 async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> None:

@@ -146,7 +146,9 @@ class Inspector:
 
     async def _on_error(self, request: Request, _: Exception) -> Response:
         """Answer with no word of what went wrong: it may quote. The log has where it was raised."""
-        return self._wrong(request, HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong; the server's log says where.")
+        return self._wrong(
+            request, HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong; the server's log says where."
+        )
 
     def _wrong(self, request: Request, status: int, detail: str) -> Response:
         return self._visit(request).page("error.html", status=status, title=HTTPStatus(status).phrase, detail=detail)

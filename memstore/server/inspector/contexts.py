@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -38,11 +38,12 @@ async def listed(visit: Visit) -> Response:
     place = visit.place(tuple[UUID])
     found = await user.receipt_page(before=place[0] if place else None, limit=A_PAGE + 1)
     shown = found[:A_PAGE]
+    names = await names_of(user, shown)
     return visit.page(
         "contexts.html",
         user=user.name,
-        receipts=[(one, pictures.budget(one)) for one in shown],
-        conversations=await _names(user, shown),
+        receipts=[(one, await question(user, one, names), pictures.budget(one)) for one in shown],
+        conversations=names,
         more=len(found) > A_PAGE,
     )
 
@@ -55,11 +56,13 @@ async def page(visit: Visit) -> Response:
     every = parts(receipt)
     shown = [one for one in every if only in (None, one.name)]
     scores = [one.parts for part in shown for one in (*part.included, *part.left_out)]
+    names = await names_of(user, [receipt])
     return visit.page(
         "context.html",
         user=user.name,
         receipt=receipt,
-        conversation=(await _names(user, [receipt])).get(receipt.conversation_id),
+        question=await question(user, receipt, names),
+        conversation=names.get(receipt.conversation_id),
         bars=pictures.budget(receipt),
         every=every,
         parts=shown,
@@ -71,6 +74,15 @@ async def page(visit: Visit) -> Response:
         words=IN_WORDS,
         link=_linked(user.name),
     )
+
+
+async def question(user: AsyncUserScope, receipt: Receipt, names: Mapping[UUID | None, str]) -> str:
+    """Give what was asked: the query, or what the newest message said; blank where that is gone."""
+    name = names.get(receipt.conversation_id)
+    if "query" in receipt.texts or name is None or not receipt.asked:
+        return receipt.texts.get("query", "")
+    said = await user.conversation(name).messages(from_seq=receipt.asked[0], to_seq=receipt.asked[0])
+    return (said[0].text or "") if said else ""
 
 
 def parts(receipt: Receipt) -> list[Part]:
@@ -99,7 +111,13 @@ async def replay(visit: Visit) -> Response:
     texts += [("system", made.system)] if made.system is not None else []
     sent: list[tuple[str, Any]] = texts + [(str(one.get("role", "")), _content(one)) for one in made.messages]
     return visit.page(
-        "replay.html", user=user.name, replay=made, sent=sent[begin : begin + SENT], begin=begin, total=len(sent), most=SENT
+        "replay.html",
+        user=user.name,
+        replay=made,
+        sent=sent[begin : begin + SENT],
+        begin=begin,
+        total=len(sent),
+        most=SENT,
     )
 
 
@@ -124,6 +142,7 @@ def _linked(user: str) -> Any:
     return link
 
 
-async def _names(user: AsyncUserScope, receipts: Sequence[Receipt]) -> dict[UUID | None, str]:
+async def names_of(user: AsyncUserScope, receipts: Sequence[Receipt]) -> dict[UUID | None, str]:
+    """Give the names of the conversations of which receipts are."""
     ids = {one.conversation_id for one in receipts if one.conversation_id is not None}
-    return dict(await user.conversation_names(list(ids))) if ids else {}
+    return {**await user.conversation_names(list(ids))} if ids else {}

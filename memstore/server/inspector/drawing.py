@@ -19,7 +19,12 @@ from memstore.server.inspector import links
 
 HERE = "memstore.server.inspector"
 KINDS = {"inspector.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
-IN_WORDS = {"semantic": "meaning", "semantic_around": "meaning around", "lexical": "words", "lexical_around": "words around"}
+IN_WORDS = {
+    "semantic": "meaning",
+    "semantic_around": "meaning around",
+    "lexical": "words",
+    "lexical_around": "words around",
+}
 
 
 class File(NamedTuple):

@@ -42,9 +42,7 @@ async def rehearse(visit: Visit) -> Response:
     made = await _erased(user, fields, dry_run=True)
     what, which = fields.get("what", ""), fields.get("which", "").strip()
     word = user.name if what == ErasureScope.USER else which
-    return visit.page(
-        "rehearsal.html", user=user.name, certificate=made, what=what, which=which, word=word, wrong=""
-    )
+    return visit.page("rehearsal.html", user=user.name, certificate=made, what=what, which=which, word=word, wrong="")
 
 
 async def erase(visit: Visit) -> Response:

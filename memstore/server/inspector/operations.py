@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from http import HTTPStatus
@@ -45,7 +46,9 @@ async def _changes(visit: Visit) -> AsyncIterator[str]:
     bell, holds = visit.behind.bell, visit.request.state.holds
     told, silent = None, 0.0
     while not bell.stopping and await holds():
-        found = drawn("_operations.html", await _found(visit) | {"writes": visit.writes, "visit": visit})
+        # A browser that leaves cancels this: what is asked of the database is finished all the same.
+        shown = await asyncio.shield(asyncio.ensure_future(_found(visit)))
+        found = drawn("_operations.html", shown | {"writes": visit.writes, "visit": visit})
         if found != told:
             told, silent = found, 0.0
             yield "event: changed\n" + "".join(f"data: {line}\n" for line in found.splitlines()) + "\n"

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from memstore.memory.tokens import hashed
 from memstore.server.http.limits import Buckets, check_rate
+from memstore.server.http.paths import PAGES
 from memstore.server.http.sessions import COOKIE
 from memstore.server.inspector import links
 from memstore.server.inspector.visit import Visit, seen
@@ -46,7 +47,7 @@ async def sign_out(visit: Visit) -> Response:
     if visit.cookie is not None:
         visit.behind.sessions.end(visit.cookie)
     response = seen(links.to("sign-in"))
-    response.delete_cookie(COOKIE, path=links.PAGES, httponly=True, samesite="strict")
+    response.delete_cookie(COOKIE, path=PAGES, httponly=True, samesite="strict")
     return response
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from memstore.server.inspector import links, pictures
+from memstore.server.inspector import contexts, links, pictures
 from memstore.server.inspector.visit import Visit, seen
 
-A_PAGE, LATEST = 25, 6
+A_PAGE, LATEST, SENT = 25, 6, 4
 
 
 async def home(visit: Visit) -> Response:
@@ -28,6 +28,8 @@ async def overview(visit: Visit) -> Response:
     """Give a user: how much there is, when it was said, what came last."""
     user = visit.user
     counts = await visit.store.stats(user=user.name)
+    receipts = await user.receipt_page(limit=SENT)
+    names = await contexts.names_of(user, receipts)
     timeline = await user.timeline(parts=pictures.PARTS)
     return visit.page(
         "user.html",
@@ -36,7 +38,7 @@ async def overview(visit: Visit) -> Response:
         timeline=None if timeline is None else pictures.lanes(timeline),
         conversations=await user.conversations(limit=LATEST),
         facts=await user.fact_page(limit=LATEST),
-        receipts=await user.receipt_page(limit=4),
+        receipts=[(one, await contexts.question(user, one, names)) for one in receipts],
     )
 
 
