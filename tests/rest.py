@@ -86,4 +86,4 @@ async def events(response: httpx.Response) -> AsyncIterator[dict[str, str]]:
             fields = {}
         elif line:
             name, _, value = line.partition(": ")
-            fields[name] = value
+            fields[name] = f"{fields[name]}\n{value}" if name in fields else value  # data may be of several lines

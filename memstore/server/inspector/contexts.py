@@ -145,4 +145,5 @@ def _linked(user: str) -> Any:
 async def names_of(user: AsyncUserScope, receipts: Sequence[Receipt]) -> dict[UUID | None, str]:
     """Give the names of the conversations of which receipts are."""
     ids = {one.conversation_id for one in receipts if one.conversation_id is not None}
-    return {**await user.conversation_names(list(ids))} if ids else {}
+    found = await user.conversation_names(list(ids)) if ids else {}
+    return {id: name for id, name in found.items()}  # noqa: C416  (a dict of other keys, for mypy)
