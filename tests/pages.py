@@ -48,7 +48,7 @@ class Read(HTMLParser):
         if tag in ("img", "iframe", "object", "embed", "base", "style"):
             self.wrong.append(tag)
         for name in ("href", "src", "action"):
-            if name in given and not given[name].startswith(("/ui/", "#", "data:,")):
+            if name in given and not given[name].startswith(("/ui/", "#")):
                 self.wrong.append(f"{tag} {name}={given[name]}")
         if tag in ("a", "link", "script"):
             self.links.append(urljoin(self.at, given.get("href") or given.get("src") or "#"))
@@ -121,13 +121,24 @@ async def hostile(store: AsyncMemoryStore) -> Receipt:
             {"role": "user", "content": f"I live in Porto {number}. My cat is called {SCRIPT}.", "name": SCRIPT}
             for number in range(2)
         ]
-        told += [{"role": "user", "content": f"{number} " + '"' * 2_000} for number in range(30 if name == NAMES[0] else 0)]
+        told += [
+            {"role": "user", "content": f"{number} " + '"' * 2_000} for number in range(30 if name == NAMES[0] else 0)
+        ]
         call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": f'{{"a": "{LINK}"}}'}}
         told += [
             {"role": "assistant", "content": SCRIPT, "tool_calls": [call]},
             {"role": "tool", "content": SCRIPT, "tool_call_id": "c1"},
-            {"role": "user", "content": '"' * (50_000 if name == NAMES[0] else 2_000), "tags": [SCRIPT], "metadata": {SCRIPT: SCRIPT}, "external_id": SCRIPT},
-            {"role": "user", "content": [{"type": "text", "text": SCRIPT}, {"type": "image_url", "image_url": {"url": LINK}}]},
+            {
+                "role": "user",
+                "content": '"' * (50_000 if name == NAMES[0] else 2_000),
+                "tags": [SCRIPT],
+                "metadata": {SCRIPT: SCRIPT},
+                "external_id": SCRIPT,
+            },
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": SCRIPT}, {"type": "image_url", "image_url": {"url": LINK}}],
+            },
         ]
         place = user.conversation(name)
         said = await place.add_many(told)
@@ -149,5 +160,3 @@ async def hostile(store: AsyncMemoryStore) -> Receipt:
     await plain.conversation(SCRIPT).add("user", "soon gone")
     await plain.conversation(SCRIPT).erase()
     return (await plain.receipt_page(limit=2))[-1]
-
-

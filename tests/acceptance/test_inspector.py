@@ -99,7 +99,9 @@ async def test_links_lead_from_a_fact_to_its_message_and_summary_and_back(store:
         while ahead:
             talk = await read(client, ahead.pop())
             seen += [one for one in talk.ids if one.startswith("m-")]
-            ahead += [one for one in talk.links if f"from={int(seen[-1][2:]) + 1}" in one.split("#")[0].split("&")[0]][:1]
+            ahead += [one for one in talk.links if f"from={int(seen[-1][2:]) + 1}" in one.split("#")[0].split("&")[0]][
+                :1
+            ]
         assert seen == [f"m-{number}" for number in range(1, len(told) + 1)]
         message = await read(client, links.to("users", "alice", "messages", said[0].id))
         assert links.to("users", "alice", "facts", fact.id) in message.links

@@ -18,7 +18,11 @@ from memstore.server.http.paths import PAGES
 from memstore.server.inspector import links
 
 HERE = "memstore.server.inspector"
-KINDS = {"inspector.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
+KINDS = {
+    "inspector.css": "text/css; charset=utf-8",
+    "live.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
 IN_WORDS = {
     "semantic": "meaning",
     "semantic_around": "meaning around",
