@@ -11,7 +11,13 @@ from memstore import InvalidInput, MemoryStore
 from memstore.models import Tier
 
 BEGAN = datetime(2025, 3, 1, 9, tzinfo=UTC)
-WORDS = "I live in Porto. My cat is called Miso. I work as a baker. I love hiking. My sister is called Ana.".split(". ")
+WORDS = [
+    "I live in Porto.",
+    "My cat is called Miso.",
+    "I work as a baker.",
+    "I love hiking.",
+    "My sister is called Ana.",
+]
 
 
 def test_a_memory_is_looked_through_in_pages(store: MemoryStore) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from memstore._sync.memory.opened import Opened
-from memstore._sync.store import browse
+from memstore._sync.store import browse, facts
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_text, one_of
 from memstore.memory.arguments import aware, check_limit, check_seq, ids_of
@@ -45,6 +45,12 @@ class Browsing:
         aware(None if last is None else last.at, "before")
         with self._opened.database.scope(self.id) as scope:
             return browse.fact_page(scope, state=state, type=type, subject=subject, before=last, limit=limit)
+
+    def facts_of(self, ids: Sequence[UUID]) -> list[Fact]:
+        """Give those of these facts that there are, of whatever state, the latest first."""
+        wanted = ids_of(ids, "ids")
+        with self._opened.database.scope(self.id) as scope:
+            return facts.facts(scope, state=None, ids=wanted)
 
     def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100) -> list[Fact]:
         """Give the facts that these messages say, of whatever state, the latest first."""
