@@ -70,14 +70,11 @@ async def pages(store: AsyncMemoryStore, receipt: Receipt) -> dict[str, tuple[st
     gone = (await alice.erasures())[0]
     of = "/ui/users/alice"
     return {
-        "users": ("/ui/", 520),
         "overview": (of, 900),
-        "conversation": (f"{of}/conversations/lisbon", 900),
-        "context": (f"{of}/contexts/{receipt.id}", 1100),
+        "conversation": (f"{of}/conversations/lisbon", 700),
+        "context": (f"{of}/contexts/{receipt.id}", 1000),
         "recall": (f"{of}/recall?{urlencode({'q': 'Who looks after the cat?'})}", 900),
-        "facts": (f"{of}/facts?state=all", 760),
         "fact": (f"{of}/facts/{past.id}", 900),
-        "health": (f"{of}/health", 700),
         "operations": ("/ui/operations", 760),
         "certificate": (f"{of}/erasures/{gone.id}", 900),
     }
@@ -107,7 +104,7 @@ async def take(folder: Path, settings: dict[str, Any]) -> None:
                             await page.goto(path, wait_until="load")
                             await page.screenshot(path=folder / f"{name}-{scheme}.png")
                 async with opened(base, viewport=NARROW, color_scheme="light") as page:
-                    for name in ("overview", "conversation", "context", "recall", "fact"):
+                    for name in ("overview", "context", "recall"):
                         await page.goto(shown[name][0], wait_until="load")
                         await page.screenshot(path=folder / f"{name}-phone.png")
 

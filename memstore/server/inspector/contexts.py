@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from memstore.memory.user import AsyncUserScope
-from memstore.models import Decision, Receipt
+from memstore.models import Decision, Reason, Receipt
 from memstore.models.receipts import IN_WORDS
 from memstore.server.inspector import links, pictures
 from memstore.server.inspector.visit import Visit
@@ -72,6 +73,7 @@ async def page(visit: Visit) -> Response:
         highest=pictures.highest(scores),
         score=pictures.score,
         words=IN_WORDS,
+        reasons=reasons(receipt),
         link=_linked(user.name),
     )
 
@@ -100,6 +102,13 @@ def parts(receipt: Receipt) -> list[Part]:
         )
         for name in names
     ]
+
+
+def reasons(receipt: Receipt) -> list[tuple[str, int]]:
+    """Give how much was left out for which reason, in words, the most frequent first; what is not listed too."""
+    counts = Counter({Reason(name): count for name, count in receipt.unlisted.items()})
+    counts.update(one.reason for one in receipt.left_out if one.reason is not None)
+    return [(IN_WORDS[reason], count) for reason, count in counts.most_common()]
 
 
 async def replay(visit: Visit) -> Response:

@@ -13,6 +13,7 @@ from memstore.errors import NotFound
 from memstore.memory.user import AsyncUserScope
 from memstore.models import Certificate, ErasureScope
 from memstore.server.http.problems import Problem
+from memstore.server.http.streams import unhurried
 from memstore.server.inspector import links
 from memstore.server.inspector.visit import Visit, seen
 
@@ -38,6 +39,7 @@ async def page(visit: Visit) -> Response:
 async def rehearse(visit: Visit) -> Response:
     """Give what would be erased; nothing is."""
     fields = await visit.form()
+    unhurried(visit.request)
     user = visit.user
     made = await _erased(user, fields, dry_run=True)
     what, which = fields.get("what", ""), fields.get("which", "").strip()
@@ -48,6 +50,7 @@ async def rehearse(visit: Visit) -> Response:
 async def erase(visit: Visit) -> Response:
     """Erase, where the word was typed that names it; lead to the certificate."""
     fields = await visit.form()
+    unhurried(visit.request)
     user = visit.user
     what, which = fields.get("what", ""), fields.get("which", "").strip()
     word = user.name if what == ErasureScope.USER else which
