@@ -282,6 +282,14 @@ async def test_operations_are_told_as_they_change(store: AsyncMemoryStore) -> No
             later = [await anext(told)]
             while "paused" not in later[-1]["data"]:
                 later.append(await anext(told))
+        async with asyncio.timeout(20), client.stream("GET", "/ui/users/alice/health/live") as stream:
+            told = events(stream)
+            assert "Nothing was observed yet" in (await anext(told))["data"]
+            talk = store.user("alice").conversation("lisbon")
+            made = await talk.context("peanuts?", budget=100)
+            await talk.observed(made, prompt_tokens=made.tokens + 1, model="gpt-4o")
+            await talk.add("user", "Something happens.")
+            assert "gpt-4o" in (await anext(told))["data"]
         page = await read(client, "/ui/operations?again=1")
         assert (await client.get("/ui/operations?again=1")).headers["refresh"] == "10"
         home = str(client.base_url).rstrip("/")

@@ -55,7 +55,7 @@ ANYBODY: dict[str, Page] = {"/sign-in": signing.ask}
 PAGES: dict[str, Page] = {
     "/": users.home,
     "/operations": operations.page,
-    "/operations/live": operations.live,
+    "/operations/live": operations.changes,
     "/users/{user:part}": users.overview,
     "/users/{user:part}/conversations": conversations.listed,
     "/users/{user:part}/conversations/{conversation:part}": conversations.page,
@@ -68,6 +68,7 @@ PAGES: dict[str, Page] = {
     "/users/{user:part}/contexts/{id}": contexts.page,
     "/users/{user:part}/contexts/{id}/replay": contexts.replay,
     "/users/{user:part}/health": health.page,
+    "/users/{user:part}/health/live": health.changes,
     "/users/{user:part}/erase": erasing.page,
     "/users/{user:part}/erasures/{id}": erasing.certificate,
     "/users/{user:part}/erasures/{id}/json": erasing.as_json,

@@ -2,61 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from memstore.models import BackfillStatus
 from memstore.server.http.problems import Problem
-from memstore.server.http.streams import unhurried
-from memstore.server.inspector import links
-from memstore.server.inspector.drawing import drawn
+from memstore.server.inspector import links, live
 from memstore.server.inspector.visit import Visit, seen
 
 BACKFILLS, JOBS = 8, 30
 LOOK = 1.0  # seconds between two looks
-SECONDS_SILENT = 15.0  # after which a comment keeps the connection
-EVERY = 10  # seconds between two loads of the page for whoever asks for that
 STEPS = ("pause", "resume", "cancel")
 
 
 async def page(visit: Visit) -> Response:
     """Give how backfills, jobs and embedders are."""
     visit.check_operator()
-    again = visit.asked("again") is not None
-    response = visit.page("operations.html", **await _found(visit), again=again)
-    if again:
-        response.headers["Refresh"] = str(EVERY)
-    return response
+    return live.again(visit, visit.page("operations.html", **await _found(visit)))
 
 
-async def live(visit: Visit) -> Response:
-    """Give the same each time that it changes, as a stream of HTML."""
+async def changes(visit: Visit) -> Response:
+    """Give the same each time that it changes."""
     visit.check_operator()
-    visit.proof()
-    unhurried(visit.request)
-    return StreamingResponse(_changes(visit), media_type="text/event-stream")
-
-
-async def _changes(visit: Visit) -> AsyncIterator[str]:
-    bell, holds = visit.behind.bell, visit.request.state.holds
-    told, silent = None, 0.0
-    while not bell.stopping and await holds():
-        # A browser that leaves cancels this: what is asked of the database is finished all the same.
-        shown = await asyncio.shield(asyncio.ensure_future(_found(visit)))
-        found = drawn("_operations.html", shown | {"writes": visit.writes, "visit": visit})
-        if found != told:
-            told, silent = found, 0.0
-            yield "event: changed\n" + "".join(f"data: {line}\n" for line in found.splitlines()) + "\n"
-        elif silent >= SECONDS_SILENT:
-            silent = 0.0
-            yield ": nothing new\n\n"
-        await bell.wait(LOOK)
-        silent += LOOK
+    return live.stream(visit, "_operations.html", _found, seconds=LOOK)
 
 
 async def steer(visit: Visit) -> Response:
