@@ -174,6 +174,7 @@ def test_the_program_serves_stops_and_logs_nothing_that_was_said(url: str, tmp_p
         assert process.wait(60) == 0
     log = (tmp_path / "server.log").read_text()
     assert "POST /users/{user}/conversations/{conversation}/messages 201" in log
+    assert "GET /ui/users/{user}/conversations/{conversation} 200" in log
     assert token is not None
     for hidden in ("peanuts", "by-name", token, "mst_", "Traceback"):
         assert hidden not in log

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from types import SimpleNamespace
 from typing import TypeAlias
 from urllib.parse import quote
 
@@ -16,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memstore.errors import MemstoreError
+from memstore.server.http import paths
 from memstore.server.http.beside import Behind
 from memstore.server.http.problems import Problem, problem_of
 from memstore.server.inspector import (
@@ -111,7 +113,12 @@ class Inspector:
                 headers.setdefault("Cache-Control", NOT_KEPT)
             await send(message)
 
-        await self._app(scope, receive, sent)
+        try:
+            await self._app(scope, receive, sent)
+        finally:
+            if "route" in scope:  # for the log, in which paths of REST look alike
+                path = paths.PAGES + scope["route"].path_format
+                scope["route"] = SimpleNamespace(path=path, path_format=path)
 
     def _visit(self, request: Request) -> Visit:
         return Visit(request, self._behind, writes=self._writes)
