@@ -8,9 +8,10 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.models import Decision, Receipt, Span, Tier, Timeline
+from memstore.models import Decision, Message, Receipt, Span, Summary, Tier, Timeline
 from memstore.server.http.sessions import SECONDS, Sessions
 from memstore.server.inspector import links, pictures
+from memstore.server.inspector.conversations import stretches
 from memstore.server.inspector.drawing import bytes_of, clipped
 from memstore.server.inspector.facts import around
 
@@ -80,6 +81,21 @@ def test_the_words_of_a_fact_are_found_in_their_message() -> None:
     before, words, after = around(text, Span(UUID(int=0), 1000, 1011, 2))
     assert words == "I like tea."
     assert (len(before), len(after)) == (241, 241)
+
+
+def test_messages_stand_under_the_summary_of_their_stretch() -> None:
+    said = [Message.model_construct(seq=seq) for seq in range(1, 7)]
+    over = [
+        Summary.model_construct(level=level, from_seq=first, to_seq=last)
+        for level, first, last in ((0, 1, 6), (1, 1, 2), (1, 4, 5), (2, 1, 5))
+    ]
+    made = stretches(said, over)
+    assert [(one.summary, [message.seq for message in one.messages]) for one in made] == [
+        (over[1], [1, 2]),
+        (None, [3]),
+        (over[2], [4, 5]),
+        (None, [6]),
+    ]
 
 
 def test_a_cookie_stands_for_a_token_for_a_day_and_no_longer() -> None:
