@@ -4,7 +4,7 @@ NEWEST ?= $(shell for v in 3.15 3.14 3.13 3.12; do command -v python$$v >/dev/nu
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt
 
-.PHONY: demo test test-fast test-newest test-pooled conformance compatibility lint lint-docker sync site bench lock locked clean
+.PHONY: demo test test-fast test-newest test-pooled test-browser pictures conformance compatibility lint lint-docker sync site bench lock locked clean
 
 demo: .venv/.local  ## the whole story on a sample history
 	@$(BIN)/memstore demo
@@ -19,6 +19,13 @@ test-fast: .venv/.test  ## the tests that need neither the encoder nor patience
 test-pooled: .venv/.test  ## the tests behind pgbouncer in transaction mode, ten thousand operations of fifty users among them
 	@command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || apt-get install -y pgbouncer
 	TEST_DOSE=25 $(BIN)/python -m pytest -q -s tests/acceptance/test_pooled.py
+
+test-browser: .venv/.browser  ## the inspector in the distribution's Chromium, with axe; installs it where it may
+	@command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium
+	$(BIN)/python -m pytest -q -m browser tests/acceptance/test_inspector_browser.py
+
+pictures: .venv/.browser  ## take the pictures of docs/how-to/inspector.md anew
+	$(BIN)/python tools/pictures.py
 
 test-newest:  ## the tests that need no encoder, on the newest Python at hand and without the extra `local`
 	$(if $(NEWEST),,$(error no Python newer than the default is at hand))
@@ -84,6 +91,10 @@ clean:
 
 .venv/.test: .venv/.local
 	$(PIP) -e ".[local,test]"
+	@touch $@
+
+.venv/.browser: .venv/.test
+	$(PIP) "playwright>=1.65,<2" "axe-playwright-python>=0.1.8,<0.2"  # in no extra: 50 MB that CI does without
 	@touch $@
 
 .venv/.lint: .venv/.made pyproject.toml

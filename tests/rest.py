@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
 import httpx
+from starlette.types import ASGIApp
 
 from memstore.memory.store import AsyncMemoryStore
 from memstore.server.http.app import create_app
-from memstore.server.http.beside import Beside
+from memstore.server.http.beside import Behind, Beside
 from memstore.server.http.program import Server, configuration
 
 HASHING = {"embedder": "hashing:256"}
@@ -42,9 +43,10 @@ async def asking(
     at_home: bool = True,
     hosts: Sequence[str] = ("127.0.0.1",),
     mounted: Mapping[str, Beside] | None = None,
+    pages: Callable[[Behind], ASGIApp] | None = None,
 ) -> AsyncIterator[httpx.AsyncClient]:
     """Give a client of an app over the store, with a token where there is one."""
-    app = create_app(store, open_without_tokens=at_home, hosts=hosts, mounted=mounted)
+    app = create_app(store, open_without_tokens=at_home, hosts=hosts, mounted=mounted, pages=pages)
     async with app.router.lifespan_context(app):
         await app.state.warm
         transport = httpx.ASGITransport(app)
@@ -53,9 +55,11 @@ async def asking(
 
 
 @asynccontextmanager
-async def serving(store: AsyncMemoryStore) -> AsyncIterator[tuple[httpx.AsyncClient, Server]]:
+async def serving(
+    store: AsyncMemoryStore, *, pages: Callable[[Behind], ASGIApp] | None = None
+) -> AsyncIterator[tuple[httpx.AsyncClient, Server]]:
     """Give a client of a server on a free port, and the server."""
-    app = create_app(store, open_without_tokens=True, hosts=("127.0.0.1",))
+    app = create_app(store, open_without_tokens=True, hosts=("127.0.0.1",), pages=pages)
     started = asyncio.Event()
     with socket.create_server(("127.0.0.1", 0)) as bound:
         server = Server(configuration(app, store.settings), started.set)
@@ -82,4 +86,4 @@ async def events(response: httpx.Response) -> AsyncIterator[dict[str, str]]:
             fields = {}
         elif line:
             name, _, value = line.partition(": ")
-            fields[name] = value
+            fields[name] = f"{fields[name]}\n{value}" if name in fields else value  # data may be of several lines

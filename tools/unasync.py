@@ -39,6 +39,7 @@ NAMES = {
     "AsyncRowFactory": "RowFactory",
     "register_vector_async": "register_vector",
     "AsyncBackfills": "Backfills",
+    "AsyncBrowsing": "Browsing",
     "AsyncEmbeddings": "Embeddings",
     "AsyncTokens": "Tokens",
     "AsyncDocuments": "Documents",

@@ -1,4 +1,4 @@
-"""REST for other programs: `serve`."""
+"""REST for other programs, and pages for people: `serve`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ def serve(
         str, typer.Option(metavar="ADDRESS", help="Where it listens; 127.0.0.1: this machine only.")
     ] = HOME,
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes one that is free.")] = PORT,
+    ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Pages for people, at /ui.")] = True,
+    allow_writes_in_ui: Annotated[
+        bool, typer.Option("--allow-writes-in-ui", help="Let these pages undo, retract, erase and steer backfills.")
+    ] = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -41,8 +45,8 @@ def serve(
             print_json(serving)
             flush()
         else:
-            say(f"serving {serving.url}/v1 (Ctrl-C stops it)")
+            say(f"serving {serving.url}/v1 (Ctrl-C stops it)" + (f", and {serving.url}/ui for people" if ui else ""))
         if serving.open:
             hint("whoever uses this machine may ask: no token was made yet (memstore token create)")
 
-    asyncio.run(run(database, host=host, port=port, told=told))
+    asyncio.run(run(database, host=host, port=port, ui=ui, ui_writes=allow_writes_in_ui, told=told))

@@ -69,8 +69,12 @@ class AsyncTokens:
 
         It is looked for by its hash: how long that takes says nothing of 32 random bytes.
         """
+        return await self.holding(hashed(secret))
+
+    async def holding(self, hash: bytes) -> Holder | None:
+        """Give whom the token of this SHA-256 lets in; None as `holder` does."""
         async with self._database.operator() as scope:
-            return await api_tokens.holder(scope, hashed(secret))
+            return await api_tokens.holder(scope, hash)
 
     async def exist(self) -> bool:
         """Whether one was ever made, also if it was revoked since."""

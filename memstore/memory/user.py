@@ -29,6 +29,7 @@ from memstore.memory.arguments import (
     receipt_of,
     the_one,
 )
+from memstore.memory.browsing import AsyncBrowsing
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.documents import AsyncDocuments
 from memstore.memory.erasing import AsyncErasable
@@ -67,7 +68,7 @@ ANY_STATE = "all"
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
 
-class AsyncUserScope(AsyncLookups, AsyncErasable):
+class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
     """One user's memory."""
 
     def __init__(self, opened: Opened, name: str) -> None:

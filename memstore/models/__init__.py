@@ -46,7 +46,7 @@ from memstore.models.reports import (
 )
 from memstore.models.rows import Conversation, Json, Message, Role, Summary, Tier, Time, column
 from memstore.models.sections import Amount, Section
-from memstore.models.statistics import LargeUser, Statistics
+from memstore.models.statistics import LargeUser, Statistics, Timeline
 from memstore.models.tokens import ApiToken
 
 __all__ = [
@@ -107,6 +107,7 @@ __all__ = [
     "Summary",
     "Tier",
     "Time",
+    "Timeline",
     "Unit",
     "Usage",
     "Wrong",

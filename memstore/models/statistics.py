@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
+
+from memstore.models.rows import Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +46,15 @@ class Statistics:
     def strategy(self) -> str:
         """The strategies in one text, "none" for none."""
         return ", ".join(self.strategies) or "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """How many items of each tier, facts those that are active, there are in each of equal parts of the time.
+
+    `since` and `until` are when the first and the last message was said.
+    """
+
+    since: datetime
+    until: datetime
+    items: Mapping[Tier, tuple[int, ...]]

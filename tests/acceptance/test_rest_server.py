@@ -11,12 +11,14 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 import memstore
 from memstore.memory.store import AsyncMemoryStore
+from memstore.server.http import program
 from tests.command_line import Run, environment, variables
 from tests.rest import HASHING, bearer, events, path, said, serving
 from tests.working import said as history
@@ -167,13 +169,29 @@ def test_the_program_serves_stops_and_logs_nothing_that_was_said(url: str, tmp_p
         assert client.post(f"{talk}/context", json={"query": "peanuts?", "budget": 200}).json()["tokens"] <= 200
         assert client.get("/v1/users").status_code == 403
         assert client.post(f"{talk}/messages", json="peanuts").status_code == 422
+        assert "Read-only" in client.get("/ui/users/alice-by-name/conversations/talk-by-name").text
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     log = (tmp_path / "server.log").read_text()
     assert "POST /users/{user}/conversations/{conversation}/messages 201" in log
+    assert "GET /ui/users/{user}/conversations/{conversation} 200" in log
     assert token is not None
     for hidden in ("peanuts", "by-name", token, "mst_", "Traceback"):
         assert hidden not in log
+
+
+@pytest.mark.parametrize("given", [(), ("--no-ui",), ("--allow-writes-in-ui",)])
+def test_whether_there_are_pages_and_what_they_may_is_said_at_the_start(
+    cli: Run, url: str, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]
+) -> None:
+    asked: dict[str, Any] = {}
+
+    async def serve(_: str, **options: Any) -> None:
+        asked.update(options)
+
+    monkeypatch.setattr(program, "serve", serve)
+    assert cli("serve", *given, "-d", url).code == 0
+    assert (asked["ui"], asked["ui_writes"]) == ("--no-ui" not in given, "--allow-writes-in-ui" in given)
 
 
 def test_the_operator_reads_metrics_and_logs_are_json_and_neither_names_anybody(url: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from memstore import ids
 from memstore._sync.assemble.replay import replay
 from memstore._sync.assemble.sight import Sight
 from memstore._sync.ingest.add import Place
+from memstore._sync.memory.browsing import Browsing
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.documents import Documents
 from memstore._sync.memory.erasing import Erasable
@@ -68,7 +69,7 @@ ANY_STATE = "all"
 DEEPEST = 5  # steps from an entity: beyond them nearly everything is related
 
 
-class UserScope(Lookups, Erasable):
+class UserScope(Lookups, Browsing, Erasable):
     """One user's memory."""
 
     def __init__(self, opened: Opened, name: str) -> None:

@@ -46,7 +46,7 @@ def add(scope: Transaction, receipt: Receipt) -> None:
 
 def receipt(scope: Transaction, id: UUID) -> Receipt | None:
     """Give one receipt; its decisions say how their items begin, where those are still there."""
-    found = scope.one(SQL["receipt"], _receipt, id=id)
+    found = scope.one(SQL["receipt"], of_row, id=id)
     return None if found is None else (_told(scope, [found]))[0]
 
 
@@ -57,7 +57,7 @@ def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
 
 def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
     """Give the receipts of a conversation, the latest first."""
-    found = scope.all(SQL["receipts"], _receipt, conversation_id=conversation, limit=limit)
+    found = scope.all(SQL["receipts"], of_row, conversation_id=conversation, limit=limit)
     return _told(scope, found)
 
 
@@ -79,7 +79,8 @@ def learnt_later(scope: Transaction, conversation: UUID, as_of: datetime) -> Lat
     return found
 
 
-def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, str], recorded_at: datetime) -> Receipt:
+def of_row(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, str], recorded_at: datetime) -> Receipt:
+    """Give the receipt of a row's columns."""
     own = {"id": id, "conversation_id": conversation_id, "texts": texts, "sections": dict(body["sections"])}
     return replace(Receipt.from_dict(body | own), recorded_at=recorded_at)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib.metadata import version
@@ -11,6 +11,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from memstore.errors import MemstoreError
 from memstore.memory.store import AsyncMemoryStore
@@ -28,10 +29,10 @@ from memstore.server.http import (
     users,
 )
 from memstore.server.http.asked import BEARER, KNOWN_PARAMETERS
-from memstore.server.http.beside import Beside, Guarded
+from memstore.server.http.beside import Behind, Beside, Guarded
 from memstore.server.http.door import Callers, Door
 from memstore.server.http.limits import BodyLimit
-from memstore.server.http.paths import ROOT, AsSent
+from memstore.server.http.paths import PAGES, ROOT, AsSent
 from memstore.server.http.problems import (
     Problem,
     documented,
@@ -41,6 +42,7 @@ from memstore.server.http.problems import (
     on_problem,
     told_of_problems,
 )
+from memstore.server.http.sessions import Sessions
 from memstore.server.http.streams import Bell
 from memstore.server.http.told import Told
 from memstore.waiting import in_thread
@@ -56,11 +58,13 @@ def create_app(
     open_without_tokens: bool = False,
     hosts: Sequence[str] = (),
     mounted: Mapping[str, Beside] | None = None,
+    pages: Callable[[Behind], ASGIApp] | None = None,
 ) -> FastAPI:
     """Give the app over an open store, which stays its owner's to close.
 
     `open_without_tokens` lets this machine's own user in as long as no token was ever made; `hosts` are the only names
     by which the server may be asked. What is `mounted`, by path, is behind the same door, and for the same users.
+    `pages` makes what is for people, under /ui: there a cookie does for a token, and whoever has none is asked for one.
     """
     settings = store.settings
     app = FastAPI(
@@ -87,11 +91,15 @@ def create_app(
     # What must not go by the door is named in `door.OPEN_TO_ALL`.
     for path, other in (mounted or {}).items():
         app.mount(path, Guarded(other, path))
+    callers = Callers(store.tokens, open_without_tokens=open_without_tokens)
+    sessions = None if pages is None else Sessions()
+    if pages is not None and sessions is not None:
+        app.mount(PAGES, pages(Behind(store, callers, sessions, app.state.bell)))
     # The last one added is asked first.
     app.add_middleware(AsSent)
     app.add_middleware(BodyLimit, most=settings.server_body_bytes)
-    callers = Callers(store.tokens, open_without_tokens=open_without_tokens)
-    app.add_middleware(Door, callers=callers, rate=settings.server_requests_per_second, hosts=hosts)
+    rate = settings.server_requests_per_second
+    app.add_middleware(Door, callers=callers, rate=rate, hosts=hosts, sessions=sessions)
     app.add_middleware(Told, seconds=settings.server_timeout_seconds)
     told_of_problems(app)
     return app

@@ -1,16 +1,21 @@
-"""What is served beside REST, such as MCP at `/mcp/{user}`: behind the same door, and for the same users."""
+"""What is served beside REST: MCP at `/mcp/{user}`, and pages for people; behind the same door, for the same users."""
 
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
 
 from memstore import ids
+from memstore.memory.store import AsyncMemoryStore
 from memstore.server.addressed import addressed
+from memstore.server.http.door import Callers
 from memstore.server.http.problems import Problem
+from memstore.server.http.sessions import Sessions
+from memstore.server.http.streams import Bell
 
 
 class Beside(Protocol):
@@ -21,6 +26,16 @@ class Beside(Protocol):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What pages for people work with: the store, who may look, their cookies, and what wakes their streams."""
+
+    store: AsyncMemoryStore
+    callers: Callers
+    sessions: Sessions
+    bell: Bell
 
 
 class Guarded:

@@ -7,10 +7,9 @@ somebody else's: nobody learns what there is.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Final
@@ -20,9 +19,11 @@ from uuid import UUID
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memstore.memory.tokens import AsyncTokens
+from memstore.memory.tokens import AsyncTokens, hashed
 from memstore.server.http.limits import Buckets, check_rate
+from memstore.server.http.paths import PAGES
 from memstore.server.http.problems import Problem
+from memstore.server.http.sessions import Sessions, cookie_of
 
 SECONDS_KNOWN = 2.0  # that a token which was let in is not asked for again; one that is revoked opens as long
 MOST_KNOWN = 10_000
@@ -44,6 +45,7 @@ class Caller:
 
 
 OWN_USER = Caller(MACHINE, None)
+Asks = Callable[[], Awaitable[Caller | None]]
 
 
 def is_loopback(host: str) -> bool:
@@ -68,7 +70,12 @@ class Callers:
         scheme, _, secret = (authorization or "").partition(" ")
         if authorization is None and await self.is_open():
             return OWN_USER
-        return await self._holder(secret.strip()) if scheme.lower() == "bearer" and secret.strip() else None
+        secret = secret.strip()
+        return await self.holder(secret) if scheme.lower() == "bearer" and secret else None
+
+    async def holder(self, secret: str) -> Caller | None:
+        """Give whom a token lets in."""
+        return await self.holding(hashed(secret)) if secret.isascii() else None
 
     async def is_open(self) -> bool:
         """Whether no token was ever made, and this machine's own user needs none."""
@@ -77,12 +84,13 @@ class Callers:
             self._is_open, self._looked = not await self._tokens.exist(), now
         return self._is_open
 
-    async def _holder(self, secret: str) -> Caller | None:
-        key, now = sha256(secret.encode("utf-8", "replace")).digest(), time.monotonic()
+    async def holding(self, key: bytes) -> Caller | None:
+        """Give whom the token of this SHA-256 lets in."""
+        now = time.monotonic()
         known, until = self._known.get(key, (None, 0.0))
         if known is not None and now < until:
             return known
-        found = await self._tokens.holder(secret) if secret.isascii() else None
+        found = await self._tokens.holding(key)
         if found is None:
             self._known.pop(key, None)
             return None
@@ -96,12 +104,23 @@ class Callers:
 class Door:
     """Lets a request through with its `Caller` in `request.state.caller`, or answers why not.
 
+    With `sessions` there are pages for people: whom a cookie of theirs lets in, it lets in there and nowhere else, and
+    whom nothing lets in they get as the caller None, to ask for a token.
+
     `hosts` are names by which this server may be asked; none: any. On this machine alone they keep a web page from
     asking it in its visitor's name, by a name of its own for 127.0.0.1 (DNS rebinding).
     """
 
-    def __init__(self, app: ASGIApp, callers: Callers, *, rate: float, hosts: Sequence[str]) -> None:
-        self._app, self._callers = app, callers
+    def __init__(
+        self,
+        app: ASGIApp,
+        callers: Callers,
+        *,
+        rate: float,
+        hosts: Sequence[str],
+        sessions: Sessions | None = None,
+    ) -> None:
+        self._app, self._callers, self._sessions = app, callers, sessions
         self._hosts = frozenset(host.lower() for host in hosts)
         self._buckets, self._refused = Buckets(rate), Buckets(REFUSED_A_SECOND)
 
@@ -114,17 +133,22 @@ class Door:
             headers = Headers(scope=scope)
             self._check_names(headers)
             if scope["path"] not in OPEN_TO_ALL:
-                caller = await self._let_in(headers, scope)
-                said = headers.get("authorization")
-                scope.setdefault("state", {}).update(caller=caller, holds=partial(self._holds, said))
+                asks = self._asks(headers, scope["path"])
+                caller = await self._let_in(asks, headers, scope)
+                scope.setdefault("state", {}).update(caller=caller, holds=partial(_holds, asks))
         except Problem as problem:
             await problem.response()(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    async def _holds(self, authorization: str | None) -> bool:
-        """Whether whoever was let in still would be: a stream may last for longer than a token."""
-        return await self._callers.caller(authorization) is not None
+    def _asks(self, headers: Headers, path: str) -> Asks:
+        """Give what looks up who asks: by the header, else on pages by the cookie."""
+        said = headers.get("authorization")
+        if said is None and self._sessions is not None and is_page(path):
+            token = self._sessions.token(cookie_of(headers))
+            if token is not None:
+                return partial(self._callers.holding, token)
+        return partial(self._callers.caller, said)
 
     def _check_names(self, headers: Headers) -> None:
         """Refuse another name than this server's, in Host or as the page that asks."""
@@ -141,10 +165,12 @@ class Door:
     def _is_ours(self, host: str | None) -> bool:
         return host is not None and (host in self._hosts or is_loopback(host))
 
-    async def _let_in(self, headers: Headers, scope: Scope) -> Caller:
+    async def _let_in(self, asks: Asks, headers: Headers, scope: Scope) -> Caller | None:
         address = (scope.get("client") or ("",))[0]
-        caller = await self._callers.caller(headers.get("authorization"))
+        caller = await asks()
         if caller is None:
+            if self._sessions is not None and is_page(scope["path"]) and "authorization" not in headers:
+                return None
             check_rate(self._refused, address)
             detail = (
                 "Give a token that holds, as `Authorization: Bearer mst_…`; `memstore token create` makes one. "
@@ -155,6 +181,16 @@ class Door:
         if caller is not OWN_USER:
             check_rate(self._buckets, caller.key)
         return caller
+
+
+def is_page(path: str) -> bool:
+    """Whether a path is one of the pages for people."""
+    return path == PAGES or path.startswith(f"{PAGES}/")
+
+
+async def _holds(asks: Asks) -> bool:
+    """Whether whoever was let in still would be: a stream may last for longer than a token."""
+    return await asks() is not None
 
 
 def _hostname(url: str) -> str | None:

@@ -15,6 +15,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 ROOT = "/v1"
+PAGES = "/ui"  # for people
 USER = "/users/{user:name}"
 CONVERSATIONS = f"{USER}/conversations"
 CONVERSATION = f"{CONVERSATIONS}/{{conversation:name}}"
@@ -49,15 +50,15 @@ register_url_convertor("name", Name())
 
 
 class AsSent:
-    """Has paths under /v1/ matched as they were sent."""
+    """Has paths under /v1/ and /ui/ matched as they were sent."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through with its path undecoded."""
-        if scope["type"] == "http" and scope["path"].startswith(f"{ROOT}/") and scope.get("raw_path"):
+        if scope["type"] == "http" and scope.get("raw_path"):
             sent = scope["raw_path"].partition(b"?")[0].decode("latin-1")
-            if sent.startswith(f"{ROOT}/"):
+            if any(scope["path"].startswith(f"{root}/") and sent.startswith(f"{root}/") for root in (ROOT, PAGES)):
                 scope["path"] = sent
         await self._app(scope, receive, send)

@@ -20,6 +20,7 @@ from memstore.server.http import metrics
 from memstore.server.http.app import create_app
 from memstore.server.http.beside import Beside
 from memstore.server.http.door import is_loopback
+from memstore.server.inspector.app import inspector
 from memstore.server.listening import listening
 from memstore.settings import Settings
 
@@ -66,9 +67,13 @@ async def serve(
     host: str,
     port: int,
     settings: Settings | Mapping[str, Any] | None = None,
+    ui: bool = True,
+    ui_writes: bool = False,
     told: Callable[[Serving], None],
 ) -> None:
     """Serve a store until SIGTERM or SIGINT; `told` is called once it answers. Port 0 is any that is free.
+
+    With `ui` there are pages for people, which change something only with `ui_writes`.
 
     Raises `ConfigurationError` where others than this machine's user could ask and there is no token.
     """
@@ -85,7 +90,8 @@ async def serve(
             )
         hosts = (host, *known) if at_home or known else ()
         metrics.collect()
-        app = create_app(store, open_without_tokens=alone, hosts=hosts, mounted=_beside(store))
+        pages = inspector(writes=ui_writes) if ui else None
+        app = create_app(store, open_without_tokens=alone, hosts=hosts, mounted=_beside(store), pages=pages)
         with listening(host, port) as bound:
             answering = Serving(_url(host, bound), without)
             await Server(configuration(app, store.settings), lambda: told(answering)).serve(sockets=[bound])

@@ -1,0 +1,51 @@
+"""Parts of pages that are sent again when they change, as a stream; pages have a link to look again beside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeAlias
+
+from starlette.responses import Response, StreamingResponse
+
+from memstore.server.http.streams import unhurried
+from memstore.server.inspector.drawing import drawn
+from memstore.server.inspector.visit import Visit
+
+SECONDS_SILENT = 15.0  # after which a comment keeps the connection
+EVERY = 10  # seconds between two loads of a page for whoever asks for that
+Looked: TypeAlias = Callable[[Visit], Awaitable[dict[str, Any]]]
+
+
+def again(visit: Visit, response: Response) -> Response:
+    """Give a page that a browser loads again every ten seconds where its address asks for that."""
+    if visit.asked("again") is not None:
+        response.headers["Refresh"] = str(EVERY)
+    return response
+
+
+def stream(visit: Visit, template: str, look: Looked, *, seconds: float) -> Response:
+    """Give what a template makes of what is looked at, now and each time that it changes: events `changed` of HTML.
+
+    It is looked at when something happens in this process, and so many seconds after the last time.
+    """
+    visit.proof()
+    unhurried(visit.request)
+    return StreamingResponse(_changes(visit, template, look, seconds), media_type="text/event-stream")
+
+
+async def _changes(visit: Visit, template: str, look: Looked, seconds: float) -> AsyncIterator[str]:
+    bell, holds = visit.behind.bell, visit.request.state.holds
+    told, silent = None, 0.0
+    while not bell.stopping and await holds():
+        # A browser that leaves cancels this: what is asked of the database is finished all the same.
+        shown = await asyncio.shield(asyncio.ensure_future(look(visit)))
+        found = drawn(template, shown | {"writes": visit.writes, "visit": visit})
+        if found != told:
+            told, silent = found, 0.0
+            yield "event: changed\n" + "".join(f"data: {line}\n" for line in found.splitlines()) + "\n"
+        elif silent >= SECONDS_SILENT:
+            silent = 0.0
+            yield ": nothing new\n\n"
+        await bell.wait(seconds)
+        silent += seconds

@@ -1,0 +1,56 @@
+"""Signing in with a token, and out again. What the browser keeps is a cookie that stands for it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from starlette.responses import Response
+
+from memstore.memory.tokens import hashed
+from memstore.server.http.limits import Buckets, check_rate
+from memstore.server.http.paths import PAGES
+from memstore.server.http.sessions import COOKIE
+from memstore.server.inspector import links
+from memstore.server.inspector.visit import Visit, seen
+
+TRIES_A_SECOND = 0.5  # of one address; five at once
+WRONG = "This token is unknown, has expired or was revoked."
+_tries = Buckets(TRIES_A_SECOND)
+
+
+async def ask(visit: Visit) -> Response:
+    """Ask for a token; who needs none, or has signed in, goes on."""
+    further = links.own(visit.asked("next") or "")
+    return _page(visit, further) if visit.known is None else seen(further)
+
+
+async def sign_in(visit: Visit) -> Response:
+    """Take a token."""
+    visit.check_own()
+    fields = await visit.fields()
+    further, secret = links.own(fields.get("next", "")), fields.get("token", "").strip()
+    client = visit.request.client
+    caller = await visit.behind.callers.holder(secret) if secret else None
+    if caller is None:
+        check_rate(_tries, client.host if client else "")
+        return _page(visit, further, WRONG)
+    response = seen(further)
+    if visit.cookie is not None:
+        visit.behind.sessions.end(visit.cookie)
+    visit.keep(response, visit.behind.sessions.begin(hashed(secret)))  # a new one: nobody can have planted it
+    return response
+
+
+async def sign_out(visit: Visit) -> Response:
+    """End the session."""
+    await visit.form()
+    if visit.cookie is not None:
+        visit.behind.sessions.end(visit.cookie)
+    response = seen(links.to("sign-in"))
+    response.delete_cookie(COOKIE, path=PAGES, httponly=True, samesite="strict")
+    return response
+
+
+def _page(visit: Visit, further: str, wrong: str = "") -> Response:
+    status = HTTPStatus.UNAUTHORIZED if wrong else HTTPStatus.OK
+    return visit.page("sign_in.html", status=status, further=further, wrong=wrong)

@@ -1,0 +1,65 @@
+"""Looking through a memory page by page, and from a message to what stands on it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memstore import AsyncMemoryStore, InvalidInput
+from memstore.models import Tier
+
+BEGAN = datetime(2025, 3, 1, 9, tzinfo=UTC)
+WORDS = [
+    "I live in Porto.",
+    "My cat is called Miso.",
+    "I work as a baker.",
+    "I love hiking.",
+    "My sister is called Ana.",
+]
+
+
+async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> None:
+    alice, bob = store.user("alice"), store.user("bob")
+    assert await alice.timeline() is None
+    said = []
+    for number, name in enumerate(("lisbon", "porto")):
+        at = BEGAN + timedelta(days=300 * number)
+        told = [{"role": "user", "content": words, "occurred_at": at} for words in WORDS]
+        said += await alice.conversation(name).add_many(told)
+    await bob.conversation("lisbon").add("user", WORDS[0])
+    await store.derive()
+
+    every = await alice.facts(state=None)
+    pages, last = [], None
+    while page := await alice.fact_page(state=None, before=last, limit=2):
+        pages += [one.id for one in page]
+        last = page[-1].occurred_at, page[-1].id
+    assert pages == [one.id for one in every]
+    assert len(pages) >= 4
+    assert await alice.fact_page(type=every[0].type, subject=every[0].subject.upper(), limit=100)
+    assert {one.id for one in await alice.facts_said_by([said[0].id])} == {
+        one.id for one in every if said[0].id in one.sources
+    }
+    assert await bob.facts_said_by([said[0].id]) == []
+
+    lisbon = alice.conversation("lisbon")
+    summary = await lisbon.summarize(2, 4)
+    assert summary.id in {one.id for one in await alice.summaries_over(lisbon.id, 4, 5)}
+    assert summary.id not in {one.id for one in await alice.summaries_over(lisbon.id, 5, 5)}
+
+    made = [await alice.conversation(name).context("Where?", budget=300) for name in ("lisbon", "porto", "lisbon")]
+    ids = [one.receipt.id for one in made]
+    first = await alice.receipt_page(limit=2)
+    assert [one.id for one in first] == ids[:0:-1]
+    assert [one.id for one in await alice.receipt_page(before=first[-1].id)] == ids[:1]
+    assert [one.id for one in await alice.receipt_page(conversation_id=lisbon.id)] == [ids[2], ids[0]]
+    assert await bob.receipt_page() == []
+
+    timeline = await alice.timeline(parts=10)
+    assert timeline is not None
+    assert (timeline.since, timeline.until) == (BEGAN, BEGAN + timedelta(days=300))
+    assert timeline.items[Tier.MESSAGES] == (len(WORDS), *[0] * 8, len(WORDS))
+    assert sum(timeline.items[Tier.FACTS]) == len(await alice.facts())
+    with pytest.raises(InvalidInput, match="parts=0"):
+        await alice.timeline(parts=0)
