@@ -125,6 +125,13 @@ class Person:
         self.retracted = {fact: sources for fact, sources in self.retracted.items() if not sources & ids}
         self.erasures += bool(gone)
 
+    def erase_before(self, moment: datetime) -> int:
+        """Erase what was said before a moment; give how many messages that is."""
+        old = {name: [one.seq for one in room.said if one.draft.at < moment] for name, room in self.rooms.items()}
+        for name, seqs in old.items():
+            self.erase(name, seqs)
+        return sum(map(len, old.values()))
+
     def erase_room(self, name: str) -> None:
         """Erase a conversation; the next message under its name is its first."""
         if name in self.rooms:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial, wraps
 from itertools import count
@@ -42,7 +42,9 @@ SENTENCES = (
 NEW = st.tuples(
     st.sampled_from(["user", "user", "assistant"]), st.sampled_from(SENTENCES), st.booleans(), st.integers(0, 30)
 )
+SOME = st.lists(WHICH, min_size=1, max_size=3)
 New = tuple[str, str, bool, int]
+ERASABLE = ["messages"] * 4 + ["fact"] * 2 + ["conversation", "old", "user"]
 numbers = count(1)
 taken = {"steps": 0, "histories": 0}
 
@@ -104,27 +106,31 @@ class Machine(RuleBasedStateMachine):
         self.store, self.other, self.folder = store, other, folder
         self.lives: dict[str, Life] = {}
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(new=st.lists(NEW, min_size=6, max_size=12))
+    def begin(self, new: list[New]) -> None:
         number = next(numbers)
         self.lives = {name: Life(self.store.user(f"{name}{number}")) for name in ("alice", "bob")}
+        for life in self.lives.values():
+            self.store_them(life, "work", [life.draft(one) for one in new], skip=False)
         taken["histories"] += 1
 
     # -- in
 
-    @call(who=NAMES, room=ROOMS, new=st.lists(NEW, min_size=1, max_size=4), skip=st.booleans())
+    @call(who=NAMES, room=ROOMS, new=st.lists(NEW, min_size=1, max_size=8), skip=st.booleans())
     def add(self, who: str, room: str, new: list[New], skip: bool) -> None:
         life = self.lives[who]
         self.store_them(life, room, [life.draft(one) for one in new], skip=skip)
 
-    @call(who=NAMES, room=ROOMS, which=st.lists(WHICH, min_size=1, max_size=3), other=st.booleans(), skip=st.booleans())
-    def add_again(self, who: str, room: str, which: list[int], other: bool, skip: bool) -> None:
-        """What was said before, here or there, erased or not; or something else under its external id."""
+    @call(who=NAMES, room=ROOMS, which=SOME, skip=st.booleans(), first=st.sampled_from(["same", "content", "id"]))
+    def add_again(self, who: str, room: str, which: list[int], skip: bool, first: str) -> None:
+        """What was said before, here or there, erased or not; with another content first, or with another id."""
         life = self.lives[who]
-        again = [life.drafts[number % len(life.drafts)] for number in which if life.drafts]
-        if other and again:
-            again[0] = Draft(again[0].role, f"Noted: {new_word()}.", again[0].external_id, again[0].at)
-            life.drafts.append(again[0])
+        again = [life.drafts[number % len(life.drafts)] for number in which]
+        if first == "content":
+            again[0] = replace(again[0], content=f"Noted: {new_word()}.")
+        elif first == "id":
+            again[0] = replace(again[0], external_id=f"again{len(life.drafts)}")
+        life.drafts += [again[0]] if first != "same" else []
         self.store_them(life, room, again, skip=skip)
 
     def store_them(self, life: Life, room: str, drafts: list[Draft], *, skip: bool) -> None:
@@ -139,10 +145,10 @@ class Machine(RuleBasedStateMachine):
             learn(add(on_conflict="skip" if skip else "error"), expected)
         self.look(life, room)
 
-    @call(who=NAMES, room=ROOMS, which=st.lists(WHICH, max_size=3), new=st.lists(NEW, max_size=3))
+    @call(who=NAMES, room=ROOMS, which=SOME, new=st.lists(NEW, max_size=3))
     def import_file(self, who: str, room: str, which: list[int], new: list[New]) -> None:
         life = self.lives[who]
-        drafts = [life.drafts[number % len(life.drafts)] for number in which if life.drafts]
+        drafts = [life.drafts[number % len(life.drafts)] for number in which]
         drafts = [one for one in drafts if one.external_id] + [life.draft(one, named=True) for one in new]
         before = life.model.room(room).last
         kept = life.model.add(room, drafts, skip=True)
@@ -238,6 +244,15 @@ class Machine(RuleBasedStateMachine):
         self.check_facts(life)
 
     @call(who=NAMES, which=WHICH)
+    def edit_fact(self, who: str, which: int) -> None:
+        life, word = self.lives[who], new_word()
+        if found := [fact for fact in life.scope.facts() if fact.recipe == HAND]:
+            made = life.scope.edit_fact(found[which % len(found)], text=f"{word} matters more.")
+            life.model.entered[word.lower()] = True
+            assert made.id in {one.id for one in life.scope.facts()}
+            self.check_facts(life)
+
+    @call(who=NAMES, which=WHICH)
     def retract_fact(self, who: str, which: int) -> None:
         life = self.lives[who]
         if found := life.scope.facts():
@@ -258,57 +273,44 @@ class Machine(RuleBasedStateMachine):
 
     # -- erased
 
-    @call(who=NAMES, room=ROOMS, which=st.lists(WHICH, min_size=1, max_size=3))
-    def erase_messages(self, who: str, room: str, which: list[int]) -> None:
+    @call(who=NAMES, room=ROOMS, which=SOME, what=st.sampled_from(ERASABLE))
+    def erase(self, who: str, room: str, which: list[int], what: str) -> None:
         life = self.lives[who]
+        getattr(self, f"erase_{what}")(life, room, which)
+        self.look_at_all(life)
+
+    def erase_messages(self, life: Life, room: str, which: list[int]) -> None:
         if said := life.model.room(room).said:
             chosen = {said[number % len(said)].id: said[number % len(said)].seq for number in which}
             certificate = life.scope.erase_message(*[id for id in chosen if id])
-            assert certificate.scan.is_clean and certificate.counts["messages"] == len(chosen)
+            assert certificate.scan.is_clean
+            assert certificate.counts["messages"] == len(chosen)
             life.model.erase(room, chosen.values())
-            self.look_at_all(life)
 
-    @call(who=NAMES, room=ROOMS)
-    def erase_conversation(self, who: str, room: str) -> None:
-        life = self.lives[who]
+    def erase_conversation(self, life: Life, room: str, which: list[int]) -> None:
         certificate = life.scope.conversation(room).erase()
         assert certificate.scan.is_clean
         assert certificate.counts.get("messages", 0) == len(life.model.room(room).said)
         life.model.erase_room(room)
-        self.look_at_all(life)
 
-    @call(who=NAMES, which=WHICH)
-    def erase_fact(self, who: str, which: int) -> None:
-        life = self.lives[who]
+    def erase_fact(self, life: Life, room: str, which: list[int]) -> None:
         if found := life.scope.facts():
-            fact = found[which % len(found)]
+            fact = found[which[0] % len(found)]
             assert life.scope.erase_fact(fact).scan.is_clean
             life.model.erase_fact(fact.id, fact.text)
-            self.look_at_all(life)
 
-    @call(who=NAMES, sure=st.integers(0, 3))
-    def erase_user(self, who: str, sure: int) -> None:
-        life = self.lives[who]
-        if not sure:
-            assert life.scope.erase().scan.is_clean
-            life.model.erase_all()
-            assert life.scope.name not in set(self.store.users(after=life.scope.name[:-1]))
-            self.look_at_all(life)
+    def erase_user(self, life: Life, room: str, which: list[int]) -> None:
+        assert life.scope.erase().scan.is_clean
+        life.model.erase_all()
+        assert life.scope.name not in set(self.store.users(after=life.scope.name[:-1]))
 
-    @call(who=NAMES, day=st.integers(-1, 30))
-    def retain(self, who: str, day: int) -> None:
-        life, now = self.lives[who], datetime.now(UTC)
-        days = (now - START).days - day
+    def erase_old(self, life: Life, room: str, which: list[int]) -> None:
+        """What is older than a rule says, which holds for this once."""
+        now = datetime.now(UTC)
+        days = (now - START).days - which[0] % 15
         life.scope.describe(settings={"messages_days": days})
-        old = {
-            name: [one.seq for one in room.said if one.draft.at < now - timedelta(days=days)]
-            for name, room in life.model.rooms.items()
-        }
-        assert self.store.retain(user=life.scope.name) == sum(map(len, old.values()))
+        assert self.store.retain(user=life.scope.name) == life.model.erase_before(now - timedelta(days=days))
         life.scope.describe(settings={"messages_days": None})
-        for name, seqs in old.items():
-            life.model.erase(name, seqs)
-        self.look_at_all(life)
 
     # -- carried
 
@@ -351,11 +353,6 @@ class Machine(RuleBasedStateMachine):
         life.scope.conversation(room).clear()
         life.model.room(room).cleared = life.model.room(room).last
         self.look(life, room)
-
-    @call()
-    def look_at_everybody(self) -> None:
-        for life in self.lives.values():
-            self.look_at_all(life)
 
     def look_at_all(self, life: Life) -> None:
         for room in ("work", "home"):
@@ -401,8 +398,8 @@ class Machine(RuleBasedStateMachine):
                 assert live[hit.id].draft.content[hit.start :].startswith(hit.text)
 
     def teardown(self) -> None:
-        if self.lives:
-            self.look_at_everybody()
+        for life in self.lives.values():
+            self.look_at_all(life)
 
 
 def carried_rows(url: str, name: str) -> dict[str, list[dict[str, Any]]]:
