@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 import memstore
-from memstore.models import HAND
+from memstore.models import HAND, Tier
 from tests.plain_memory import Draft, Person, Refused, Room, Said, new_word, words
 from tests.rows import rows
 
@@ -46,7 +47,7 @@ SOME = st.lists(WHICH, min_size=1, max_size=3)
 New = tuple[str, str, bool, int]
 ERASABLE = ["messages"] * 4 + ["fact"] * 2 + ["conversation", "old", "user"]
 numbers = count(1)
-taken = {"steps": 0, "histories": 0}
+taken: Counter[str] = Counter()
 
 
 @dataclass
@@ -90,7 +91,7 @@ def call(**given: Any) -> Callable[[Callable[..., None]], Any]:
     def as_rule(method: Callable[..., None]) -> Any:
         @wraps(method)
         def counted(self: Machine, **chosen: Any) -> None:
-            taken["steps"] += 1
+            taken[method.__name__] += 1
             method(self, **chosen)
 
         return rule(**given)(counted)
@@ -112,7 +113,6 @@ class Machine(RuleBasedStateMachine):
         self.lives = {name: Life(self.store.user(f"{name}{number}")) for name in ("alice", "bob")}
         for life in self.lives.values():
             self.store_them(life, "work", [life.draft(one) for one in new], skip=False)
-        taken["histories"] += 1
 
     # -- in
 
@@ -163,8 +163,8 @@ class Machine(RuleBasedStateMachine):
 
     # -- derived
 
-    @call(who=NAMES)
-    def derive(self, who: str) -> None:
+    @call(who=NAMES, which=WHICH)
+    def derive(self, who: str, which: int) -> None:
         life = self.lives[who]
         report = self.store.derive(user=life.scope.name)
         assert (report.failed, report.waiting) == ((), ())
@@ -172,6 +172,7 @@ class Machine(RuleBasedStateMachine):
             said.derived = True
         self.look_at_all(life)
         assert [one.problem for one in self.store.backfills.verify(user=life.scope.name)] == []
+        self.check_recall(life, which)
 
     @call(who=NAMES, room=ROOMS)
     def summarize(self, who: str, room: str) -> None:
@@ -184,22 +185,31 @@ class Machine(RuleBasedStateMachine):
 
     # -- out
 
-    @call(who=NAMES, which=WHICH, room=st.none() | ROOMS, tier=st.sampled_from([None, "messages", "summaries", "facts"]))
-    def recall(self, who: str, which: int, room: str | None, tier: str | None) -> None:
-        life = self.lives[who]
-        live = [one for one in life.model.live().values() if one.derived]
-        wanted = live[which % len(live)] if live else None
-        query = wanted.draft.content if wanted else "Where do I live?"
-        hits = life.scope.recall(query, limit=500, conversation=room, tiers=[tier] if tier else memstore_tiers())
+    @call(who=NAMES, which=WHICH, room=st.none() | ROOMS, tier=st.none() | st.sampled_from(list(Tier)))
+    def recall(self, who: str, which: int, room: str | None, tier: Tier | None) -> None:
+        self.check_recall(self.lives[who], which, room, tier)
+
+    def check_recall(self, life: Life, which: int, room: str | None = None, tier: Tier | None = None) -> None:
+        """Ask for what a message says, in a conversation or in all: it is found, and all that is found is there."""
+        rooms = life.model.rooms.values() if room is None else [life.model.room(room)]
+        here = [one for each in rooms for one in each.said]
+        said = here[which % len(here)] if here else None
+        query = said.draft.content if said else "Where do I live?"
+        hits = life.scope.recall(query, limit=500, conversation=room, tiers=[tier] if tier else list(Tier))
         self.check_hits(life, hits)
-        here = [one.id for one in life.model.room(room).said] if room else [one.id for one in live]
-        assert not wanted or tier not in (None, "messages") or wanted.id not in here or wanted.id in {h.id for h in hits}
-        assert not room or {hit.id for hit in hits if hit.tier == "messages"} <= set(here)
+        found = {hit.id for hit in hits if hit.tier == Tier.MESSAGES}
+        assert found <= {one.id for one in here}
+        if said and said.derived and tier in (None, Tier.MESSAGES):
+            assert said.id in found
 
     @call(who=NAMES, room=ROOMS, budget=st.integers(20, 1500), query=st.booleans(), text=st.sampled_from(SENTENCES))
     def context(self, who: str, room: str, budget: int, query: bool, text: str) -> None:
         life = self.lives[who]
-        asked = [one for one in life.model.room(room).said if one.draft.role == "user" and one.seq > life.model.room(room).cleared]
+        asked = [
+            one
+            for one in life.model.room(room).said
+            if one.draft.role == "user" and one.seq > life.model.room(room).cleared
+        ]
         question = text.format("Leeds") if query or not asked else None
         ask = partial(life.scope.conversation(room).context, question, system="Be kind.")
         try:
@@ -231,7 +241,7 @@ class Machine(RuleBasedStateMachine):
             if moment.erasures == life.model.erasures:
                 assert known == moment.known
             self.check_hits(life, known[1])
-            assert {hit.id for hit in known[1] if hit.tier == "messages"} <= moment.messages
+            assert {hit.id for hit in known[1] if hit.tier == Tier.MESSAGES} <= moment.messages
             assert words(json.dumps(known[0])) <= life.model.words()
 
     # -- facts by hand
@@ -394,7 +404,7 @@ class Machine(RuleBasedStateMachine):
         for hit in hits:
             assert words(hit.text) <= life.model.words()
             assert set(hit.sources) <= set(live)
-            if hit.tier == "messages":
+            if hit.tier == Tier.MESSAGES:
                 assert live[hit.id].draft.content[hit.start :].startswith(hit.text)
 
     def teardown(self) -> None:
@@ -415,10 +425,6 @@ def carried_rows(url: str, name: str) -> dict[str, list[dict[str, Any]]]:
         done, _ = row.pop("done_seq"), row.pop("last_seq")
         row["pending"] = [seq for seq in said if seq > done]
     return found
-
-
-def memstore_tiers() -> list[str]:
-    return ["messages", "summaries", "facts"]
 
 
 def as_given(draft: Draft) -> dict[str, Any]:
@@ -449,4 +455,4 @@ def test_calls_in_any_order_leave_what_a_plain_memory_would_have(url: str, twin:
     )
     with memstore.open(url, settings=SETTINGS) as store, memstore.open(twin, settings=SETTINGS) as other:
         run_state_machine_as_test(partial(Machine, store, other, tmp_path), settings=slow)
-    print(taken)
+    print(f"{taken.total()} steps: {dict(taken)}")
