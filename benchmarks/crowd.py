@@ -23,6 +23,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -65,20 +66,18 @@ class Seen:
 
 async def talk(talk: AsyncConversationScope, seen: Seen, until: float, pause: float, chance: random.Random) -> None:
     """Take turns until it is over."""
-    name, number = talk.user.name, 0
+    told, number = seen.messages[talk.user.name], 0
     await asyncio.sleep(chance.random() * pause)
     while time.monotonic() < until:
         place = chance.choice(PLACES)
         said = f"I am in {place} today, for the {number}th time, and I like the bread there."
-        seen.messages[name].append(await seen.done("add", lambda: talk.add("user", said, external_id=f"u{number}")))
-        context = await seen.done("context", lambda: talk.context(budget=1200, system="Be kind."))
+        told.append(await seen.done("add", partial(talk.add, "user", said, external_id=f"u{number}")))
+        context = await seen.done("context", partial(talk.context, budget=1200, system="Be kind."))
         seen.over_budget += context.tokens > 1200
         answer = f"Noted: {place}, number {number}."
-        seen.messages[name].append(
-            await seen.done("add", lambda: talk.add("assistant", answer, external_id=f"a{number}"))
-        )
+        told.append(await seen.done("add", partial(talk.add, "assistant", answer, external_id=f"a{number}")))
         if number % 4 == 3:
-            await seen.done("recall", lambda: talk.user.recall(f"When was I in {place}?"))
+            await seen.done("recall", partial(talk.user.recall, f"When was I in {place}?"))
         number += 1
         await asyncio.sleep(chance.uniform(0.5, 1.5) * pause)
 
@@ -154,7 +153,7 @@ def figures(
         "calls that failed and were repeated": sum(seen.errors.values()),
         "longest until such a call was done, s": round(max(seen.unknown_for, default=0), 1),
     }
-    told |= {what if what in ("lost", "doubled") else what: count for what, count in missing.items()}
+    told |= missing
     for what in ("add", "context", "recall"):
         took = sorted(seen.took[what]) or [0.0]
         told[f"{what} p50 / p95 / p99 / max, ms"] = " / ".join(
