@@ -53,13 +53,13 @@ class Seen:
             try:
                 given = await call()
             except memstore.DatabaseError as error:
-                self.errors[f"{type(error).__name__}: {str(error)[:90]}"] += 1
-                failed = failed or began
+                self.errors[f"{type(error).__name__}: {str(error).rpartition(' does not answer: ')[2][:60]}"] += 1
+                failed = failed or time.perf_counter()
                 await asyncio.sleep(0.1)
             else:
                 now = time.perf_counter()
                 self.took[what].append(now - began)
-                if failed is not None:
+                if failed is not None and what != "derive":  # which goes on as long as there is anything to do
                     self.unknown_for.append(now - failed)
                 return given
 
@@ -130,8 +130,10 @@ async def run(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
             for n in range(asked.users)
         ]
         killings = kill(folder, [began + seconds * (n + 1) / (asked.kills + 1) for n in range(asked.kills)])
-        *_, killed = await asyncio.gather(*users, derive(store, seen, until), killings)
+        deriving = asyncio.create_task(derive(store, seen, until))
+        *_, killed = await asyncio.gather(*users, killings)
         lasted = time.monotonic() - began
+        await deriving
         await store.derive()
         missing = await lost(store, seen)
         wrong = [one.problem for one in await store.backfills.verify()]
