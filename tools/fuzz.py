@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, help="a folder with inputs to begin with, in which new ones are kept")
     parser.add_argument("--found", type=Path, default=Path(tempfile.mkdtemp(prefix="memstore-fuzz-")))
     asked = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="memstore-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    folder = Path(tempfile.mkdtemp(prefix="memstore-fuzz-"))
     options = [
         f"-max_total_time={asked.seconds}",
         f"-artifact_prefix={asked.found}/",
