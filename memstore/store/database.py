@@ -19,12 +19,13 @@ from uuid import UUID
 import psycopg
 from pgvector.psycopg import register_vector_async
 from psycopg import AsyncClientCursor, AsyncConnection, AsyncRawCursor
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import AsyncRowFactory, kwargs_row, tuple_row
 from psycopg.types.json import JsonbDumper, set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from sqlmodel import SQLModel
 
-from memstore.errors import ConfigurationError, DatabaseError
+from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.events import Dispatcher, Event, EventType
 from memstore.store.array_cache import MOST_UNITS, ArrayCache
 from memstore.store.capabilities import UNKNOWN, capabilities
@@ -38,6 +39,8 @@ M = TypeVar("M", bound=SQLModel)
 SECONDS_FOR_A_CONNECTION = 15.0
 MOST_ROWS = 128  # of one INSERT: of more, the text grows and nothing is gained
 SECONDS_TO_REVIVE = 4.0  # without a connection, until an embedded server is looked after
+# A server that vanished without a word (its machine, the network) is noticed in a minute, not after the system's hours.
+ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 SQL = statements("database")
 
 
@@ -256,6 +259,7 @@ class Database:
         self._revive = revive
         self.cache = ArrayCache(most_units)
         self._process = os.getpid()
+        self._lent: set[AsyncConnection[Any]] = set()  # what calls have of the pool
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool = AsyncConnectionPool(
             url,
@@ -267,7 +271,7 @@ class Database:
             # not become minutes more once it is back.
             reconnect_timeout=SECONDS_FOR_A_CONNECTION,
             # Custom plans only; fit for poolers. A transaction begins with the statement that confines it.
-            kwargs={"prepare_threshold": None, "application_name": "memstore", "autocommit": True},
+            kwargs={"prepare_threshold": None, "application_name": "memstore", "autocommit": True} | _alive(url),
             configure=_configure,
         )
 
@@ -388,6 +392,7 @@ class Database:
 
     async def _given_back(self, connection: AsyncConnection[Any]) -> None:
         """Give a connection back to the pool, and with it a transaction that is not committed."""
+        self._lent.discard(connection)
         with suppress(psycopg.Error):
             await connection.rollback()
         await self._pool.putconn(connection)
@@ -395,6 +400,20 @@ class Database:
     async def _connection(self) -> AsyncConnection[Any]:
         if os.getpid() != self._process:
             raise DatabaseError("This store was opened before a fork and is the parent's; open one in the child.")
+        try:
+            connection = await self._of_the_pool()
+        except PoolTimeout as error:
+            if len(self._lent) < self._pool.max_size:
+                raise
+            raise DatabaseUnreachable(
+                f"All {len(self._lent)} connections of this store have been busy for {SECONDS_FOR_A_CONNECTION:.0f} s. "
+                "Nothing of this call was done: repeat it, make fewer calls at once, or raise pool_size "
+                "(MEMSTORE_POOL_SIZE)."
+            ) from error
+        self._lent.add(connection)
+        return connection
+
+    async def _of_the_pool(self) -> AsyncConnection[Any]:
         if self._revive is None:
             return await self._pool.getconn()
         try:
@@ -402,6 +421,11 @@ class Database:
         except PoolTimeout:
             await in_thread(self._revive)  # cheap where all connections are merely busy
             return await self._pool.getconn()
+
+
+def _alive(url: str) -> dict[str, int]:
+    """Give the libpq settings by which a server that vanished without a word is noticed, but for those of the URL."""
+    return {name: value for name, value in ALIVE.items() if name not in conninfo_to_dict(url)}
 
 
 async def _configure(connection: AsyncConnection[Any]) -> None:

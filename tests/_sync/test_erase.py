@@ -111,6 +111,19 @@ def test_of_an_erased_message_nothing_is_left(store: MemoryStore, number: int) -
     is_whole(store)
 
 
+def test_a_receipt_whose_question_says_what_was_erased_goes_too(store: MemoryStore) -> None:
+    alice = store.user("alice")
+    message = alice.conversation("work").add("user", "The password is Quollstreet.")
+    alice.conversation("home").add("user", "I like rain.")
+    alice.conversation("home").context("Is Quollstreet a good one?", budget=300)
+    alice.conversation("home").context("Is the weather a good one?", budget=300)
+    certificate = alice.erase_message(message)
+    assert certificate.scan.is_clean
+    assert certificate.counts["receipts"] == 1
+    assert holding(store.url, "quollstreet") == {}
+    assert len(alice.conversation("home").receipts()) == 1
+
+
 def test_of_an_erased_conversation_nothing_is_left(store: MemoryStore) -> None:
     talked(store, "bob")
     alice = talked(store)

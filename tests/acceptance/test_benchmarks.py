@@ -36,6 +36,17 @@ def test_linear_prints_a_row_for_each_size() -> None:
     assert [row.split()[0] for row in done.stdout.splitlines()] == ["messages", "200", "400"]
 
 
+@pytest.mark.slow
+def test_a_crowd_loses_nothing_when_its_server_is_killed() -> None:
+    """With TEST_DOSE=120 for ten minutes and more."""
+    minutes = str(0.08 * int(os.environ.get("TEST_DOSE", "1")))
+    command = [sys.executable, str(BENCHMARKS / "crowd.py"), "--users", "25", "--minutes", minutes, "--pause", "1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| kills of the server | 1 |" in done.stdout
+    assert "| lost | 0 |" in done.stdout
+
+
 @pytest.mark.parametrize(
     "name", ["run.py locomo", "run.py beam", "run.py peers", "summaries.py", "forecast.py", "workers.py", "years.py"]
 )

@@ -27,7 +27,8 @@ from memstore.providers import Vectors
 from memstore.store import embedded
 from memstore.store._locks import attempts
 from memstore.testing import HashingEmbedder
-from tests.rows import rows
+from tests.proxy import CuttingProxy
+from tests.rows import CLOCKS, rows
 from tests.working import HASHING, said
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the tests may take
@@ -168,15 +169,93 @@ def test_a_connection_that_is_cut_within_a_derivation_leaves_nothing_of_it(url: 
     with memstore.open(url, settings=HASHING) as store, ThreadPoolExecutor(1) as pool:
         before = rows(url, "alice")
         with psycopg.connect(url) as holder:
-            # The user's counters come last, after units and vectors.
+            # The watermark comes last, after units and vectors. (The user's row comes first: who is cut off there has
+            # done nothing, and goes on by itself.)
             scope_of(holder, "alice")
-            holder.execute("SELECT FROM users FOR NO KEY UPDATE")
+            holder.execute("SELECT FROM derivations FOR UPDATE")
             derivation = pool.submit(store.derive)
             cut(holder)
             with pytest.raises(memstore.DatabaseUnreachable, match="does not answer"):
                 derivation.result(timeout=30)
         assert rows(url, "alice") == before
         assert store.derive().failed == ()
+    assert rows(url, "alice") == rows(twin, "alice")
+
+
+@pytest.mark.parametrize("arrived", [False, True], ids=["before", "after"])
+def test_a_connection_that_is_cut_at_the_commit_is_told_and_a_repetition_stores_once(url: str, arrived: bool) -> None:
+    """Whether a commit that is not answered was done nobody can know; with an external id it does not matter."""
+    with CuttingProxy(url) as proxy, memstore.open(proxy.url, settings=HASHING) as store:
+        trip = store.user("alice").conversation("lisbon")
+        trip.add_many(said("lisbon", 3))
+        proxy.cut(b"COMMIT", arrived=arrived)
+        with pytest.raises(memstore.DatabaseUnreachable, match="does not answer"):
+            trip.add_many(said("lisbon", 5, start=3))
+        assert proxy.cuts == 1
+        assert len(rows(url, "alice")["alice: messages"]) == (8 if arrived else 3), "all or nothing of it"
+        assert [one.seq for one in trip.add_many(said("lisbon", 5, start=3))] == [4, 5, 6, 7, 8]
+        proxy.cut(b"COMMIT", arrived=arrived)
+        with pytest.raises(memstore.DatabaseUnreachable):
+            store.derive()
+        assert store.derive().failed == ()
+        assert store.backfills.verify() == []
+        assert [one.seq for one in trip.messages()] == list(range(1, 9))
+
+
+def test_a_server_that_vanishes_without_a_word_is_noticed_in_a_minute(url: str) -> None:
+    with CuttingProxy(url) as proxy:
+        for place, idle in ((proxy.url, "30"), (f"{proxy.url}?keepalives_idle=7", "7")):
+            with memstore.open(place, settings=HASHING) as store, store._database._pool.connection() as connection:
+                told = connection.info.get_parameters()
+                assert (told["keepalives_idle"], told["tcp_user_timeout"]) == (idle, "60000")
+
+
+def test_a_pool_that_is_exhausted_says_so_and_loses_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memstore._sync.store.database.SECONDS_FOR_A_CONNECTION", 0.3)
+    with memstore.open(url, settings=HASHING | {"pool_size": 1}) as store, ThreadPoolExecutor(1) as pool:
+        trip = store.user("alice").conversation("lisbon")
+        trip.add_many(said("lisbon", 1))
+        with psycopg.connect(url) as holder:
+            scope_of(holder, "alice")
+            holder.execute("SELECT FROM conversations FOR UPDATE")
+            slow = pool.submit(trip.add_many, said("lisbon", 4))
+            waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+            assert any(holder.execute(waiting).fetchone() == (1,) for _ in attempts(30)), "nobody waits"
+            with pytest.raises(memstore.DatabaseUnreachable, match=r"All 1 connections .* raise pool_size"):
+                trip.messages()
+        assert [one.seq for one in slow.result(timeout=30)] == [1, 2, 3, 4]
+        assert len(trip.messages()) == 4
+
+
+def test_a_clock_that_goes_back_changes_nothing_but_what_it_tells(
+    url: str, twin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a clock that went back by an hour everything that is stored is of an hour ahead; so it is made here."""
+    for place in (url, twin):
+        with memstore.open(place, settings=HASHING) as store:
+            store.user("alice").conversation("lisbon").add_many(said("lisbon", 40))
+            store.derive()
+            store.user("alice").conversation("lisbon").add_many(said("lisbon", 5, start=40))
+    with psycopg.connect(url, autocommit=True) as superuser:
+        columns = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'"
+        for table, column in superuser.execute(f"{columns} AND column_name = ANY(%s)", [CLOCKS]).fetchall():
+            if column.endswith(("_at", "_seen")):
+                superuser.execute(f"UPDATE {table} SET {column} = {column} + interval '1 hour'")
+    told = []
+    for place, back in ((url, 3600 * 10**9), (twin, 0)):
+        now = ids.time.time_ns
+        monkeypatch.setattr(ids.time, "time_ns", lambda now=now, back=back: now() - back)
+        with memstore.open(place, settings=HASHING) as store:
+            trip = store.user("alice").conversation("lisbon")
+            assert [one.seq for one in trip.add_many(said("lisbon", 60))][-1] == 60
+            assert store.derive().failed == ()
+            assert store.backfills.verify() == []
+            hits = [(hit.text, hit.score) for hit in trip.user.recall("Where do I live?")]
+            told.append([trip.context("Where do I live?", budget=600).messages, hits, len(trip.user.facts())])
+            trip.user.erase_message(trip.messages()[50])
+            store.derive()
+        monkeypatch.undo()
+    assert told[0] == told[1]
     assert rows(url, "alice") == rows(twin, "alice")
 
 

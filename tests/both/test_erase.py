@@ -112,6 +112,19 @@ async def test_of_an_erased_message_nothing_is_left(store: AsyncMemoryStore, num
     await is_whole(store)
 
 
+async def test_a_receipt_whose_question_says_what_was_erased_goes_too(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    message = await alice.conversation("work").add("user", "The password is Quollstreet.")
+    await alice.conversation("home").add("user", "I like rain.")
+    await alice.conversation("home").context("Is Quollstreet a good one?", budget=300)
+    await alice.conversation("home").context("Is the weather a good one?", budget=300)
+    certificate = await alice.erase_message(message)
+    assert certificate.scan.is_clean
+    assert certificate.counts["receipts"] == 1
+    assert holding(store.url, "quollstreet") == {}
+    assert len(await alice.conversation("home").receipts()) == 1
+
+
 async def test_of_an_erased_conversation_nothing_is_left(store: AsyncMemoryStore) -> None:
     await talked(store, "bob")
     alice = await talked(store)

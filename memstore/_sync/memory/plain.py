@@ -62,8 +62,8 @@ class PlainCalls:
     def count(self) -> int:
         """Give how many there are."""
         with self._database.scope(self.user.id) as scope:
-            found = messages.conversation(scope, self.id)
-            return found.last_seq - messages.cleared(found.settings) if found else 0
+            roles = messages.roles(scope, self.id, self._after(scope))
+        return sum(count for count, _ in roles.values())
 
     def clear(self) -> None:
         """Begin a new stretch: what was said so far is no longer among the recent messages of a context, nor here.
@@ -100,12 +100,13 @@ class PlainCalls:
             found = messages.conversation(scope, self.id)
             own = found.settings if found else {}
             roles = messages.roles(scope, self.id, messages.cleared(own))
+            ever = messages.roles(scope, self.id)
         settings = effective(own, self._opened.settings)
         return Statistics(
             tokens=sum(tokens for _, tokens in roles.values()),
             budget=settings[BUDGET],
             messages_kept=sum(count for count, _ in roles.values()),
-            messages_total=found.last_seq if found else 0,
+            messages_total=sum(count for count, _ in ever.values()),
             strategies=tuple(one["strategy"] for one in settings[STRATEGIES]),
             roles={role: count for role, (count, _) in roles.items()},
         )

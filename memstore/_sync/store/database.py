@@ -20,12 +20,13 @@ from uuid import UUID
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import ClientCursor, Connection, RawCursor
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import RowFactory, kwargs_row, tuple_row
 from psycopg.types.json import JsonbDumper, set_json_loads
 from psycopg_pool import ConnectionPool, PoolTimeout
 from sqlmodel import SQLModel
 
-from memstore.errors import ConfigurationError, DatabaseError
+from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.events import Dispatcher, Event, EventType
 from memstore.store.array_cache import MOST_UNITS, ArrayCache
 from memstore.store.capabilities import UNKNOWN, capabilities
@@ -39,6 +40,8 @@ M = TypeVar("M", bound=SQLModel)
 SECONDS_FOR_A_CONNECTION = 15.0
 MOST_ROWS = 128  # of one INSERT: of more, the text grows and nothing is gained
 SECONDS_TO_REVIVE = 4.0  # without a connection, until an embedded server is looked after
+# A server that vanished without a word (its machine, the network) is noticed in a minute, not after the system's hours.
+ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 SQL = statements("database")
 
 
@@ -255,6 +258,7 @@ class Database:
         self._revive = revive
         self.cache = ArrayCache(most_units)
         self._process = os.getpid()
+        self._lent: set[Connection[Any]] = set()  # what calls have of the pool
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool = ConnectionPool(
             url,
@@ -266,7 +270,7 @@ class Database:
             # not become minutes more once it is back.
             reconnect_timeout=SECONDS_FOR_A_CONNECTION,
             # Custom plans only; fit for poolers. A transaction begins with the statement that confines it.
-            kwargs={"prepare_threshold": None, "application_name": "memstore", "autocommit": True},
+            kwargs={"prepare_threshold": None, "application_name": "memstore", "autocommit": True} | _alive(url),
             configure=_configure,
         )
 
@@ -387,6 +391,7 @@ class Database:
 
     def _given_back(self, connection: Connection[Any]) -> None:
         """Give a connection back to the pool, and with it a transaction that is not committed."""
+        self._lent.discard(connection)
         with suppress(psycopg.Error):
             connection.rollback()
         self._pool.putconn(connection)
@@ -394,6 +399,20 @@ class Database:
     def _connection(self) -> Connection[Any]:
         if os.getpid() != self._process:
             raise DatabaseError("This store was opened before a fork and is the parent's; open one in the child.")
+        try:
+            connection = self._of_the_pool()
+        except PoolTimeout as error:
+            if len(self._lent) < self._pool.max_size:
+                raise
+            raise DatabaseUnreachable(
+                f"All {len(self._lent)} connections of this store have been busy for {SECONDS_FOR_A_CONNECTION:.0f} s. "
+                "Nothing of this call was done: repeat it, make fewer calls at once, or raise pool_size "
+                "(MEMSTORE_POOL_SIZE)."
+            ) from error
+        self._lent.add(connection)
+        return connection
+
+    def _of_the_pool(self) -> Connection[Any]:
         if self._revive is None:
             return self._pool.getconn()
         try:
@@ -401,6 +420,11 @@ class Database:
         except PoolTimeout:
             in_place(self._revive)  # cheap where all connections are merely busy
             return self._pool.getconn()
+
+
+def _alive(url: str) -> dict[str, int]:
+    """Give the libpq settings by which a server that vanished without a word is noticed, but for those of the URL."""
+    return {name: value for name, value in ALIVE.items() if name not in conninfo_to_dict(url)}
 
 
 def _configure(connection: Connection[Any]) -> None:

@@ -48,14 +48,15 @@ async def messages(scope: Transaction, doomed: Sequence[Doomed], locked: Locked)
 
 
 async def _told(scope: Transaction, locked: Locked, removed: Removed) -> None:
-    """Remove facts and summaries of which nobody would expect it, by words that no message says any more.
+    """Remove facts, summaries and receipts of which nobody would expect it, by words that no message says any more.
 
-    A fact may have been understood by the message before the one that says it.
+    A fact may have been understood by the message before the one that says it, and a question may quote a message.
     """
     told = await remains.words(scope, removed.words)
     named = [one.id for one in told if one.place == "facts"]
     over = await summaries.some(scope, [one.id for one in told if one.place == "summaries"])
-    if not named and not over:
+    quoting = [one.id for one in told if one.place == "receipts"]
+    if not (named or over or quoting):
         return
     others = len(removed.others)
     for conversation in {one.conversation_id for one in over}:
@@ -63,7 +64,7 @@ async def _told(scope: Transaction, locked: Locked, removed: Removed) -> None:
         await _summaries(scope, conversation, (), some, removed)
     going = await resting.of_messages(scope, (), named)
     await _items(scope, going, removed.others[others:], (), locked, removed)
-    await _quoted(scope, (), removed)
+    await _quoted(scope, (), removed, quoting)
 
 
 async def _items(
@@ -146,9 +147,9 @@ async def _units(scope: Transaction, ids: Sequence[UUID], locked: Locked, remove
         removed.counts["term_postings"] += await postings.forget(scope)
 
 
-async def _quoted(scope: Transaction, doomed: Sequence[Doomed], removed: Removed) -> None:
-    """Remove receipts, letters and events that quote messages or name items."""
-    ids = [*removed.messages, *removed.others]
+async def _quoted(scope: Transaction, doomed: Sequence[Doomed], removed: Removed, quoting: Sequence[UUID] = ()) -> None:
+    """Remove receipts, letters and events that quote messages or name items; and the receipts `quoting`."""
+    ids = [*removed.messages, *removed.others, *quoting]
     receipts = await removals.receipts(scope, ids)
     for conversation, first in _firsts(doomed).items():
         receipts += await removals.receipts(scope, (), conversation, first[1])

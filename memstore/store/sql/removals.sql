@@ -119,9 +119,10 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND to_seq
 
 -- remove_receipts --
 -- Of a conversation those since its first message that goes was stored: each may quote it. Of others those that name it.
+-- And those of these ids themselves.
 DELETE FROM receipts r
 WHERE r.user_id = %(user_id)s
-  AND (r.conversation_id = %(conversation_id)s AND r.recorded_at >= %(since)s
+  AND (r.id::text = ANY(%(ids)s::text[]) OR r.conversation_id = %(conversation_id)s AND r.recorded_at >= %(since)s
        OR EXISTS (SELECT FROM jsonb_path_query(r.body, '$.*[*].id') AS named WHERE named #>> '{}' = ANY(%(ids)s::text[]))
        OR EXISTS (SELECT FROM jsonb_path_query(r.body, '$.*[*].others[*]') AS named
                   WHERE named #>> '{}' = ANY(%(ids)s::text[])))

@@ -49,14 +49,15 @@ def messages(scope: Transaction, doomed: Sequence[Doomed], locked: Locked) -> Re
 
 
 def _told(scope: Transaction, locked: Locked, removed: Removed) -> None:
-    """Remove facts and summaries of which nobody would expect it, by words that no message says any more.
+    """Remove facts, summaries and receipts of which nobody would expect it, by words that no message says any more.
 
-    A fact may have been understood by the message before the one that says it.
+    A fact may have been understood by the message before the one that says it, and a question may quote a message.
     """
     told = remains.words(scope, removed.words)
     named = [one.id for one in told if one.place == "facts"]
     over = summaries.some(scope, [one.id for one in told if one.place == "summaries"])
-    if not named and not over:
+    quoting = [one.id for one in told if one.place == "receipts"]
+    if not (named or over or quoting):
         return
     others = len(removed.others)
     for conversation in {one.conversation_id for one in over}:
@@ -64,7 +65,7 @@ def _told(scope: Transaction, locked: Locked, removed: Removed) -> None:
         _summaries(scope, conversation, (), some, removed)
     going = resting.of_messages(scope, (), named)
     _items(scope, going, removed.others[others:], (), locked, removed)
-    _quoted(scope, (), removed)
+    _quoted(scope, (), removed, quoting)
 
 
 def _items(
@@ -147,9 +148,9 @@ def _units(scope: Transaction, ids: Sequence[UUID], locked: Locked, removed: Rem
         removed.counts["term_postings"] += postings.forget(scope)
 
 
-def _quoted(scope: Transaction, doomed: Sequence[Doomed], removed: Removed) -> None:
-    """Remove receipts, letters and events that quote messages or name items."""
-    ids = [*removed.messages, *removed.others]
+def _quoted(scope: Transaction, doomed: Sequence[Doomed], removed: Removed, quoting: Sequence[UUID] = ()) -> None:
+    """Remove receipts, letters and events that quote messages or name items; and the receipts `quoting`."""
+    ids = [*removed.messages, *removed.others, *quoting]
     receipts = removals.receipts(scope, ids)
     for conversation, first in _firsts(doomed).items():
         receipts += removals.receipts(scope, (), conversation, first[1])
