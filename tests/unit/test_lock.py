@@ -15,7 +15,9 @@ LOCK = (ROOT / "tools" / "lock.txt").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 ENTRIES = re.split(r"^(?=[a-z0-9])", LOCK, flags=re.M | re.I)[1:]
 LOCKED = {canonicalize_name(Requirement(one.split(" \\")[0]).name): one for one in ENTRIES}
-ASKED = [*PROJECT["dependencies"], *(one for extra in PROJECT["optional-dependencies"].values() for one in extra)]
+APART = {"langgraph", "langchain", "openai-agents", "llamaindex", "pydantic-ai"}  # `make compatibility` installs them
+EXTRAS = {name: asked for name, asked in PROJECT["optional-dependencies"].items() if name not in APART}
+ASKED = [*PROJECT["dependencies"], *(one for asked in EXTRAS.values() for one in asked)]
 
 
 @pytest.mark.parametrize("asked", sorted(set(ASKED)))
@@ -35,3 +37,10 @@ def test_every_entry_has_hashes_and_no_place() -> None:
     assert not re.search(r"://|file:| @ ", LOCK)
     assert set(re.findall(r"--[a-z-]+", LOCK)) == {"--hash"}, "an option would say where packages come from"
     assert "torch" not in LOCKED, "which build of it there is depends on the machine (tools/constraints.txt)"
+
+
+def test_what_is_locked_is_of_the_extras_that_are_not_apart() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = re.search(r"^EXTRAS := \$\(addprefix --extra ,(.*)\)$", makefile, re.M)
+    assert named is not None
+    assert set(named[1].split()) == EXTRAS.keys()
