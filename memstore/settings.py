@@ -99,6 +99,9 @@ class Settings(BaseSettings):
         description="minutes that an encoder stays for the next command after it was asked last; 0 lets none stay",
     )
     pool_size: Whole = Field(default=8, ge=1, le=1000, description="connections that one store may hold")
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="how servers and workers log: warnings as text, or every record as a line of JSON"
+    )
     enqueue: bool = Field(
         default=False, description="adding messages queues a job for the workers; else they find what is pending"
     )

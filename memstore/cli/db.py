@@ -1,4 +1,4 @@
-"""The operator's commands for the database itself: `db upgrade`, `status`, `sql`, `grant`, `index` and `stop`."""
+"""The operator's commands for the database itself: tables, roles, machines, indexes, and the embedded server's end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag
+from memstore.cli.options import DatabaseOption, JsonFlag, UserOption
 from memstore.cli.show import hint, print_json, say, table
 
 if TYPE_CHECKING:
@@ -87,6 +87,42 @@ def grant(
         say(f"{granted.login} is granted {granted.role}")
     if not granted.confined:
         hint(f"{granted.login} is a superuser, ignores row-level security or owns the tables: no role confines it.")
+
+
+@app.command()
+def distribute(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Spread the tables over the machines of a Citus, each user's rows together. Run it once, on the coordinator.
+
+    With the URL of the tables' owner. Rows that are there are moved, and nobody can write meanwhile; what is
+    distributed already stays so.
+
+    JSON: {"spread": tables by user, "copied": tables that each machine has: lists of text}.
+    """
+    from memstore.store import distribution
+
+    with _address(database) as url:
+        done = distribution.distribute(url, lambda name: hint(f"{name} …"))
+    if as_json:
+        print_json(done)
+    else:
+        say(f"{len(done.spread)} tables are spread by user, {len(done.copied)} are on each machine")
+
+
+@app.command()
+def isolate(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Give a large user a shard of their own on a Citus, which can then be moved to a machine of its own.
+
+    JSON: {"isolated": text}.
+    """
+    from memstore import ids
+    from memstore.store import distribution
+
+    with _address(database) as url:
+        distribution.isolate(url, ids.user_id(user))
+    if as_json:
+        print_json({"isolated": user})
+    else:
+        say(f"{user} has a shard of their own")
 
 
 @app.command()

@@ -8,7 +8,7 @@ import typer
 
 from memstore.cli.exits import flush
 from memstore.cli.options import DatabaseOption, JsonFlag
-from memstore.cli.show import hint, print_json, say
+from memstore.cli.show import hint, print_json, say, show_records
 
 HOME, PORT = "127.0.0.1", 8377
 
@@ -31,6 +31,7 @@ def serve(
 
     from memstore.providers.optional import brought_by
 
+    show_records()
     with brought_by("server", "fastapi", "uvicorn"):
         from memstore.server.http.program import Serving
         from memstore.server.http.program import serve as run

@@ -136,6 +136,18 @@ def show_warnings(*, verbose: bool) -> None:
         logging.getLogger("memstore").setLevel(logging.DEBUG)
 
 
+def show_records() -> None:
+    """Show records as the settings say: warnings as text, or every record of memstore's as a line of JSON."""
+    from memstore.records import JsonLines
+    from memstore.settings import load
+
+    if load({}).log_format == "json":
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonLines())
+        logging.basicConfig(handlers=[handler], force=True, level=logging.WARNING)
+        logging.getLogger("memstore").setLevel(logging.INFO)
+
+
 @contextmanager
 def progress(waiting: str, *, of_bytes: bool = False) -> Iterator[Callable[[str, int, int | None], None]]:
     """Show bars on stderr where that is a terminal; give what moves them: name, done, total, which may be bytes.

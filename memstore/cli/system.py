@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from memstore.cli.exits import exit_code
 from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption, UserOption
 from memstore.cli.show import hint, print_json, say, table
 from memstore.cli.stores import hint_if_unknown, opened
+from memstore.cli.watch import watched
 from memstore.errors import MemstoreError
 
 if TYPE_CHECKING:
@@ -28,8 +29,16 @@ ENGLISH = "it knows English above all; for other languages see docs/reference/em
 LETTER_COLUMNS = ("deriver", "conversation", "messages", "attempts", "error", "answer")
 
 
-def stats(user: OnlyUserOption = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+def stats(
+    user: OnlyUserOption = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Count again and again, until Ctrl-C.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="How often, with --watch.")] = 2,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
     """Count what is stored.
+
+    With --watch what has changed is shown beside it; on a pipe and with --json each count is a line of JSON.
 
     JSON: {"users", "conversations", "messages", "tokens", "summaries", "facts", "units", "vectors", "receipts",
     "pending", "failed", "dead_letters", "without_vectors": integers}; pending and failed count derivations, of which a
@@ -43,9 +52,11 @@ def stats(user: OnlyUserOption = None, database: DatabaseOption = None, as_json:
         lacking = _vectors(counts, store.settings.embedder)
         if lacking is not None:
             hint(lacking)
-    if as_json:
+        if watch:
+            watched(lambda: store.stats(user=user), every, as_json=as_json)
+    if as_json and not watch:
         print_json(counts)
-    else:
+    elif not watch:
         table(("what", "how many"), [(name, f"{count:,}") for name, count in counts.items()])
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from memstore.cli.options import DatabaseOption, JsonFlag
-from memstore.cli.show import hint, print_json, say, table
+from memstore.cli.show import hint, print_json, say, show_records, table
 
 app = typer.Typer(help="See what waits for the workers.", no_args_is_help=True, rich_markup_mode=None)
 ConcurrencyOption = Annotated[
@@ -26,6 +26,7 @@ def worker(concurrency: ConcurrencyOption = 4, database: DatabaseOption = None, 
 
     from memstore.memory.worker import work
 
+    show_records()
     hint("working; Ctrl-C stops it")
     made = asyncio.run(work(database, concurrency=concurrency))
     if as_json:

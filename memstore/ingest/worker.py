@@ -35,6 +35,7 @@ from memstore.ingest.turn import take_turn
 from memstore.store import derivations, messages, model_calls, queue
 from memstore.store.database import Database
 from memstore.store.derivations import Place
+from memstore.telemetry import measured
 
 logger = logging.getLogger("memstore")
 
@@ -189,7 +190,9 @@ class Worker:
         run = Run()  # of its own: what fails meanwhile in other conversations is no failure of this one
         try:
             await self._count_tokens()
-            turn = await take_turn(self._database, self._derivers, UUID(user), UUID(conversation), run)
+            with measured("derive") as told:
+                turn = await take_turn(self._database, self._derivers, UUID(user), UUID(conversation), run)
+                told(**_counted(run))
         except DatabaseUnreachable:
             self._restart()
             raise
@@ -209,8 +212,7 @@ class Worker:
 
     def _count(self, run: Run) -> None:
         """Add what a turn did to what the worker has done."""
-        self._counts.update(run.made)
-        self._counts.update(messages=run.done["embed"], failed=len(run.failed))
+        self._counts.update(_counted(run))
         self._users |= run.users
 
     async def _defer(self, app: App, place: Place, priority: int, at: datetime | None = None) -> None:
@@ -297,3 +299,9 @@ class Worker:
             await manager.finish_job(job, status=Status.FAILED, delete_job=False)
         else:
             await manager.retry_job(job)
+
+
+def _counted(run: Run) -> dict[str, int]:
+    """Give what a run came to: messages that went through, what was made of them, how often a deriver failed."""
+    made = {kind: run.made[kind] for kind in ("units", "summaries", "facts")}
+    return {"messages": run.done["embed"], **made, "failed": len(run.failed)}

@@ -33,6 +33,7 @@ from memstore.models import (
 )
 from memstore.providers.chat_values import check_tools
 from memstore.store import counter_drift, facts, messages, receipts, summaries
+from memstore.telemetry import measured
 
 if TYPE_CHECKING:
     from memstore.memory.user import AsyncUserScope
@@ -85,15 +86,18 @@ class AsyncConversationScope(AsyncPlainCalls):
         or with `on_conflict="skip"` the stored one is kept and given.
         """
         opened = self._opened
-        return await add_many(
-            self._database,
-            opened.counter,
-            self._place,
-            messages,
-            on_conflict=on_conflict,
-            max_bytes=opened.settings.max_message_bytes,
-            masking=await opened.masking(),
-        )
+        with measured("add") as told:
+            stored = await add_many(
+                self._database,
+                opened.counter,
+                self._place,
+                messages,
+                on_conflict=on_conflict,
+                max_bytes=opened.settings.max_message_bytes,
+                masking=await opened.masking(),
+            )
+            told(messages=len(stored), tokens=sum(message.tokens for message in stored))
+        return stored
 
     async def messages(
         self,
@@ -280,9 +284,16 @@ class AsyncConversationScope(AsyncPlainCalls):
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,
         )
-        opened = self._opened
-        embedder, counter, models = await opened.encoder(), await opened.counter_of(model), await opened.recall_models()
-        return await assemble(self._database, embedder, counter, request, models, opened.exactly)
+        with measured("context") as told:
+            embedder, counter = await self._opened.encoder(), await self._opened.counter_of(model)
+            models, exactly = await self._opened.recall_models(), self._opened.exactly
+            context = await assemble(self._database, embedder, counter, request, models, exactly)
+            told(
+                tokens=context.tokens,
+                budget=context.receipt.budget,
+                hits=sum(one.section == "hits" for one in context.receipt.included),
+            )
+        return context
 
     async def erase(self, *, dry_run: bool = False) -> Certificate:
         """Erase the conversation, with all that was derived of it, quotes it or names it; give the certificate.

@@ -29,6 +29,7 @@ from memstore.settings import Settings, load
 from memstore.store import messages, migrations, queue, queue_schema
 from memstore.store.database import Database
 from memstore.store.embedded import EmbeddedServer
+from memstore.telemetry import measured
 from memstore.waiting import in_thread
 
 if TYPE_CHECKING:
@@ -175,9 +176,12 @@ class AsyncMemoryStore:
         one_of("redo", redo, tuple(REDOABLE))
         part = Part(ids.user_id(user) if user is not None else None)
         again = None if redo is None else REDOABLE[redo]
-        return await derive(
-            self._database, await self._opened.resources(), part, redo=again, progress=progress or _quiet
-        )
+        with measured("derive") as told:
+            resources = await self._opened.resources()
+            report = await derive(self._database, resources, part, redo=again, progress=progress or _quiet)
+            told(**{name: getattr(report, name) for name in ("messages", "units", "summaries", "facts")})
+            told(failed=len(report.failed))
+        return report
 
     async def jobs(self, *, failed: bool = False, limit: int = 1000) -> list[Job]:
         """Give the jobs that wait for workers or run, or those that were given up, by their number."""
@@ -185,7 +189,9 @@ class AsyncMemoryStore:
         return await queue.jobs(self._database, failed=failed, limit=limit)
 
     async def job_counts(self) -> JobCounts:
-        """Give how many jobs wait, run and were given up, and how many workers there are."""
+        """Give how many jobs wait, run and were given up, and how many workers there are: none before the first one."""
+        if not await in_thread(queue_schema.is_made, self.url):
+            return JobCounts()
         await in_thread(queue_schema.prepare, self.url)
         return await queue.counts(self._database)
 

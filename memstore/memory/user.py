@@ -55,6 +55,7 @@ from memstore.models import (
 )
 from memstore.store import counter_drift, events, fact_changes, facts, messages, model_calls, receipts, summaries
 from memstore.store.items import EVERY_TIER, Filters
+from memstore.telemetry import measured
 
 if TYPE_CHECKING:
     from memstore.archive.output import Target
@@ -181,7 +182,10 @@ class AsyncUserScope(AsyncLookups, AsyncErasable):
         )
         sight = self._sight(viewer, visibility, filters.as_of)
         recalling = Recalling(self._opened, self.id, query, filters, min_score, sight)
-        return await recalling.answer(limit, order, group_by)
+        with measured("recall") as told:
+            found = await recalling.answer(limit, order, group_by)
+            told(hits=len(found))
+        return found
 
     def _sight(self, viewer: str | None, visibility: Rule | str | None, as_of: datetime | None) -> Sight:
         settings = self._opened.settings

@@ -124,12 +124,12 @@ class Job:
 class JobCounts:
     """How many jobs there are, and workers; of those `waiting` so many of backfills, and so many for `later`."""
 
-    waiting: int
-    backfilling: int
-    later: int
-    running: int
-    failed: int
-    workers: int
+    waiting: int = 0
+    backfilling: int = 0
+    later: int = 0
+    running: int = 0
+    failed: int = 0
+    workers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -425,6 +425,22 @@ def test_stats_are_integers(of_sample: Run) -> None:
     assert f"messages\t{counts['messages']:,}\n" in of_sample("stats").out
 
 
+def test_stats_are_watched_until_ctrl_c(url: str) -> None:
+    command = [SCRIPT, "stats", "--watch", "--every", "0.1", "--json", "-d", url]
+    with (
+        subprocess.Popen(command, env=environment(), stdout=-1, stderr=-1, text=True) as process,
+        memstore.open(url, settings={"embedder": "none"}) as store,
+    ):
+        assert process.stdout and process.stderr
+        first = json.loads(process.stdout.readline())
+        store.user("alice").conversation("c").add("user", "One more.")
+        while json.loads(process.stdout.readline())["messages"] != first["messages"] + 1:
+            pass
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
 # What was stored is shown, and never obeyed
 
 

@@ -45,7 +45,9 @@ def test_requests_made_from_the_description_find_no_fault(url: str, tmp_path: Pa
     with served(url, tmp_path, server_requests_per_second="0") as (_, address):
         command = [Path(sys.executable).parent / "schemathesis", "run", f"{address}/openapi.json", "--no-color"]
         options = ["-H", f"Authorization: Bearer {token}", "--exclude-path-regex", STREAMS, "--checks", CHECKS]
-        dose = ["--max-examples", str(5 * DOSE), "--phases", "coverage,fuzzing", "--generation-database", "none"]
+        # The phase that goes through every boundary takes a minute and a half: with TEST_DOSE=2 and more.
+        phases = "coverage,fuzzing" if DOSE > 1 else "fuzzing"
+        dose = ["--max-examples", str(5 * DOSE), "--phases", phases, "--generation-database", "none"]
         ran = subprocess.run([*command, *options, *dose], cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout
     log = (tmp_path / "server.log").read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from memstore.memory.store import AsyncMemoryStore
 from tests.command_line import Run, environment, variables
 from tests.rest import HASHING, bearer, events, path, said, serving
 from tests.working import said as history
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -171,6 +174,48 @@ def test_the_program_serves_stops_and_logs_nothing_that_was_said(url: str, tmp_p
     assert token is not None
     for hidden in ("peanuts", "by-name", token, "mst_", "Traceback"):
         assert hidden not in log
+
+
+def test_the_operator_reads_metrics_and_logs_are_json_and_neither_names_anybody(url: str, tmp_path: Path) -> None:
+    with memstore.open(url, settings=HASHING) as store:
+        operators, alices = store.tokens.create().secret, store.tokens.create(user="alice-by-name").secret
+    with (
+        served(url, tmp_path, log_format="json") as (_, address),
+        httpx.Client(base_url=address, timeout=60) as client,
+    ):
+        talk = path("alice-by-name", "conversations", "talk-by-name")
+        posted = client.post(f"{talk}/messages", json=said("peanuts", "more"), headers=bearer(operators))
+        assert [client.get("/metrics", headers=bearer(token)).status_code for token in (None, alices)] == [401, 403]
+        for asked, body in (("recall", {"query": "peanuts"}), ("conversations/talk-by-name/context", {"budget": 99})):
+            assert (
+                client.post(path("alice-by-name") + f"/{asked}", json=body, headers=bearer(alices)).status_code == 200
+            )
+        assert client.post("/v1/derive", json={}, headers=bearer(operators)).status_code == 200
+        lines = client.get("/metrics", headers=bearer(operators)).text.splitlines()
+        first, *log = [json.loads(line) for line in (tmp_path / "server.log").read_text().splitlines()]
+    numbers = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"}
+    name, route = 'otel_scope_name="memstore"', "/v1/users/{user}/conversations/{conversation}/messages"
+
+    def number(metric: str, *about: str) -> float:
+        (found,) = [
+            value for key, value in numbers.items() if key.startswith(metric + "{") and all(one in key for one in about)
+        ]
+        return found
+
+    assert number("memstore_add_messages_sum", name) == 2
+    assert number("memstore_operation_duration_seconds_count", 'memstore_operation="add"') == 1
+    assert number("http_server_request_duration_seconds_count", f'http_route="{route}"', 'status_code="201"') == 1
+    assert (number("memstore_database_up"), number("memstore_workers")) == (1, 0)
+    expected = {"level": "info", "method": "POST", "route": route.removeprefix("/v1"), "status": 201}
+    assert expected.items() <= first.items()
+    assert first["id"] == posted.headers["x-request-id"]
+    assert [one["status"] for one in log] == [401, 403, 200, 200, 200, 200]
+    for hidden in ("peanuts", "by-name", str(operators), str(alices)):
+        assert hidden not in json.dumps([first, log, lines])
+    drawn = (ROOT / "docker" / "grafana-memstore.json").read_text()
+    shown = set(re.findall(r"\b(?:memstore|http)_\w+(?=[\[{])", drawn.replace("\\n", "")))
+    assert len(shown) > 10
+    assert shown - {line.partition("{")[0] for line in lines} == set(), "of the dashboard, and not to be had"
 
 
 def test_elsewhere_it_does_not_start_without_a_token(cli: Run, url: str) -> None:

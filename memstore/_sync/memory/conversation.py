@@ -34,6 +34,7 @@ from memstore.models import (
     Summary,
 )
 from memstore.providers.chat_values import check_tools
+from memstore.telemetry import measured
 
 if TYPE_CHECKING:
     from memstore._sync.memory.user import UserScope
@@ -86,15 +87,18 @@ class ConversationScope(PlainCalls):
         or with `on_conflict="skip"` the stored one is kept and given.
         """
         opened = self._opened
-        return add_many(
-            self._database,
-            opened.counter,
-            self._place,
-            messages,
-            on_conflict=on_conflict,
-            max_bytes=opened.settings.max_message_bytes,
-            masking=opened.masking(),
-        )
+        with measured("add") as told:
+            stored = add_many(
+                self._database,
+                opened.counter,
+                self._place,
+                messages,
+                on_conflict=on_conflict,
+                max_bytes=opened.settings.max_message_bytes,
+                masking=opened.masking(),
+            )
+            told(messages=len(stored), tokens=sum(message.tokens for message in stored))
+        return stored
 
     def messages(
         self,
@@ -281,9 +285,16 @@ class ConversationScope(PlainCalls):
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,
         )
-        opened = self._opened
-        embedder, counter, models = opened.encoder(), opened.counter_of(model), opened.recall_models()
-        return assemble(self._database, embedder, counter, request, models, opened.exactly)
+        with measured("context") as told:
+            embedder, counter = self._opened.encoder(), self._opened.counter_of(model)
+            models, exactly = self._opened.recall_models(), self._opened.exactly
+            context = assemble(self._database, embedder, counter, request, models, exactly)
+            told(
+                tokens=context.tokens,
+                budget=context.receipt.budget,
+                hits=sum(one.section == "hits" for one in context.receipt.included),
+            )
+        return context
 
     def erase(self, *, dry_run: bool = False) -> Certificate:
         """Erase the conversation, with all that was derived of it, quotes it or names it; give the certificate.

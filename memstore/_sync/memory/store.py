@@ -31,6 +31,7 @@ from memstore.providers import Embedder, Reranker, Rewriter, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import migrations, queue_schema
 from memstore.store.embedded import EmbeddedServer
+from memstore.telemetry import measured
 from memstore.waiting import in_place
 
 if TYPE_CHECKING:
@@ -177,7 +178,12 @@ class MemoryStore:
         one_of("redo", redo, tuple(REDOABLE))
         part = Part(ids.user_id(user) if user is not None else None)
         again = None if redo is None else REDOABLE[redo]
-        return derive(self._database, self._opened.resources(), part, redo=again, progress=progress or _quiet)
+        with measured("derive") as told:
+            resources = self._opened.resources()
+            report = derive(self._database, resources, part, redo=again, progress=progress or _quiet)
+            told(**{name: getattr(report, name) for name in ("messages", "units", "summaries", "facts")})
+            told(failed=len(report.failed))
+        return report
 
     def jobs(self, *, failed: bool = False, limit: int = 1000) -> list[Job]:
         """Give the jobs that wait for workers or run, or those that were given up, by their number."""
@@ -185,7 +191,9 @@ class MemoryStore:
         return queue.jobs(self._database, failed=failed, limit=limit)
 
     def job_counts(self) -> JobCounts:
-        """Give how many jobs wait, run and were given up, and how many workers there are."""
+        """Give how many jobs wait, run and were given up, and how many workers there are: none before the first one."""
+        if not in_place(queue_schema.is_made, self.url):
+            return JobCounts()
         in_place(queue_schema.prepare, self.url)
         return queue.counts(self._database)
 

@@ -56,6 +56,7 @@ from memstore.models import (
     Replay,
     Role,
 )
+from memstore.telemetry import measured
 
 if TYPE_CHECKING:
     from memstore._sync.archive.output import Target
@@ -180,7 +181,10 @@ class UserScope(Lookups, Erasable):
         )
         sight = self._sight(viewer, visibility, filters.as_of)
         recalling = Recalling(self._opened, self.id, query, filters, min_score, sight)
-        return recalling.answer(limit, order, group_by)
+        with measured("recall") as told:
+            found = recalling.answer(limit, order, group_by)
+            told(hits=len(found))
+        return found
 
     def _sight(self, viewer: str | None, visibility: Rule | str | None, as_of: datetime | None) -> Sight:
         settings = self._opened.settings

@@ -23,6 +23,7 @@ from memstore.server.http import (
     facts,
     health,
     messages,
+    metrics,
     recall,
     users,
 )
@@ -69,6 +70,8 @@ def create_app(
         openapi_url=OPENAPI,
         docs_url=None,  # its pages load scripts from elsewhere
         redoc_url=None,
+        # Its spans have paths and questions, and its log what was refused: `telemetry.request` has ours.
+        telemetry={"tracing": False, "logs": False},
         lifespan=partial(_lifespan, beside=tuple((mounted or {}).values())),
         exception_handlers={
             MemstoreError: on_memstore_error,
@@ -80,7 +83,8 @@ def create_app(
     app.state.store, app.state.bell = store, Bell()
     app.include_router(_resources())
     app.include_router(health.router)
-    # Here goes /metrics, as health does; and what must not go by the door is named in `door.OPEN_TO_ALL`.
+    app.include_router(metrics.router)
+    # What must not go by the door is named in `door.OPEN_TO_ALL`.
     for path, other in (mounted or {}).items():
         app.mount(path, Guarded(other, path))
     # The last one added is asked first.

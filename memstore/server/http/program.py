@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from memstore.errors import ConfigurationError
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.worker import stopped_by_signals
+from memstore.server.http import metrics
 from memstore.server.http.app import create_app
 from memstore.server.http.beside import Beside
 from memstore.server.http.door import is_loopback
@@ -83,6 +84,7 @@ async def serve(
                 "only this machine is served."
             )
         hosts = (host, *known) if at_home or known else ()
+        metrics.collect()
         app = create_app(store, open_without_tokens=alone, hosts=hosts, mounted=_beside(store))
         with listening(host, port) as bound:
             answering = Serving(_url(host, bound), without)

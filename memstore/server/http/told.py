@@ -13,9 +13,11 @@ import traceback
 from http import HTTPStatus
 from uuid import uuid4
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from memstore import telemetry
+from memstore.records import FIELDS
 from memstore.server.http.problems import Problem
 
 logger = logging.getLogger("memstore.server")
@@ -42,12 +44,15 @@ class Told:
                 MutableHeaders(scope=message)["X-Request-ID"] = id
             await send(message)
 
-        problem = await self._served(scope, receive, sent)
-        if problem is not None and not status:
-            await problem.response()(scope, receive, sent)
+        with telemetry.request(scope["method"], Headers(scope=scope)) as about:
+            problem = await self._served(scope, receive, sent)
+            if problem is not None and not status:
+                await problem.response()(scope, receive, sent)
+            route = getattr(scope.get("route"), "path_format", UNKNOWN)
+            about |= {"http.route": route, "http.response.status_code": status}
         milliseconds = 1000 * (time.perf_counter() - began)
-        path = getattr(scope.get("route"), "path_format", UNKNOWN)
-        logger.info("%s %s %d %.1f ms %s", scope["method"], path, status, milliseconds, id)
+        fields = {"method": scope["method"], "route": route, "status": status, "ms": round(milliseconds, 1), "id": id}
+        logger.info("%s %s %d %.1f ms %s", scope["method"], route, status, milliseconds, id, extra={FIELDS: fields})
 
     async def _served(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
         """Serve a request; give the problem where that failed."""

@@ -1,0 +1,134 @@
+"""One schema on many machines: Citus keeps the rows of a user together on one of them.
+
+Tables with rows of users are distributed by `user_id`, all colocated, so that every statement of a scope, foreign keys
+and transactions are of one node. Those of nobody (tokens, backfills, keys, the schema's revision) are copied to each.
+The queue stays on the coordinator, where workers ask. What Citus refuses the schema does not have: tests hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, LiteralString, NamedTuple, TypeVar
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import kwargs_row
+from psycopg.sql import SQL as Composable
+from psycopg.sql import Identifier
+
+from memstore.errors import DatabaseError
+from memstore.store import migrations
+from memstore.store.faults import explained, masked
+from memstore.store.statements import statements
+
+T = TypeVar("T")
+
+DATABASE = statements("database")
+SQL = statements("distribution")
+ROOT = "users"
+ALONE = "none"  # else the root joins whatever was distributed by a uuid before
+
+
+@dataclass(frozen=True, slots=True)
+class Distributed:
+    """What was done: tables whose rows are spread by user, and tables that each node has."""
+
+    spread: tuple[str, ...]
+    copied: tuple[str, ...]
+
+
+class Place(NamedTuple):
+    """A table; `by_user` where its rows are of users."""
+
+    name: str
+    by_user: bool
+    forced: bool
+
+
+class Key(NamedTuple):
+    """A foreign key, and its definition as SQL."""
+
+    place: str
+    name: str
+    definition: str
+
+
+def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Distributed:
+    """Turn memstore's tables into Citus' in one transaction, rows included; what is distributed already stays so.
+
+    Run it on the coordinator with the URL of the tables' owner, after `CREATE EXTENSION citus` and `citus_add_node`.
+    Nobody can write meanwhile. `progress(table)` is called before each. Raises `DatabaseError` where there is no Citus,
+    or no newest schema.
+    """
+    with explained(url), psycopg.connect(url, connect_timeout=10) as connection:
+        connection.execute(DATABASE["migration_lock"])
+        places = _check(connection, url)
+        if places:
+            _spread(connection, places, progress)
+    spread = tuple(place.name for place in places if place.by_user)
+    return Distributed(spread, tuple(place.name for place in places if not place.by_user))
+
+
+def _spread(connection: psycopg.Connection[Any], places: Sequence[Place], progress: Callable[[str], None]) -> None:
+    """Distribute tables; their foreign keys are away meanwhile, as Citus takes no parent that a child refers to."""
+    keys = _every(connection, Key, SQL["foreign_keys"])
+    connection.execute(SQL["in_turn"])
+    for key in keys:
+        connection.execute(Composable(SQL["drop_key"]).format(**_named(key)))
+    for place in places:
+        progress(place.name)
+        _placed(connection, place)
+    for key in keys:
+        definition = Composable(key.definition)  # the server's own words
+        connection.execute(Composable(SQL["add_key"]).format(**_named(key), definition=definition))
+    connection.execute(Composable(SQL["propagate"]).format(database=Identifier(connection.info.dbname)))
+
+
+def isolate(url: str, user: UUID) -> None:
+    """Give a large user a shard of their own, which can then be moved to a node of its own.
+
+    It takes as long as copying the user's rows, and seconds for each index of vectors.
+    """
+    with explained(url), psycopg.connect(url, connect_timeout=10) as connection:
+        _check(connection, url)
+        connection.execute(SQL["isolate"], {"user": user})
+
+
+def _check(connection: psycopg.Connection[Any], url: str) -> list[Place]:
+    """Give the tables that are not distributed yet, the root first."""
+    row = connection.execute(SQL["citus"]).fetchone()
+    assert row is not None
+    installed, managed = row
+    if not installed:
+        raise DatabaseError(
+            f"{masked(url)} has no Citus. On the coordinator: CREATE EXTENSION citus, then citus_add_node for each "
+            "worker (docs/how-to/many-machines.md)."
+        )
+    status = migrations.status(url)
+    if not status.current:
+        raise DatabaseError(f"{masked(url)} has schema {status.revision}, not {status.head}. Run: memstore db upgrade")
+    done = {name for (name,) in connection.execute(SQL["distributed"])} if managed else set()
+    return [place for place in _every(connection, Place, SQL["places"]) if place.name not in done]
+
+
+def _placed(connection: psycopg.Connection[Any], place: Place) -> None:
+    table = Identifier(place.name)
+    if place.forced:
+        connection.execute(Composable(SQL["unforced"]).format(place=table))
+    if place.by_user:
+        together = ALONE if place.name == ROOT else ROOT
+        connection.execute(SQL["distribute"], {"place": place.name, "with": together})
+    else:
+        connection.execute(SQL["copy"], {"place": place.name})
+    if place.forced:
+        connection.execute(Composable(SQL["forced"]).format(place=table))
+
+
+def _named(key: Key) -> dict[str, Identifier]:
+    return {"place": Identifier(key.place), "name": Identifier(key.name)}
+
+
+def _every(connection: psycopg.Connection[Any], build: Callable[..., T], statement: LiteralString) -> list[T]:
+    with connection.cursor(row_factory=kwargs_row(build)) as cursor:
+        return cursor.execute(statement).fetchall()

@@ -1,0 +1,64 @@
+-- citus --
+-- Whether this database has Citus, and whether memstore's tables are distributed.
+SELECT to_regproc('create_distributed_table') IS NOT NULL AS installed,
+       to_regclass('pg_dist_partition') IS NOT NULL AS managed
+
+-- distributed --
+-- Which tables are distributed, or copied to each node.
+SELECT c.relname AS name
+FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
+WHERE c.relnamespace = current_schema()::regnamespace
+
+-- places --
+-- memstore's tables: those with rows of users, the root first, and those of nobody.
+SELECT c.relname AS name,
+       EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'by_user') AS by_user,
+       c.relforcerowsecurity AS forced
+FROM pg_class c
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+  AND (c.relname = 'memstore_schema' OR EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid))
+ORDER BY c.relname <> 'users', c.relname
+
+-- foreign_keys --
+-- The foreign keys between memstore's tables, parents before children that are parents.
+SELECT c.relname AS place, k.conname AS name, pg_get_constraintdef(k.oid) AS definition
+FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+WHERE k.contype = 'f' AND c.relnamespace = current_schema()::regnamespace
+  AND EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid)
+ORDER BY c.relname, k.conname
+
+-- in_turn --
+-- Citus changes the shards of a table one after the other: many tables in one transaction need that.
+SET LOCAL citus.multi_shard_modify_mode = 'sequential'
+
+-- drop_key --
+-- A table cannot be distributed while others refer to it.
+ALTER TABLE {place} DROP CONSTRAINT {name}
+
+-- add_key --
+-- The same foreign key again, between distributed tables.
+ALTER TABLE {place} ADD CONSTRAINT {name} {definition}
+
+-- unforced --
+-- The rows that are there are copied as the owner, whom the policies do not stop meanwhile.
+ALTER TABLE {place} NO FORCE ROW LEVEL SECURITY
+
+-- forced --
+-- The policies bind the owner again.
+ALTER TABLE {place} FORCE ROW LEVEL SECURITY
+
+-- distribute --
+-- Puts each user's rows on one shard, and what is of one user on the same node.
+SELECT create_distributed_table(%(place)s::regclass, 'user_id', colocate_with => %(with)s)
+
+-- copy --
+-- Has a table of nobody's on each node.
+SELECT create_reference_table(%(place)s::regclass)
+
+-- propagate --
+-- A transaction says whose rows it is for with SET LOCAL: without this the other nodes do not hear of it.
+ALTER DATABASE {database} SET citus.propagate_set_commands = 'local'
+
+-- isolate --
+-- Gives one user a shard of their own in each table.
+SELECT isolate_tenant_to_new_shard('users', %(user)s::uuid, cascade_option => 'CASCADE')

@@ -1,0 +1,133 @@
+"""Distributing, against what Citus was measured to refuse: there is no Citus here, and its two functions stand in.
+
+`pytest --dsn … -m citus` runs what asks a real one (docs/how-to/many-machines.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+import memstore
+from memstore.errors import DatabaseError
+from memstore.store import distribution
+from tests.command_line import script
+from tests.integration.test_isolation import SETTINGS, fill
+from tests.integration.test_schema import KEYS, OF_THE_OPERATOR, OUTLIVING, TABLES, VERSIONS
+
+Make = Callable[..., str]
+# Each check is a line of what was found by running Citus 14: research of the schema, written down when it was designed.
+STAND_IN = """
+create table pg_dist_partition (logicalrelid regclass primary key, at_root boolean);
+create function check_movable(place regclass) returns void language plpgsql as $$
+declare rows bigint; forced boolean := (select relforcerowsecurity from pg_class where oid = place);
+begin
+    if exists (select from pg_constraint where contype = 'f' and place in (conrelid, confrelid)) then
+        raise 'foreign keys lead to % or from it', place;
+    elsif exists (select from pg_trigger where tgrelid = place and not tgisinternal) then
+        raise 'triggers are not supported';
+    end if;
+    execute format('select count(*) from %s', place) into rows;
+    if forced and rows > 0 then raise 'COPY FROM not supported with row-level security'; end if;
+end $$;
+create function create_distributed_table(place regclass, by text, colocate_with text) returns void
+language plpgsql as $$
+declare own smallint := (select attnum from pg_attribute where attrelid = place and attname = by);
+begin
+    perform check_movable(place);
+    if current_setting('citus.multi_shard_modify_mode', true) is distinct from 'sequential' then
+        raise 'parallel after sequential';
+    elsif exists (select from pg_index where indrelid = place and indisunique and own <> all (indkey::smallint[])) then
+        raise 'a unique index of % is without %', place, by;
+    elsif (colocate_with = 'none') <> (place = 'users'::regclass)
+          or colocate_with <> 'none' and not exists (select from pg_dist_partition
+                                                     where logicalrelid = colocate_with::regclass) then
+        raise '% is not together with the others', place;
+    end if;
+    insert into pg_dist_partition values (place, colocate_with = 'none');
+end $$;
+create function create_reference_table(place regclass) returns void language plpgsql as $$
+begin
+    perform check_movable(place);
+    insert into pg_dist_partition values (place, null);
+end $$;
+"""
+CONSTRAINTS = (
+    "select conrelid::regclass::text, conname, pg_get_constraintdef(oid) from pg_constraint where contype = 'f'"
+)
+FORCED = "select relname from pg_class where relforcerowsecurity order by 1"
+
+
+def test_every_table_is_spread_by_user_or_copied_and_keys_and_policies_are_as_before(
+    new_database: Make, template: str
+) -> None:
+    url = new_database(template)
+    fill(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        keys, forced = set(connection.execute(CONSTRAINTS)), connection.execute(FORCED).fetchall()
+        connection.execute(STAND_IN)
+        done = distribution.distribute(url)
+        assert set(done.spread) == TABLES | OUTLIVING
+        assert set(done.copied) == OF_THE_OPERATOR | KEYS | {VERSIONS}
+        assert set(connection.execute(CONSTRAINTS)) == keys and len(keys) > 10
+        assert connection.execute(FORCED).fetchall() == forced
+    with psycopg.connect(url) as connection:
+        told = connection.execute("select current_setting('citus.propagate_set_commands')").fetchone()
+        assert told == ("local",), "or no other node hears whose rows a transaction is for"
+    assert distribution.distribute(url) == distribution.Distributed((), ())
+    with memstore.open(url, settings=SETTINGS) as store:
+        assert store.user("alice").recall("Lisbon")
+
+
+def test_all_or_nothing(new_database: Make, template: str) -> None:
+    url = new_database(template)
+    with psycopg.connect(url, autocommit=True) as connection:
+        keys = set(connection.execute(CONSTRAINTS))
+        connection.execute(STAND_IN)
+        connection.execute("create unique index on summaries (id)")
+        with pytest.raises(DatabaseError, match="without user_id"):
+            distribution.distribute(url)
+        assert set(connection.execute(CONSTRAINTS)) == keys
+        assert connection.execute("select count(*) from pg_dist_partition").fetchone() == (0,)
+
+
+def test_without_citus_it_says_what_to_do(clone: str) -> None:
+    for command in (["distribute"], ["isolate", "--user", "alice"]):
+        told = script("db", *command, "-d", clone)
+        assert (told.code, "CREATE EXTENSION citus" in told.err) == (1, True)
+
+
+@pytest.mark.citus
+def test_a_real_citus_keeps_users_apart_and_together(
+    server_url: str, new_database: Make, template: str, request: pytest.FixtureRequest
+) -> None:
+    """On the coordinator of a Citus with workers: `pytest --dsn postgresql://…/postgres -m citus`."""
+    if not request.config.getoption("--dsn"):
+        pytest.skip("needs --dsn of a Citus")
+    url = new_database(template)
+    with psycopg.connect(url, autocommit=True) as connection:
+        if connection.execute("select from pg_available_extensions where name = 'citus'").fetchone() is None:
+            pytest.skip("this server has no Citus")
+        nodes = psycopg.connect(server_url).execute("select nodename, nodeport from pg_dist_node where groupid > 0")
+        connection.execute("create extension if not exists citus")
+        for node in nodes.fetchall():
+            connection.execute("select citus_add_node(%s, %s)", node)
+    fill(url)
+    before = [_state(url, user) for user in ("alice", "bob")]
+    distribution.distribute(url)
+    assert [_state(url, user) for user in ("alice", "bob")] == before
+    with memstore.open(url, settings=SETTINGS) as store:
+        carol = store.user("carol").conversation("c")
+        carol.add("user", "I live in Ghent and I am allergic to nuts.")
+        store.derive()
+        assert [fact.text for fact in carol.user.facts()] and carol.user.recall("nuts")
+        assert not store.user("bob").recall("Ghent nuts", tiers=["facts"])
+        store.user("alice").erase()
+        assert store.user("alice").facts(state="all") == []
+
+
+def _state(url: str, user: str) -> object:
+    with memstore.open(url, settings=SETTINGS) as store:
+        return [hit.id for hit in store.user(user).recall("Lisbon")], [fact.text for fact in store.user(user).facts()]

@@ -1,0 +1,124 @@
+"""What OpenTelemetry is told, read by its own SDK: numbers, and nothing that anybody said or is called."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memstore.records import FIELDS, JsonLines
+
+SECRET = "Quollstreet"
+PROGRAM = """
+import asyncio, json, sys
+from contextlib import suppress
+import memstore
+assert "opentelemetry" not in sys.modules, "whoever wants no telemetry does not pay for it"
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+spans, reader, provider = InMemorySpanExporter(), InMemoryMetricReader(), TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(spans))
+trace.set_tracer_provider(provider)
+metrics.set_meter_provider(MeterProvider([reader]))
+
+def blocking():
+    with memstore.open(sys.argv[1], settings={"embedder": "hashing:64"}) as store:
+        talk = store.user("Quollstreet").conversation("Quollstreet")
+        talk.add("user", "I live in Quollstreet.")
+        store.derive()
+        talk.user.recall("Where is Quollstreet?")
+        talk.context("Where is Quollstreet?", budget=500)
+        with suppress(memstore.BudgetTooSmall):
+            talk.context("Where is Quollstreet?", budget=3)
+
+async def waiting():
+    async with await memstore.open_async(sys.argv[1], settings={"embedder": "hashing:64"}) as store:
+        with trace.get_tracer("mine").start_as_current_span("mine"):
+            await asyncio.gather(*(store.user("Quollstreet").recall("Quollstreet") for _ in range(2)))
+        from tests.rest import asking, path
+        async with asking(store) as client:
+            facts, traced = path("Quollstreet", "facts"), {"traceparent": f"00-{'5' * 32}-{'7' * 16}-01"}
+            await client.get(facts, params={"subject": "Quollstreet"}, headers=traced)
+            await client.get(facts, params={"Quollstreet": "Quollstreet"})
+
+blocking()
+asyncio.run(waiting())
+print(json.dumps([json.loads(span.to_json()) for span in spans.get_finished_spans()]))
+print(reader.get_metrics_data().to_json(indent=None))
+"""
+
+
+@pytest.fixture(scope="module")
+def told(server_url: str, template: str) -> tuple[str, str]:
+    from tests.conftest import cloned
+
+    with cloned(server_url, template, drop=False) as url:
+        ran = subprocess.run([sys.executable, "-c", PROGRAM, url], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    spans, metrics = ran.stdout.splitlines()
+    return spans, metrics
+
+
+def test_each_operation_is_a_span_with_its_numbers(told: tuple[str, str]) -> None:
+    spans = json.loads(told[0])
+    assert [span["name"].removeprefix("memstore.") for span in spans] == [
+        "add", "derive", "recall", "context", "context", "recall", "recall", "mine",
+        "GET /users/{user}/facts", "GET /users/{user}/facts",
+    ]  # fmt: skip
+    add, derive, recall, context, failed, one, other, mine, asked, wrong = spans
+    assert add["attributes"]["memstore.messages"] == 1 and add["attributes"]["memstore.tokens"] > 3
+    assert derive["attributes"]["memstore.facts"] == 1
+    assert recall["attributes"]["memstore.hits"] == 2
+    assert 0 < context["attributes"]["memstore.tokens"] <= context["attributes"]["memstore.budget"] == 500
+    assert failed["status"]["status_code"] == "ERROR"
+    assert failed["attributes"]["error.type"] == "BudgetTooSmall"
+    assert one["parent_id"] == other["parent_id"] == mine["context"]["span_id"]
+    assert (asked["context"]["trace_id"], asked["parent_id"]) == (f"0x{'5' * 32}", f"0x{'7' * 16}")
+    assert [span["attributes"]["http.response.status_code"] for span in (asked, wrong)] == [200, 422]
+
+
+def test_each_number_is_a_metric(told: tuple[str, str]) -> None:
+    scopes = json.loads(told[1])["resource_metrics"][0]["scope_metrics"]
+    metrics = {metric["name"]: metric["data"]["data_points"] for scope in scopes for metric in scope["metrics"]}
+    took = {
+        (point["attributes"]["memstore.operation"], point["attributes"].get("error.type")): point["count"]
+        for point in metrics["memstore.operation.duration"]
+    }
+    expected = {("add", None): 1, ("derive", None): 1, ("recall", None): 3, ("context", None): 1}
+    assert took == expected | {("context", "BudgetTooSmall"): 1}
+    assert metrics["memstore.add.messages"][0]["sum"] == 1
+    assert metrics["memstore.context.tokens"][0]["sum"] <= 500
+    assert metrics["memstore.recall.hits"][0]["count"] == 3
+
+
+def test_nothing_that_was_said_or_is_a_name_is_told(told: tuple[str, str]) -> None:
+    assert SECRET not in told[0] + told[1]
+
+
+def test_a_record_as_json_has_its_fields_and_of_an_error_no_message(tmp_path: Path) -> None:
+    logger = logging.getLogger("memstore.test")
+    handler = logging.FileHandler(tmp_path / "log")
+    handler.setFormatter(JsonLines())
+    logger.addHandler(handler)
+    try:
+        raise ValueError(SECRET)
+    except ValueError:
+        logger.warning("it failed: %d", 3, exc_info=True, extra={FIELDS: {"status": 500}})
+    logger.removeHandler(handler)
+    handler.close()
+    (line,) = (tmp_path / "log").read_text().splitlines()
+    found = json.loads(line)
+    assert {name: found[name] for name in ("level", "logger", "message", "status", "error")} == {
+        "level": "warning", "logger": "memstore.test", "message": "it failed: 3", "status": 500, "error": "ValueError",
+    }  # fmt: skip
+    assert "test_telemetry" in found["raised"][0]
+    assert SECRET not in line.replace(str(Path(__file__)), "")
