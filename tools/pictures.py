@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Take the pictures of the inspector that docs/how-to/inspector.md shows: of a made-up history, in both schemes.
 
-tools/pictures.py [FOLDER]    docs/pictures by default; needs Chromium and what the tests need
+tools/pictures.py [FOLDER]    docs/pictures by default; needs Chromium, what the tests need, and for letters as they are
+                              there the fonts of fonts-noto-core and fonts-noto-color-emoji
 """
 
 from __future__ import annotations

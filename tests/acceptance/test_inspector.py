@@ -275,6 +275,7 @@ async def test_operations_are_told_as_they_change(store: AsyncMemoryStore) -> No
     await store.user("alice").conversation("lisbon").add("user", PEANUTS)
     backfill = await store.backfills.begin()
     async with serving(store, pages=inspector(writes=True)) as (client, server):
+        assert COOKIE in (await client.get("/ui/users/alice/contexts")).cookies  # for forms that a stream brings
         async with asyncio.timeout(20), client.stream("GET", "/ui/operations/live") as stream:
             told = events(stream)
             first = await anext(told)

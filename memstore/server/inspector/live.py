@@ -29,7 +29,6 @@ def stream(visit: Visit, template: str, look: Looked, *, seconds: float) -> Resp
 
     It is looked at when something happens in this process, and so many seconds after the last time.
     """
-    visit.proof()
     unhurried(visit.request)
     return StreamingResponse(_changes(visit, template, look, seconds), media_type="text/event-stream")
 

@@ -129,6 +129,8 @@ class Visit:
 
     def page(self, template: str, *, status: int = 200, **told: Any) -> Response:
         """Give a page of a template."""
+        if self.writes and self.known is not None:
+            self.proof()  # a stream may bring a form later, and can set no cookie
         about: dict[str, Any] = {
             "visit": self,
             "path": self.request.url.path,
