@@ -22,9 +22,9 @@ from memstore.cli.options import (
     name,
 )
 from memstore.cli.questions import show_facts, show_hits
-from memstore.cli.show import complain, hint, print_json, safe
+from memstore.cli.show import complain, hint, print_json, safe, table
 from memstore.cli.stores import opened
-from memstore.errors import BudgetTooSmall, InvalidInput, ProviderError
+from memstore.errors import BudgetTooSmall, Conflict, InvalidInput, ProviderError
 from memstore.plain import plain
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 CONVERSATION = "chat"
 PROMPT = "> "
+MOST_SESSIONS = 20  # that are listed
 UNANSWERED = (ProviderError, BudgetTooSmall, InvalidInput)  # what ends a turn, and not the chat
 _COMMAND = re.compile(r"/[a-z]*(?!\S)")  # not a path, and not what stands in a sentence
 
@@ -105,23 +106,33 @@ def _session(
     # The same window in every call, whatever it is for: Ollama loads a model anew for another one.
     num_ctx = max(load_settings({}).ollama_num_ctx, budget or 0)
     with opened(database, ollama_num_ctx=num_ctx) as store, closing(Deriving(store, user)) as deriving:
-        scope = store.user(user).conversation(conversation)
         own = load(model, store.settings)
-        yield _Session(scope, Assistant(scope, own, system=system, budget=budget, reserve=reserve), deriving)
+
+        def begin(name: str) -> tuple[ConversationScope, Assistant]:
+            scope = store.user(user).conversation(name)
+            return scope, Assistant(scope, own, system=system, budget=budget, reserve=reserve)
+
+        yield _Session(begin, conversation, deriving)
 
 
 class _Session:
     """One sitting: lines in, answers out."""
 
-    def __init__(self, scope: ConversationScope, assistant: Assistant, deriving: Deriving) -> None:
-        self._scope = scope
-        self._assistant = assistant
+    def __init__(
+        self, begin: Callable[[str], tuple[ConversationScope, Assistant]], conversation: str, deriving: Deriving
+    ) -> None:
+        self._begin = begin
+        self._scope, self._assistant = begin(conversation)
         self._deriving = deriving
         self._shown = False
         self._commands: Mapping[str, Callable[[str], None]] = {
             "/facts": self._facts,
-            "/context": self._context,
+            "/forget": self._forget,
+            "/why": self._why,
+            "/context": self._why,
             "/recall": self._recall,
+            "/sessions": self._sessions,
+            "/session": self._session,
             "/help": self._help,
         }
 
@@ -213,13 +224,44 @@ class _Session:
     def _facts(self, _: str) -> None:
         show_facts(self._scope.user.facts())
 
+    def _forget(self, beginning: str) -> None:
+        """Take a fact back, by how its id begins."""
+        if not beginning:
+            hint("/forget ID, as /facts shows it")
+            return
+        user = self._scope.user
+        try:
+            fact = user.retract_fact(user.find_id(beginning, of="fact"))
+        except (InvalidInput, Conflict) as error:
+            complain(str(error))
+            return
+        print(safe(f"no longer used: {fact.text}"))
+        hint(f"memstore fact history and undo bring it back; memstore erase fact {fact.id} removes it for good")
+
+    def _sessions(self, _: str) -> None:
+        """List the conversations, the latest first."""
+        found = self._scope.user.conversations(limit=MOST_SESSIONS)
+        table(
+            ("session", "messages", "last"),
+            [(one.name, f"{one.last_seq:,}", f"{one.updated_at:%Y-%m-%d %H:%M}") for one in found],
+        )
+
+    def _session(self, name: str) -> None:
+        """Go on in another conversation, which may be a new one."""
+        try:
+            self._scope, self._assistant = self._begin(name)
+        except InvalidInput as error:
+            complain(str(error))
+            return
+        self._greet()
+
     def _recall(self, query: str) -> None:
         if query:
             show_hits(plain(self._scope.user.recall(query)))
         else:
             hint("/recall QUERY")
 
-    def _context(self, _: str) -> None:
+    def _why(self, _: str) -> None:
         """Show what the last context was made of, in this session or before it."""
         if last := self._assistant.last:
             print(safe(last.explain()))
@@ -231,13 +273,16 @@ class _Session:
     def _help(self, _: str) -> None:
         print(
             "/facts          what is known of you\n"
-            "/context        what the last answer was made from, and what was left out\n"
+            "/forget ID      use a fact no more\n"
+            "/why            what the last answer was made from, and what was left out\n"
             "/recall QUERY   what was said about something\n"
+            "/sessions       your conversations\n"
+            "/session NAME   go on in one of them, or in a new one\n"
             "/quit           end, as Ctrl-D does; Ctrl-C stops an answer"
         )
 
     def _unknown(self, _: str) -> None:
-        hint("no such command: /facts, /context, /recall QUERY, /quit, /help")
+        hint("no such command: /facts, /forget ID, /why, /recall QUERY, /sessions, /session NAME, /quit, /help")
 
 
 def _silent(_: str) -> None:

@@ -194,6 +194,24 @@ def test_commands_are_obeyed_and_not_said(chat: Run, url: str, server: ReadingOl
     assert stored(url)[2] == ("user", "/etc/hosts is what?")
 
 
+def test_a_fact_is_forgotten_and_is_so_in_every_session(chat: Run, url: str, server: ReadingOllama) -> None:
+    server.script.append(streams("Noted."))
+    told = chat(lines="I'm allergic to peanuts.\n/facts\n/why\n")
+    (known,) = re.findall(r"^([0-9a-f]{8})\tconstraint\t", told.out, re.MULTILINE)
+    assert "(ollama:" in told.out
+    server.script.append(streams("Good evening."))
+    told = chat(
+        lines=f"/session dinner\nHello!\n/forget\n/forget 12345678\n/forget {known}\n/facts\n/sessions\n/session \n"
+    )
+    assert "no longer used: The user is allergic to peanuts" in told.out
+    assert not re.search(r"^[0-9a-f]{8}\tconstraint", told.out, re.MULTILINE)
+    assert re.search(r"^dinner\t2\t.*\nchat\t2\t", told.out, re.MULTILINE)
+    assert "no fact" in told.err.lower() and "/forget ID" in told.err
+    with memstore.open(url, settings={"embedder": "none"}) as store:
+        (fact,) = store.user("alice").facts(state="retracted")
+        assert fact.text in told.out
+
+
 # What goes wrong
 
 
