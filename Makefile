@@ -4,7 +4,7 @@ NEWEST ?= $(shell for v in 3.15 3.14 3.13 3.12; do command -v python$$v >/dev/nu
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt
 
-.PHONY: demo test test-fast test-newest test-pooled test-browser pictures conformance lint sync bench lock locked clean
+.PHONY: demo test test-fast test-newest test-pooled test-browser pictures conformance lint lint-docker sync site bench lock locked clean
 
 demo: .venv/.local  ## the whole story on a sample history
 	@$(BIN)/memstore demo
@@ -65,6 +65,10 @@ locked: .venv/.made  ## install exactly what tools/lock.txt says, hashes checked
 
 sync: .venv/.lint  ## write the blocking twins
 	$(BIN)/python tools/unasync.py
+
+site: .venv/.made  ## the documentation as a site, in site/; a link that leads nowhere fails
+	$(PIP) -e ".[docs]"
+	$(BIN)/zensical build --strict --config-file mkdocs.yml
 
 bench: .venv/.test  ## speed, side by side with what it stands on
 	$(BIN)/python benchmarks/speed.py

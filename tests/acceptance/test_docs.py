@@ -1,0 +1,82 @@
+"""The pages: links lead somewhere, and their programs run as they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.M | re.S)
+TUTORIAL = ROOT / "docs" / "tutorial" / "first-memory.md"
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """Give the blocks of a language, without their indent."""
+    found = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [re.sub(f"^{indent}", "", code, flags=re.M) for indent, name, code in found if name == language]
+
+
+def anchors(page: Path) -> set[str]:
+    """Give what can be pointed at in a page: its headings, as sites and repositories write them."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    heads = re.findall(r"^#+ (.+)$", text, re.M)
+    return {
+        re.sub(r"[^\w\- ]", "", re.sub(r"\[(.*?)\]\(.*?\)", r"\1", head)).strip().lower().replace(" ", "-")
+        for head in heads
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
+        if link.startswith("https://"):
+            continue
+        place, _, anchor = link.partition("#")
+        there = (page.parent / place).resolve() if place else page
+        assert there.exists(), link
+        assert not anchor or there.suffix != ".md" or anchor in anchors(there), link
+
+
+def test_every_page_is_in_the_site_and_every_entry_is_a_page() -> None:
+    def named(entries: list[object]) -> list[str]:
+        values = [one for entry in entries for one in (entry.values() if isinstance(entry, dict) else [entry])]
+        return [name for one in values for name in (named(one) if isinstance(one, list) else [str(one)])]
+
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    assert sorted(named(site["nav"])) == [str(page.relative_to(ROOT / "docs")) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+def test_every_program_is_python(page: Path) -> None:
+    for code in blocks(page, "python"):
+        compile(code, str(page), "exec", flags=0x2000)  # PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+@pytest.mark.encoder
+@pytest.mark.slow
+def test_the_tutorial_runs_from_its_first_line_to_its_last(tmp_path: Path) -> None:
+    env = os.environ | {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    code = "\n".join(blocks(TUTORIAL, "python"))
+    ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    for shown in ("DeriveReport(messages=3", "constraint The user is allergic to peanuts", "'messages': 3"):
+        assert shown in ran.stdout
+
+
+def test_memories_of_mem0_come_in_as_the_page_says(tmp_path: Path) -> None:
+    (_, code) = blocks(ROOT / "docs" / "how-to" / "move-from-mem0.md", "python")
+    (tmp_path / "alice.json").write_text(
+        '[{"id": "1", "memory": "Is allergic to peanuts", "created_at": "2025-03-01T10:00:00+00:00"}]'
+    )
+    env = os.environ | {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path), "MEMSTORE_EMBEDDER": "hashing:64"}
+    for _ in range(2):
+        ran = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
+        assert (ran.stderr, ran.stdout) == ("", "1 ['Is allergic to peanuts']\n")
