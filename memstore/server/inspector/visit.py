@@ -129,7 +129,7 @@ class Visit:
 
     def page(self, template: str, *, status: int = 200, **told: Any) -> Response:
         """Give a page of a template."""
-        if self.writes and self.known is not None:
+        if self.writes and self.known is not None and status == HTTPStatus.OK:
             self.proof()  # a stream may bring a form later, and can set no cookie
         about: dict[str, Any] = {
             "visit": self,
