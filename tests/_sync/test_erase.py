@@ -108,6 +108,7 @@ def test_of_an_erased_message_nothing_is_left(store: MemoryStore, number: int) -
     assert holding(store.url, *words("alice", "lisbon", number), message.id) == {}
     assert dumped(store.url, "bob") == bob
     assert [one.seq for one in place.messages()] == [n for n in range(1, 13) if n != number]
+    assert (place.count(), (place.statistics()).messages_total) == (11, 11)
     is_whole(store)
 
 

@@ -444,7 +444,7 @@ def learn(stored: Sequence[memstore.Message], expected: Sequence[Said]) -> None:
 
 @pytest.mark.slow
 def test_calls_in_any_order_leave_what_a_plain_memory_would_have(url: str, twin: str, tmp_path: Path) -> None:
-    """With TEST_DOSE=250 and another `--hypothesis-seed` each time 50,000 steps."""
+    """With TEST_DOSE=30 about 5,000 calls; with another `--hypothesis-seed`, others."""
     slow = settings(
         max_examples=HISTORIES * DOSE,
         stateful_step_count=STEPS,
