@@ -16,7 +16,7 @@ README = Path(__file__).parents[2] / "README.md"
 def pasted() -> list[str]:
     """Give the programs of the README, which begin with their imports; what else it shows are lines of such."""
     found = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
-    return [code for code in found if code.startswith("import memstore")]
+    return [code for code in found if code.startswith("import memstore\n")]
 
 
 def test_there_are_programs() -> None:
