@@ -11,7 +11,7 @@ demo: .venv/.local  ## the whole story on a sample history
 
 test: .venv/.test  ## every test; those of one file stay together, as they share what is costly to make
 	$(BIN)/python -m pytest -q -m "not slow" -n auto --maxprocesses 4 --dist loadfile
-	$(BIN)/python -m pytest -q -m slow -n auto --maxprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -q -m slow -n auto --maxprocesses 2 --dist load
 
 test-fast: .venv/.test  ## the tests that need neither the encoder nor patience
 	$(BIN)/python -m pytest -q -m "not slow and not encoder"
