@@ -9,7 +9,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools
 demo: .venv/.local  ## the whole story on a sample history
 	@$(BIN)/memstore demo
 
-test: .venv/.test  ## every test; those of one file stay together, as they share what is costly to make
+test: .venv/.test  ## every test; the quick ones of a file stay together, as they share what is costly to make
 	$(BIN)/python -m pytest -q -m "not slow" -n auto --maxprocesses 4 --dist loadfile
 	$(BIN)/python -m pytest -q -m slow -n auto --maxprocesses 2 --dist load
 

@@ -56,7 +56,9 @@ def test_langgraph_namespaces_name_users_whose_items_the_database_keeps_apart(st
     assert items.get(("memories", "bob"), "nuts") is not None
 
 
-async def test_the_same_store_is_open_in_mcp_and_in_langgraph_at_once(url: str, async_store: AsyncMemoryStore) -> None:
+async def test_the_same_store_is_open_in_mcp_in_the_inspector_and_in_langgraph_at_once(
+    url: str, async_store: AsyncMemoryStore
+) -> None:
     pytest.importorskip("langgraph.store.base")
     pytest.importorskip("langchain_core")
     Client = pytest.importorskip("mcp").Client
@@ -66,13 +68,17 @@ async def test_the_same_store_is_open_in_mcp_and_in_langgraph_at_once(url: str, 
     from memstore.server.mcp.opening import Opening
     from memstore.server.mcp.protocol import mcp_server
 
+    pytest.importorskip("fastapi")
+    from memstore.server.inspector.app import inspector
+    from tests.rest import asking
+
     items = AsyncMemstoreStore(async_store, user="alice")
     opening = Opening("alice", url, SETTINGS)
 
     async def whose(_: object) -> Asked:
         return await opening.asked()
 
-    async with Client(mcp_server(whose)) as client:
+    async with Client(mcp_server(whose)) as client, asking(async_store, pages=inspector(writes=False)) as browser:
 
         async def entered(number: int) -> None:
             given = {"text": f"Alice has been to the island {number}.", "type": "identity"}
@@ -81,7 +87,13 @@ async def test_the_same_store_is_open_in_mcp_and_in_langgraph_at_once(url: str, 
         async def put(number: int) -> None:
             await items.aput(("notes", "islands"), str(number), {"text": f"Island {number}"})
 
-        await asyncio.gather(*(call(number) for number in range(8) for call in (entered, put)))
+        async def look(_: int) -> None:
+            assert (await browser.get("/ui/users/alice/facts")).status_code == 200
+
+        await items.aput(("notes", "islands"), "0", {"text": "Island 0"})  # there is an alice from now on
+        await asyncio.gather(*(call(number) for number in range(8) for call in (entered, put, look)))
+        shown = (await browser.get("/ui/users/alice/facts")).text
+        assert all(f"Alice has been to the island {number}." in shown for number in range(8))
     await opening.close()
     assert len(await items.asearch(("notes",), limit=100)) == 8
     retriever = MemstoreRetriever(user=async_store.user("alice"), k=100)
