@@ -6,7 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
@@ -80,29 +80,104 @@ def template(server_url: str) -> Iterator[str]:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture(scope="session")
+def databases(server_url: str, template: str, request: pytest.FixtureRequest) -> Databases:
+    """Databases that are as the template is, one at a time for whoever asks."""
+    return Databases(server_url, template, foreign=bool(request.config.getoption("--dsn")))
+
+
 @pytest.fixture
-def url(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The URL of a database of the test's own. An embedded server goes with the session, and dropping takes time."""
-    with cloned(server_url, template, drop=bool(request.config.getoption("--dsn"))) as made:
+def url(databases: Databases) -> Iterator[str]:
+    """The URL of a database of the test's own."""
+    with databases.one() as made:
         yield made
 
 
 @pytest.fixture
-def twin(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[str]:
+def twin(databases: Databases) -> Iterator[str]:
     """The URL of a second database, in which nothing is."""
-    with cloned(server_url, template, drop=bool(request.config.getoption("--dsn"))) as made:
+    with databases.one() as made:
         yield made
 
 
-@contextmanager
-def cloned(server_url: str, template: str, *, drop: bool) -> Iterator[str]:
-    """Give the URL of a new database, as the template is."""
-    name = f"test_{uuid4().hex[:12]}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        yield with_database(server_url, name)
-        if drop:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+class Databases:
+    """Clones of the template; one in which only rows have changed is emptied for the next test.
+
+    To make one takes 80 ms and 330 files, and to remove the files of thousands took minutes: emptying takes 10 ms.
+    """
+
+    def __init__(self, server_url: str, template: str, *, foreign: bool) -> None:
+        self._server, self._template, self._foreign = server_url, template, foreign
+        self._free: list[str] = []
+        self._fresh: object = None
+
+    @contextmanager
+    def one(self) -> Iterator[str]:
+        """Give the URL of a database that nobody else has."""
+        name = self._free.pop() if self._free else self._made()
+        yield with_database(self._server, name)
+        if self._foreign:
+            with psycopg.connect(self._server, autocommit=True) as connection:
+                connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        elif self._emptied(name):
+            self._free.append(name)
+
+    def _made(self) -> str:
+        name = f"test_{uuid4().hex[:12]}"
+        with psycopg.connect(self._server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {self._template}")
+        if self._fresh is None and not self._foreign:
+            with psycopg.connect(with_database(self._server, name)) as connection:
+                self._fresh = connection.execute(SHAPE).fetchone()
+        return name
+
+    def _emptied(self, name: str) -> bool:
+        """Empty a database; False where somebody is still there, or it has other tables, rights or settings by now."""
+        with suppress(psycopg.Error), psycopg.connect(with_database(self._server, name)) as connection:
+            if connection.execute(SHAPE).fetchone() == self._fresh:
+                connection.execute(EMPTY)
+                return True
+        return False
+
+
+# What a database is but for its rows, and that nobody else is in it.
+SHAPE = """
+select (select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'),
+       (select md5(string_agg(concat_ws(' ', relname, relkind, relacl::text, relrowsecurity, relforcerowsecurity,
+                                        relpersistence, reloptions::text), ',' order by relname))
+        from pg_class where relnamespace = current_schema()::regnamespace),
+       (select md5(string_agg(concat_ws(' ', attrelid::regclass::text, attname, atttypid, atttypmod, attnotnull,
+                                        attstorage), ',' order by attrelid::regclass::text, attnum))
+        from pg_attribute a join pg_class c on c.oid = a.attrelid
+        where relnamespace = current_schema()::regnamespace and attnum > 0),
+       (select md5(string_agg(concat_ws(' ', conname, pg_get_constraintdef(oid)), ',' order by conname))
+        from pg_constraint where connamespace = current_schema()::regnamespace),
+       (select md5(string_agg(concat_ws(' ', tablename, policyname, roles::text, cmd, qual, with_check), ','
+                              order by tablename, policyname)) from pg_policies),
+       (select md5(string_agg(concat_ws(' ', proname, proacl::text, md5(prosrc)), ',' order by oid)) from pg_proc
+        where pronamespace = current_schema()::regnamespace),
+       (select md5(string_agg(concat_ws(' ', nspname, nspacl::text), ',' order by nspname)) from pg_namespace),
+       (select md5(string_agg(setconfig::text, ',' order by setrole)) from pg_db_role_setting
+        where setdatabase = (select oid from pg_database where datname = current_database())),
+       (select count(*) from pg_trigger where not tgisinternal),
+       (select string_agg(key::text, ',') from store_keys),
+       (select string_agg(version_num, ',') from memstore_schema)
+"""
+EMPTY = """
+set local lock_timeout = '2s';
+set local session_replication_role = replica;
+do $$
+declare
+    name text;
+    filled boolean;
+begin
+    for name in select relname from pg_class where relnamespace = current_schema()::regnamespace and relkind = 'r'
+                and relname not in ('memstore_schema', 'store_keys') loop
+        execute format('select exists (select from %I)', name) into filled;
+        if filled then execute format('delete from %I', name); end if;
+    end loop;
+end $$
+"""
 
 
 def with_database(url: str, name: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from memstore.records import FIELDS, JsonLines
+from tests.conftest import Databases
 
 SECRET = "Quollstreet"
 PROGRAM = """
@@ -58,10 +59,8 @@ print(reader.get_metrics_data().to_json(indent=None))
 
 
 @pytest.fixture(scope="module")
-def told(server_url: str, template: str) -> tuple[str, str]:
-    from tests.conftest import cloned
-
-    with cloned(server_url, template, drop=False) as url:
+def told(databases: Databases) -> tuple[str, str]:
+    with databases.one() as url:
         ran = subprocess.run([sys.executable, "-c", PROGRAM, url], capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     spans, metrics = ran.stdout.splitlines()
