@@ -476,7 +476,7 @@ def test_usage_is_2_with_what_is_wrong(cli: Run) -> None:
         ("recall", "x", "-u", "a", "--tier", "facts", "--tier", "files"): "messages, summaries, facts",
         ("recall", "x", "-u", "a", "--since", "yesterday"): "2024-05-01",
         ("recall", "x", "-u", "a", "--until", "9999-12-31T23:59:59-14:00x"): "is no time",
-        ("facts", "-u", "a", "--state", "dead"): "active, ended, superseded, retracted, erased, all",
+        ("facts", "-u", "a", "--state", "dead"): "active, ended, quarantined, superseded, retracted, erased, all",
         ("import",): "files",
         ("import", "x", "--format", "word"): "auto, memstore, jsonl, chatgpt",
         ("stats", "-d", "mysql://x"): "is no database",
@@ -789,8 +789,8 @@ def test_settings_of_the_system(cli: Run, tmp_path: Path, monkeypatch: pytest.Mo
     assert (told.code, "Did you mean context_budget?" in told.err) == (2, True)
     told = cli("settings", "set", "pool_size", "0")
     assert (told.code, "pool_size" in told.err) == (2, True)
-    monkeypatch.setenv("MEMSTORE_DATABASE_URL", "postgresql://me:secret@127.0.0.1/memories")
-    assert "secret" not in cli("settings", "list").out
+    monkeypatch.setenv("MEMSTORE_DATABASE_URL", "postgresql://me:s3sam3@127.0.0.1/memories")
+    assert "s3sam3" not in cli("settings", "list").out
 
 
 def test_settings_of_a_conversation_and_a_viewer(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
