@@ -77,6 +77,18 @@ def test_what_is_put_anew_is_found_by_its_new_words_and_by_its_own_embedder(stor
     assert near.score == pytest.approx(0, abs=1e-6)
 
 
+def test_a_vector_of_another_length_spoils_no_search(store: MemoryStore) -> None:
+    notes = store.user("alice").documents()
+    for key in ("whole", "damaged"):
+        notes.put(PLACE, key, {"text": "ferries"})
+    with psycopg.connect(store.url) as superuser:
+        superuser.execute(
+            "UPDATE document_vectors SET embedding = '[1, 0]'"
+            " WHERE id IN (SELECT id FROM documents WHERE key = 'damaged')"
+        )
+    assert [one.key for one in notes.search(query="ferries")] == ["whole"]
+
+
 def test_a_vector_may_be_longer_than_a_page(store: MemoryStore) -> None:
     notes = store.user("alice").documents(embedder=HashingEmbedder(3072))
     notes.put(PLACE, "plan", {"text": "peanuts and ferries"})
