@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memstore import Conflict, Fact
+from memstore import Conflict, Fact, InvalidInput
 from memstore._sync.memory.store import MemoryStore
 from memstore._sync.memory.user import UserScope
 from memstore.testing import ScriptedChatModel
@@ -107,6 +107,8 @@ def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, tmp_pat
         with pytest.raises(Conflict, match="superseded, not active"):
             alice.confirm_fact(next(one for one in alice.facts(state="superseded")))
     with MemoryStore.open(twin, settings=BELIEVING) as store:  # what waits in an export waits there
+        with pytest.raises(InvalidInput, match="export of memstore's"):  # whoever writes a file chooses its format
+            store.import_file(path, untrusted=True)
         assert (store.import_file(path)).restored["facts"] == 2
         assert seen(store.user("alice")) == before
         assert (store.derive()).quarantined == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memstore import Conflict, Fact
+from memstore import Conflict, Fact, InvalidInput
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
 from memstore.testing import ScriptedChatModel
@@ -106,6 +106,8 @@ async def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, t
         with pytest.raises(Conflict, match="superseded, not active"):
             await alice.confirm_fact(next(one for one in await alice.facts(state="superseded")))
     async with await AsyncMemoryStore.open(twin, settings=BELIEVING) as store:  # what waits in an export waits there
+        with pytest.raises(InvalidInput, match="export of memstore's"):  # whoever writes a file chooses its format
+            await store.import_file(path, untrusted=True)
         assert (await store.import_file(path)).restored["facts"] == 2
         assert await seen(store.user("alice")) == before
         assert (await store.derive()).quarantined == 0
