@@ -279,8 +279,8 @@ class MemoryStore:
         if not isinstance(given, Path) or format == EXPORT or (format == "auto" and in_place(is_export, given)):
             if untrusted:
                 raise InvalidInput(
-                    "This is an export of memstore's, whose facts come in as it has them. Nothing was imported: take it "
-                    "in as trusted, or not at all."
+                    "This is an export of memstore's, whose facts come in as it has them. Nothing was imported: take "
+                    "it in as trusted, or not at all."
                 )
             return self._restore(given, dry_run, progress)
         reading = as_reading(me=me, timezone=timezone, date_order=date_order, all_branches=all_branches)
