@@ -147,7 +147,7 @@ class _Export:
     async def _documents(self, scope: Transaction) -> None:
         async with aclosing(exports.documents(scope, vectors=self.selection.vectors)) as documents:
             async for row in documents:
-                ttl = row["ttl"] and row["ttl"].total_seconds()
+                ttl = None if row["ttl"] is None else row["ttl"].total_seconds()
                 vectors = [units.named_vector(*one) for one in row["vectors"] or ()]
                 await self.lines.put({"kind": "document", "user": self.name} | row | {"ttl": ttl, "vectors": vectors})
 

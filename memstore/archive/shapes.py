@@ -16,7 +16,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.check import Moment, NewMessage, check_name
 from memstore.ingest.importers.lines import parsed
 from memstore.ingest.importers.records import check_storable, shown
-from memstore.models import Conversation, FactColumns, FactKind, Json, Message, Summary
+from memstore.models import LONGEST_TTL, Conversation, FactColumns, FactKind, Json, Message, Summary
 
 FORMAT, VERSION = "memstore-export", 1
 HEADER, FOOTER = "export", "end"
@@ -356,7 +356,7 @@ class DocumentLine(Owned):
     namespace: Annotated[list[Text], Field(min_length=1)]
     key: Text
     value: Json
-    ttl: Annotated[float, Strict(), Field(gt=0, le=1e11)] | None = None
+    ttl: Annotated[float, Strict(), Field(ge=1e-6, le=LONGEST_TTL.total_seconds())] | None = None
     expires_at: Moment | None = None
     created_at: Moment
     updated_at: Moment

@@ -13,11 +13,11 @@ from memstore.ingest.check import check_name, check_text
 from memstore.ingest.resources import embedded
 from memstore.memory.arguments import check_limit, check_object
 from memstore.memory.opened import Opened
-from memstore.models import Document, Json, Namespace, NewDocument
+from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
-from memstore.store import documents, embedders, messages
+from memstore.store import documents, embedders, erasures, messages
 from memstore.store.database import Transaction
-from memstore.store.documents import Condition, Distance, Match, Wanted, Written
+from memstore.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
 from memstore.store.embedders import id_of as model_of
 from memstore.waiting import in_thread
 
@@ -84,10 +84,12 @@ class AsyncDocuments:
         """
         for one in new:
             check_object(one.value, f"the value of {one.key!r:.60}")
+            _check_ttl(one.ttl)
         last = {self._id(one.namespace, one.key): one for one in new}
         gone = [self._id(*place) for place in remove]
         written, model = await self._embedded(list(last.values()))
         async with self._opened.database.scope(self._user_id) as scope:
+            await erasures.share(scope)  # waits for one of the user, who is then made anew
             await messages.make_user(scope, self.user)
             if unchanged is not None:
                 await self._check(scope, [*last, *gone], unchanged)
@@ -120,8 +122,7 @@ class AsyncDocuments:
         compared. Without an embedder a query changes nothing.
         """
         check_limit(limit)
-        if type(offset) is not int or offset < 0:
-            raise InvalidInput(f"offset={offset!r:.60}: give a number from 0.")
+        _check_from("offset", offset, 0)
         for label in prefix:
             check_text(label, "a label of the namespace")
         wanted = Wanted([*prefix], conditions(where or {}), limit, offset, expired)
@@ -147,6 +148,9 @@ class AsyncDocuments:
     ) -> list[Namespace]:
         """Give the namespaces that there are, in order; those that match all of `matches`, cut to `depth` labels."""
         check_limit(limit)
+        _check_from("offset", offset, 0)
+        if depth is not None:
+            _check_from("depth", depth, 1)
         async with self._opened.database.scope(self._user_id) as scope:
             return await documents.namespaces(scope, matches, depth, limit, offset, expired=expired)
 
@@ -181,6 +185,16 @@ class AsyncDocuments:
                 for one, found in zip(written, texts, strict=True)
             ]
         return written, model_of(embedder)
+
+
+def _check_ttl(ttl: timedelta | None) -> None:
+    if ttl is not None and not (isinstance(ttl, timedelta) and timedelta(0) < ttl <= LONGEST_TTL):
+        raise InvalidInput(f"ttl={ttl!r:.60}: give a timedelta of at most {LONGEST_TTL.days} days, or None for ever.")
+
+
+def _check_from(name: str, given: int, least: int) -> None:
+    if type(given) is not int or not least <= given <= DEEPEST:
+        raise InvalidInput(f"{name}={given!r:.60}: give a number from {least}.")
 
 
 def texts_of(new: NewDocument) -> dict[str, str]:

@@ -6,7 +6,7 @@ The classes of stored things say their columns too; `store/tables.py` makes tabl
 
 from memstore.models.contexts import Context
 from memstore.models.decisions import Compression, Decision, Reason, Sent
-from memstore.models.documents import Document, Namespace, NewDocument
+from memstore.models.documents import LONGEST_TTL, Document, Namespace, NewDocument
 from memstore.models.erasures import Certificate, ErasureScope, Remains, Scan
 from memstore.models.facts import (
     FACT_KINDS,
@@ -54,6 +54,7 @@ __all__ = [
     "FACT_STATES",
     "FACT_TYPES",
     "HAND",
+    "LONGEST_TTL",
     "QUARANTINED",
     "Amount",
     "ApiToken",

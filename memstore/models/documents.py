@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from memstore.models.rows import Json
 
 Namespace = tuple[str, ...]
+LONGEST_TTL = timedelta(days=365_000)  # 999 years: a moment beyond the year 9999 could not be read again
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class NewDocument:
     """A value to be kept.
 
     `texts` are what it is found by, each under a path of the value; by default the whole of it, as JSON, and with none
-    it is not found by meaning. It lives for `ttl` after it was written or read, for ever by default.
+    it is not found by meaning. It lives for `ttl` after it was written or read, 999 years at most; for ever by default.
     """
 
     namespace: Namespace

@@ -22,7 +22,7 @@ create table document_vectors (
     id        uuid   not null,
     path      text   not null,                             -- of the document's value, whose text it is of
     model_id  uuid   not null,
-    embedding vector storage plain not null,
+    embedding vector storage main not null,                -- in the row, but for what is longer than a page
     primary key (user_id, id, path, model_id),
     foreign key (user_id, id) references documents (user_id, id) on delete cascade
 );

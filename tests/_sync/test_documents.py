@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import psycopg
 import pytest
 
+import memstore
 from memstore import Conflict, InvalidInput
 from memstore._sync.memory.store import MemoryStore
 from memstore._sync.store.documents import Match
@@ -75,6 +77,24 @@ def test_what_is_put_anew_is_found_by_its_new_words_and_by_its_own_embedder(stor
     assert near.score == pytest.approx(0, abs=1e-6)
 
 
+def test_a_vector_of_another_length_spoils_no_search(store: MemoryStore) -> None:
+    notes = store.user("alice").documents()
+    for key in ("whole", "damaged"):
+        notes.put(PLACE, key, {"text": "ferries"})
+    with psycopg.connect(store.url) as superuser:
+        superuser.execute(
+            "UPDATE document_vectors SET embedding = '[1, 0]'"
+            " WHERE id IN (SELECT id FROM documents WHERE key = 'damaged')"
+        )
+    assert [one.key for one in notes.search(query="ferries")] == ["whole"]
+
+
+def test_a_vector_may_be_longer_than_a_page(store: MemoryStore) -> None:
+    notes = store.user("alice").documents(embedder=HashingEmbedder(3072))
+    notes.put(PLACE, "plan", {"text": "peanuts and ferries"})
+    assert [one.key for one in notes.search(query="ferries")] == ["plan"]
+
+
 def test_a_document_whose_time_is_over_is_not_seen_and_then_gone(store: MemoryStore, url: str) -> None:
     notes = store.user("alice").documents()
     notes.put(PLACE, "read", {}, ttl=DAY)
@@ -124,6 +144,32 @@ def test_documents_go_with_their_user_and_do_not_come_back(store: MemoryStore, t
     assert alice.documents().search() == []
 
 
+def test_who_writes_while_the_user_is_erased_writes_afterwards(store: MemoryStore) -> None:
+    notes = store.user("alice").documents()
+    notes.put(PLACE, "before", {})
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(store.url) as erasing:
+        erasing.execute("SELECT FROM users FOR UPDATE")
+        written = pool.submit(write_alone, store.url)
+        while not waits(store.url):
+            assert not written.done()
+        erasing.execute("DELETE FROM users")
+        erasing.commit()
+        written.result(60)
+    assert [one.key for one in notes.search()] == ["after"]
+
+
+def write_alone(url: str) -> None:
+    with memstore.open(url, settings={"embedder": "none"}) as own:
+        own.user("alice").documents().put(PLACE, "after", {})
+
+
+def waits(url: str) -> bool:
+    """Whether somebody waits for a lock of another one."""
+    blocked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    with psycopg.connect(url) as connection:
+        return connection.execute(blocked).rowcount > 0
+
+
 def test_what_is_no_document_is_refused(store: MemoryStore) -> None:
     notes = store.user("alice").documents()
     for namespace, key, value in (
@@ -137,6 +183,12 @@ def test_what_is_no_document_is_refused(store: MemoryStore) -> None:
             notes.put(namespace, key, value)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="NUL"):
         notes.put(PLACE, "k", {"deep": [{"a": "\0"}]})
+    for ttl in (timedelta(0), -DAY, timedelta.max, 30):
+        with pytest.raises(InvalidInput, match="ttl"):
+            notes.put(PLACE, "k", {}, ttl=ttl)  # type: ignore[arg-type]
+    for page in ({"offset": -1}, {"depth": 0}, {"limit": 0}):
+        with pytest.raises(InvalidInput, match=next(iter(page))):
+            notes.namespaces(**page)
     with pytest.raises(InvalidInput, match="distance"):
         store.user("alice").documents(distance="far")  # type: ignore[arg-type]
     assert notes.search() == []

@@ -73,6 +73,7 @@ def talked(store: MemoryStore, name: str = "alice", rooms: Collection[str] = ("l
         place.context(budget=300, strategy=["hierarchical"])
     fact = (user.facts())[0]
     user.edit_fact(fact, confidence=0.5)
+    user.documents().put(("notes",), "first", {"text": f"{name} keeps a note."})
     store.tokens.create(user=name, name=f"{name}'s laptop")
     with psycopg.connect(store.url) as connection:
         connection.execute(
@@ -151,6 +152,8 @@ def test_of_an_erased_user_nothing_is_left(store: MemoryStore) -> None:
     assert holding(store.url, "alice", alice.id) == {}
     assert dumped(store.url, "bob") == bob
     assert certificate.scan.is_clean
+    assert certificate.scan.tables >= len([table for table, rows in held.items() if rows])
+    assert certificate.counts["documents"] == certificate.counts["document_vectors"] == 1
     assert {table: rows for table, rows in certificate.counts.items() if rows} == {
         table: len(rows) for table, rows in held.items() if rows
     }

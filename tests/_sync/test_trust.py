@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memstore import Conflict, Fact
+from memstore import Conflict, Fact, InvalidInput
 from memstore._sync.memory.store import MemoryStore
 from memstore._sync.memory.user import UserScope
 from memstore.testing import ScriptedChatModel
@@ -65,7 +65,8 @@ def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothing(url:
         waiting = alice.facts(state="quarantined")
         assert {fact.value for fact in waiting} >= {"porto", "rome", "oslo", "cork", "bern"}
         assert {span.trust for fact in waiting for span in fact.spans} == {0}
-        assert [hit for hit in alice.recall("casinos Porto Rome", tiers=["facts"]) if hit.id in waiting] == []
+        recalled = {hit.id for hit in alice.recall("casinos Porto Rome", tiers=["facts"])}
+        assert recalled.isdisjoint(fact.id for fact in waiting)
         assert not [one for one in alice.audit_facts() if one.problem == "conflict"]
         assert (store.stats(user="alice"))["facts"] == len(before[3])
         say(alice, "I live in Rome now.", 9, role="assistant")
@@ -106,11 +107,29 @@ def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, tmp_pat
         with pytest.raises(Conflict, match="superseded, not active"):
             alice.confirm_fact(next(one for one in alice.facts(state="superseded")))
     with MemoryStore.open(twin, settings=BELIEVING) as store:  # what waits in an export waits there
+        with pytest.raises(InvalidInput, match="export of memstore's"):  # whoever writes a file chooses its format
+            store.import_file(path, untrusted=True)
         assert (store.import_file(path)).restored["facts"] == 2
         assert seen(store.user("alice")) == before
         assert (store.derive()).quarantined == 0
         store.user("alice").confirm_fact(porto)
         assert len(store.user("alice").recall("Porto", tiers=["facts"])) == 1
+
+
+def test_an_edit_into_what_waits_is_undone_as_a_whole(url: str) -> None:
+    with MemoryStore.open(url, settings=BELIEVING) as store:
+        alice = store.user("alice")
+        say(alice, LEEDS, 1)
+        say(alice, PORTO, 3, role="tool")
+        store.derive()
+        before, counted = seen(alice), store.stats(user="alice")
+        [leeds], [porto] = alice.facts(), alice.facts(state="quarantined")
+        edited = alice.edit_fact(leeds, text=porto.text, value="porto")
+        assert (edited.id, edited.state) == (porto.id, "active")
+        alice.undo((alice.fact_history(leeds))[-1])
+        assert states(alice) == {"Alice lives in Leeds.": "active", "Alice lives in Porto.": "quarantined"}
+        assert seen(alice) == before
+        assert store.stats(user="alice") == counted, "what waits again has no unit of recall"
 
 
 def test_what_waits_holds_once_a_person_says_it_in_whatever_order(url: str) -> None:

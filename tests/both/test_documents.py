@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import psycopg
 import pytest
 
+import memstore
 from memstore import Conflict, InvalidInput
 from memstore.memory.store import AsyncMemoryStore
 from memstore.models import NewDocument
@@ -74,6 +76,24 @@ async def test_what_is_put_anew_is_found_by_its_new_words_and_by_its_own_embedde
     assert near.score == pytest.approx(0, abs=1e-6)
 
 
+async def test_a_vector_of_another_length_spoils_no_search(store: AsyncMemoryStore) -> None:
+    notes = store.user("alice").documents()
+    for key in ("whole", "damaged"):
+        await notes.put(PLACE, key, {"text": "ferries"})
+    with psycopg.connect(store.url) as superuser:
+        superuser.execute(
+            "UPDATE document_vectors SET embedding = '[1, 0]'"
+            " WHERE id IN (SELECT id FROM documents WHERE key = 'damaged')"
+        )
+    assert [one.key for one in await notes.search(query="ferries")] == ["whole"]
+
+
+async def test_a_vector_may_be_longer_than_a_page(store: AsyncMemoryStore) -> None:
+    notes = store.user("alice").documents(embedder=HashingEmbedder(3072))
+    await notes.put(PLACE, "plan", {"text": "peanuts and ferries"})
+    assert [one.key for one in await notes.search(query="ferries")] == ["plan"]
+
+
 async def test_a_document_whose_time_is_over_is_not_seen_and_then_gone(store: AsyncMemoryStore, url: str) -> None:
     notes = store.user("alice").documents()
     await notes.put(PLACE, "read", {}, ttl=DAY)
@@ -123,6 +143,32 @@ async def test_documents_go_with_their_user_and_do_not_come_back(store: AsyncMem
     assert await alice.documents().search() == []
 
 
+async def test_who_writes_while_the_user_is_erased_writes_afterwards(store: AsyncMemoryStore) -> None:
+    notes = store.user("alice").documents()
+    await notes.put(PLACE, "before", {})
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(store.url) as erasing:
+        erasing.execute("SELECT FROM users FOR UPDATE")
+        written = pool.submit(write_alone, store.url)
+        while not waits(store.url):
+            assert not written.done()
+        erasing.execute("DELETE FROM users")
+        erasing.commit()
+        written.result(60)
+    assert [one.key for one in await notes.search()] == ["after"]
+
+
+def write_alone(url: str) -> None:
+    with memstore.open(url, settings={"embedder": "none"}) as own:
+        own.user("alice").documents().put(PLACE, "after", {})
+
+
+def waits(url: str) -> bool:
+    """Whether somebody waits for a lock of another one."""
+    blocked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    with psycopg.connect(url) as connection:
+        return connection.execute(blocked).rowcount > 0
+
+
 async def test_what_is_no_document_is_refused(store: AsyncMemoryStore) -> None:
     notes = store.user("alice").documents()
     for namespace, key, value in (
@@ -136,6 +182,12 @@ async def test_what_is_no_document_is_refused(store: AsyncMemoryStore) -> None:
             await notes.put(namespace, key, value)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="NUL"):
         await notes.put(PLACE, "k", {"deep": [{"a": "\0"}]})
+    for ttl in (timedelta(0), -DAY, timedelta.max, 30):
+        with pytest.raises(InvalidInput, match="ttl"):
+            await notes.put(PLACE, "k", {}, ttl=ttl)  # type: ignore[arg-type]
+    for page in ({"offset": -1}, {"depth": 0}, {"limit": 0}):
+        with pytest.raises(InvalidInput, match=next(iter(page))):
+            await notes.namespaces(**page)
     with pytest.raises(InvalidInput, match="distance"):
         store.user("alice").documents(distance="far")  # type: ignore[arg-type]
     assert await notes.search() == []

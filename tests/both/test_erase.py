@@ -74,6 +74,7 @@ async def talked(
         await place.context(budget=300, strategy=["hierarchical"])
     fact = (await user.facts())[0]
     await user.edit_fact(fact, confidence=0.5)
+    await user.documents().put(("notes",), "first", {"text": f"{name} keeps a note."})
     await store.tokens.create(user=name, name=f"{name}'s laptop")
     with psycopg.connect(store.url) as connection:
         connection.execute(
@@ -152,6 +153,8 @@ async def test_of_an_erased_user_nothing_is_left(store: AsyncMemoryStore) -> Non
     assert holding(store.url, "alice", alice.id) == {}
     assert dumped(store.url, "bob") == bob
     assert certificate.scan.is_clean
+    assert certificate.scan.tables >= len([table for table, rows in held.items() if rows])
+    assert certificate.counts["documents"] == certificate.counts["document_vectors"] == 1
     assert {table: rows for table, rows in certificate.counts.items() if rows} == {
         table: len(rows) for table, rows in held.items() if rows
     }

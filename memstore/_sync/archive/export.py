@@ -148,7 +148,7 @@ class _Export:
     def _documents(self, scope: Transaction) -> None:
         with closing(exports.documents(scope, vectors=self.selection.vectors)) as documents:
             for row in documents:
-                ttl = row["ttl"] and row["ttl"].total_seconds()
+                ttl = None if row["ttl"] is None else row["ttl"].total_seconds()
                 vectors = [units.named_vector(*one) for one in row["vectors"] or ()]
                 self.lines.put({"kind": "document", "user": self.name} | row | {"ttl": ttl, "vectors": vectors})
 

@@ -10,15 +10,15 @@ from datetime import timedelta
 from uuid import UUID
 
 from memstore._sync.memory.opened import Opened
-from memstore._sync.store import documents, embedders, messages
+from memstore._sync.store import documents, embedders, erasures, messages
 from memstore._sync.store.database import Transaction
-from memstore._sync.store.documents import Condition, Distance, Match, Wanted, Written
+from memstore._sync.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
 from memstore._sync.store.embedders import id_of as model_of
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.check import check_name, check_text
 from memstore.ingest.resources import embedded
 from memstore.memory.arguments import check_limit, check_object
-from memstore.models import Document, Json, Namespace, NewDocument
+from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
 from memstore.waiting import in_place
 
@@ -85,10 +85,12 @@ class Documents:
         """
         for one in new:
             check_object(one.value, f"the value of {one.key!r:.60}")
+            _check_ttl(one.ttl)
         last = {self._id(one.namespace, one.key): one for one in new}
         gone = [self._id(*place) for place in remove]
         written, model = self._embedded(list(last.values()))
         with self._opened.database.scope(self._user_id) as scope:
+            erasures.share(scope)  # waits for one of the user, who is then made anew
             messages.make_user(scope, self.user)
             if unchanged is not None:
                 self._check(scope, [*last, *gone], unchanged)
@@ -121,8 +123,7 @@ class Documents:
         compared. Without an embedder a query changes nothing.
         """
         check_limit(limit)
-        if type(offset) is not int or offset < 0:
-            raise InvalidInput(f"offset={offset!r:.60}: give a number from 0.")
+        _check_from("offset", offset, 0)
         for label in prefix:
             check_text(label, "a label of the namespace")
         wanted = Wanted([*prefix], conditions(where or {}), limit, offset, expired)
@@ -148,6 +149,9 @@ class Documents:
     ) -> list[Namespace]:
         """Give the namespaces that there are, in order; those that match all of `matches`, cut to `depth` labels."""
         check_limit(limit)
+        _check_from("offset", offset, 0)
+        if depth is not None:
+            _check_from("depth", depth, 1)
         with self._opened.database.scope(self._user_id) as scope:
             return documents.namespaces(scope, matches, depth, limit, offset, expired=expired)
 
@@ -182,6 +186,16 @@ class Documents:
                 for one, found in zip(written, texts, strict=True)
             ]
         return written, model_of(embedder)
+
+
+def _check_ttl(ttl: timedelta | None) -> None:
+    if ttl is not None and not (isinstance(ttl, timedelta) and timedelta(0) < ttl <= LONGEST_TTL):
+        raise InvalidInput(f"ttl={ttl!r:.60}: give a timedelta of at most {LONGEST_TTL.days} days, or None for ever.")
+
+
+def _check_from(name: str, given: int, least: int) -> None:
+    if type(given) is not int or not least <= given <= DEEPEST:
+        raise InvalidInput(f"{name}={given!r:.60}: give a number from {least}.")
 
 
 def texts_of(new: NewDocument) -> dict[str, str]:

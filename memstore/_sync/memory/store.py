@@ -267,10 +267,9 @@ class MemoryStore:
 
         `user` owns what the file gives no user for. What some formats do not say (docs/reference/importing.md): `me`
         is the importing person's name in a chat between people, `timezone` ("Europe/Berlin") that of times without
-        one, `date_order` "dmy", "mdy" or "ymd"; `all_branches` takes what was edited or tried again, too. No
-        fact rests on messages alone that are `untrusted`: it is quarantined, but for an export of memstore's own. With
-        `dry_run` nothing is stored and the same is told. `progress(done, total)` is called with bytes as they lie on
-        disk.
+        one, `date_order` "dmy", "mdy" or "ymd"; `all_branches` takes what was edited or tried again, too. What
+        `untrusted` messages alone say is quarantined; an export of memstore's is refused then. With `dry_run` nothing
+        is stored and the same is told. `progress(done, total)` is called with bytes as they lie on disk.
         """
         from memstore._sync.ingest.history import import_file
         from memstore.archive.source import is_export
@@ -278,6 +277,11 @@ class MemoryStore:
 
         given = Path(path) if isinstance(path, str | Path) else path
         if not isinstance(given, Path) or format == EXPORT or (format == "auto" and in_place(is_export, given)):
+            if untrusted:
+                raise InvalidInput(
+                    "This is an export of memstore's, whose facts come in as it has them. Nothing was imported: take "
+                    "it in as trusted, or not at all."
+                )
             return self._restore(given, dry_run, progress)
         reading = as_reading(me=me, timezone=timezone, date_order=date_order, all_branches=all_branches)
         return import_file(

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from memstore._sync.store import erasures
+from memstore._sync.store import erasures, removals
 from memstore._sync.store.database import Transaction
 from memstore.store.statements import statements
 
 SQL = statements("remains")
-TABLES = 20  # that a user has rows in, and the operator of a user
+TABLES = 13  # in which ids of messages, facts and conversations may stand; words stand in some of these
+TABLES_OF_USER = len(removals.OF_USER) + len(erasures.OF_OPERATOR)
 
 
 class Row(NamedTuple):

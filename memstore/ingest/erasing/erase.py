@@ -98,7 +98,7 @@ async def _certified(scope: Transaction, target: Target, id: UUID) -> Certificat
     if everything:
         counts: Mapping[str, int] = await removals.user(scope)
         counts = Counter(counts) + Counter(await erasures.remove_of_operator(scope))
-        scan = Scan(remains.TABLES, 1, 0, await remains.of_user(scope))
+        scan = Scan(remains.TABLES_OF_USER, 1, 0, await remains.of_user(scope))
         certificate = replace(certificate, counts=counts, scan=scan)
     elif locked is not None:
         removed = await _removed(scope, target, doomed, locked)

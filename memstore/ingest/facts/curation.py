@@ -214,15 +214,20 @@ async def _follow(scope: Transaction, done: FactChange, made: FactChange) -> Non
         await release(scope, done.other_id or done.fact_id, made.at, since=done.at)
     elif made.action in ("retracted", QUARANTINED):
         await release(scope, done.fact_id, made.at)
+    await _hide(scope, made)
+    await reclaim(scope, done.fact_id, done.at, made.at)
+
+
+async def _hide(scope: Transaction, made: FactChange) -> None:
+    """Take the unit of recall from a fact that a change has quarantined again."""
     if made.after.get("state") == QUARANTINED:
         await items.remove(scope, [made.fact_id])
-    await reclaim(scope, done.fact_id, done.at, made.at)
 
 
 async def _give_back(scope: Transaction, half: FactChange) -> None:
     """Make a fact that was known before an edit put it in a place what it was then, with the sources that it had."""
     if half.changed:
-        await fact_changes.reverse(scope, half, await _found(scope, half.fact_id), actor=HAND)
+        await _hide(scope, await fact_changes.reverse(scope, half, await _found(scope, half.fact_id), actor=HAND))
     await facts.remove_sources_of(scope, half.fact_id, half.at)
 
 

@@ -72,6 +72,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 
 -- nearest --
 -- Documents by what of them is nearest to a question: all that are wanted are compared, so that none is missed.
+-- A vector of another length, which a damaged export may bring, would make every search fail.
 SELECT <shown>, near.score
 FROM documents d
 CROSS JOIN LATERAL (
@@ -80,7 +81,8 @@ CROSS JOIN LATERAL (
                WHEN 'inner_product' THEN -(v.embedding <#> %(question)s::vector)
                ELSE coalesce(nullif(1 - (v.embedding <=> %(question)s::vector), 'NaN'), 0) END) AS score
     FROM document_vectors v
-    WHERE v.user_id = %(user_id)s AND v.id = d.id AND v.model_id = %(model_id)s) AS near
+    WHERE v.user_id = %(user_id)s AND v.id = d.id AND v.model_id = %(model_id)s
+      AND vector_dims(v.embedding) = vector_dims(%(question)s::vector)) AS near
 WHERE d.user_id = %(user_id)s AND near.score IS NOT NULL AND <wanted>
 ORDER BY near.score DESC, d.updated_at DESC, d.id
 LIMIT %(limit)s OFFSET %(offset)s

@@ -100,7 +100,7 @@ def _certified(scope: Transaction, target: Target, id: UUID) -> Certificate:
     if everything:
         counts: Mapping[str, int] = removals.user(scope)
         counts = Counter(counts) + Counter(erasures.remove_of_operator(scope))
-        scan = Scan(remains.TABLES, 1, 0, remains.of_user(scope))
+        scan = Scan(remains.TABLES_OF_USER, 1, 0, remains.of_user(scope))
         certificate = replace(certificate, counts=counts, scan=scan)
     elif locked is not None:
         removed = _removed(scope, target, doomed, locked)

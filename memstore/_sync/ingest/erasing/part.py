@@ -142,9 +142,8 @@ def _again(scope: Transaction, conversation: UUID, deriver: str, to_seq: int, re
 
 def _units(scope: Transaction, ids: Sequence[UUID], locked: Locked, removed: Removed) -> None:
     removed.counts.update(removals.units(scope, ids))
-    if (
-        locked.posted and not removed.counts["term_postings"]
-    ):  # they tell of units by number: made anew by whoever looks after the user next
+    # Postings tell of units by number: whoever looks after the user next makes them anew.
+    if locked.posted and not removed.counts["term_postings"]:
         removed.counts["term_postings"] += postings.forget(scope)
 
 

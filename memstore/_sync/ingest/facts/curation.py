@@ -215,15 +215,20 @@ def _follow(scope: Transaction, done: FactChange, made: FactChange) -> None:
         release(scope, done.other_id or done.fact_id, made.at, since=done.at)
     elif made.action in ("retracted", QUARANTINED):
         release(scope, done.fact_id, made.at)
+    _hide(scope, made)
+    reclaim(scope, done.fact_id, done.at, made.at)
+
+
+def _hide(scope: Transaction, made: FactChange) -> None:
+    """Take the unit of recall from a fact that a change has quarantined again."""
     if made.after.get("state") == QUARANTINED:
         items.remove(scope, [made.fact_id])
-    reclaim(scope, done.fact_id, done.at, made.at)
 
 
 def _give_back(scope: Transaction, half: FactChange) -> None:
     """Make a fact that was known before an edit put it in a place what it was then, with the sources that it had."""
     if half.changed:
-        fact_changes.reverse(scope, half, _found(scope, half.fact_id), actor=HAND)
+        _hide(scope, fact_changes.reverse(scope, half, _found(scope, half.fact_id), actor=HAND))
     facts.remove_sources_of(scope, half.fact_id, half.at)
 
 
