@@ -14,7 +14,7 @@ from memstore.store.database import Transaction
 from memstore.store.statements import statements
 
 SQL = statements("remains")
-TABLES = 13  # in which ids of messages, facts and conversations may stand; words stand in some of these
+TABLES = 14  # in which ids of messages, facts and conversations may stand, or their words
 TABLES_OF_USER = len(removals.OF_USER) + len(erasures.OF_OPERATOR)
 
 

@@ -158,6 +158,17 @@ def test_who_writes_while_the_user_is_erased_writes_afterwards(store: MemoryStor
     assert [one.key for one in notes.search()] == ["after"]
 
 
+def test_a_certificate_tells_of_documents_that_still_say_it(store: MemoryStore) -> None:
+    alice = store.user("alice")
+    alice.conversation("home").add("user", "I live in Quollstreet.")
+    alice.documents().put(PLACE, "home", {"text": ["Quollstreet", 5]})
+    alice.documents().put(PLACE, "other", {"text": "Somewhere"})
+    certificate = alice.conversation("home").erase()
+    assert certificate.scan is not None
+    assert certificate.scan.found == {"documents": 1}
+    assert alice.documents().get(PLACE, "home") is not None
+
+
 def write_alone(url: str) -> None:
     with memstore.open(url, settings={"embedder": "none"}) as own:
         own.user("alice").documents().put(PLACE, "after", {})

@@ -14,7 +14,9 @@
  UNION ALL
  SELECT 'receipts', r.id, concat_ws(' ', r.body, r.texts) FROM receipts r WHERE r.user_id = %(user_id)s
  UNION ALL
- SELECT 'dead_letters', l.id, concat_ws(' ', l.error, l.payload) FROM dead_letters l WHERE l.user_id = %(user_id)s)
+ SELECT 'dead_letters', l.id, concat_ws(' ', l.error, l.payload) FROM dead_letters l WHERE l.user_id = %(user_id)s
+ UNION ALL
+ SELECT 'documents', d.id, concat_ws(' ', d.namespace, d.key, d.value) FROM documents d WHERE d.user_id = %(user_id)s)
 
 -- words_left --
 -- Which words of erased texts stand in what is no message.
