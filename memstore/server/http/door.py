@@ -142,13 +142,15 @@ class Door:
         await self._app(scope, receive, send)
 
     def _asks(self, headers: Headers, path: str) -> Asks:
-        """Give what looks up who asks: by the header, else on pages by the cookie."""
+        """Give what looks up who asks: by the header, else on pages by the cookie, as long as its session lasts."""
         said = headers.get("authorization")
         if said is None and self._sessions is not None and is_page(path):
-            token = self._sessions.token(cookie_of(headers))
-            if token is not None:
-                return partial(self._callers.holding, token)
+            return partial(self._signed_in, self._sessions, cookie_of(headers))
         return partial(self._callers.caller, said)
+
+    async def _signed_in(self, sessions: Sessions, cookie: str | None) -> Caller | None:
+        token = sessions.token(cookie)
+        return await (self._callers.caller(None) if token is None else self._callers.holding(token))
 
     def _check_names(self, headers: Headers) -> None:
         """Refuse another name than this server's, in Host or as the page that asks."""
