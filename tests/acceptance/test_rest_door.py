@@ -370,7 +370,7 @@ async def test_no_content_no_name_and_no_token_is_logged(
             await client.get(path("alice-by-name", "conversations"), params={"channel": SECRET})
             await client.post(f"{talk}/messages", json={"messages": [{"role": SECRET}]})
             await client.get(path("bob-by-name"), headers=bearer("mst_guessed"))
-    assert "POST /users/{user}/conversations/{conversation}/messages 201" in caplog.text
+    assert "POST /v1/users/{user}/conversations/{conversation}/messages 201" in caplog.text
     for hidden in ("peanuts", "by-name", token, "mst_"):
         assert hidden not in caplog.text
 
