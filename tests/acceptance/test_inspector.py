@@ -196,6 +196,8 @@ async def test_erasing_takes_a_rehearsal_and_the_name(store: AsyncMemoryStore) -
     await store.derive()
     async with looking(store, writes=True) as client:
         page = await read(client, links.to("users", name, "erase", what="conversation", which="lisbon"))
+        other = await sent(client, page, "/rehearse", what="conversation", which=" lisbon")
+        assert "There is nothing to erase" in other.text
         shown = await sent(client, page, "/rehearse", what="conversation", which="lisbon")
         assert shown.status_code == 200
         assert "Rows that would go" in shown.text

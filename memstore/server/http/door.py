@@ -19,10 +19,11 @@ from uuid import UUID
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from memstore.errors import MemstoreError
 from memstore.memory.tokens import AsyncTokens, hashed
 from memstore.server.http.limits import Buckets, check_rate
 from memstore.server.http.paths import PAGES
-from memstore.server.http.problems import Problem
+from memstore.server.http.problems import SECONDS, Problem
 from memstore.server.http.sessions import Sessions, cookie_of
 
 SECONDS_KNOWN = 2.0  # that a token which was let in is not asked for again; one that is revoked opens as long
@@ -169,7 +170,12 @@ class Door:
 
     async def _let_in(self, asks: Asks, headers: Headers, scope: Scope) -> Caller | None:
         address = (scope.get("client") or ("",))[0]
-        caller = await asks()
+        try:
+            caller = await asks()
+        except MemstoreError:  # it may name the database's host, to somebody of whom nothing is known
+            detail = "The database does not answer: memstore doctor says why."
+            later = {"Retry-After": SECONDS}
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "no-database", detail, headers=later) from None
         if caller is None:
             if self._sessions is not None and is_page(scope["path"]) and "authorization" not in headers:
                 return None

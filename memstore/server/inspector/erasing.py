@@ -93,7 +93,9 @@ def _word(user: AsyncUserScope, fields: Mapping[str, str]) -> str:
 
 
 def _which(fields: Mapping[str, str]) -> str:
-    return fields.get("which", "").strip()
+    """Give what is named: a conversation to the letter, for " a" and "a" are two; an id without blanks around it."""
+    which = fields.get("which", "")
+    return which if fields.get("what") == ErasureScope.CONVERSATION else which.strip()
 
 
 async def _erased(user: AsyncUserScope, fields: Mapping[str, str], *, dry_run: bool) -> Certificate:
