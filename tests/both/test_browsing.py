@@ -41,6 +41,10 @@ async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> N
     assert {one.id for one in await alice.facts_said_by([said[0].id])} == {
         one.id for one in every if said[0].id in one.sources
     }
+    said_by = [one.id for one in every if one.sources]
+    for number in range(1, len(said_by) + 1):
+        latest = await alice.facts_said_by([one.id for one in said], limit=number)
+        assert [one.id for one in latest] == said_by[:number]
     assert await bob.facts_said_by([said[0].id]) == []
 
     lisbon = alice.conversation("lisbon")
