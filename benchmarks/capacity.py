@@ -4,7 +4,7 @@
     benchmarks/capacity.py embedded:FOLDER --users 1e6 1e8 --messages 3000
 
 Bytes by table and messages are those of the store that is given: derive it first, and let it hold a history like your
-users'. The rest are assumptions, each an option, and the formulas stand in `Model`.
+users'. The rest are assumptions, each an option; the formulas stand in `Model`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,14 @@ FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relk
   AND c.relname NOT LIKE 'procrastinate%' ORDER BY 2 DESC
 """
 GIB = 2**30
+ASSUMED = {
+    "hot": "part of the users who are active in an hour",
+    "node_memory": "bytes of memory that a machine has",
+    "node_disk": "bytes of disk that a machine has",
+    "full": "part of a disk or a memory that is filled, at most",
+    "copies": "machines in the place of one, with its standbys",
+    "shards_a_node": "shards of a machine",
+}
 
 
 @dataclass(frozen=True)
@@ -66,11 +74,10 @@ class Model:
         return int(2 ** math.ceil(math.log2(max(32, self.nodes * self.shards_a_node))))
 
 
-def measured(url: str) -> tuple[dict[str, int], int]:
+def measured(address: str) -> tuple[dict[str, int], int]:
     """Give bytes by table and the number of messages."""
-    with psycopg.connect(url) as connection:
+    with memstore.open(address, settings={"embedder": "none"}) as store, psycopg.connect(store.url) as connection:
         sizes = {name: int(size) for name, size in connection.execute(BYTES) if name not in SHARED}
-    with memstore.open(url, settings={"embedder": "none"}) as store:
         return sizes, store.stats()["messages"]
 
 
@@ -80,11 +87,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("store", help="embedded:FOLDER or a URL")
     parser.add_argument("--users", type=float, nargs="+", default=[1e4, 1e6, 1e8])
     parser.add_argument("--messages", type=float, default=3000, help="of each user, in all years")
-    parser.add_argument("--hot", type=float, default=Model.hot, help="part of the users who are active in an hour")
+    for name, words in ASSUMED.items():
+        default = getattr(Model, name)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default, help=words)
     parser.add_argument("--json", type=Path, help="write the figures here")
     given = parser.parse_args(arguments)
-    with memstore.open(given.store, settings={"embedder": "none"}) as store:
-        sizes, messages = measured(store.url)
+    sizes, messages = measured(given.store)
     if not messages:
         print("This store has no messages: derive a history first.", file=sys.stderr)
         return 1
@@ -93,7 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, size in sizes.items():
         if size / sum(sizes.values()) > 0.01:
             print(f"  {name:<18}{size / messages:>10,.0f}{size / sum(sizes.values()):>8.0%}")
-    models = [Model(users, given.messages, each, given.hot) for users in given.users]
+    assumed = {name: getattr(given, name) for name in ASSUMED}
+    models = [Model(users, given.messages, each, **assumed) for users in given.users]
     print(
         f"\n{'users':>13}{'messages':>18}{'disk GiB':>12}{'hot GiB':>10}{'nodes':>8}{'with standbys':>15}{'shards':>8}"
     )

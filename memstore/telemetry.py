@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 Operation = Literal["add", "derive", "recall", "context"]
 Number = int | float
 NAME = "memstore"
+OTHER = "_OTHER"  # OpenTelemetry's name for a method that HTTP has not
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SIZES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000)
 UNITS = {  # of what operations tell: a metric each, such as memstore.context.tokens
@@ -81,9 +82,10 @@ def request(method: str, headers: Mapping[str, str]) -> Iterator[dict[str, Any]]
         yield about
         return
     caused = api.propagate.extract(headers)
-    with _span(api, method, about, context=caused, kind=api.trace.SpanKind.SERVER) as span:
+    name = "HTTP" if method == OTHER else method
+    with _span(api, name, about, context=caused, kind=api.trace.SpanKind.SERVER) as span:
         yield about
-        span.update_name(f"{method} {about.get('http.route', '')}".strip())
+        span.update_name(f"{name} {about.get('http.route', '')}".strip())
         span.set_attributes(about)
         if about.get("http.response.status_code", 0) >= HTTPStatus.INTERNAL_SERVER_ERROR:
             span.set_status(api.trace.StatusCode.ERROR)

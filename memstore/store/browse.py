@@ -50,7 +50,8 @@ async def fact_page(
 
 async def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int) -> list[Fact]:
     """Give facts that these messages say, of whatever state, the latest first."""
-    return await _facts(scope, await scope.tuples(SQL["said_by"], messages=list(messages), limit=limit))
+    rows = await scope.tuples(SQL["said_by"], messages=list(messages), limit=limit)
+    return await _facts(scope, [(id,) for _, id in rows])
 
 
 async def summaries_over(

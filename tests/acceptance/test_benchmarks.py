@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
@@ -226,3 +227,19 @@ def test_figures_in_the_documentation_are_those_of_the_files() -> None:
         text = page.read_text(encoding="utf-8")
         assert "<!-- figures: " in text
         assert filled(text) == text, f"{page.name} has other figures: benchmarks/run.py docs"
+
+
+@pytest.mark.usefixtures("measure")
+def test_machines_in_the_documentation_are_those_of_the_model_and_its_figures() -> None:
+    from capacity import ASSUMED, Model
+
+    page = (BENCHMARKS.parent / "docs" / "how-to" / "many-machines.md").read_text(encoding="utf-8")
+    models = json.loads((BENCHMARKS / "figures" / "capacity.json").read_text(encoding="utf-8"))["models"]
+    assert set(ASSUMED) == {one.name for one in fields(Model)} - {"users", "messages", "bytes_a_message"}
+    for told in models:
+        one = Model(**{field.name: told[field.name] for field in fields(Model)})
+        assert (one.nodes, one.shards, one.disk) == (told["nodes"], told["shards"], told["disk"])
+        row = next(line for line in page.splitlines() if line.startswith(f"| {one.users:,.0f} |"))
+        assert row.endswith(f"| {one.nodes:,} | {one.nodes * one.copies:,.0f} | {one.shards:,} |")
+    assert len(models) == 3
+    assert Model(1e6, 3000, 14_057, hot=0.5, node_memory=2**36).nodes > Model(1e6, 3000, 14_057, hot=0.02).nodes

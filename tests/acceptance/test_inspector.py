@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
+from markupsafe import escape
+from starlette.types import Receive, Scope, Send
 
 from memstore.memory.store import AsyncMemoryStore
-from memstore.models import Certificate
+from memstore.memory.tokens import hashed
+from memstore.models import Certificate, Reason
+from memstore.models.receipts import IN_WORDS
 from memstore.server.http import door
-from memstore.server.http.sessions import COOKIE
+from memstore.server.http.sessions import COOKIE, Sessions
 from memstore.server.inspector import links, signing
 from memstore.server.inspector.app import HEADERS, inspector
 from memstore.server.inspector.drawing import KINDS, file
@@ -118,9 +123,10 @@ async def test_a_receipt_shows_where_the_tokens_went_and_what_was_left_out(store
         for section, tokens in made.receipt.sections.items():
             assert section in page.text
             assert f'<td class="num">{tokens:,}</td>' in page.text
-        for reason in {one.reason for one in made.receipt.left_out if one.reason}:
-            words = {"over budget": "did not fit", "shown among the recent turns": "stands among the recent turns"}
-            assert words.get(reason, "") in page.text
+        reasons = {one.reason for one in made.receipt.left_out if one.reason}
+        assert reasons >= {Reason.OVER_BUDGET}
+        for reason in reasons:
+            assert f'<span class="why">{escape(IN_WORDS[reason])}' in page.text
         assert "kept free" in page.text
         again = await read(client, links.to("users", "alice", "contexts", made.receipt.id, "replay"))
         assert "To the byte." in again.text
@@ -190,6 +196,8 @@ async def test_erasing_takes_a_rehearsal_and_the_name(store: AsyncMemoryStore) -
     await store.derive()
     async with looking(store, writes=True) as client:
         page = await read(client, links.to("users", name, "erase", what="conversation", which="lisbon"))
+        other = await sent(client, page, "/rehearse", what="conversation", which=" lisbon")
+        assert "There is nothing to erase" in other.text
         shown = await sent(client, page, "/rehearse", what="conversation", which="lisbon")
         assert shown.status_code == 200
         assert "Rows that would go" in shown.text
@@ -243,6 +251,8 @@ async def test_a_token_opens_the_pages_of_whoever_has_it(store: AsyncMemoryStore
         old = signed(kept.partition("=")[2].partition(";")[0])
         assert (await client.get("/ui/users/alice", headers=old)).status_code == 200
         assert (await client.get("/v1/users/alice", headers=old)).status_code == 401  # it is for pages alone
+        beside = {"Cookie": f'theirs={{"a": [1, 2]}}; {old["Cookie"]}'}  # of another server of this host
+        assert (await client.get("/ui/users/alice", headers=beside)).status_code == 200
 
         page = await read(client, "/ui/users/alice")
         left = await sent(client, page, "/sign-out")
@@ -267,6 +277,9 @@ async def test_who_guesses_at_tokens_is_told_little_and_slowed_down(store: Async
         assert (await sent(client, page, "/sign-in", origin="http://evil.example", token="x")).status_code == 403
         many = [await sent(client, page, "/sign-in", token=f"mst_{number}") for number in range(6)]
         assert many[-1].status_code == 429
+        assert int(many[-1].headers["retry-after"]) >= 1
+        assert (await client.put("/ui/sign-in")).headers["allow"]
+        assert (await client.get("/ui/sign-in?next=//[")).status_code == 200
     for further in ("//evil.example", "https://evil.example/ui/", LINK, "/ui/\\evil", "/v1/users", "/ui/\n"):
         assert links.own(further) == "/ui/"
 
@@ -304,3 +317,23 @@ async def test_no_pages_where_none_are_wanted(store: AsyncMemoryStore) -> None:
     async with asking(store) as client:
         assert (await client.get("/ui/")).status_code == 404
         assert (await client.get("/v1/users")).status_code == 200
+
+
+async def test_a_stream_ends_when_its_session_does(store: AsyncMemoryStore) -> None:
+    mine = await store.tokens.create()
+    sessions, asks = Sessions(), []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        asks.append(scope["state"]["holds"])
+
+    callers = door.Callers(store.tokens, open_without_tokens=False)
+    entrance = door.Door(app, callers, rate=0, hosts=(), sessions=sessions)
+    assert mine.secret
+    cookie = sessions.begin(hashed(mine.secret))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(entrance), base_url="http://127.0.0.1") as client:
+        with suppress(AssertionError):  # nothing is answered
+            await client.get("/ui/operations/live", headers=signed(cookie))
+    (holds,) = asks
+    assert await holds()
+    sessions.end(cookie)
+    assert not await holds()

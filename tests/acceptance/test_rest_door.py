@@ -17,7 +17,9 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
+from memstore.errors import DatabaseUnreachable
 from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.tokens import AsyncTokens
 from memstore.models import ApiToken
 from memstore.server.http import door
 from tests.rest import HASHING, PROBLEM, asking, bearer, path, said
@@ -370,9 +372,25 @@ async def test_no_content_no_name_and_no_token_is_logged(
             await client.get(path("alice-by-name", "conversations"), params={"channel": SECRET})
             await client.post(f"{talk}/messages", json={"messages": [{"role": SECRET}]})
             await client.get(path("bob-by-name"), headers=bearer("mst_guessed"))
-    assert "POST /users/{user}/conversations/{conversation}/messages 201" in caplog.text
+    assert "POST /v1/users/{user}/conversations/{conversation}/messages 201" in caplog.text
     for hidden in ("peanuts", "by-name", token, "mst_"):
         assert hidden not in caplog.text
+
+
+async def test_without_its_database_it_says_so_and_not_where_that_is(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = (await store.tokens.create()).secret
+
+    async def away(*_: object) -> None:
+        raise DatabaseUnreachable("10.1.2.3 does not answer")
+
+    async with asking(store, token=token) as client:
+        monkeypatch.setattr(AsyncTokens, "holding", away)
+        answer = await client.get("/v1/users")
+        await refused(answer, 503, "no-database")
+        assert answer.headers["retry-after"]
+        assert "10.1.2.3" not in answer.text
 
 
 async def test_health_needs_no_token_and_tells_nothing(

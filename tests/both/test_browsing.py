@@ -17,15 +17,22 @@ WORDS = [
     "I love hiking.",
     "My sister is called Ana.",
 ]
+LATER = [
+    "I am allergic to peanuts.",
+    "My dog is called Rex.",
+    "I love sailing.",
+    "My brother is called Rui.",
+    "I play the piano.",
+]
 
 
 async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> None:
     alice, bob = store.user("alice"), store.user("bob")
     assert await alice.timeline() is None
     said = []
-    for number, name in enumerate(("lisbon", "porto")):
+    for number, (name, lines) in enumerate({"lisbon": WORDS, "porto": LATER}.items()):
         at = BEGAN + timedelta(days=300 * number)
-        told = [{"role": "user", "content": words, "occurred_at": at} for words in WORDS]
+        told = [{"role": "user", "content": words, "occurred_at": at} for words in lines]
         said += await alice.conversation(name).add_many(told)
     await bob.conversation("lisbon").add("user", WORDS[0])
     await store.derive()
@@ -41,6 +48,10 @@ async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> N
     assert {one.id for one in await alice.facts_said_by([said[0].id])} == {
         one.id for one in every if said[0].id in one.sources
     }
+    said_by = [one.id for one in every if one.sources]
+    for number in range(1, len(said_by) + 1):
+        latest = await alice.facts_said_by([one.id for one in said], limit=number)
+        assert [one.id for one in latest] == said_by[:number]
     assert await bob.facts_said_by([said[0].id]) == []
 
     lisbon = alice.conversation("lisbon")

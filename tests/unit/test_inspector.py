@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.models import Decision, Message, Receipt, Span, Summary, Tier, Timeline
 from memstore.server.http.sessions import SECONDS, Sessions
-from memstore.server.inspector import links, pictures
+from memstore.server.http.streams import Bell
+from memstore.server.inspector import links, live, pictures
 from memstore.server.inspector.conversations import stretches
 from memstore.server.inspector.drawing import bytes_of, clipped
 from memstore.server.inspector.facts import around
@@ -114,3 +119,35 @@ def test_a_cookie_stands_for_a_token_for_a_day_and_no_longer() -> None:
     now[0] = SECONDS
     assert sessions.token(cookie) is None
     sessions.end(cookie)
+
+
+async def test_a_stream_looks_once_however_often_the_bell_rings(monkeypatch: pytest.MonkeyPatch) -> None:
+    bell, looks, pause = Bell(), [0], asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        assert seconds == live.SECONDS_BETWEEN
+        await pause.wait()
+
+    async def look(_: Any) -> dict[str, Any]:
+        looks[0] += 1
+        return {"looks": looks[0]}
+
+    async def holds() -> bool:
+        return True
+
+    monkeypatch.setattr(live, "drawn", lambda template, told: f"{template} {told['looks']}")
+    visit: Any = SimpleNamespace(
+        behind=SimpleNamespace(bell=bell), request=SimpleNamespace(state=SimpleNamespace(holds=holds)), writes=False
+    )
+    told = live._changes(visit, "page", look, 3600.0)
+    assert await anext(told) == "event: changed\ndata: page 1\n\n"
+    turn = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    following = asyncio.ensure_future(anext(told))
+    for _ in range(20):
+        bell.ring()
+        await turn(0)
+    assert looks == [1]
+    pause.set()
+    assert await following == "event: changed\ndata: page 2\n\n"
+    await told.aclose()

@@ -51,7 +51,8 @@ def fact_page(
 
 def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int) -> list[Fact]:
     """Give facts that these messages say, of whatever state, the latest first."""
-    return _facts(scope, scope.tuples(SQL["said_by"], messages=list(messages), limit=limit))
+    rows = scope.tuples(SQL["said_by"], messages=list(messages), limit=limit)
+    return _facts(scope, [(id,) for _, id in rows])
 
 
 def summaries_over(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int) -> list[Summary]:

@@ -19,10 +19,11 @@ from uuid import UUID
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from memstore.errors import MemstoreError
 from memstore.memory.tokens import AsyncTokens, hashed
 from memstore.server.http.limits import Buckets, check_rate
 from memstore.server.http.paths import PAGES
-from memstore.server.http.problems import Problem
+from memstore.server.http.problems import SECONDS, Problem
 from memstore.server.http.sessions import Sessions, cookie_of
 
 SECONDS_KNOWN = 2.0  # that a token which was let in is not asked for again; one that is revoked opens as long
@@ -142,13 +143,15 @@ class Door:
         await self._app(scope, receive, send)
 
     def _asks(self, headers: Headers, path: str) -> Asks:
-        """Give what looks up who asks: by the header, else on pages by the cookie."""
+        """Give what looks up who asks: by the header, else on pages by the cookie, as long as its session lasts."""
         said = headers.get("authorization")
         if said is None and self._sessions is not None and is_page(path):
-            token = self._sessions.token(cookie_of(headers))
-            if token is not None:
-                return partial(self._callers.holding, token)
+            return partial(self._signed_in, self._sessions, cookie_of(headers))
         return partial(self._callers.caller, said)
+
+    async def _signed_in(self, sessions: Sessions, cookie: str | None) -> Caller | None:
+        token = sessions.token(cookie)
+        return await (self._callers.caller(None) if token is None else self._callers.holding(token))
 
     def _check_names(self, headers: Headers) -> None:
         """Refuse another name than this server's, in Host or as the page that asks."""
@@ -167,7 +170,12 @@ class Door:
 
     async def _let_in(self, asks: Asks, headers: Headers, scope: Scope) -> Caller | None:
         address = (scope.get("client") or ("",))[0]
-        caller = await asks()
+        try:
+            caller = await asks()
+        except MemstoreError:  # it may name the database's host, to somebody of whom nothing is known
+            detail = "The database does not answer: memstore doctor says why."
+            later = {"Retry-After": SECONDS}
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "no-database", detail, headers=later) from None
         if caller is None:
             if self._sessions is not None and is_page(scope["path"]) and "authorization" not in headers:
                 return None

@@ -10,10 +10,10 @@ import secrets
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 
 COOKIE: Final = "memstore_ui"
 SECONDS = 86_400.0
@@ -65,12 +65,9 @@ def fresh() -> str:
 
 
 def cookie_of(headers: Headers) -> str | None:
-    """Give the cookie that a request came with."""
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return None
-    return None if found is None or not found.value.isascii() else found.value
+    """Give the cookie that a request came with, whatever others of this host stand beside it."""
+    found = cookie_parser(headers.get("cookie", "")).get(COOKIE)  # http.cookies drops all after one that is odd
+    return None if found is None or not found.isascii() else found
 
 
 def _hashed(cookie: str) -> bytes:

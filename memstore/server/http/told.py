@@ -1,7 +1,8 @@
 """The outermost layer: each request gets an id, a deadline and a line in the log; nothing it fails by goes unanswered.
 
-The log has the method, the path as the route has it, status, milliseconds and the id: no names, no queries, no bodies
-and no tokens. Of an error that nobody expected it has the type and where it was raised, for its message may quote.
+The log has the method (if it is one of HTTP's), the path as the route has it, status, milliseconds and the id: no
+names, no queries, no bodies and no tokens. Of an error that nobody expected it has the type and where it was raised,
+for its message may quote.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import logging
 import time
 import traceback
-from http import HTTPStatus
+from http import HTTPMethod, HTTPStatus
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -18,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memstore import telemetry
 from memstore.records import FIELDS
+from memstore.server.http.paths import ROOT
 from memstore.server.http.problems import Problem
 
 logger = logging.getLogger("memstore.server")
@@ -36,6 +38,7 @@ class Told:
             await self._app(scope, receive, send)
             return
         began, id, status = time.perf_counter(), uuid4().hex, 0
+        method = scope["method"] if scope["method"] in HTTPMethod.__members__ else telemetry.OTHER
 
         async def sent(message: Message) -> None:
             nonlocal status
@@ -44,15 +47,15 @@ class Told:
                 MutableHeaders(scope=message)["X-Request-ID"] = id
             await send(message)
 
-        with telemetry.request(scope["method"], Headers(scope=scope)) as about:
+        with telemetry.request(method, Headers(scope=scope)) as about:
             problem = await self._served(scope, receive, sent)
             if problem is not None and not status:
                 await problem.response()(scope, receive, sent)
-            route = getattr(scope.get("route"), "path_format", UNKNOWN)
+            route = _route(scope)
             about |= {"http.route": route, "http.response.status_code": status}
         milliseconds = 1000 * (time.perf_counter() - began)
-        fields = {"method": scope["method"], "route": route, "status": status, "ms": round(milliseconds, 1), "id": id}
-        logger.info("%s %s %d %.1f ms %s", scope["method"], route, status, milliseconds, id, extra={FIELDS: fields})
+        fields = {"method": method, "route": route, "status": status, "ms": round(milliseconds, 1), "id": id}
+        logger.info("%s %s %d %.1f ms %s", method, route, status, milliseconds, id, extra={FIELDS: fields})
 
     async def _served(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
         """Serve a request; give the problem where that failed."""
@@ -69,3 +72,9 @@ class Told:
             detail = "Something went wrong in the server, which its log tells by the id in X-Request-ID."
             return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", detail)
         return None
+
+
+def _route(scope: Scope) -> str:
+    """Give the path as the route has it, whole, as metrics have it: the framework's leaves out what it stands under."""
+    found = getattr(scope.get("route"), "path_format", UNKNOWN)
+    return ROOT + found if found != UNKNOWN and scope["path"].startswith(f"{ROOT}/") else found

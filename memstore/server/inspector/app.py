@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from types import SimpleNamespace
 from typing import TypeAlias
@@ -93,9 +93,9 @@ class Inspector:
         taken = {HTTPException: self._on_problem, MemstoreError: self._on_memstore_error, Exception: self._on_error}
         routes = [
             Route("/static/{name}", _static),
-            Route("/sign-in", self._to(signing.sign_in, POST), methods=[POST]),
-            Route("/sign-out", self._to(signing.sign_out, POST), methods=[POST]),
-            *(Route(path, self._to(page, GET)) for path, page in ANYBODY.items()),
+            Route("/sign-in", self._to(signing.sign_in), methods=[POST]),
+            Route("/sign-out", self._to(signing.sign_out), methods=[POST]),
+            *(Route(path, self._to(page)) for path, page in ANYBODY.items()),
             *(Route(path, self._for_known(page, GET)) for path, page in PAGES.items()),
             *(Route(path, self._for_known(page, POST), methods=[POST]) for path, page in FORMS.items()),
             Route("/{path:path}", self._for_known(_missing, POST), methods=[POST]),
@@ -123,7 +123,7 @@ class Inspector:
     def _visit(self, request: Request) -> Visit:
         return Visit(request, self._behind, writes=self._writes)
 
-    def _to(self, page: Page, _: str) -> Callable[[Request], Awaitable[Response]]:
+    def _to(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             return await page(self._visit(request))
 
@@ -145,12 +145,12 @@ class Inspector:
 
     async def _on_problem(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return self._wrong(request, error.status_code, str(error.detail))
+        return self._wrong(request, error.status_code, str(error.detail), error.headers)
 
     async def _on_memstore_error(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, MemstoreError)
         found = problem_of(error)
-        return self._wrong(request, found.status, str(found.detail))
+        return self._wrong(request, found.status, str(found.detail), found.headers)
 
     async def _on_error(self, request: Request, _: Exception) -> Response:
         """Answer with no word of what went wrong: it may quote. The log has where it was raised."""
@@ -158,8 +158,11 @@ class Inspector:
             request, HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong; the server's log says where."
         )
 
-    def _wrong(self, request: Request, status: int, detail: str) -> Response:
-        return self._visit(request).page("error.html", status=status, title=HTTPStatus(status).phrase, detail=detail)
+    def _wrong(self, request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+        title = HTTPStatus(status).phrase
+        response = self._visit(request).page("error.html", status=status, title=title, detail=detail)
+        response.headers.update(headers or {})  # Retry-After, Allow
+        return response
 
 
 GET, POST = "GET", "POST"

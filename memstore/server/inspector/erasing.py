@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from urllib.parse import quote
 from uuid import UUID
 
 from starlette.responses import JSONResponse, Response
@@ -40,11 +39,7 @@ async def rehearse(visit: Visit) -> Response:
     """Give what would be erased; nothing is."""
     fields = await visit.form()
     unhurried(visit.request)
-    user = visit.user
-    made = await _erased(user, fields, dry_run=True)
-    what, which = fields.get("what", ""), fields.get("which", "").strip()
-    word = user.name if what == ErasureScope.USER else which
-    return visit.page("rehearsal.html", user=user.name, certificate=made, what=what, which=which, word=word, wrong="")
+    return await _rehearsed(visit, fields)
 
 
 async def erase(visit: Visit) -> Response:
@@ -52,13 +47,8 @@ async def erase(visit: Visit) -> Response:
     fields = await visit.form()
     unhurried(visit.request)
     user = visit.user
-    what, which = fields.get("what", ""), fields.get("which", "").strip()
-    word = user.name if what == ErasureScope.USER else which
-    if fields.get("word", "") != word:
-        made = await _erased(user, fields, dry_run=True)
-        wrong = "That is not what it is called: nothing was erased."
-        told = {"user": user.name, "certificate": made, "what": what, "which": which, "word": word, "wrong": wrong}
-        return visit.page("rehearsal.html", status=HTTPStatus.UNPROCESSABLE_ENTITY, **told)
+    if fields.get("word", "") != _word(user, fields):
+        return await _rehearsed(visit, fields, "That is not what it is called: nothing was erased.")
     done = await _erased(user, fields, dry_run=False)
     return seen(links.to("users", user.name, *(("erase",) if done.id is None else ("erasures", done.id))))
 
@@ -72,8 +62,8 @@ async def certificate(visit: Visit) -> Response:
 async def as_json(visit: Visit) -> Response:
     """Give a certificate as a file, as `memstore verify-erasure` reads it."""
     found = await _kept(visit.user, visit.id())
-    name = quote(f"certificate-{found.id}.json")
-    return JSONResponse(found.as_dict(), headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    kept = f'attachment; filename="certificate-{found.id}.json"'
+    return JSONResponse(found.as_dict(), headers={"Content-Disposition": kept})
 
 
 async def _kept(user: AsyncUserScope, id: UUID) -> Certificate:
@@ -83,8 +73,33 @@ async def _kept(user: AsyncUserScope, id: UUID) -> Certificate:
     return found
 
 
+async def _rehearsed(visit: Visit, fields: Mapping[str, str], wrong: str = "") -> Response:
+    user = visit.user
+    return visit.page(
+        "rehearsal.html",
+        status=HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK,
+        user=user.name,
+        certificate=await _erased(user, fields, dry_run=True),
+        what=fields.get("what", ""),
+        which=_which(fields),
+        word=_word(user, fields),
+        wrong=wrong,
+    )
+
+
+def _word(user: AsyncUserScope, fields: Mapping[str, str]) -> str:
+    """Give what has to be typed to erase."""
+    return user.name if fields.get("what") == ErasureScope.USER else _which(fields)
+
+
+def _which(fields: Mapping[str, str]) -> str:
+    """Give what is named: a conversation to the letter, for " a" and "a" are two; an id without blanks around it."""
+    which = fields.get("which", "")
+    return which if fields.get("what") == ErasureScope.CONVERSATION else which.strip()
+
+
 async def _erased(user: AsyncUserScope, fields: Mapping[str, str], *, dry_run: bool) -> Certificate:
-    what, which = fields.get("what", ""), fields.get("which", "").strip()
+    what, which = fields.get("what", ""), _which(fields)
     if what == ErasureScope.USER:
         return await user.erase(dry_run=dry_run)
     if what == ErasureScope.CONVERSATION:

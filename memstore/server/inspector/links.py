@@ -7,7 +7,7 @@ one that begins with "~".
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode
 
 from starlette.convertors import Convertor, register_url_convertor
 
@@ -48,6 +48,5 @@ def to(*parts: object, at: str | None = None, **query: Any) -> str:
 
 def own(path: str) -> str:
     """Give a path of these pages as it is, and their first page for anything else: nobody is led elsewhere."""
-    found = urlsplit(path)
-    is_own = not found.scheme and not found.netloc and found.path.startswith(f"{PAGES}/") and "\\" not in path
-    return path if is_own and path.isprintable() and path.isascii() else f"{PAGES}/"
+    is_own = path.startswith(f"{PAGES}/") and "\\" not in path and path.isprintable() and path.isascii()
+    return path if is_own else f"{PAGES}/"

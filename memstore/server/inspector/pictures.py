@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import cycle
 from math import sqrt
 
 from memstore.models import Receipt, Tier, Timeline
@@ -83,8 +84,8 @@ def lanes(timeline: Timeline) -> Lanes:
 
 def colours(sections: Iterable[str]) -> dict[str, str]:
     """Give the colour of each section: its own for those that are built in, in turn for others."""
-    own = iter(range(10**6))
-    return {one: one if one in BUILT_IN else f"own{next(own) % OWN}" for one in sections}
+    own = cycle(range(OWN))
+    return {one: one if one in BUILT_IN else f"own{next(own)}" for one in sections}
 
 
 def budget(receipt: Receipt) -> tuple[Bar, ...]:

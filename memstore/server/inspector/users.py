@@ -45,4 +45,4 @@ async def overview(visit: Visit) -> Response:
 async def _own_name(visit: Visit) -> str:
     """Give the name of the user whose token this is."""
     every = await visit.store.tokens.all()
-    return next(one.user or "" for one in every if str(one.id) == visit.caller.key)
+    return next((one.user or "" for one in every if str(one.id) == visit.caller.key), "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 from uuid import UUID
 
 from starlette.requests import Request
@@ -123,7 +123,8 @@ class Visit:
         """Refuse what a page of others sends, by what the browser says of where it comes from."""
         headers = self.request.headers
         origin, host = headers.get("origin"), headers.get("host", "")
-        is_own = headers.get("sec-fetch-site") == "same-origin" if origin is None else urlsplit(origin).netloc == host
+        site = headers.get("sec-fetch-site")
+        is_own = site == "same-origin" if origin is None else origin in (f"http://{host}", f"https://{host}")
         if not is_own:
             raise Problem(HTTPStatus.FORBIDDEN, "unknown-origin", "Forms are taken from these pages only.")
 
@@ -133,7 +134,6 @@ class Visit:
             self.proof()  # a stream may bring a form later, and can set no cookie
         about: dict[str, Any] = {
             "visit": self,
-            "path": self.request.url.path,
             "is_operator": self.known is not None and self.is_operator,
             "signed_in": self.known not in (None, OWN_USER) and self._given is not None,
             "writes": self.writes and self.known is not None,

@@ -12,10 +12,11 @@ ORDER BY occurred_at DESC, id
 LIMIT %(limit)s
 
 -- said_by --
--- Which facts these messages say, of whatever state.
-SELECT DISTINCT fact_id AS id FROM fact_sources
-WHERE user_id = %(user_id)s AND message_id = ANY(%(messages)s::uuid[])
-ORDER BY fact_id
+-- Which facts these messages say, of whatever state, the latest first.
+SELECT DISTINCT f.occurred_at, f.id
+FROM fact_sources s JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
+WHERE s.user_id = %(user_id)s AND f.user_id = %(user_id)s AND s.message_id = ANY(%(messages)s::uuid[])
+ORDER BY f.occurred_at DESC, f.id
 LIMIT %(limit)s
 
 -- summaries_over --

@@ -20,7 +20,7 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
 ORDER BY c.relname <> 'users', c.relname
 
 -- foreign_keys --
--- The foreign keys between memstore's tables, parents before children that are parents.
+-- The foreign keys between memstore's tables; in which order they come back is all the same, once all are distributed.
 SELECT c.relname AS place, k.conname AS name, pg_get_constraintdef(k.oid) AS definition
 FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
 WHERE k.contype = 'f' AND c.relnamespace = current_schema()::regnamespace
