@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from memstore.errors import EmbedderMismatch, MemstoreError, ProviderMissing
+from memstore.errors import ConfigurationError, EmbedderMismatch, MemstoreError, ProviderMissing
 from memstore.installed import brought
 from memstore.settings import Settings
 from memstore.settings import load as load_settings
@@ -97,6 +97,7 @@ class Embedder(Protocol):
         """Give the vector of a question: shape (dimensions,), float32, of length 1."""
 
 
+MOST_DIMENSIONS = 2000  # of a vector that lies in its row as it is, of a page of 8 KB
 Exactly = Callable[[str, int], Embedder]  # gives the embedder of a name and its dimensions, as `load_exactly` does
 
 
@@ -182,11 +183,17 @@ def load_counter(name: str, settings: Settings | None = None) -> TokenCounter:
 def load_embedder(name: str) -> Embedder | None:
     """Give the embedder of this name, such as "sentence-transformers:all-MiniLM-L6-v2"; None for "none".
 
-    As long as anybody in this process holds it, it is not loaded again.
+    As long as anybody in this process holds it, it is not loaded again. Raises `ConfigurationError` where its vectors
+    are too wide to be stored.
     """
     if name == "none":
         return None
     embedder: Embedder = _shared("memstore.embedders", name)
+    if embedder.dimensions > MOST_DIMENSIONS:
+        raise ConfigurationError(
+            f"{embedder.name} makes vectors of {embedder.dimensions:,} dimensions, and a row holds {MOST_DIMENSIONS:,}. "
+            "Give another embedder, or have it make shorter ones (Matryoshka models can)."
+        )
     return embedder
 
 

@@ -257,3 +257,9 @@ class _WrongModel(ScriptedChatModel):
 def test_a_wrong_chat_model_is_told_what_is_wrong(change: str) -> None:
     with pytest.raises(AssertionError, match=change):
         check_chat_model(_WrongModel(change))
+
+
+def test_vectors_that_no_row_can_hold_are_refused_before_anything_is_stored() -> None:
+    assert load_embedder("hashing:2000") is not None
+    with pytest.raises(ConfigurationError, match="2,001 dimensions"):
+        load_embedder("hashing:2001")
