@@ -191,7 +191,7 @@ def load_embedder(name: str) -> Embedder | None:
     embedder: Embedder = _shared("memstore.embedders", name)
     if embedder.dimensions > MOST_DIMENSIONS:
         raise ConfigurationError(
-            f"{embedder.name} makes vectors of {embedder.dimensions:,} dimensions, and a row holds {MOST_DIMENSIONS:,}. "
+            f"{embedder.name} makes vectors of {embedder.dimensions:,} dimensions; a row holds {MOST_DIMENSIONS:,}. "
             "Give another embedder, or have it make shorter ones (Matryoshka models can)."
         )
     return embedder
