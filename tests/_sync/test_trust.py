@@ -113,6 +113,21 @@ def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, tmp_pat
         assert len(store.user("alice").recall("Porto", tiers=["facts"])) == 1
 
 
+def test_of_an_edit_into_the_words_of_what_waits_nothing_is_left_when_it_is_undone(url: str) -> None:
+    with MemoryStore.open(url, settings=BELIEVING) as store:
+        alice = store.user("alice")
+        say(alice, LEEDS, 1)
+        say(alice, PORTO, 3, role="tool")
+        store.derive()
+        before, units = seen(alice), (store.stats(user="alice"))["units"]
+        [leeds], [porto] = alice.facts(), alice.facts(state="quarantined")
+        assert (alice.edit_fact(leeds, text=porto.text, value="Porto")).id == porto.id
+        alice.undo((alice.fact_history(leeds))[-1])
+        assert states(alice) == {leeds.text: "active", porto.text: "quarantined"}
+        assert seen(alice) == before
+        assert (store.stats(user="alice"))["units"] == units, "what waits has no unit"
+
+
 def test_what_waits_holds_once_a_person_says_it_in_whatever_order(url: str) -> None:
     with MemoryStore.open(url, settings=BELIEVING) as store:
         found = []

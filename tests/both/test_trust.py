@@ -112,6 +112,21 @@ async def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, t
         assert len(await store.user("alice").recall("Porto", tiers=["facts"])) == 1
 
 
+async def test_of_an_edit_into_the_words_of_what_waits_nothing_is_left_when_it_is_undone(url: str) -> None:
+    async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
+        alice = store.user("alice")
+        await say(alice, LEEDS, 1)
+        await say(alice, PORTO, 3, role="tool")
+        await store.derive()
+        before, units = await seen(alice), (await store.stats(user="alice"))["units"]
+        [leeds], [porto] = await alice.facts(), await alice.facts(state="quarantined")
+        assert (await alice.edit_fact(leeds, text=porto.text, value="Porto")).id == porto.id
+        await alice.undo((await alice.fact_history(leeds))[-1])
+        assert await states(alice) == {leeds.text: "active", porto.text: "quarantined"}
+        assert await seen(alice) == before
+        assert (await store.stats(user="alice"))["units"] == units, "what waits has no unit"
+
+
 async def test_what_waits_holds_once_a_person_says_it_in_whatever_order(url: str) -> None:
     async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
         found = []

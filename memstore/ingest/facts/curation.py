@@ -222,7 +222,9 @@ async def _follow(scope: Transaction, done: FactChange, made: FactChange) -> Non
 async def _give_back(scope: Transaction, half: FactChange) -> None:
     """Make a fact that was known before an edit put it in a place what it was then, with the sources that it had."""
     if half.changed:
-        await fact_changes.reverse(scope, half, await _found(scope, half.fact_id), actor=HAND)
+        made = await fact_changes.reverse(scope, half, await _found(scope, half.fact_id), actor=HAND)
+        if made.after.get("state") == QUARANTINED:
+            await items.remove(scope, [half.fact_id])
     await facts.remove_sources_of(scope, half.fact_id, half.at)
 
 

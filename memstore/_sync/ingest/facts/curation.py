@@ -223,7 +223,9 @@ def _follow(scope: Transaction, done: FactChange, made: FactChange) -> None:
 def _give_back(scope: Transaction, half: FactChange) -> None:
     """Make a fact that was known before an edit put it in a place what it was then, with the sources that it had."""
     if half.changed:
-        fact_changes.reverse(scope, half, _found(scope, half.fact_id), actor=HAND)
+        made = fact_changes.reverse(scope, half, _found(scope, half.fact_id), actor=HAND)
+        if made.after.get("state") == QUARANTINED:
+            items.remove(scope, [half.fact_id])
     facts.remove_sources_of(scope, half.fact_id, half.at)
 
 
