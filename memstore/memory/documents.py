@@ -23,6 +23,8 @@ from memstore.waiting import in_thread
 
 WHOLE = "$"  # the path of all of a value
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
+MOST_DEEP = MOST_SKIPPED = 1_000_000
+LONGEST_LIFE = timedelta(days=1_000_000)  # far below where Postgres' time ends
 Place = tuple[Sequence[str], str]
 Unchanged = Callable[[Mapping[tuple[Namespace, str], Document]], bool]
 
@@ -83,14 +85,17 @@ class AsyncDocuments:
         key; where it says False nothing is written, and `Conflict` raised.
         """
         for one in new:
-            check_object(one.value, f"the value of {one.key!r:.60}")
-        last = {self._id(one.namespace, one.key): one for one in new}
+            check_new(one)
+        named = {self._id(one.namespace, one.key): one for one in new}
+        last = dict(sorted(named.items()))  # in one order for everybody, as they are locked
         gone = [self._id(*place) for place in remove]
         written, model = await self._embedded(list(last.values()))
         async with self._opened.database.scope(self._user_id) as scope:
             await messages.make_user(scope, self.user)
             if unchanged is not None:
                 await self._check(scope, [*last, *gone], unchanged)
+            if len(last) + len(gone) > 1:
+                await documents.hold(scope, [*last, *gone])
             if gone:
                 await documents.remove(scope, gone)
             if written:
@@ -120,10 +125,8 @@ class AsyncDocuments:
         compared. Without an embedder a query changes nothing.
         """
         check_limit(limit)
-        if type(offset) is not int or offset < 0:
-            raise InvalidInput(f"offset={offset!r:.60}: give a number from 0.")
-        for label in prefix:
-            check_text(label, "a label of the namespace")
+        check_offset(offset)
+        check_labels(prefix)
         wanted = Wanted([*prefix], conditions(where or {}), limit, offset, expired)
         embedder = await self._searching(query)
         vector = None if embedder is None else await in_thread(embedder.embed_query, query or "")
@@ -147,6 +150,11 @@ class AsyncDocuments:
     ) -> list[Namespace]:
         """Give the namespaces that there are, in order; those that match all of `matches`, cut to `depth` labels."""
         check_limit(limit)
+        check_offset(offset)
+        for one in matches:
+            check_labels(one.path)
+        if depth is not None and (type(depth) is not int or depth > MOST_DEEP):
+            raise InvalidInput(f"depth={depth!r:.60}: give a number of labels.")
         async with self._opened.database.scope(self._user_id) as scope:
             return await documents.namespaces(scope, matches, depth, limit, offset, expired=expired)
 
@@ -181,6 +189,31 @@ class AsyncDocuments:
                 for one, found in zip(written, texts, strict=True)
             ]
         return written, model_of(embedder)
+
+
+def check_new(new: NewDocument) -> None:
+    """Raise `InvalidInput` for a document that cannot be kept; its name is checked apart."""
+    check_object(new.value, f"the value of {new.key!r:.60}")
+    for path, text in (new.texts or {}).items():
+        check_text(path, "the path of a text")
+        if not isinstance(text, str):
+            raise InvalidInput(f"texts: {text!r:.60} under {path!r:.60} is no text.")
+    if new.ttl is not None and (not isinstance(new.ttl, timedelta) or abs(new.ttl) > LONGEST_LIFE):
+        raise InvalidInput(f"ttl={new.ttl!r:.60}: give a timedelta of up to {LONGEST_LIFE.days:,} days.")
+
+
+def check_labels(labels: Sequence[str]) -> None:
+    """Raise `InvalidInput` for labels of a namespace that are none; a text would be read letter by letter."""
+    if isinstance(labels, str):
+        raise InvalidInput(f"{labels!r:.60}: give a tuple of names.")
+    for label in labels:
+        check_text(label, "a label of the namespace")
+
+
+def check_offset(offset: int) -> None:
+    """Raise `InvalidInput` for what is no number of documents to be passed over."""
+    if type(offset) is not int or not 0 <= offset <= MOST_SKIPPED:
+        raise InvalidInput(f"offset={offset!r:.60}: give a number from 0 to {MOST_SKIPPED:,}.")
 
 
 def texts_of(new: NewDocument) -> dict[str, str]:

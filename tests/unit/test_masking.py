@@ -185,8 +185,8 @@ def test_arguments_of_a_call_stay_json(given: str, masked: object) -> None:
 def test_arguments_of_any_depth_are_read() -> None:
     deep = "[" * 50_000 + '"4111 1111 1111 1111"' + "]" * 50_000
     shallow = "[" * 400 + '"4111 1111 1111 1111"' + "]" * 400
-    for given in (deep, shallow):
-        call = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": given}}
+    for text in (deep, shallow):
+        call = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": text}}
         made = draft({"role": "assistant", "tool_calls": [call]}, "message 1", Place("alice", "c"), 200_000)
         assert MASKING.store(made)
         assert "4111" not in str(made.tool_calls)
