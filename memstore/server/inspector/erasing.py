@@ -42,7 +42,7 @@ async def rehearse(visit: Visit) -> Response:
     unhurried(visit.request)
     user = visit.user
     made = await _erased(user, fields, dry_run=True)
-    what, which = fields.get("what", ""), fields.get("which", "").strip()
+    what, which = _asked(fields)
     word = user.name if what == ErasureScope.USER else which
     return visit.page("rehearsal.html", user=user.name, certificate=made, what=what, which=which, word=word, wrong="")
 
@@ -52,7 +52,7 @@ async def erase(visit: Visit) -> Response:
     fields = await visit.form()
     unhurried(visit.request)
     user = visit.user
-    what, which = fields.get("what", ""), fields.get("which", "").strip()
+    what, which = _asked(fields)
     word = user.name if what == ErasureScope.USER else which
     if fields.get("word", "") != word:
         made = await _erased(user, fields, dry_run=True)
@@ -84,7 +84,7 @@ async def _kept(user: AsyncUserScope, id: UUID) -> Certificate:
 
 
 async def _erased(user: AsyncUserScope, fields: Mapping[str, str], *, dry_run: bool) -> Certificate:
-    what, which = fields.get("what", ""), fields.get("which", "").strip()
+    what, which = _asked(fields)
     if what == ErasureScope.USER:
         return await user.erase(dry_run=dry_run)
     if what == ErasureScope.CONVERSATION:
@@ -94,6 +94,12 @@ async def _erased(user: AsyncUserScope, fields: Mapping[str, str], *, dry_run: b
     if what == ErasureScope.FACT:
         return await user.erase_fact(_id(which), dry_run=dry_run)
     raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", "Say what is to be erased.")
+
+
+def _asked(fields: Mapping[str, str]) -> tuple[str, str]:
+    """Give what kind of thing a form names, and which one: blanks around a conversation's name are its own."""
+    what, which = fields.get("what", ""), fields.get("which", "")
+    return what, which if what == ErasureScope.CONVERSATION else which.strip()
 
 
 def _id(text: str) -> UUID:
