@@ -29,7 +29,7 @@ from memstore.settings import Settings
 PIECE, OVERLAP = 2000, 250  # characters that are searched at once: of a line of megabytes no pattern may take long
 DOT = "•"
 TOLD = "masked"  # of the metadata: how many of which kind
-IDS = frozenset({"type", "id", "tool_call_id"})
+IDS = frozenset({"type", "id", "tool_call_id", "tool_use_id", "call_id"})
 OPAQUE = IDS | {"url", "data", "file_data", "image_url", "media_type", "signature"}  # of parts
 GIVEN = {"arguments", "input"}  # of a call: whatever stands there is said, under any name
 _MARK = re.compile(r"\[masked [a-z]{3,8}\]")
