@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -122,7 +123,8 @@ class _Items:
 
     def _listing(self, op: ListNamespacesOp) -> Call:
         matches = [Match(one.path, at_end=one.match_type == "suffix") for one in op.match_conditions or ()]
-        whose = next((tuple(map(str, one.path)) for one in matches if not one.at_end), ())
+        begins: Sequence[str] = next((one.path for one in matches if not one.at_end), ())
+        whose = tuple(takewhile(lambda label: label != "*", begins))  # a user named "*" would be somebody else
         page = {"depth": op.max_depth, "limit": op.limit, "offset": op.offset} | self._shown
         return partial(self._documents(whose).namespaces, matches, **page)
 

@@ -9,14 +9,16 @@ The same text always gives the same one, and a masked text itself: an import add
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+from memstore.characters import UNSTORABLE
 from memstore.ingest.check import TEXT_PARTS
 from memstore.ingest.secret_shapes import CARD, DOCUMENT, IBAN, KEYS, NAMED, PASSWORD, PRIVATE_KEY, SOCIAL_SECURITY
 from memstore.models import Json, Message
@@ -27,7 +29,9 @@ from memstore.settings import Settings
 PIECE, OVERLAP = 2000, 250  # characters that are searched at once: of a line of megabytes no pattern may take long
 DOT = "•"
 TOLD = "masked"  # of the metadata: how many of which kind
-OPAQUE = {"type", "id", "url", "data", "file_data", "image_url", "media_type", "signature", "tool_call_id"}
+IDS = frozenset({"type", "id", "tool_call_id", "tool_use_id", "call_id"})
+OPAQUE = IDS | {"url", "data", "file_data", "image_url", "media_type", "signature"}  # of parts
+GIVEN = {"arguments", "input"}  # of a call: whatever stands there is said, under any name
 _MARK = re.compile(r"\[masked [a-z]{3,8}\]")
 _LONG = re.compile(r"\S{16}")  # no key is shorter
 _ANY = re.compile(r"\d|-----BEGIN|\S{16}")  # without one of these there is no secret
@@ -72,7 +76,7 @@ class Masking:
     def marked(self, text: str, counts: Counter[str]) -> str:
         """Give a text with a mark in the place of each secret, which are counted."""
         while found := self.found(text):  # a mark may part what was no secret before
-            text = _replaced(text, found, lambda one: f"[masked {one.kind}]")
+            text = _replaced(text, found, _mark)
             counts.update(one.kind for one in found)
         return text
 
@@ -85,7 +89,7 @@ class Masking:
         counts: Counter[str] = Counter()
         parts, calls = self._within(draft.parts, counts), self._within(draft.tool_calls, counts)
         text = _text_of(parts) if parts is not None else draft.text and self.marked(draft.text, counts)
-        meta = self._within(draft.meta, counts)
+        meta = self._within(draft.meta, counts, opaque=IDS)
         if counts:
             told = {TOLD: dict(sorted(counts.items()))}
             vars(draft).update(text=text, parts=parts, tool_calls=calls, meta=meta | told)
@@ -96,16 +100,44 @@ class Masking:
         text = self.covered(message.text) if message.text else message.text
         return message if message.text == text else message.model_copy(update={"text": text})
 
-    def _within(self, value: Any, counts: Counter[str], key: str = "") -> Any:
+    def _within(self, value: Any, counts: Counter[str], key: str = "", opaque: Set[str] = OPAQUE) -> Any:
         """Give JSON with marks in its texts, those apart that are no prose; a name may tell that its value is one."""
-        if isinstance(value, str):
-            if NAMED.fullmatch(key) and "password" in self.kinds and value and not _MARK.fullmatch(value):
-                counts["password"] += 1
-                return "[masked password]"
-            return value if key in OPAQUE else self.marked(value, counts)
+        if key in GIVEN:
+            opaque = frozenset()
+            if isinstance(value, str):
+                return self._arguments(value, counts)
         if isinstance(value, Mapping):
-            return {name: self._within(one, counts, name) for name, one in value.items()}
-        return [self._within(one, counts, key) for one in value] if isinstance(value, list) else value
+            return {name: self._within(one, counts, name, opaque) for name, one in value.items()}
+        if isinstance(value, list):
+            return [self._within(one, counts, key, opaque) for one in value]
+        if type(value) not in (str, int) or key in opaque:
+            return value
+        name = key if isinstance(value, str) or not opaque else ""  # metadata count passwords that were masked
+        marked = self._value(str(value), counts, name)
+        return marked if marked != str(value) else value
+
+    def _arguments(self, text: str, counts: Counter[str]) -> str:
+        """Give the arguments of a call, where they are JSON as JSON again: a mark for a bare number would be none."""
+        found: Counter[str] = Counter()
+        try:
+            masked = self._within(json.loads(text), found, opaque=frozenset())
+            written = json.dumps(masked, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            return self.marked(text, counts)
+        counts.update(found)
+        if not found:
+            return text
+        return json.dumps(masked) if UNSTORABLE.search(written) else written
+
+    def _value(self, text: str, counts: Counter[str], key: str) -> str:
+        """Give a value with marks; its name may tell that all of it is a secret."""
+        if NAMED.fullmatch(key) and "password" in self.kinds and text and not _MARK.fullmatch(text):
+            counts["password"] += 1
+            return "[masked password]"
+        told = f"{key.replace('_', ' ')}: "  # a number is of a passport where it is called one
+        found = [one for one in self.found(told + text) if one.start >= len(told)]
+        counts.update(one.kind for one in found)
+        return self.marked(_replaced(told + text, found, _mark)[len(told) :], counts)
 
     def _every(self, text: str) -> Iterator[Secret]:
         if "key" in self.kinds and "-----BEGIN" in text:
@@ -169,6 +201,10 @@ def _valid(number: str, begin: int, check: Callable[[str], bool]) -> Places:
         if check(number[start:stop]):
             yield begin + start, begin + stop
             return
+
+
+def _mark(one: Secret) -> str:
+    return f"[masked {one.kind}]"
 
 
 def _replaced(text: str, found: Sequence[Secret], by: Callable[[Secret], str]) -> str:

@@ -25,7 +25,7 @@ DOCUMENT = re.compile(
     re.IGNORECASE,
 )
 IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z\d]{4}){2,7}(?: ?[A-Z\d]{1,4})?\b", re.IGNORECASE)
-CARD = re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,18}(?![\d-])")
+CARD = re.compile(r"(?<![\d-])(?<!\d\.)\d(?:[ -]?\d){12,18}(?![\d-])")
 SOCIAL_SECURITY = re.compile(r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])")
 
 # A block of PEM or PGP, its lines parted by line ends or by "\n" spelled out. Atomic: no match is quick.

@@ -83,9 +83,9 @@ class AsyncDocuments:
         key; where it says False nothing is written, and `Conflict` raised.
         """
         for one in new:
-            check_object(one.value, f"the value of {one.key!r:.60}")
-            _check_ttl(one.ttl)
-        last = {self._id(one.namespace, one.key): one for one in new}
+            check_new(one)
+        named = {self._id(one.namespace, one.key): one for one in new}
+        last = dict(sorted(named.items()))  # in one order for everybody, as they are locked
         gone = [self._id(*place) for place in remove]
         written, model = await self._embedded(list(last.values()))
         async with self._opened.database.scope(self._user_id) as scope:
@@ -93,6 +93,8 @@ class AsyncDocuments:
             await messages.make_user(scope, self.user)
             if unchanged is not None:
                 await self._check(scope, [*last, *gone], unchanged)
+            if len(last) + len(gone) > 1:
+                await documents.hold(scope, [*last, *gone])
             if gone:
                 await documents.remove(scope, gone)
             if written:
@@ -122,9 +124,8 @@ class AsyncDocuments:
         compared. Without an embedder a query changes nothing.
         """
         check_limit(limit)
-        _check_from("offset", offset, 0)
-        for label in prefix:
-            check_text(label, "a label of the namespace")
+        check_offset(offset)
+        check_labels(prefix)
         wanted = Wanted([*prefix], conditions(where or {}), limit, offset, expired)
         embedder = await self._searching(query)
         vector = None if embedder is None else await in_thread(embedder.embed_query, query or "")
@@ -148,9 +149,11 @@ class AsyncDocuments:
     ) -> list[Namespace]:
         """Give the namespaces that there are, in order; those that match all of `matches`, cut to `depth` labels."""
         check_limit(limit)
-        _check_from("offset", offset, 0)
-        if depth is not None:
-            _check_from("depth", depth, 1)
+        check_offset(offset)
+        for one in matches:
+            check_labels(one.path)
+        if depth is not None and (type(depth) is not int or not 1 <= depth <= DEEPEST):
+            raise InvalidInput(f"depth={depth!r:.60}: give a number of labels, from 1.")
         async with self._opened.database.scope(self._user_id) as scope:
             return await documents.namespaces(scope, matches, depth, limit, offset, expired=expired)
 
@@ -187,14 +190,29 @@ class AsyncDocuments:
         return written, model_of(embedder)
 
 
-def _check_ttl(ttl: timedelta | None) -> None:
-    if ttl is not None and not (isinstance(ttl, timedelta) and timedelta(0) < ttl <= LONGEST_TTL):
-        raise InvalidInput(f"ttl={ttl!r:.60}: give a timedelta of at most {LONGEST_TTL.days} days, or None for ever.")
+def check_new(new: NewDocument) -> None:
+    """Raise `InvalidInput` for a document that cannot be kept; its name is checked apart."""
+    check_object(new.value, f"the value of {new.key!r:.60}")
+    for path, text in (new.texts or {}).items():
+        check_text(path, "the path of a text")
+        if not isinstance(text, str):
+            raise InvalidInput(f"texts: {text!r:.60} under {path!r:.60} is no text.")
+    if new.ttl is not None and not (isinstance(new.ttl, timedelta) and timedelta(0) < new.ttl <= LONGEST_TTL):
+        raise InvalidInput(f"ttl={new.ttl!r:.60}: give a timedelta of at most {LONGEST_TTL.days} days, or None.")
 
 
-def _check_from(name: str, given: int, least: int) -> None:
-    if type(given) is not int or not least <= given <= DEEPEST:
-        raise InvalidInput(f"{name}={given!r:.60}: give a number from {least}.")
+def check_labels(labels: Sequence[str]) -> None:
+    """Raise `InvalidInput` for labels of a namespace that are none; a text would be read letter by letter."""
+    if isinstance(labels, str):
+        raise InvalidInput(f"{labels!r:.60}: give a tuple of names.")
+    for label in labels:
+        check_text(label, "a label of the namespace")
+
+
+def check_offset(offset: int) -> None:
+    """Raise `InvalidInput` for what is no number of documents to be passed over."""
+    if type(offset) is not int or not 0 <= offset <= DEEPEST:
+        raise InvalidInput(f"offset={offset!r:.60}: give a number from 0.")
 
 
 def texts_of(new: NewDocument) -> dict[str, str]:

@@ -79,6 +79,11 @@ async def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
         await scope.run_many(SQL["add_vector"], vectors)
 
 
+async def hold(scope: Transaction, ids: Sequence[UUID]) -> None:
+    """Lock those of the documents that there are, before several are written or removed."""
+    await scope.run(SQL["hold"], ids=list(ids))
+
+
 async def remove(scope: Transaction, ids: Sequence[UUID]) -> int:
     """Remove documents with their vectors; give how many there were."""
     await scope.run(SQL["remove_vectors"], ids=list(ids))

@@ -203,3 +203,15 @@ def test_what_is_no_document_is_refused(store: MemoryStore) -> None:
     with pytest.raises(InvalidInput, match="distance"):
         store.user("alice").documents(distance="far")  # type: ignore[arg-type]
     assert notes.search() == []
+    with pytest.raises(InvalidInput, match="offset"):
+        notes.search(offset=10**30)
+    with pytest.raises(InvalidInput, match="tuple"):
+        notes.search("notes")
+    with pytest.raises(InvalidInput, match="NUL"):
+        notes.namespaces([Match(("\0",))])
+    with pytest.raises(InvalidInput, match="depth"):
+        notes.namespaces(depth=2**40)
+    with pytest.raises(InvalidInput, match="ttl"):
+        notes.put(PLACE, "k", {}, ttl=timedelta.max)
+    with pytest.raises(InvalidInput, match="texts"):
+        notes.put(PLACE, "k", {}, texts={"text": None})  # type: ignore[dict-item]

@@ -47,7 +47,11 @@ def test_langgraph_namespaces_name_users_whose_items_the_database_keeps_apart(st
     assert found[0].score > found[1].score
     assert [one.key for one in items.search(("memories", "alice"), filter={"weight": {"$gt": 9}})] == ["ferry"]
     assert items.list_namespaces(prefix=("memories", "bob")) == [("memories", "bob")]
-    for everybody in (lambda: items.search(("memories",)), items.list_namespaces):
+    for everybody in (
+        lambda: items.search(("memories",)),
+        items.list_namespaces,
+        lambda: items.list_namespaces(prefix=("memories", "*")),
+    ):
         with pytest.raises(InvalidInput, match="names no user"):
             everybody()
 

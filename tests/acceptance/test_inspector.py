@@ -196,8 +196,10 @@ async def test_erasing_takes_a_rehearsal_and_the_name(store: AsyncMemoryStore) -
     await store.derive()
     async with looking(store, writes=True) as client:
         page = await read(client, links.to("users", name, "erase", what="conversation", which="lisbon"))
-        other = await sent(client, page, "/rehearse", what="conversation", which=" lisbon")
-        assert "There is nothing to erase" in other.text
+        await alice.conversation(" lisbon ").add("user", "Blanks are of a name.")
+        shown = await sent(client, page, "/rehearse", what="conversation", which=" lisbon ")
+        await sent(client, Read(shown.text), "/erase", word=" lisbon ")
+        assert {one.name for one in await alice.conversations()} == {"lisbon", "porto"}
         shown = await sent(client, page, "/rehearse", what="conversation", which="lisbon")
         assert shown.status_code == 200
         assert "Rows that would go" in shown.text
@@ -337,3 +339,9 @@ async def test_a_stream_ends_when_its_session_does(store: AsyncMemoryStore) -> N
     assert await holds()
     sessions.end(cookie)
     assert not await holds()
+
+
+async def test_the_last_day_that_there_is_may_be_asked_for(store: AsyncMemoryStore) -> None:
+    await store.user("alice").conversation("lisbon").add("user", PEANUTS)
+    async with looking(store) as client:
+        await read(client, links.to("users", "alice", "recall", q="peanuts", until="9999-12-31"))

@@ -202,3 +202,15 @@ async def test_what_is_no_document_is_refused(store: AsyncMemoryStore) -> None:
     with pytest.raises(InvalidInput, match="distance"):
         store.user("alice").documents(distance="far")  # type: ignore[arg-type]
     assert await notes.search() == []
+    with pytest.raises(InvalidInput, match="offset"):
+        await notes.search(offset=10**30)
+    with pytest.raises(InvalidInput, match="tuple"):
+        await notes.search("notes")
+    with pytest.raises(InvalidInput, match="NUL"):
+        await notes.namespaces([Match(("\0",))])
+    with pytest.raises(InvalidInput, match="depth"):
+        await notes.namespaces(depth=2**40)
+    with pytest.raises(InvalidInput, match="ttl"):
+        await notes.put(PLACE, "k", {}, ttl=timedelta.max)
+    with pytest.raises(InvalidInput, match="texts"):
+        await notes.put(PLACE, "k", {}, texts={"text": None})  # type: ignore[dict-item]

@@ -77,6 +77,7 @@ ORDINARY = [
     "https://example.org/a/very/long/path/with-many-words/index.html?utm_source=newsletter&id=123456",
     "My passport expires in 2027. Case 123-45-678, room 12-34-5678.",
     "Ich arbeite seit 2019 in der Kanzlei Horn, und mein Ausweis gilt bis 2030.",
+    '{"score": 0.4111111111111111}',  # a fraction is no card
 ]
 
 
@@ -159,6 +160,47 @@ def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
     plain = draft({"role": "user", "content": "Hello"}, "message 1", Place("alice", "c"), 10_000)
     assert not MASKING.store(plain)
     assert plain.meta == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "masked"),
+    [
+        ('{"card": 4111111111111111, "n": 2}', {"card": "[masked card]", "n": 2}),  # a bare mark would be no JSON
+        (r'{"password": "hunt\"er 2!"}', {"password": "[masked password]"}),
+        ('{"login": {"password": 123456, "stay": true}}', {"login": {"password": "[masked password]", "stay": True}}),
+        ('[{"id": "4111 1111 1111 1111"}]', [{"id": "[masked card]"}]),
+        ('{"passport_number":"C01X00T47"}', {"passport_number": "[masked document]"}),
+        (r'{"card": "4111111111111111", "half": "\ud83d"}', {"card": "[masked card]", "half": "\ud83d"}),
+    ],
+)
+def test_arguments_of_a_call_stay_json(given: str, masked: object) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": given}}
+    made = draft({"role": "assistant", "tool_calls": [call]}, "message 1", Place("alice", "c"), 10_000)
+    assert MASKING.store(made)
+    assert made.tool_calls is not None
+    assert json.loads(made.tool_calls[0]["function"]["arguments"]) == masked
+    assert not MASKING.store(made), "the second time there is nothing"
+
+
+def test_arguments_of_any_depth_are_read() -> None:
+    deep = "[" * 50_000 + '"4111 1111 1111 1111"' + "]" * 50_000
+    shallow = "[" * 400 + '"4111 1111 1111 1111"' + "]" * 400
+    for text in (deep, shallow):
+        call = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": text}}
+        made = draft({"role": "assistant", "tool_calls": [call]}, "message 1", Place("alice", "c"), 200_000)
+        assert MASKING.store(made)
+        assert "4111" not in str(made.tool_calls)
+
+
+def test_what_is_opaque_in_parts_is_read_in_arguments_and_in_metadata() -> None:
+    url = "postgresql://ada:c0rrecthorse@db.example/x"
+    call = {"id": "c", "name": "open", "arguments": {"url": url, "scale": 0.4111111111111111}}
+    message = {"role": "assistant", "tool_calls": [call], "metadata": {"url": url, "id": "4111 1111 1111 1111"}}
+    made = draft(message, "message 1", Place("alice", "c"), 10_000)
+    assert MASKING.store(made)
+    assert "c0rrecthorse" not in str((made.tool_calls, made.meta))
+    assert (made.tool_calls or [])[0]["arguments"]["scale"] == 0.4111111111111111
+    assert made.meta["id"] == "4111 1111 1111 1111", "ids pair things"
 
 
 def test_a_line_of_megabytes_is_searched_through() -> None:

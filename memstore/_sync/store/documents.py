@@ -80,6 +80,11 @@ def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
         scope.run_many(SQL["add_vector"], vectors)
 
 
+def hold(scope: Transaction, ids: Sequence[UUID]) -> None:
+    """Lock those of the documents that there are, before several are written or removed."""
+    scope.run(SQL["hold"], ids=list(ids))
+
+
 def remove(scope: Transaction, ids: Sequence[UUID]) -> int:
     """Remove documents with their vectors; give how many there were."""
     scope.run(SQL["remove_vectors"], ids=list(ids))

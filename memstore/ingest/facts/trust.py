@@ -11,13 +11,21 @@ import re
 from dataclasses import dataclass
 
 from memstore.ingest.check import TRUST, TRUSTED
-from memstore.ingest.pasted import apart
 from memstore.models import Message, Role
 from memstore.settings import Settings
 
 LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}  # of a source; what is entered by hand has 3
 NOBODY = 0
-_QUOTED = re.compile(r"^[ \t]*>[^\n]*", re.MULTILINE)
+# A fence of any length, closed or not; ticks anywhere, tildes where a line begins: elsewhere they are a tone of voice.
+_FENCED = re.compile(
+    r"(`{3,}+).*?(?:\1|\Z)|^[^\w\n]{0,20}?(~{3,}+).*?(?:^[^\w\n]{0,20}?\2|\Z)", re.DOTALL | re.MULTILINE
+)
+_QUOTED = re.compile(
+    r"(?:^|[\r\v\f\x85\u2028\u2029])(?:[^\S\n]|[\u200b-\u200f\ufeff]){0,20}"
+    r"(?:(?:[-*+•]|\d{1,3}[.)])[^\S\n]{1,5})?[>＞][^\n]*",
+    re.MULTILINE,
+)
+_MARKS = ("```", "~~~", ">", "＞")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +64,7 @@ class Trust:
 def _not_own(message: Message, start: int, stop: int) -> bool:
     """Whether characters of a message touch what was pasted into it, or quoted line by line."""
     text = message.text or ""
-    if "\n" not in text and not text.lstrip().startswith(">"):
+    if not any(mark in text for mark in _MARKS):
         return False
-    spans = apart(text)
-    blocks = [(begin, end) for begin, end in spans if text[begin:end].lstrip().startswith(("```", "~~~"))]
-    blocks += [found.span() for found in _QUOTED.finditer(text)]
+    blocks = [found.span() for pattern in (_FENCED, _QUOTED) for found in pattern.finditer(text)]
     return any(begin < stop and start < end for begin, end in blocks)

@@ -78,6 +78,7 @@ PAGES: dict[str, Page] = {
 FORMS: dict[str, Page] = {
     "/operations/backfills/{id}/{what}": operations.steer,
     "/operations/jobs/retry": operations.retry,
+    "/users/{user:part}/facts/{id}/confirm": facts.confirm,
     "/users/{user:part}/facts/{id}/retract": facts.retract,
     "/users/{user:part}/changes/{id}/undo": facts.undo,
     "/users/{user:part}/erase/rehearse": erasing.rehearse,

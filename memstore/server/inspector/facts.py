@@ -73,6 +73,14 @@ async def page(visit: Visit) -> Response:
     )
 
 
+async def confirm(visit: Visit) -> Response:
+    """Let a fact hold that waited in quarantine."""
+    await visit.form()
+    user = visit.user
+    fact = await user.confirm_fact(visit.id())
+    return seen(links.to("users", user.name, "facts", fact.id))
+
+
 async def retract(visit: Visit) -> Response:
     """Take a fact back."""
     await visit.form()

@@ -16,6 +16,7 @@ from memstore.server.inspector.visit import Visit
 
 LIMITS = (5, 10, 20, 40)
 MOST_IN_GROUPS = 60
+LAST_DAY = datetime(9999, 12, 31, tzinfo=UTC)  # after which there is none
 
 
 async def page(visit: Visit) -> Response:
@@ -66,7 +67,7 @@ def _narrowed(asked: dict[str, str | None]) -> dict[str, Any]:
         "viewer": asked["viewer"],
         "tags": tags or None,
         "since": _moment(asked["since"]),
-        "until": until + timedelta(days=1) if until is not None and whole else until,
+        "until": until + timedelta(days=1) if until is not None and whole and until < LAST_DAY else until,
         "as_of": _moment(asked["as_of"]),
     }
 

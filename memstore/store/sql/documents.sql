@@ -15,6 +15,10 @@ ON CONFLICT (user_id, id, path, model_id) DO NOTHING
 -- Documents.
 DELETE FROM documents WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 
+-- hold --
+-- Those of the documents to be written or removed that there are, in one order for everybody: so nobody deadlocks.
+SELECT id FROM documents WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE
+
 -- remove_vectors --
 -- All vectors of documents, by whatever embedder.
 DELETE FROM document_vectors WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
@@ -25,8 +29,12 @@ DELETE FROM documents WHERE user_id = %(user_id)s AND expires_at <= now()
 
 -- refresh --
 -- Those that were read live on; what is over stays over, unless it is still shown.
-UPDATE documents d SET expires_at = now() + d.ttl
-WHERE d.user_id = %(user_id)s AND d.id = ANY(%(ids)s::uuid[]) AND d.ttl IS NOT NULL AND <alive>
+-- One that somebody writes meanwhile begins anew by that: nobody waits here, so that readers and writers never deadlock.
+UPDATE documents SET expires_at = now() + ttl
+WHERE user_id = %(user_id)s
+  AND id IN (SELECT d.id FROM documents d
+             WHERE d.user_id = %(user_id)s AND d.id = ANY(%(ids)s::uuid[]) AND d.ttl IS NOT NULL AND <alive>
+             FOR UPDATE SKIP LOCKED)
 
 -- part alive --
 (%(expired)s OR d.expires_at IS NULL OR d.expires_at > now())
