@@ -345,3 +345,16 @@ async def test_the_last_day_that_there_is_may_be_asked_for(store: AsyncMemorySto
     await store.user("alice").conversation("lisbon").add("user", PEANUTS)
     async with looking(store) as client:
         await read(client, links.to("users", "alice", "recall", q="peanuts", until="9999-12-31"))
+
+
+async def test_what_waits_in_quarantine_is_confirmed(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    doubted = {"trust": "untrusted"}
+    await alice.conversation("lisbon").add("user", PEANUTS, metadata=doubted)
+    await store.derive()
+    (waiting, *_) = await alice.facts(state="quarantined")
+    here = links.to("users", "alice", "facts", waiting.id)
+    async with looking(store, writes=True) as client:
+        await sent(client, await read(client, here), "/confirm")
+        assert (await alice.fact(waiting.id)).state == "active"
+        assert "/confirm" not in (await client.get(here)).text
