@@ -8,9 +8,11 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from typing import Any
 
 import httpx
@@ -194,6 +196,14 @@ def test_whether_there_are_pages_and_what_they_may_is_said_at_the_start(
     assert (asked["ui"], asked["ui_writes"]) == ("--no-ui" not in given, "--allow-writes-in-ui" in given)
 
 
+def logged(file: Path, lines: int) -> list[Any]:
+    """Give records of a log as soon as so many are there: an answer is sent before its line is written."""
+    until = time.monotonic() + 30
+    while len(found := file.read_text().splitlines()) < lines and time.monotonic() < until:
+        time.sleep(0.05)
+    return [json.loads(line) for line in found]
+
+
 def test_the_operator_reads_metrics_and_logs_are_json_and_neither_names_anybody(url: str, tmp_path: Path) -> None:
     with memstore.open(url, settings=HASHING) as store:
         operators, alices = store.tokens.create().secret, store.tokens.create(user="alice-by-name").secret
@@ -210,7 +220,7 @@ def test_the_operator_reads_metrics_and_logs_are_json_and_neither_names_anybody(
             )
         assert client.post("/v1/derive", json={}, headers=bearer(operators)).status_code == 200
         lines = client.get("/metrics", headers=bearer(operators)).text.splitlines()
-        first, *log = [json.loads(line) for line in (tmp_path / "server.log").read_text().splitlines()]
+        first, *log = logged(tmp_path / "server.log", 7)
     numbers = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"}
     name, route = 'otel_scope_name="memstore"', "/v1/users/{user}/conversations/{conversation}/messages"
 
