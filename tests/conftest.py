@@ -140,8 +140,8 @@ class Databases:
         return False
 
 
-# What a database is but for its rows, and that nobody else is in it. Nothing was analyzed, and not much was deleted: else
-# statements are planned by what was there before, and one test took two minutes in place of ten seconds.
+# What a database is but for its rows, and that nobody else is in it. Nothing was analyzed, and not much was deleted:
+# else statements are planned by what was there before, and one test took two minutes in place of ten seconds.
 SHAPE = """
 select (select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'),
        (select md5(string_agg(concat_ws(' ', relname, relkind, relacl::text, relrowsecurity, relforcerowsecurity,

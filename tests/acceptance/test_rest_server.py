@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from typing import Any
 
 import httpx
 import pytest
