@@ -48,8 +48,7 @@ def user_(
     "again", "scan": {"tables", "ids", "words", "found"}, "recorded_at", "hints"}; "id" is null if nothing was removed.
     """
     with opened(database) as store:
-        if not dry_run and not _is_sure(yes, f"Erase everything of {user!r}?"):
-            raise typer.Exit(1)
+        _make_sure(f"Erase everything of {user!r}?", told=yes or dry_run)
         hint_if_unknown(store, user)
         _show(store.user(user).erase(dry_run=dry_run), as_json)
 
@@ -68,8 +67,7 @@ def conversation(
     JSON: the certificate, as of memstore erase user.
     """
     with opened(database) as store:
-        if not dry_run and not _is_sure(yes, f"Erase the conversation {conversation!r} of {user!r}?"):
-            raise typer.Exit(1)
+        _make_sure(f"Erase the conversation {conversation!r} of {user!r}?", told=yes or dry_run)
         _show(store.user(user).conversation(conversation).erase(dry_run=dry_run), as_json)
 
 
@@ -89,8 +87,7 @@ def message(
     JSON: the certificate, as of memstore erase user.
     """
     with opened(database) as store:
-        if not dry_run and not _is_sure(yes, f"Erase {len(messages)} messages of {user!r}?"):
-            raise typer.Exit(1)
+        _make_sure(f"Erase {len(messages)} messages of {user!r}?", told=yes or dry_run)
         _show(store.user(user).erase_message(*messages, dry_run=dry_run), as_json)
 
 
@@ -113,8 +110,7 @@ def fact(
     with opened(database) as store:
         whose = store.user(user)
         found = [whose.find_id(one, of="fact") for one in facts]
-        if not dry_run and not _is_sure(yes, f"Erase {len(found)} facts of {user!r}?"):
-            raise typer.Exit(1)
+        _make_sure(f"Erase {len(found)} facts of {user!r}?", told=yes or dry_run)
         _show(whose.erase_fact(*found, dry_run=dry_run), as_json)
 
 
@@ -186,13 +182,13 @@ def retain(user: OnlyUserOption = None, database: DatabaseOption = None, as_json
         say(f"{erased:,} messages were older than they are kept, and are erased")
 
 
-def _is_sure(yes: bool, question: str) -> bool:
+def _make_sure(question: str, *, told: bool) -> None:
+    """Ask at a terminal, unless it was told on the command line; end with 1 where nobody says yes."""
     import sys
 
-    if yes or (sys.stdin.isatty() and typer.confirm(question, err=True)):
-        return True
-    hint(REFUSED)
-    return False
+    if not told and not (sys.stdin.isatty() and typer.confirm(question, err=True)):
+        hint(REFUSED)
+        raise typer.Exit(1)
 
 
 def _read(path: Path) -> Certificate:
