@@ -37,6 +37,9 @@ random_page_cost = 1.1
 jit = off
 fsync = on
 synchronous_commit = on
+# Nobody is let in before a recovery has ended: who left again would shut the server down in the midst of it, and the
+# next start would replay all the log that is there, beyond recovery_target_time.
+hot_standby = off
 timezone = 'UTC'
 log_timezone = 'UTC'
 log_min_messages = log

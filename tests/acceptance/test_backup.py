@@ -115,6 +115,8 @@ def test_any_moment_comes_back_from_a_base_backup_and_the_log(
     if os.geteuid() == 0:
         shell('chown -R --reference="$FOLDER/data" restored', FOLDER=folder)
     assert "messages" in shell(LOOK)
+    log = (folders("restored") / "server.log").read_text("utf-8")
+    assert "in recovery" not in log, "who looks in and leaves does not end the server in the midst of its recovery"
     with memstore.open(f"embedded:{folders('restored')}", settings=HASHING) as restored:
         assert rows(restored.url, "alice", "bob") == before
         assert [hit.text for hit in recalled(restored)[0]] == [hit.text for hit in known[0]]
