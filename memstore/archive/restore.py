@@ -17,6 +17,7 @@ from uuid import UUID
 from memstore import ids
 from memstore.archive import judged, source
 from memstore.archive.documents import store_documents
+from memstore.archive.masked import masked
 from memstore.archive.ready import Ready, new_units, ready
 from memstore.archive.shapes import (
     ConversationLine,
@@ -30,9 +31,11 @@ from memstore.archive.shapes import (
 from memstore.archive.source import Batch, Located
 from memstore.ingest.importers import Imported, Skipped, Span, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
+from memstore.ingest.masking import Masking
 from memstore.ingest.resources import Resources
 from memstore.ingest.serving import made_for
 from memstore.models import HAND, Conversation
+from memstore.providers import TokenCounter
 from memstore.store import embedders, erasures, exports, facts, messages, removals, restores, summaries, tombstones
 from memstore.store.database import Database, Transaction
 from memstore.store.derivations import DERIVERS
@@ -50,20 +53,24 @@ async def restore(
     given: Path | IO[bytes],
     *,
     max_message_bytes: int,
+    masking: Masking,
+    counter: TokenCounter,
     dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Take an export in; a line that cannot be is named, and the rest is stored.
 
     With `dry_run` nothing is stored, and the same is told. `resources` are asked for where units come. `progress` is
-    called with the bytes read so far and those that there are; of a stream nobody knows them. Raises `InvalidInput` for
+    called with the bytes read so far and those that there are; of a stream nobody knows them. What holds a secret is
+    masked, and counted again by `counter`, or refused where that cannot be. Raises `InvalidInput` for
     what is no export.
     """
     running = _Restore(database, resources, max_message_bytes, dry_run)
     size = size_of(given) if isinstance(given, Path) else 0
     name = given.name if isinstance(given, Path) else "the export"
     with source.opened(given, running.seen) as stream:
-        batches = source.batches(source.lines(stream, name, max_message_bytes), running.done.skip)
+        lines = masked(source.lines(stream, name, max_message_bytes), masking, counter)
+        batches = source.batches(lines, running.done.skip)
         while (batch := await in_thread(next, batches, None)) is not None:
             await running.take(batch)
             if progress is not None and size:

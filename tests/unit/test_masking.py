@@ -154,8 +154,10 @@ def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
     first, second = (call["function"]["arguments"] for call in made.tool_calls or [])
     assert json.loads(first) == {"card": "[masked card]"}
     assert second == {"password": "[masked password]"}
-    assert (made.tool_calls or [])[0]["id"] == key, "what pairs calls with results stays"
-    assert made.meta == {"note": "[masked card]", "trust": "untrusted", "masked": {"card": 3, "password": 1}}
+    result = draft({"role": "tool", "content": "paid", "tool_call_id": key}, "message 2", Place("alice", "c"), 10_000)
+    assert MASKING.store(result)
+    assert (made.tool_calls or [])[0]["id"] == result.tool_call_id == "[masked key]", "they are still a pair"
+    assert made.meta == {"note": "[masked card]", "trust": "untrusted", "masked": {"card": 3, "key": 1, "password": 1}}
     assert not MASKING.store(made), "the second time there is nothing"
     plain = draft({"role": "user", "content": "Hello"}, "message 1", Place("alice", "c"), 10_000)
     assert not MASKING.store(plain)
@@ -200,7 +202,7 @@ def test_what_is_opaque_in_parts_is_read_in_arguments_and_in_metadata() -> None:
     assert MASKING.store(made)
     assert "c0rrecthorse" not in str((made.tool_calls, made.meta))
     assert (made.tool_calls or [])[0]["arguments"]["scale"] == 0.4111111111111111
-    assert made.meta["id"] == "4111 1111 1111 1111", "ids pair things"
+    assert made.meta["id"] == "[masked card]"
 
 
 def test_a_line_of_megabytes_is_searched_through() -> None:

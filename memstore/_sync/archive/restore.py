@@ -33,6 +33,7 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.derivations import DERIVERS
 from memstore._sync.store.embedders import id_of
 from memstore.archive import judged, source
+from memstore.archive.masked import masked
 from memstore.archive.ready import Ready, new_units, ready
 from memstore.archive.shapes import (
     ConversationLine,
@@ -46,8 +47,10 @@ from memstore.archive.shapes import (
 from memstore.archive.source import Batch, Located
 from memstore.ingest.importers import Imported, Skipped, Span, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
+from memstore.ingest.masking import Masking
 from memstore.ingest.resources import Resources
 from memstore.models import HAND, Conversation
+from memstore.providers import TokenCounter
 from memstore.waiting import in_place
 
 NAME = "memstore"
@@ -61,20 +64,24 @@ def restore(
     given: Path | IO[bytes],
     *,
     max_message_bytes: int,
+    masking: Masking,
+    counter: TokenCounter,
     dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Take an export in; a line that cannot be is named, and the rest is stored.
 
     With `dry_run` nothing is stored, and the same is told. `resources` are asked for where units come. `progress` is
-    called with the bytes read so far and those that there are; of a stream nobody knows them. Raises `InvalidInput` for
+    called with the bytes read so far and those that there are; of a stream nobody knows them. What holds a secret is
+    masked, and counted again by `counter`, or refused where that cannot be. Raises `InvalidInput` for
     what is no export.
     """
     running = _Restore(database, resources, max_message_bytes, dry_run)
     size = size_of(given) if isinstance(given, Path) else 0
     name = given.name if isinstance(given, Path) else "the export"
     with source.opened(given, running.seen) as stream:
-        batches = source.batches(source.lines(stream, name, max_message_bytes), running.done.skip)
+        lines = masked(source.lines(stream, name, max_message_bytes), masking, counter)
+        batches = source.batches(lines, running.done.skip)
         while (batch := in_place(next, batches, None)) is not None:
             running.take(batch)
             if progress is not None and size:
