@@ -16,12 +16,26 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar, overload
 
 from memstore.characters import UNSTORABLE
 from memstore.errors import InvalidInput
 from memstore.ingest.check import TEXT_PARTS
-from memstore.ingest.secret_shapes import CARD, DOCUMENT, IBAN, KEYS, NAMED, PASSWORD, PRIVATE_KEY, SOCIAL_SECURITY
+from memstore.ingest.secret_shapes import (
+    DIGEST,
+    DIGITS,
+    DOCUMENT,
+    GROUP,
+    IBAN,
+    KEYS,
+    NAMED,
+    PASSWORD,
+    PRIVATE_KEY,
+    SOCIAL_SECURITY,
+    URL_PASSWORD,
+    WRAPPED_DIGITS,
+)
 from memstore.models import Json, Message
 from memstore.providers import recognizers
 from memstore.providers.recognizers import Recognizers
@@ -29,11 +43,15 @@ from memstore.settings import Settings
 
 T = TypeVar("T")
 NOTHING: frozenset[str] = frozenset()
+CARD, ACCOUNT = range(13, 20), range(15, 35)  # characters
+MOST_WRAPPED = 23  # digits over several lines: a card, and until when it is valid
+LONGEST_DIGEST = 128
 PIECE, OVERLAP = 2000, 250  # characters that are searched at once: of a line of megabytes no pattern may take long
 DOT = "•"
 TOLD = "masked"  # of the metadata: how many of which kind
 IDS = frozenset({"id", "tool_call_id", "tool_use_id", "call_id"})  # what pairs calls with results: read by themselves
 OPAQUE = frozenset({"data", "file_data", "signature"})  # of parts: no prose, but bytes as letters; so is what begins
+NUL = "\0"
 BYTES = "data:"  # like this
 GIVEN = {"arguments", "input"}  # of a call: whatever stands there is said, under any name
 _MARK = re.compile(r"\[masked [a-z]{3,8}\]")
@@ -126,7 +144,8 @@ class Masking:
             return False
         self.refuse(external_id=draft.external_id)
         counts: Counter[str] = Counter()
-        parts, calls = self._within(draft.parts, counts), self._within(draft.tool_calls, counts)
+        parts = self._within(draft.parts and self._across(draft.parts, counts), counts)
+        calls = self._within(draft.tool_calls, counts)
         masked = {
             "text": _text_of(parts) if parts is not None else self.text(draft.text, counts),
             "parts": parts,
@@ -141,10 +160,22 @@ class Masking:
             vars(draft).update(masked)
         return bool(counts)
 
+    def _across(self, parts: list[Json], counts: Counter[str]) -> list[Json]:
+        """Give parts without the secrets that stand over several: a mark is in the first, and the rest is taken out."""
+        texts = [str(one.get("text") or "") for one in parts if _is_said(one)]
+        apart = NUL.join(texts)  # which no text holds that can be stored
+        over = [one for one in self.found("\n".join(texts)) if NUL in apart[one.start : one.stop]]
+        if not over:
+            return parts
+        counts.update(one.kind for one in over)
+        cut = _replaced(apart, over, lambda one: mark(one) + NUL * apart.count(NUL, one.start, one.stop)).split(NUL)
+        left = iter(cut)
+        return [one | {"text": next(left)} if _is_said(one) else one for one in parts]
+
     def _told_apart(self, meta: Json, counts: Counter[str]) -> Json:
         """Give metadata with marks, but for what says how many secrets of which kind were masked before."""
         told = meta.get(TOLD)
-        if not isinstance(told, dict) or not told.keys() <= _FINDERS.keys():
+        if not isinstance(told, dict) or not told.keys() <= {*_NUMBERS, *_FINDERS}:
             return self.json(meta, counts)
         return self.json({name: one for name, one in meta.items() if name != TOLD}, counts) | {TOLD: told}
 
@@ -204,9 +235,14 @@ class Masking:
     def _every(self, text: str) -> Iterator[Secret]:
         if "key" in self.kinds and "-----BEGIN" in text:
             yield from (Secret(*found.span(), "key") for found in PRIVATE_KEY.finditer(text))
+        if self.known is None:
+            return
+        for kind, find in _NUMBERS.items():
+            if kind in self.kinds:
+                yield from (Secret(start, stop, kind) for start, stop in find(text, self.known))
         for begin, piece in _pieces(text):
             for kind, find in _FINDERS.items():
-                if kind in self.kinds and self.known is not None:
+                if kind in self.kinds:
                     yield from (Secret(begin + start, begin + stop, kind) for start, stop in find(piece, self.known))
 
 
@@ -217,7 +253,8 @@ def _keys(piece: str, known: Recognizers) -> Places:
     if not _LONG.search(piece):
         return
     yield from (found.span() for found in KEYS.finditer(piece))
-    for start, stop in known.keys(piece):
+    in_urls = (found.span("value") for found in URL_PASSWORD.finditer(piece))
+    for start, stop in chain(known.keys(piece), in_urls):
         word = piece[start:stop]
         if stop - start >= 16 or not (_CODE.match(word) or word.lower() in _SAMPLES):
             yield start, stop
@@ -236,33 +273,55 @@ def _documents(piece: str, known: Recognizers) -> Places:
     yield from (found.span() for found in SOCIAL_SECURITY.finditer(piece) if known.is_social_security(found[0]))
 
 
-def _accounts(piece: str, known: Recognizers) -> Places:
-    for found in IBAN.finditer(piece):
-        yield from _valid(found[0], found.start(), known.is_account)
+def _accounts(text: str, known: Recognizers) -> Places:
+    for found in IBAN.finditer(text):
+        groups = [one.span() for one in GROUP.finditer(text, *found.span("number"))]
+        if (last := _longest(text, groups, 0, ACCOUNT, known.is_account)) is not None:
+            yield found.start(), groups[last][1]
 
 
-def _cards(piece: str, known: Recognizers) -> Places:
-    for found in CARD.finditer(piece):
-        yield from _valid(found[0], found.start(), known.is_card)
+def _cards(text: str, known: Recognizers) -> Places:
+    """Give the cards: on a line anywhere among digits, over several where little else stands beside one.
+
+    Columns of numbers have a card by chance in every few dozen lines, and digests and UUIDs one in thousands.
+    """
+    wrapped = (found for found in WRAPPED_DIGITS.finditer(text) if sum(map(str.isdigit, found[0])) <= MOST_WRAPPED)
+    for run in chain(DIGITS.finditer(text), wrapped):
+        groups = [found.span() for found in GROUP.finditer(text, *run.span())]
+        first = 0
+        while first < len(groups):
+            last = _longest(text, groups, first, CARD, known.is_card)
+            if last is not None and not _is_hexadecimal(text, groups[first][0], groups[last][1]):
+                yield groups[first][0], groups[last][1]
+            first = 1 + (first if last is None else last)
 
 
+_NUMBERS: Mapping[str, Callable[[str, Recognizers], Places]] = {"account": _accounts, "card": _cards}
 _FINDERS: Mapping[str, Callable[[str, Recognizers], Places]] = {
     "key": _keys,
     "password": _passwords,
     "document": _documents,
-    "account": _accounts,
-    "card": _cards,
 }
 
 
-def _valid(number: str, begin: int, check: Callable[[str], bool]) -> Places:
-    """Give the longest row of groups that is valid: beside a number there may stand a date, or a word."""
-    groups = [found.span() for found in re.finditer(r"[^ -]+", number)]
-    rows = [(first[0], last[1]) for place, first in enumerate(groups) for last in groups[place:]]
-    for start, stop in sorted(rows, key=lambda row: row[0] - row[1]):
-        if check(number[start:stop]):
-            yield begin + start, begin + stop
-            return
+def _longest(
+    text: str, groups: Sequence[tuple[int, int]], first: int, sizes: range, check: Callable[[str], bool]
+) -> int | None:
+    """Give the last group of the longest row from one on that is valid: beside a number may stand a date, or a word."""
+    size, longest = 0, None
+    for last, (start, stop) in enumerate(groups[first : first + sizes.stop], first):
+        size += stop - start
+        if size >= sizes.stop:
+            break
+        if size in sizes and check(text[groups[first][0] : stop]):
+            longest = last
+    return longest
+
+
+def _is_hexadecimal(text: str, start: int, stop: int) -> bool:
+    """Whether digits stand inside of a digest or a UUID."""
+    around = text[max(0, start - LONGEST_DIGEST) : stop + LONGEST_DIGEST]
+    return any(text[start:stop] in found[0] for found in DIGEST.finditer(around))
 
 
 def mark(one: Secret) -> str:
@@ -289,7 +348,11 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _text_of(parts: Iterable[Json]) -> str:
-    return "\n".join(str(part.get("text") or "") for part in parts if str(part.get("type")) in TEXT_PARTS)
+    return "\n".join(str(part.get("text") or "") for part in parts if _is_said(part))
+
+
+def _is_said(part: Json) -> bool:
+    return str(part.get("type")) in TEXT_PARTS
 
 
 UNMASKED = Masking(frozenset(), None)
