@@ -301,16 +301,17 @@ class AsyncMemoryStore:
     async def _restore(
         self, given: Path | BinaryIO, dry_run: bool, progress: Callable[[int, int], None] | None
     ) -> Imported:
-        from memstore.archive.restore import restore
+        from memstore.archive.restore import Admission, restore
+        from memstore.ingest.facts.trust import Trust
         from memstore.ingest.resources import Resources
 
         return await restore(
             self._database,
             lambda: Resources(self.counter, self.embedder, self.settings, exactly=self._opened.exactly),
             given,
-            max_message_bytes=self.settings.max_message_bytes,
-            masking=self._opened.masking,
-            counter=self.counter,
+            admission=Admission(
+                self.settings.max_message_bytes, self._opened.masking, self.counter, Trust.of(self.settings)
+            ),
             dry_run=dry_run,
             progress=progress,
         )
