@@ -25,7 +25,7 @@ from anthropic.types.beta import (
 )
 
 from memstore.adapters._either import Steps, run, run_async
-from memstore.errors import Conflict
+from memstore.errors import Conflict, InvalidInput
 from memstore.models import NewDocument
 
 ROOT = "/memories"
@@ -156,6 +156,8 @@ class _Folder:
             )
         except Conflict:
             raise ToolError("A file was changed meanwhile: view it, and try again.") from None
+        except InvalidInput as error:  # such as a path that is a secret where those are masked
+            raise ToolError(str(error)) from None
 
 
 class MemstoreMemoryTool(BetaAbstractMemoryTool):

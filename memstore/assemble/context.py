@@ -77,7 +77,9 @@ async def assemble(
     found = stretch.before
     receipt = record.completed(
         context.receipt,
-        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.hint]))),
+        replace(
+            found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.hint, request.masks()]))
+        ),
         arguments=_arguments(made),
         models={"embedder": question.embedded_by} | models.names(asked),
         texts=asked.texts,
@@ -208,6 +210,7 @@ def _arguments(made: Assembly) -> Json:
         "visibility": made.rule if request.viewer else None,
         "format": render.format_told(request.format),
         "tools": [name_of(one) for one in request.tools] or None,
+        "masked": dict(request.found) or None,
     }
 
 

@@ -67,6 +67,7 @@ class Taken:
         }
         if self.done.format == OWN:
             told["restored"] = {kind: self.done.restored[kind] for kind in RESTORED}
+            told["quarantined"] = self.done.quarantined
         return told | {"preview": self.done.spans} if self.dry_run else told
 
 
@@ -132,7 +133,7 @@ def import_(
     JSON: {"new", "known", "skipped": integers, "files": [{"file", "format", "new", "known", "skipped", "left_out",
     "masked", "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a
     file at most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has
-    "restored": {"users", "conversations", "summaries", "facts", "documents": integers} that are new.
+    "restored": {"users", "conversations", "summaries", "facts", "documents": integers} that are new, and "quarantined".
     """
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches, "dry_run": dry_run}
     how["untrusted"] = untrusted
@@ -199,6 +200,8 @@ def _tell(one: Taken) -> None:
         say(f"  with what was made of them:{would} new {new}")
     if one.dry_run:
         _preview(done)
+    if done.quarantined:
+        hint(f"{done.quarantined:,} facts rest on nobody who is believed, and wait: memstore facts --state quarantined")
     if done.masked:
         hint(f"secrets masked in {done.masked} messages")
     for what, count in done.left_out.most_common():

@@ -13,7 +13,7 @@ from uuid import UUID
 from memstore import ids
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.check import NewMessage, check_name, checked
-from memstore.ingest.masking import Masking
+from memstore.ingest.masking import UNMASKED, Masking
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
 from memstore.store import messages as store
@@ -64,7 +64,7 @@ async def add_many(
     *,
     on_conflict: OnConflict = "error",
     max_bytes: int,
-    masking: Masking | None = None,
+    masking: Masking = UNMASKED,
 ) -> list[Message]:
     """Store messages in order, all or none; give them as stored, known ones included.
 
@@ -75,7 +75,7 @@ async def add_many(
     if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str) or not isinstance(given, Iterable):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
     drafts = await in_thread(_drafts, given, place, max_bytes, masking)
-    await in_thread(_count, drafts, counter)
+    await in_thread(counted, drafts, counter)
     while drafts:
         try:
             return await _added(database, place, drafts, on_conflict)
@@ -117,7 +117,7 @@ async def add_new(
         found = sorted_out(drafts, known, erased)
         if not found.fresh:
             return found
-        await in_thread(_count, [draft for draft in found.fresh if draft.tokens == UNCOUNTED], counter)
+        await in_thread(counted, [draft for draft in found.fresh if draft.tokens == UNCOUNTED], counter)
         wanted = {draft.conversation_id: places[draft.conversation_id] for draft in found.fresh}
         try:
             async with database.scope(user) as scope:
@@ -175,11 +175,10 @@ def conflict(twin: Message) -> str:
     return f"external_id {twin.external_id!r} is known with other content ({where})."
 
 
-def _drafts(given: Sequence[Given], place: Place, max_bytes: int, masking: Masking | None) -> list[Message]:
+def _drafts(given: Sequence[Given], place: Place, max_bytes: int, masking: Masking) -> list[Message]:
     made = [draft(one, f"message {number}", place, max_bytes) for number, one in enumerate(given, 1)]
-    if masking is not None:
-        for one in made:
-            masking.store(one)
+    for one in made:
+        masking.store(one)
     return made
 
 
@@ -210,7 +209,8 @@ def draft(given: Given, where: str, place: Place, max_bytes: int) -> Message:
     )
 
 
-def _count(drafts: Iterable[Message], counter: TokenCounter) -> None:
+def counted(drafts: Iterable[Message], counter: TokenCounter) -> None:
+    """Say in each draft how many tokens its text and its calls have, and by which counter."""
     name = counter.name
     for draft in drafts:
         calls = draft.tool_calls

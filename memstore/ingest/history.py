@@ -14,7 +14,7 @@ from memstore.ingest.add import Place, SortedOut, add_new, conflict, draft, look
 from memstore.ingest.check import TRUST, UNTRUSTED
 from memstore.ingest.importers import Found, Imported, LeftOut, Reading, Record, Skipped, Span, importer_for, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
-from memstore.ingest.masking import Masking, before_storing
+from memstore.ingest.masking import UNMASKED, Masking, before_storing
 from memstore.models import Message
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
@@ -53,7 +53,7 @@ class _Reader:
 
     user: str | None
     max_bytes: int
-    masking: Masking | None = None
+    masking: Masking = UNMASKED
     untrusted: bool = False
     read: int = 0
     skipped: list[Skipped] = field(default_factory=list)
@@ -103,11 +103,13 @@ class _Reader:
         try:
             if owner is None:
                 raise InvalidInput("it names no user; say whose it is with --user")
-            place = self.places(owner, record.conversation, record.title, record.channel)
+            masking = self.masking
+            masking.refuse(user=owner, conversation=record.conversation)
+            place = self.places(owner, record.conversation, masking.text(record.title), masking.text(record.channel))
             made = draft(record.message, "message 1", place, self.max_bytes)
             if self.untrusted:
                 vars(made)["meta"] = made.meta | {TRUST: UNTRUSTED}
-            return _Read(record, place, made, self.masking is not None and self.masking.store(made))
+            return _Read(record, place, made, masking.store(made))
         except InvalidInput as error:
             self.skipped.append(Skipped(record.where, str(error)))
             return None

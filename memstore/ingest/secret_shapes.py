@@ -20,13 +20,25 @@ DOCUMENT = re.compile(
     r"|driving licen[cs]e|driver'?s licen[cs]e|führerschein|social security|ssn|tax (?:id|number)|steuer-?id\w*"
     r"|steuernummer|sozialversicherungs\w+|护照|身份证)(?:[- ]?(?:number|no\.?|nummer|nr\.?|numéro|número|号码?))?"
     r"[^\w\n]{0,3}(?:is|ist|lautet|est|es|是)?[^\w\n]{0,3}(?P<number>(?-i:(?=(?:[A-Z -]*\d){5})"
-    r"[A-Z\d](?:[ -]?[A-Z\d]){5,17}))(?!\w)"
+    r"[A-Z\d](?:[^\S\n]?-?[A-Z\d]){5,17}))(?!\w)"
     r"|(?:护照|身份证)(?:号码?)?[是为:：\s]{0,3}(?P<zh>[A-Z\d]{7,18})",
     re.IGNORECASE,
 )
-IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z\d]{4}){2,7}(?: ?[A-Z\d]{1,4})?\b", re.IGNORECASE)
-CARD = re.compile(r"(?<![\d-])(?<!\d\.)\d(?:[ -]?\d){12,18}(?![\d-])")
-SOCIAL_SECURITY = re.compile(r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])")
+
+# Between the groups of a number: a blank of any width, one that is not seen, a hyphen of any kind.
+_UNSEEN, _HYPHENS = "\u00ad\u200b-\u200d\u2060\ufeff", "‐-―−-"
+_BETWEEN = rf"(?:[^\S\n\v\f\r\x1c-\x1e\x85\u2028\u2029]|[{_UNSEEN}{_HYPHENS}])"
+_WRAPPED = rf"[\s{_UNSEEN}{_HYPHENS}]"  # the end of a line too
+# Row after row of digits, atomic: whether some of it is a card is looked at group by group.
+DIGITS = re.compile(rf"(?<![\d-])(?<!\d\.)\d++(?:{_BETWEEN}\d++)*+(?!-)")
+WRAPPED_DIGITS = re.compile(rf"(?<![\d-])(?<!\d\.)\d++(?:{_WRAPPED}{{1,4}}+\d++)++(?!-)")
+IBAN = re.compile(rf"\b(?=(?P<number>[A-Z]{{2}}\d{{2}}(?:{_WRAPPED}{{0,3}}[A-Z\d]){{11,30}}))", re.IGNORECASE)
+DIGEST = re.compile(r"(?=[\d-]*[a-f])[\da-f-]{32,}", re.IGNORECASE)
+GROUP = re.compile(r"[^\W_]+")
+SOCIAL_SECURITY = re.compile(rf"(?<![\d-])\d{{3}}[{_HYPHENS}]\d{{2}}[{_HYPHENS}]\d{{4}}(?![\d-])")
+
+# The password in a URL: up to the last @ before a path, whatever signs it has.
+URL_PASSWORD = re.compile(r"://[^\s/?#@:\"'<>]{0,128}:(?P<value>[^\s/\"'<>]{1,256})@(?=[\w\[])")
 
 # A block of PEM or PGP, its lines parted by line ends or by "\n" spelled out. Atomic: no match is quick.
 PRIVATE_KEY = re.compile(

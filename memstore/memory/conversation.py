@@ -94,10 +94,14 @@ class AsyncConversationScope(AsyncPlainCalls):
                 messages,
                 on_conflict=on_conflict,
                 max_bytes=opened.settings.max_message_bytes,
-                masking=await opened.masking(),
+                masking=opened.taking(**self._names),
             )
             told(messages=len(stored), tokens=sum(message.tokens for message in stored))
         return stored
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return {"user": self.user.name, "conversation": self.name}
 
     async def messages(
         self,
@@ -175,6 +179,7 @@ class AsyncConversationScope(AsyncPlainCalls):
         what comes of it; nothing is kept before the conversation's first message.
         """
         check_name(model, "model")
+        self._opened.taking(model=model)
         if type(prompt_tokens) is not int or prompt_tokens < 1:
             raise InvalidInput(f"A prompt has a whole number of tokens, at least one, not {prompt_tokens!r:.60}.")
         async with self._database.scope(self.user.id) as scope:
@@ -218,6 +223,8 @@ class AsyncConversationScope(AsyncPlainCalls):
         check_size(settings)
         given = {STRATEGIES: strategies, SECTIONS: sections}
         settings = check_settings(settings | {name: value for name, value in given.items() if value is not None})
+        masking = self._opened.taking(**self._names)
+        title, channel, settings = masking.text(title), masking.text(channel), check_settings(masking.json(settings))
         async with self._database.scope(self.user.id) as scope:
             await make_conversations(scope, [self._place])
             await messages.describe(scope, self.id, title, channel, settings)
@@ -283,7 +290,7 @@ class AsyncConversationScope(AsyncPlainCalls):
             tools=tools,
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,
-        )
+        ).masked(self._opened.masking)
         with measured("context") as told:
             embedder, counter = await self._opened.encoder(), await self._opened.counter_of(model)
             models, exactly = await self._opened.recall_models(), self._opened.exactly

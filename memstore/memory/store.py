@@ -16,6 +16,7 @@ from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest import indexes
 from memstore.ingest.check import check_name, one_of
+from memstore.ingest.masking import before_storing
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
 from memstore.memory.backfill import AsyncBackfills
@@ -70,11 +71,13 @@ class AsyncMemoryStore:
         """Open the store at `url`: "embedded", "embedded:FOLDER" or "postgresql://…"; by default what the settings say.
 
         `settings` are a `Settings` or some of its options; the rest comes from the environment (`MEMSTORE_…`), the
-        settings file, and the defaults. Names of providers that nobody knows raise `ProviderMissing` here. A `reranker`
-        or `rewriter` of your own (Protocols of `memstore.providers`) stands in place of the settings'.
+        settings file, and the defaults. Names of providers that nobody knows, and masking without its libraries, raise
+        `ProviderMissing` here. A `reranker` or `rewriter` of your own (Protocols of `memstore.providers`) stands in
+        place of the settings'.
         """
         settings = settings if isinstance(settings, Settings) else load(settings or {})
         check_usable(settings)
+        await in_thread(before_storing, settings)  # its libraries take a while, or are not there
         target = url or settings.database_url
         server = await in_thread(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
         address = server.url if server else checked_url(target)
@@ -298,14 +301,17 @@ class AsyncMemoryStore:
     async def _restore(
         self, given: Path | BinaryIO, dry_run: bool, progress: Callable[[int, int], None] | None
     ) -> Imported:
-        from memstore.archive.restore import restore
+        from memstore.archive.restore import Admission, restore
+        from memstore.ingest.facts.trust import Trust
         from memstore.ingest.resources import Resources
 
         return await restore(
             self._database,
             lambda: Resources(self.counter, self.embedder, self.settings, exactly=self._opened.exactly),
             given,
-            max_message_bytes=self.settings.max_message_bytes,
+            admission=Admission(
+                self.settings.max_message_bytes, self._opened.masking, self.counter, Trust.of(self.settings)
+            ),
             dry_run=dry_run,
             progress=progress,
         )

@@ -25,6 +25,7 @@ class AsyncTokens:
     """What an operator does to the tokens of a store."""
 
     def __init__(self, opened: Opened) -> None:
+        self._opened = opened
         self._database = opened.database
 
     async def create(self, *, user: str | None = None, name: str | None = None, days: float | None = None) -> ApiToken:
@@ -37,6 +38,7 @@ class AsyncTokens:
                 check_name(text, kind)
         if days is not None and not 0 < days <= MOST_DAYS:
             raise InvalidInput(f"days={days!r}: give a number of days up to {MOST_DAYS:,}, or none.")
+        masking = self._opened.taking(user=user)
         secret = PREFIX + secrets.token_urlsafe(BYTES)
         async with self._database.operator() as scope:
             made = await api_tokens.add(
@@ -45,7 +47,7 @@ class AsyncTokens:
                 hashed(secret),
                 owner=None if user is None else ids.user_id(user),
                 user_name=user,
-                name=name,
+                name=masking.text(name),
                 seconds=None if days is None else days * SECONDS_A_DAY,
             )
         return replace(made, secret=secret)

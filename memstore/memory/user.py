@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args, overload
 from uuid import UUID
@@ -84,7 +85,9 @@ class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
         self, name: str, *, title: str | None = None, channel: str | None = None
     ) -> AsyncConversationScope:
         """Give the scope of a conversation; it is made with its first message."""
-        return AsyncConversationScope(self, Place(self.name, name, title, channel))
+        place = Place(self.name, name, title, channel)
+        masking = self._opened.masking
+        return AsyncConversationScope(self, replace(place, title=masking.text(title), channel=masking.text(channel)))
 
     async def conversations(
         self,
@@ -196,7 +199,7 @@ class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
         who = settings.context_viewer if viewer is None else viewer
         if who is not None:
             check_name(who, "viewer")
-        return Sight(who, visibility or settings.visibility, as_of=as_of)
+        return Sight(self._opened.masking.text(who), visibility or settings.visibility, as_of=as_of)
 
     async def export(
         self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True
@@ -275,7 +278,7 @@ class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
         said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
         check_fact(new)
-        new = masked(new, await self._opened.masking())
+        new = masked(new, self._opened.taking(user=self.name))
         return await curation.add_fact(self._opened.database, await self._opened.resources(), self.name, new)
 
     async def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
@@ -297,7 +300,7 @@ class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
         curation.check_active(old)  # before an encoder is loaded
         new = edited(old, columns)
         check_fact(new)
-        new = masked(new, await self._opened.masking())
+        new = masked(new, self._opened.masking)
         return await curation.edit_fact(self._opened.database, await self._opened.resources(), self.id, old, new)
 
     async def confirm_fact(self, fact: Fact | UUID) -> Fact:

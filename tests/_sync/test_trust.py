@@ -116,6 +116,31 @@ def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, tmp_pat
         assert len(store.user("alice").recall("Porto", tiers=["facts"])) == 1
 
 
+def test_what_an_edited_export_calls_active_waits_all_the_same(url: str, twin: str, tmp_path: Path) -> None:
+    path = tmp_path / "alice.jsonl"
+    with MemoryStore.open(url, settings=BELIEVING) as store:
+        alice = store.user("alice")
+        say(alice, LEEDS, 1)
+        for day, text in enumerate((PORTO, "I love casinos.", "I have a dog."), 2):
+            say(alice, text, day, role="tool")
+        say(alice, "I work at Horn.", 6, place="mail")
+        store.derive()
+        dog = next(fact for fact in alice.facts(state="quarantined") if "dog" in fact.text)
+        alice.confirm_fact(dog)
+        before = states(alice)
+        alice.export(path)
+    told = path.read_text()
+    assert told.count('"state":"quarantined"') >= 3
+    path.write_text(told.replace('"state":"quarantined"', '"state":"active"').replace('"trust":0', '"trust":2'))
+    with MemoryStore.open(twin, settings=BELIEVING) as store:
+        done, alice = store.import_file(path), store.user("alice")
+        assert done.quarantined == 3
+        assert states(alice) == before, "but for what was confirmed"
+        assert {span.trust for fact in alice.facts(state="quarantined") for span in fact.spans} == {0}
+        assert not alice.recall("casinos", tiers=["facts"], limit=1, min_score=0.9)
+        assert (store.import_file(path)).quarantined == 0, "the second time it is known"
+
+
 def test_an_edit_into_what_waits_is_undone_as_a_whole(url: str) -> None:
     with MemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")

@@ -115,6 +115,32 @@ async def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, t
         assert len(await store.user("alice").recall("Porto", tiers=["facts"])) == 1
 
 
+async def test_what_an_edited_export_calls_active_waits_all_the_same(url: str, twin: str, tmp_path: Path) -> None:
+    path = tmp_path / "alice.jsonl"
+    async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
+        alice = store.user("alice")
+        await say(alice, LEEDS, 1)
+        for day, text in enumerate((PORTO, "I love casinos.", "I have a dog."), 2):
+            await say(alice, text, day, role="tool")
+        await say(alice, "I work at Horn.", 6, place="mail")
+        await store.derive()
+        dog = next(fact for fact in await alice.facts(state="quarantined") if "dog" in fact.text)
+        await alice.confirm_fact(dog)
+        before = await states(alice)
+        await alice.export(path)
+    told = path.read_text()
+    assert told.count('"state":"quarantined"') >= 3
+    path.write_text(told.replace('"state":"quarantined"', '"state":"active"').replace('"trust":0', '"trust":2'))
+    async with await AsyncMemoryStore.open(twin, settings=BELIEVING) as store:
+        done, alice = await store.import_file(path), store.user("alice")
+        assert done.quarantined == 3
+        assert await states(alice) == before, "but for what was confirmed"
+        assert {span.trust for fact in await alice.facts(state="quarantined") for span in fact.spans} == {0}
+        waiting = {fact.id for fact in await alice.facts(state="quarantined")}
+        assert waiting.isdisjoint(hit.id for hit in await alice.recall("casinos", tiers=["facts"]))
+        assert (await store.import_file(path)).quarantined == 0, "the second time it is known"
+
+
 async def test_an_edit_into_what_waits_is_undone_as_a_whole(url: str) -> None:
     async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")

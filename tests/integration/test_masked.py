@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
+from memstore.errors import InvalidInput
+from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.documents import AsyncDocuments
 from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.tokens import AsyncTokens
+from memstore.memory.user import AsyncUserScope
+from memstore.models import Section
 
 CARD, PIN = "4111 1111 " + "1111 1111", "49" + "21"
 SAID = f"My favourite card is {CARD}. I live in Leeds, the PIN is {PIN}. " + "We had fish and went home late. " * 20
@@ -48,6 +55,134 @@ async def test_what_is_masked_before_storing_is_nowhere(url: str, tmp_path: Path
     stored = everything(url)
     assert "Leeds" in stored
     assert CARD not in stored and CARD.replace(" ", "") not in stored and f" {PIN}" not in stored
+
+
+MASKING: dict[str, Any] = {"embedder": "hashing:256", "mask_secrets": "before_storing"}
+TEMPLATE = "{{ system }} " + CARD + " {{ question }}"
+# Of everything that can be asked of a store, what may keep a text that it was given: each is tried below.
+KEEPS = {
+    AsyncMemoryStore: "import_file user",
+    AsyncUserScope: "add_fact conversation describe edit_fact documents",
+    AsyncConversationScope: "add add_many context describe observed",
+    AsyncDocuments: "put write",
+    AsyncTokens: "create",
+}
+OTHERS = {
+    AsyncMemoryStore: "backfills build_indexes close counter derive embedder embeddings export job_counts jobs"
+    " large_users open retain retry_jobs role stats subscribe tokens url users verify_erasure",
+    AsyncUserScope: "audit_facts confirm_fact conversation_names conversations dead_letters drift entity erase"
+    " erase_fact erase_message erasures events export fact fact_history fact_page facts facts_of facts_said_by find_id"
+    " messages recall receipt receipt_page replay retract_fact summaries_over summary timeline undo",
+    AsyncConversationScope: "by_role clear count erase extract_facts get_all get_recent info messages prune receipts"
+    " settings statistics summaries summarize",
+    AsyncDocuments: "delete expire get get_many namespaces search",
+    AsyncTokens: "all exist holder holding revoke",
+}
+
+
+@pytest.mark.parametrize("scope", KEEPS)
+def test_of_every_call_it_is_known_whether_it_keeps_what_it_is_given(scope: type) -> None:
+    """A new call is to be named here, and tried below where it keeps a text."""
+    public = {name for name in dir(scope) if not name.startswith("_")}
+    assert public == {*KEEPS[scope].split(), *OTHERS[scope].split()}
+
+
+async def put_everywhere(store: AsyncMemoryStore, folder: Path) -> None:
+    """Give the store a card wherever it takes a text that is no name."""
+    alice = store.user("alice")
+    trip = alice.conversation("c", title=f"Paying with {CARD}", channel=CARD)
+    parts = [{"type": "text", "text": SAID}, {"type": "image_url", "image_url": {"url": f"https://x.example/{CARD}"}}]
+    await trip.add("user", parts, name=f"A {CARD}", tags=[CARD], metadata={"note": {CARD: [CARD]}, "id": CARD})
+    call = {"id": CARD, "type": "function", "function": {"name": f"f {CARD}", "arguments": json.dumps({"n": CARD})}}
+    await trip.add("assistant", f"Yes: {CARD}", tool_calls=[call])
+    await trip.add("tool", f"Paid by {CARD}", tool_call_id=CARD)
+    own = {"name": "calendar", "text": [f"Call the bank about {CARD}"]}
+    await trip.describe(
+        title=CARD, channel=CARD, settings={"own": {CARD: CARD}, "participants": [CARD]}, sections=[own]
+    )
+    await trip.describe(title=f"{CARD}, again", settings={"own": None})
+    fact = await alice.add_fact(
+        f"The PIN is {PIN}, the card is {CARD}.", type="preference", subject=CARD, attribute=f"card {CARD}", value=PIN
+    )
+    changed = await alice.edit_fact(fact, text=f"Alice pays by {CARD}", value=CARD, attribute=CARD, language=CARD)
+    await alice.add_fact("It is so.", type="preference", attribute="password", value="sunshine")
+    await alice.retract_fact(changed)
+    notes = alice.documents()
+    await notes.put(("notes",), "a", {CARD: CARD, "n": int(CARD.replace(" ", ""))}, texts={CARD: f"It is {CARD}."})
+    await notes.put(("notes",), "b", {"card": CARD})
+    talk = {"uuid": "c1", "name": CARD, "chat_messages": [{"uuid": "m1", "sender": "human", "text": SAID}]}
+    (folder / "conversations.json").write_text(json.dumps([talk]))
+    assert (await store.import_file(folder / "conversations.json", user="bob")).masked == 1
+    await store.tokens.create(user="alice", name=CARD)
+    await store.derive()
+    await trip.summarize()
+    settings = {"sections": [Section("own", text=(f"a {CARD}", f"b {CARD}"), minimum=0.1)], "viewer": CARD}
+    asked = await trip.context(f"Is {CARD} mine?", budget=2000, system=f"The card is {CARD}.", **settings)
+    assert asked.receipt.arguments["masked"] == {"card": 5} and any("5 card" in one for one in asked.receipt.hints)
+    assert (await alice.replay(asked)).exact and (await alice.replay(asked)).messages == asked.messages
+    assert "[masked card]" in str(asked.messages) and CARD not in str(asked.messages)
+    template = await trip.context(f"Is {CARD} mine?", budget=2000, format=TEMPLATE)
+    assert (await alice.replay(template)).text == template.text
+    with pytest.raises(InvalidInput):  # a receipt has the names of tools
+        await trip.context("What?", budget=900, tools=[{"type": "function", "function": {"name": CARD}}])
+
+
+async def refused_as_names(store: AsyncMemoryStore) -> None:
+    """Give the store a card in the place of every name that an id follows from."""
+    alice = store.user("alice")
+    hello = {"role": "user", "content": "Hello"}
+    context = await alice.conversation("c").context("Hello?", budget=900)
+    for call in (
+        lambda: store.user(CARD).conversation("c").add("user", "Hello"),
+        lambda: store.user(CARD).describe(settings={"messages_days": 9}),
+        lambda: store.user(CARD).add_fact("It rains.", type="preference"),
+        lambda: store.user(CARD).documents().put(("a",), "b", {}),
+        lambda: store.tokens.create(user=CARD),
+        lambda: alice.conversation(CARD).add("user", "Hello"),
+        lambda: alice.conversation(CARD).describe(title="Hello"),
+        lambda: alice.conversation("c").add_many([hello, hello | {"external_id": CARD}]),
+        lambda: alice.conversation("c").observed(context, prompt_tokens=9, model=CARD),
+        lambda: alice.documents().put(("a", CARD), "b", {}),
+        lambda: alice.documents().put(("a",), CARD, {}),
+    ):
+        with pytest.raises(InvalidInput, match="names are not masked") as refused:
+            await call()
+        assert CARD not in str(refused.value)
+
+
+async def test_a_secret_is_nowhere_wherever_it_was_put(url: str, twin: str, tmp_path: Path) -> None:
+    async with await AsyncMemoryStore.open(url, settings=MASKING) as store:
+        await put_everywhere(store, tmp_path)
+        await refused_as_names(store)
+    stored = everything(url)
+    assert stored.count("[masked card]") > 60
+    for written in (CARD, CARD.replace(" ", ""), CARD.replace(" ", "-"), f" {PIN}", f'"{PIN}"', "sunshine"):
+        assert written not in stored
+    async with await AsyncMemoryStore.open(twin, settings={"embedder": "hashing:256"}) as store:
+        await (
+            store.user("carol")
+            .conversation("c", title=CARD)
+            .add_many([{"role": "user", "content": one} for one in (SAID, "I live in York.")])
+        )
+        await store.user("carol").documents().put(("a",), "b", {"card": CARD})
+        await store.user("carol").add_fact(f"Carol pays by {CARD}.", type="preference")
+        await store.derive()
+        await store.export(tmp_path / "plain.jsonl")
+        await store.export(tmp_path / "messages.jsonl", derived=False)
+    async with await AsyncMemoryStore.open(url, settings=MASKING) as store:
+        done = await store.import_file(tmp_path / "plain.jsonl", dry_run=True)
+        assert any("--no-derived" in one.reason for one in done.skipped)
+        assert CARD not in str(done)
+        await store.import_file(tmp_path / "plain.jsonl")
+        assert "York" in everything(url, "messages") and CARD not in everything(url)
+        done = await store.import_file(tmp_path / "messages.jsonl")
+        assert (done.new, len(done.skipped)) == (1, 1), "the fact's id is of its words"
+        await store.derive()
+        assert (await store.user("carol").documents().get(("a",), "b")).value == {"card": "[masked card]"}
+        said = await store.user("carol").conversation("c").messages()
+        assert said[0].text == SAID.replace(CARD, "[masked card]").replace(PIN, "[masked password]")
+        assert said[0].tokens == store.counter.count(said[0].text)
+    assert CARD not in everything(url)
 
 
 async def test_what_is_masked_before_deriving_stays_in_its_message_alone(url: str) -> None:

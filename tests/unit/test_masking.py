@@ -154,8 +154,10 @@ def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
     first, second = (call["function"]["arguments"] for call in made.tool_calls or [])
     assert json.loads(first) == {"card": "[masked card]"}
     assert second == {"password": "[masked password]"}
-    assert (made.tool_calls or [])[0]["id"] == key, "what pairs calls with results stays"
-    assert made.meta == {"note": "[masked card]", "trust": "untrusted", "masked": {"card": 3, "password": 1}}
+    result = draft({"role": "tool", "content": "paid", "tool_call_id": key}, "message 2", Place("alice", "c"), 10_000)
+    assert MASKING.store(result)
+    assert (made.tool_calls or [])[0]["id"] == result.tool_call_id == "[masked key]", "they are still a pair"
+    assert made.meta == {"note": "[masked card]", "trust": "untrusted", "masked": {"card": 3, "key": 1, "password": 1}}
     assert not MASKING.store(made), "the second time there is nothing"
     plain = draft({"role": "user", "content": "Hello"}, "message 1", Place("alice", "c"), 10_000)
     assert not MASKING.store(plain)
@@ -200,7 +202,7 @@ def test_what_is_opaque_in_parts_is_read_in_arguments_and_in_metadata() -> None:
     assert MASKING.store(made)
     assert "c0rrecthorse" not in str((made.tool_calls, made.meta))
     assert (made.tool_calls or [])[0]["arguments"]["scale"] == 0.4111111111111111
-    assert made.meta["id"] == "4111 1111 1111 1111", "ids pair things"
+    assert made.meta["id"] == "[masked card]"
 
 
 def test_a_line_of_megabytes_is_searched_through() -> None:
@@ -213,3 +215,65 @@ def test_a_line_of_megabytes_is_searched_through() -> None:
         "-----BEGIN PRIVATE KEY-----" * 3_000,
     ):
         assert card not in marked(f"{filler} x {card}")[0]
+
+
+GAPS = {
+    "a no-break space": "\u00a0",
+    "a thin space": "\u2009",
+    "a narrow no-break space": "\u202f",
+    "two blanks": "  ",
+    "what is not seen": "\u200b",
+    "a hyphen that does not break": "\u2011",
+    "an en dash": "\u2013",
+    "the end of a line": "\n",
+    "the end of a line of Windows'": " \r\n",
+    "a line separator": "\u2028",
+}
+
+
+@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize(
+    ("kind", "parts"), [("card", ("4111 11", "11 1111", "1111")), ("account", ("DE89 3704", "004405", "32 0130 00"))]
+)
+def test_a_number_is_one_however_its_groups_are_parted(gap: str, kind: str, parts: tuple[str, ...]) -> None:
+    for around in ("{}", "It is {}, keep it.", "1. Mine:\n{}\nDone in 2024."):
+        once, counts = marked(around.format(GAPS[gap].join(parts)))
+        assert (once, counts) == (around.format(f"[masked {kind}]"), {kind: 1})
+
+
+def test_one_number_beside_another_hides_none() -> None:
+    assert marked("4111 1111 1111 1111\n5555 5555 5555 4444\n") == ("[masked card]\n[masked card]\n", {"card": 2})
+    assert marked("No. 1234 4111 1111 1111 1111 12/27")[0] == "No. 1234 [masked card] 12/27"
+    accounts = "DE89 3704 0044 0532 0130 00\nGB82 WEST 1234 5698 7654 32"
+    assert MASKING.covered(accounts).replace("•", "") == "\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2019\n2020\n2021\n2022\n2023\n2024\n2025\n2026",
+        "a6ba7b4111111111111111bb00c04fd430c8dead00",  # a digest, and a UUID, with what would be a card
+        "4b411111-1111-1111-1111-00c04fd430c8",
+        "width 5500\nheight 0000\nleft 0000\ntop 0004",
+    ],
+)
+def test_numbers_beside_each_other_are_no_card(text: str) -> None:
+    assert marked(text) == (text, {})
+
+
+def test_a_number_over_several_parts_is_masked_in_all_of_them() -> None:
+    parts = [{"type": "text", "text": one} for one in ("Card: 4111 1111", "11", "11 1111, and more.")]
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    message = {"role": "user", "content": [parts[0], image, *parts[1:]]}
+    made = draft(message, "message 1", Place("alice", "c"), 10_000)
+    assert MASKING.store(made)
+    assert [one.get("text") for one in made.parts or []] == ["Card: [masked card]", None, "", ", and more."]
+    assert (made.text, made.meta) == ("Card: [masked card]\n\n, and more.", {"masked": {"card": 1}})
+    assert not MASKING.store(made)
+
+
+@pytest.mark.parametrize("password", ["pa55!word", "b!g$ecret&", "hunter2,now", "(9lives)", "p@ss!word1"])
+def test_a_password_in_a_url_may_have_any_sign(password: str) -> None:
+    once, counts = marked(f"Use postgresql://bob:{password}@db.example/app?x=1 for it, see https://x.example:443/@bob.")
+    assert once == "Use postgresql://bob:[masked key]@db.example/app?x=1 for it, see https://x.example:443/@bob."
+    assert counts == {"key": 1}

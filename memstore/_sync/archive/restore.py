@@ -17,6 +17,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.archive.documents import store_documents
+from memstore._sync.archive.doubted import doubted
 from memstore._sync.ingest.serving import made_for
 from memstore._sync.store import (
     embedders,
@@ -33,6 +34,7 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.derivations import DERIVERS
 from memstore._sync.store.embedders import id_of
 from memstore.archive import judged, source
+from memstore.archive.masked import masked
 from memstore.archive.ready import Ready, new_units, ready
 from memstore.archive.shapes import (
     ConversationLine,
@@ -44,10 +46,13 @@ from memstore.archive.shapes import (
     user_id,
 )
 from memstore.archive.source import Batch, Located
+from memstore.ingest.facts.trust import Trust
 from memstore.ingest.importers import Imported, Skipped, Span, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
+from memstore.ingest.masking import Masking
 from memstore.ingest.resources import Resources
 from memstore.models import HAND, Conversation
+from memstore.providers import TokenCounter
 from memstore.waiting import in_place
 
 NAME = "memstore"
@@ -55,26 +60,39 @@ TAKEN = "number {} of the conversation is another message here; what is stored s
 UNSAID = "a message that says it is not there: {}; derive facts anew where it is missing for good"
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What lines must pass: how long a message may be, what masks secrets and counts again, and who is believed."""
+
+    max_message_bytes: int
+    masking: Masking
+    counter: TokenCounter
+    trust: Trust
+
+
 def restore(
     database: Database,
     resources: Callable[[], Resources],
     given: Path | IO[bytes],
     *,
-    max_message_bytes: int,
+    admission: Admission,
     dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Take an export in; a line that cannot be is named, and the rest is stored.
 
     With `dry_run` nothing is stored, and the same is told. `resources` are asked for where units come. `progress` is
-    called with the bytes read so far and those that there are; of a stream nobody knows them. Raises `InvalidInput` for
+    called with the bytes read so far and those that there are; of a stream nobody knows them. What holds a secret is
+    masked where that is set, or refused where it cannot be. Raises `InvalidInput` for
     what is no export.
     """
-    running = _Restore(database, resources, max_message_bytes, dry_run)
+    running = _Restore(database, resources, admission, dry_run)
     size = size_of(given) if isinstance(given, Path) else 0
     name = given.name if isinstance(given, Path) else "the export"
     with source.opened(given, running.seen) as stream:
-        batches = source.batches(source.lines(stream, name, max_message_bytes), running.done.skip)
+        every = source.lines(stream, name, admission.max_message_bytes)
+        lines = masked(every, admission.masking, admission.counter)
+        batches = source.batches(lines, running.done.skip)
         while (batch := in_place(next, batches, None)) is not None:
             running.take(batch)
             if progress is not None and size:
@@ -101,7 +119,7 @@ class _Restore:
 
     database: Database
     resources: Callable[[], Resources]
-    max_message_bytes: int
+    admission: Admission
     dry_run: bool
     done: Imported = field(default_factory=lambda: Imported(NAME))
     read: int = 0  # bytes, as they lie on disk
@@ -293,10 +311,13 @@ class _Restore:
     def _facts(self, batch: Batch) -> None:
         given = self._ready(batch)
         with self.database.scope(self._id) as scope:
+            given = doubted(scope, given, self.admission.trust)
             fresh = self._new_facts(scope, given)
         if not self.dry_run and fresh:
             fresh = self._stored(fresh, partial(self._write_facts, batch.first.user, fresh))
         self.done.restored["facts"] += len(fresh)
+        said = {one.id: one.line for one in fresh if isinstance(one.line, FactLine)}
+        self.done.quarantined += sum(one.fact.fact.state != said[one.id].state for one in fresh)
 
     def _write_facts(self, user: str, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
         messages.make_user(scope, user)
@@ -348,7 +369,7 @@ class _Restore:
 
     def _ready(self, batch: Batch) -> list[Ready]:
         """Give the lines as they are to be stored; tell those that cannot be."""
-        found, skipped = in_place(ready, batch.lines, self.line, self.max_message_bytes)
+        found, skipped = in_place(ready, batch.lines, self.line, self.admission.max_message_bytes)
         for one in skipped:
             self.done.skip(one)
         return found

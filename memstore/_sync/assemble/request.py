@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
@@ -12,6 +13,7 @@ from memstore._sync.assemble.sight import Sight
 from memstore._sync.store import erasures, messages
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.erasures import Epoch
+from memstore.assemble import render
 from memstore.assemble import sections as own
 from memstore.assemble.defaults import (
     BUDGET,
@@ -29,7 +31,9 @@ from memstore.assemble.strategies.registry import read_back
 from memstore.assemble.strategies.view import Strategy
 from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput
+from memstore.function_calls import name_of
 from memstore.ingest.check import check_text
+from memstore.ingest.masking import Masking
 from memstore.models import Json, Section
 from memstore.settings import Settings
 
@@ -57,6 +61,37 @@ class Request:
     format: Format = OPENAI
     tools: Sequence[Json] = ()
     keep: bool = True  # the receipt
+    found: Mapping[str, int] = field(
+        default_factory=dict
+    )  # how many secrets of which kind were masked in what is asked
+
+    def masked(self, masking: Masking) -> Request:
+        """Give the request with the secrets of its texts marked: in what is sent, counted and kept alike.
+
+        So a receipt has what was sent, and a replay gives the same bytes. Raises `InvalidInput` where a tool or a
+        section is named by one.
+        """
+        if not masking.kinds:
+            return self
+        masking.refuse(**{f"tool_{number}": name_of(one) for number, one in enumerate(self.tools)})
+        masking.refuse(**{f"section_{number}": one.name for number, one in enumerate(self.sections)})
+        counts: Counter[str] = Counter()
+        template = render.template_source(self.format)
+        written = masking.text(template, counts)
+        return replace(
+            self,
+            query=masking.text(self.query, counts),
+            system=masking.text(self.system, counts),
+            viewer=masking.text(self.viewer, counts),
+            sections=[replace(one, text=masking.json(one.text, counts)) for one in self.sections],
+            format=self.format if written == template else render.format_of(str(written)),
+            found=dict(sorted(counts.items())),
+        )
+
+    def masks(self) -> str | None:
+        """Say how many secrets were masked; None where none were."""
+        told = ", ".join(f"{count} {kind}" for kind, count in self.found.items())
+        return f"secrets in what was asked were masked before it was sent: {told}" if told else None
 
     def check_texts(self) -> None:
         """Refuse texts that nobody could store or send."""

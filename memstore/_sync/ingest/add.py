@@ -19,7 +19,7 @@ from memstore._sync.store.derivations import DERIVERS
 from memstore._sync.store.tombstones import as_stored
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.check import NewMessage, check_name, checked
-from memstore.ingest.masking import Masking
+from memstore.ingest.masking import UNMASKED, Masking
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
 from memstore.waiting import in_place
@@ -65,7 +65,7 @@ def add_many(
     *,
     on_conflict: OnConflict = "error",
     max_bytes: int,
-    masking: Masking | None = None,
+    masking: Masking = UNMASKED,
 ) -> list[Message]:
     """Store messages in order, all or none; give them as stored, known ones included.
 
@@ -76,7 +76,7 @@ def add_many(
     if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str) or not isinstance(given, Iterable):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
     drafts = in_place(_drafts, given, place, max_bytes, masking)
-    in_place(_count, drafts, counter)
+    in_place(counted, drafts, counter)
     while drafts:
         try:
             return _added(database, place, drafts, on_conflict)
@@ -118,7 +118,7 @@ def add_new(
         found = sorted_out(drafts, known, erased)
         if not found.fresh:
             return found
-        in_place(_count, [draft for draft in found.fresh if draft.tokens == UNCOUNTED], counter)
+        in_place(counted, [draft for draft in found.fresh if draft.tokens == UNCOUNTED], counter)
         wanted = {draft.conversation_id: places[draft.conversation_id] for draft in found.fresh}
         try:
             with database.scope(user) as scope:
@@ -176,11 +176,10 @@ def conflict(twin: Message) -> str:
     return f"external_id {twin.external_id!r} is known with other content ({where})."
 
 
-def _drafts(given: Sequence[Given], place: Place, max_bytes: int, masking: Masking | None) -> list[Message]:
+def _drafts(given: Sequence[Given], place: Place, max_bytes: int, masking: Masking) -> list[Message]:
     made = [draft(one, f"message {number}", place, max_bytes) for number, one in enumerate(given, 1)]
-    if masking is not None:
-        for one in made:
-            masking.store(one)
+    for one in made:
+        masking.store(one)
     return made
 
 
@@ -211,7 +210,8 @@ def draft(given: Given, where: str, place: Place, max_bytes: int) -> Message:
     )
 
 
-def _count(drafts: Iterable[Message], counter: TokenCounter) -> None:
+def counted(drafts: Iterable[Message], counter: TokenCounter) -> None:
+    """Say in each draft how many tokens its text and its calls have, and by which counter."""
     name = counter.name
     for draft in drafts:
         calls = draft.tool_calls

@@ -95,10 +95,14 @@ class ConversationScope(PlainCalls):
                 messages,
                 on_conflict=on_conflict,
                 max_bytes=opened.settings.max_message_bytes,
-                masking=opened.masking(),
+                masking=opened.taking(**self._names),
             )
             told(messages=len(stored), tokens=sum(message.tokens for message in stored))
         return stored
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return {"user": self.user.name, "conversation": self.name}
 
     def messages(
         self,
@@ -176,6 +180,7 @@ class ConversationScope(PlainCalls):
         what comes of it; nothing is kept before the conversation's first message.
         """
         check_name(model, "model")
+        self._opened.taking(model=model)
         if type(prompt_tokens) is not int or prompt_tokens < 1:
             raise InvalidInput(f"A prompt has a whole number of tokens, at least one, not {prompt_tokens!r:.60}.")
         with self._database.scope(self.user.id) as scope:
@@ -219,6 +224,8 @@ class ConversationScope(PlainCalls):
         check_size(settings)
         given = {STRATEGIES: strategies, SECTIONS: sections}
         settings = check_settings(settings | {name: value for name, value in given.items() if value is not None})
+        masking = self._opened.taking(**self._names)
+        title, channel, settings = masking.text(title), masking.text(channel), check_settings(masking.json(settings))
         with self._database.scope(self.user.id) as scope:
             make_conversations(scope, [self._place])
             messages.describe(scope, self.id, title, channel, settings)
@@ -284,7 +291,7 @@ class ConversationScope(PlainCalls):
             tools=tools,
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,
-        )
+        ).masked(self._opened.masking)
         with measured("context") as told:
             embedder, counter = self._opened.encoder(), self._opened.counter_of(model)
             models, exactly = self._opened.recall_models(), self._opened.exactly

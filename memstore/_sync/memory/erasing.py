@@ -60,6 +60,7 @@ class Erasable:
         unknown = set(settings) - {KEPT_FOR}
         if unknown:
             raise InvalidInput(f"A user has no setting {sorted(map(str, unknown))[0]!r}; there is {KEPT_FOR!r}.")
+        self._opened.taking(user=self.name)
         kept = {name: checked_days(value) for name, value in settings.items()}
         with self._opened.database.scope(self.id) as scope:
             messages.make_user(scope, self.name)

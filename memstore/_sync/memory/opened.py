@@ -74,11 +74,15 @@ class Opened:
         """The token counter."""
         return load_counter(self.settings.counter, self.settings)
 
-    def masking(self) -> Masking | None:
-        """Give what masks secrets before they are stored, if they are to be. Raises `ProviderMissing`."""
-        if self.settings.mask_secrets != "before_storing":
-            return None
-        return in_place(before_storing, self.settings)
+    @cached_property
+    def masking(self) -> Masking:
+        """What masks secrets in whatever is given to be stored; it masks nothing where that is not set."""
+        return before_storing(self.settings)
+
+    def taking(self, **names: str | None) -> Masking:
+        """Give what masks what is to be stored under these names, where a secret is refused: see `Masking.refuse`."""
+        self.masking.refuse(**names)
+        return self.masking
 
     def counter_of(self, model: str | None) -> TokenCounter:
         """Give the counter that knows a model's tokens best, each loaded once; that of the settings for None."""

@@ -26,6 +26,7 @@ class Tokens:
     """What an operator does to the tokens of a store."""
 
     def __init__(self, opened: Opened) -> None:
+        self._opened = opened
         self._database = opened.database
 
     def create(self, *, user: str | None = None, name: str | None = None, days: float | None = None) -> ApiToken:
@@ -38,6 +39,7 @@ class Tokens:
                 check_name(text, kind)
         if days is not None and not 0 < days <= MOST_DAYS:
             raise InvalidInput(f"days={days!r}: give a number of days up to {MOST_DAYS:,}, or none.")
+        masking = self._opened.taking(user=user)
         secret = PREFIX + secrets.token_urlsafe(BYTES)
         with self._database.operator() as scope:
             made = api_tokens.add(
@@ -46,7 +48,7 @@ class Tokens:
                 hashed(secret),
                 owner=None if user is None else ids.user_id(user),
                 user_name=user,
-                name=name,
+                name=masking.text(name),
                 seconds=None if days is None else days * SECONDS_A_DAY,
             )
         return replace(made, secret=secret)

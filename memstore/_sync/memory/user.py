@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args, overload
 from uuid import UUID
@@ -83,7 +84,9 @@ class UserScope(Lookups, Browsing, Erasable):
 
     def conversation(self, name: str, *, title: str | None = None, channel: str | None = None) -> ConversationScope:
         """Give the scope of a conversation; it is made with its first message."""
-        return ConversationScope(self, Place(self.name, name, title, channel))
+        place = Place(self.name, name, title, channel)
+        masking = self._opened.masking
+        return ConversationScope(self, replace(place, title=masking.text(title), channel=masking.text(channel)))
 
     def conversations(
         self,
@@ -195,7 +198,7 @@ class UserScope(Lookups, Browsing, Erasable):
         who = settings.context_viewer if viewer is None else viewer
         if who is not None:
             check_name(who, "viewer")
-        return Sight(who, visibility or settings.visibility, as_of=as_of)
+        return Sight(self._opened.masking.text(who), visibility or settings.visibility, as_of=as_of)
 
     def export(
         self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True
@@ -274,7 +277,7 @@ class UserScope(Lookups, Browsing, Erasable):
         said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
         check_fact(new)
-        new = masked(new, self._opened.masking())
+        new = masked(new, self._opened.taking(user=self.name))
         return curation.add_fact(self._opened.database, self._opened.resources(), self.name, new)
 
     def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
@@ -296,7 +299,7 @@ class UserScope(Lookups, Browsing, Erasable):
         curation.check_active(old)  # before an encoder is loaded
         new = edited(old, columns)
         check_fact(new)
-        new = masked(new, self._opened.masking())
+        new = masked(new, self._opened.masking)
         return curation.edit_fact(self._opened.database, self._opened.resources(), self.id, old, new)
 
     def confirm_fact(self, fact: Fact | UUID) -> Fact:

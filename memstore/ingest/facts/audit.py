@@ -18,7 +18,7 @@ from memstore.ingest.facts.filled import slot_in, slot_of_fact
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, other_value
 from memstore.ingest.facts.wording import content
 from memstore.ingest.rules.slots import TEMPORARY, Slot
-from memstore.ingest.secret_shapes import CARD, DOCUMENT, IBAN, KEYS
+from memstore.ingest.secret_shapes import DOCUMENT, KEYS
 from memstore.models import HAND, FactColumns, Finding
 from memstore.store import fact_changes, facts
 from memstore.store.database import Database
@@ -30,6 +30,8 @@ DUPLICATE = 0.92  # cosine from which two facts of one subject with the same num
 STALE_DAYS, DOUBTFUL = 365, 0.7  # not said again for so long, and less sure than this
 BLOCK = 1000  # facts compared at once: 1,000 × 10,000 cosines are 40 MB
 
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z\d]{4}){2,7}(?:\s?[A-Z\d]{1,4})?\b", re.IGNORECASE)
+_CARD = re.compile(r"(?<![\d-])(?<!\d\.)\d(?:[\s-]?\d){12,18}(?![\d-])")
 _PASSWORD = re.compile(
     r"\b(?:password|passwort|passphrase|passcode|contraseña|mot de passe|kennwort|PIN(?: code| number)?|api[ _-]?key)\b"
     r"(?:\s+(?:for|to|of|on|für|zum|de|du)\s+\S+(?:\s+\S+){0,3}?)?\s*(?:is|ist|es|est|lautet|[:=：])\s*[\"'“„]?"
@@ -162,9 +164,9 @@ def secret_in(text: str) -> str | None:
         return "a password"
     if DOCUMENT.search(text):
         return "the number of an identity document"
-    if any(is_iban(found[0]) for found in IBAN.finditer(text)):
+    if any(is_iban(found[0]) for found in _IBAN.finditer(text)):
         return "the number of a bank account"
-    return "the number of a payment card" if any(luhn(found[0]) for found in CARD.finditer(text)) else None
+    return "the number of a payment card" if any(luhn(found[0]) for found in _CARD.finditer(text)) else None
 
 
 def luhn(number: str) -> bool:

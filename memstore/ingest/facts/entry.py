@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -13,7 +12,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.check import check_name, check_text, one_of
 from memstore.ingest.facts.filled import slot_in
 from memstore.ingest.facts.wording import NOT, content
-from memstore.ingest.masking import Masking
+from memstore.ingest.masking import Masking, mark
 from memstore.models import FACT_KINDS, FACT_TYPES, Fact
 
 LONGEST = 2000  # characters: a fact is a sentence, and is recalled whole
@@ -49,12 +48,18 @@ def with_slot(new: NewFact) -> NewFact:
     return new if slot is None else replace(new, attribute=slot.attribute, value=slot.value)
 
 
-def masked(new: NewFact, masking: Masking | None) -> NewFact:
-    """Give a fact with its secrets marked, where that is set."""
-    if masking is None:
-        return new
-    value = new.value and masking.marked(new.value, Counter())
-    return replace(new, text=masking.marked(new.text, Counter()), value=value)
+def masked(new: NewFact, masking: Masking) -> NewFact:
+    """Give a fact with its secrets marked: those that its text tells as such also where they stand alone as its value.
+
+    What the value is may be told by the attribute alone, as of a "password".
+    """
+    value = new.value
+    for one in masking.found(new.text):
+        value = value and value.replace(new.text[one.start : one.stop], mark(one))
+    if value is not None:
+        (value,) = masking.json({(new.attribute or "").replace(" ", "_"): value}).values()
+    names = ("text", "subject", "attribute", "language")
+    return replace(new, value=value, **{name: masking.text(getattr(new, name)) for name in names})
 
 
 def edited(fact: Fact, new: Mapping[str, Any]) -> NewFact:
