@@ -187,6 +187,10 @@ class Settings(BaseSettings):
     untrusted_channels: Listed = Field(
         default=(), description="channels of conversations whose facts wait until they are confirmed, with commas"
     )
+    mcp_memories: Literal["active", "quarantined"] = Field(
+        default="active",
+        description="what a model remembers over MCP: active holds at once, quarantined waits until it is confirmed",
+    )
     mask_secrets: Literal["never", "before_deriving", "before_storing"] = Field(
         default="never", description="when secrets and card numbers are masked: never, before_deriving, before_storing"
     )

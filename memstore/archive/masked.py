@@ -46,8 +46,10 @@ def _masked(line: Line, masking: Masking, counter: TokenCounter) -> Line:
     if isinstance(line, DocumentLine):
         for label in (*line.namespace, line.key):
             masking.refuse(name_of_a_document=label)
-        value = masking.json(line.value)
-        return line if value == line.value else line.model_copy(update={"value": value, "vectors": []})
+        found: Counter[str] = Counter()
+        value = masking.json(line.value, found)
+        masking.json([[one.path, one.text] for one in line.vectors], found)
+        return line.model_copy(update={"value": value, "vectors": []}) if found else line
     if isinstance(line, MessageLine):
         return _message(line, masking, counter)
     _refuse(_texts(line), masking)

@@ -346,6 +346,7 @@ class DocumentVector(Shape):
     path: Text
     model_id: UUID
     vector: Text
+    text: Text | None = None
 
 
 class DocumentLine(Owned):

@@ -45,10 +45,10 @@ def _told(row: Row, kept: UnitKept) -> Json:
     return line if kept.vector is None else line | {"vector": _told_vector(kept.vector)}
 
 
-def named_vector(path: str, model_id: str, sent: str) -> Json:
+def named_vector(path: str, model_id: str, sent: str, text: str | None) -> Json:
     """Give the vector of a document's text as a line has it; it was sent as text."""
     vector = np.array(sent.strip("[]").split(","), np.float32)
-    return {"path": path, "model_id": model_id, "vector": _told_vector(vector)}
+    return {"path": path, "model_id": model_id, "vector": _told_vector(vector), "text": text}
 
 
 def read_vector(told: str, where: str) -> Vectors:

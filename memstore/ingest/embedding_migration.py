@@ -14,11 +14,12 @@ from uuid import UUID
 
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest import indexes
+from memstore.ingest.document_vectors import fill_documents, fill_rest
 from memstore.ingest.resources import Resources
 from memstore.ingest.vectors import BATCH, fill, vectors_of
 from memstore.models import EmbeddingStatus, Moved
 from memstore.providers import Embedder
-from memstore.store import embedders, messages, postings, vector_indexes
+from memstore.store import documents, embedders, messages, postings, vector_indexes
 from memstore.store.database import Database, Transaction
 from memstore.store.embedders import BUILDING, RETIRED, STATES, Model, id_of
 from memstore.store.watermarks import LostRace
@@ -75,7 +76,8 @@ async def _begun(database: Database, model: Model, making: _Making) -> list[UUID
 
 async def _missing(scope: Transaction, model: UUID) -> int:
     found = await embedders.counts(scope)
-    return sum(one.units - one.vectors for one in found if one.id == model)
+    units = sum(one.units - one.vectors for one in found if one.id == model)
+    return units + await documents.count_lacking(scope, model)
 
 
 async def _move(
@@ -89,6 +91,9 @@ async def _move(
         told = making.advanced
         making.vectors += await fill(database, resources, user, model.id, told, after=after, upto=upto)
         after = upto
+        moved_texts = await fill_documents(database, resources, user, model.id)
+        making.vectors += moved_texts
+        making.advanced(moved_texts)
         if not tried:
             await _index(database, user, model)  # before it is asked, and after it was filled: 60 times quicker
         try:
@@ -96,6 +101,8 @@ async def _move(
                 if tried >= PATIENCE:
                     making.vectors += await _rest(scope, resources, model.id, after)
                     after = (await embedders.lock(scope)).last_unit
+                await embedders.lock(scope)
+                making.vectors += await fill_rest(scope, resources, model.id)
                 moved = await embedders.switch(scope, model, after=after, back=back)
         except LostRace:  # a unit was erased meanwhile
             continue
@@ -191,7 +198,10 @@ async def _clean_user(database: Database, user: UUID) -> int:
     if not old:
         return 0
     async with database.scope(user) as scope:
-        return await embedders.forget(scope)
+        removed = await embedders.forget(scope)
+        for one in old:
+            removed += await documents.remove_model(scope, one.id)
+        return removed
 
 
 async def status(database: Database) -> list[EmbeddingStatus]:

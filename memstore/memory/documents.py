@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -10,6 +9,7 @@ from uuid import UUID
 
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.check import check_name, check_text
+from memstore.ingest.document_vectors import whole_text
 from memstore.ingest.masking import Masking
 from memstore.ingest.resources import embedded
 from memstore.memory.arguments import check_limit, check_object
@@ -19,6 +19,7 @@ from memstore.providers import Embedder
 from memstore.store import documents, embedders, erasures, messages
 from memstore.store.database import Transaction
 from memstore.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
+from memstore.store.embedders import OtherServes
 from memstore.store.embedders import id_of as model_of
 from memstore.waiting import in_thread
 
@@ -90,10 +91,21 @@ class AsyncDocuments:
         named = {id: masked(one, masking) for id, one in named.items()}
         last = dict(sorted(named.items()))  # in one order for everybody, as they are locked
         gone = [self._id(*place) for place in remove]
-        written, model = await self._embedded(list(last.values()))
+        while True:
+            try:
+                return await self._written(last, gone, unchanged)
+            except OtherServes:  # since the texts were embedded
+                continue
+
+    async def _written(
+        self, last: Mapping[UUID, NewDocument], gone: Sequence[UUID], unchanged: Unchanged | None
+    ) -> None:
+        written, model, served = await self._embedded(list(last.values()))
         async with self._opened.database.scope(self._user_id) as scope:
             await erasures.share(scope)  # waits for one of the user, who is then made anew
             await messages.make_user(scope, self.user)
+            if served is not None:
+                await embedders.bind(scope, served)
             if unchanged is not None:
                 await self._check(scope, [*last, *gone], unchanged)
             if len(last) + len(gone) > 1:
@@ -176,21 +188,37 @@ class AsyncDocuments:
     async def _searching(self, query: str | None) -> Embedder | None:
         if query is not None:
             check_text(query, "the query")
-        return (self._embedder or await self._opened.encoder()) if query and query.strip() else None
+        return await self._embedding() if query and query.strip() else None
 
-    async def _embedded(self, new: Sequence[NewDocument]) -> tuple[list[Written], UUID]:
-        """Give documents with the vectors of their texts, all made at once, and whose vectors these are."""
+    async def _embedding(self) -> Embedder | None:
+        """Give the application's own embedder, else the one that serves the user, else the settings'."""
+        if self._embedder is not None:
+            return self._embedder
+        opened = self._opened
+        own = await opened.encoder()
+        if own is None:
+            return None
+        async with opened.database.scope(self._user_id) as scope:
+            known = await embedders.models(scope)
+        there = await embedders.chosen(opened.database, known, own)
+        return own if there is None else await in_thread(opened.exactly, there.name, there.dimensions)
+
+    async def _embedded(self, new: Sequence[NewDocument]) -> tuple[list[Written], UUID, Embedder | None]:
+        """Give documents with the vectors of their texts, all made at once, and whose vectors these are.
+
+        The last one given is the embedder where it is to serve the user: not an application's own.
+        """
         texts = [texts_of(one) for one in new]
         flat = [text for one in texts for text in one.values()]
-        embedder = (self._embedder or await self._opened.encoder()) if flat else None
+        embedder = await self._embedding() if flat else None
         written = [Written(tuple(one.namespace), one.key, one.value, one.ttl) for one in new]
         if embedder is not None:
             vectors = iter(await in_thread(embedded, embedder, flat))
             written = [
-                replace(one, vectors={path: next(vectors) for path in found})
-                for one, found in zip(written, texts, strict=True)
+                replace(one, vectors={path: next(vectors) for path in found}, texts=dict(given.texts or {}))
+                for one, found, given in zip(written, texts, new, strict=True)
             ]
-        return written, model_of(embedder)
+        return written, model_of(embedder), None if self._embedder is not None else embedder
 
 
 def check_new(new: NewDocument) -> None:
@@ -227,7 +255,7 @@ def check_offset(offset: int) -> None:
 
 def texts_of(new: NewDocument) -> dict[str, str]:
     """Give the texts by which a document is found, but for blank ones."""
-    given = {WHOLE: json.dumps(new.value, ensure_ascii=False)} if new.texts is None else new.texts
+    given = {WHOLE: whole_text(new.value)} if new.texts is None else new.texts
     return {path: text for path, text in given.items() if text.strip()}
 
 

@@ -64,7 +64,7 @@ async def facts(
 
 
 async def documents(scope: Transaction, *, vectors: bool) -> AsyncGenerator[dict[str, Any]]:
-    """Give the documents in the order of ids, with vectors as [path, model, text]; nothing else is to be asked."""
+    """Give the documents by id, with vectors as [path, model, vector, text]; nothing else is to be asked."""
     async for row in scope.stream(SQL["documents"], _row, with_vectors=vectors):
         yield row
 

@@ -22,7 +22,7 @@ from memstore.store.statements import statements
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0012"
+HEAD = "0013"
 SQL = statements("database")
 
 

@@ -385,6 +385,7 @@ class DocumentVector(SQLModel, table=True):
     path: str = Field(sa_type=Text, primary_key=True)
     model_id: UUID = Field(primary_key=True)
     embedding: Any = Field(sa_type=VECTOR, nullable=False)
+    text: str | None = column(Text, nullable=True, description="what it is of; null for all of the value")
 
 
 class StoreKey(SQLModel, table=True):

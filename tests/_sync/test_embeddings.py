@@ -20,6 +20,7 @@ from memstore._sync.memory.store import MemoryStore
 from memstore._sync.store import embedders, items, vector_indexes
 from memstore.models import Hit
 from memstore.providers import Vectors, load_embedder
+from memstore.testing import HashingEmbedder
 from tests.turned import TurnedEmbedder, install
 
 OLD, NEW = "turned:1", "turned:2"
@@ -110,6 +111,60 @@ def test_recall_is_the_same_by_another_embedder_of_as_many_dimensions(old: Memor
             alike(recalled(other), before)
     assert (old.embeddings.migrate(NEW)).users == 0
     assert old.backfills.verify() == []
+
+
+def test_documents_are_moved_too_and_found_by_the_embedder_that_serves(old: MemoryStore, url: str) -> None:
+    """One with texts of its own, which stand nowhere else, one without, and a user who has nothing but documents."""
+    talked(old)
+    own = {"a": "The ferry leaves at nine.", "b": "The tram goes uphill."}
+    for user in ("alice", "carol"):
+        old.user(user).documents().put(("notes",), "texts", {"n": 1}, texts=own)
+        old.user(user).documents().put(("notes",), "whole", {"text": "Peanuts are nuts."})
+    apart = old.user("alice").documents(embedder=HashingEmbedder(64))
+    apart.put(("apart",), "x", {"text": "The ferry is mine."})
+
+    def found(store: MemoryStore, user: str) -> list[tuple[str, float]]:
+        asked = [store.user(user).documents().search(query=one) for one in ("when does the ferry leave", "nuts")]
+        return [(one.key, pytest.approx(one.score, abs=1e-6)) for some in asked for one in some]
+
+    before = {user: found(old, user) for user in ("alice", "carol")}
+    units = (old.stats())["units"]
+    assert [len(one) for one in before.values()] == [4, 4]
+    moved = old.embeddings.migrate(NEW)
+    assert (moved.users, moved.vectors) == (2, units + 6)
+    for name in (OLD, NEW):
+        with opened(url, name) as store:
+            for user, hits in before.items():
+                assert found(store, user) == hits
+    old.user("carol").documents().put(("notes",), "later", {"text": "Ferries again."})
+    assert (old.embeddings.clean()).vectors == units + 6
+    with psycopg.connect(url) as connection:
+        left = connection.execute("select model_id, count(*) from document_vectors group by 1").fetchall()
+    assert sorted(count for _, count in left) == [1, 7], "the application's own stay"
+    with opened(url, NEW) as store:
+        assert (store.user("carol").documents().search(query="ferries again"))[0].key == "later"
+
+
+def test_a_document_that_is_put_anew_during_a_migration_has_no_old_vector(
+    old: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talked(old)
+    notes = old.user("alice").documents()
+    notes.put(("notes",), "a", {"text": "peanuts"})
+    real = TurnedEmbedder.embed_documents
+    told: list[str] = []
+
+    def embed(self: TurnedEmbedder, texts: Sequence[str]) -> Vectors:
+        if self.name == NEW and any("peanuts" in one and "{" in one for one in texts) and not told:
+            told.append("put")
+            with memstore.open(old.url, settings={"embedder": OLD}) as store:
+                store.user("alice").documents().put(("notes",), "a", {"text": "ferries"})
+        return real(self, texts)
+
+    monkeypatch.setattr(TurnedEmbedder, "embed_documents", embed)
+    old.embeddings.migrate(NEW)
+    [hit] = notes.search(query='{"text": "ferries"}')
+    assert (told, hit.score) == (["put"], pytest.approx(1, abs=1e-5))
 
 
 def test_dimensions_may_differ(old: MemoryStore, url: str) -> None:

@@ -194,6 +194,38 @@ async def test_a_fact_is_added_corrected_and_deleted(url: str) -> None:
         assert "retracted, not active" in await model.is_refused("update_memory", id=lyon["memory"]["id"], text="No.")
 
 
+async def test_what_a_model_remembers_may_have_to_wait_for_its_user(url: str) -> None:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        store.user("alice").add_fact("The user lives in Leeds.", type="identity")
+    async with model_of(url, mcp_memories="quarantined") as model:
+        kept = await model.call("add_memory", text="The user banks with Evil Corp.", type="identity")
+        assert (kept["memory"]["state"], kept["superseded"]) == ("quarantined", [])
+        assert "once its user confirms it" in kept["note"]
+        [leeds] = (await model.call("list_memories"))["memories"]
+        moved = await model.call("update_memory", id=leeds["id"], text="The user lives in Porto.")
+        assert (moved["memory"]["state"], "replaced" in moved) == ("quarantined", False)
+        assert "another text" in await model.is_refused("update_memory", id=leeds["id"], confidence=0.1)
+        said = [{"role": "user", "content": "I work at Evil Corp."}]
+        await model.call("remember_messages", conversation="c", messages=said)
+        facts = [one["text"] for one in await model.found("Evil Corp bank") if one["tier"] == "facts"]
+        assert facts == [leeds["text"]], "what waits is not found"
+        assert [one["text"] for one in (await model.call("list_memories"))["memories"]] == [leeds["text"]]
+        again = await model.call("add_memory", text=leeds["text"], type="identity")
+        assert ("state" in again["memory"], "note" in again) == (False, False), "it holds already"
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        alice = store.user("alice")
+        waiting = {one.text: one for one in alice.facts(state="quarantined")}
+        assert waiting.keys() > {"The user banks with Evil Corp.", "The user lives in Porto."}
+        assert any("works at" in text for text in waiting)
+        alice.confirm_fact(waiting["The user lives in Porto."])
+        assert [one.text for one in alice.facts()] == ["The user lives in Porto."], "the older value has ended"
+        assert alice.recall("Porto", tiers=["facts"])[0].text == "The user lives in Porto."
+        alice.retract_fact(waiting["The user banks with Evil Corp."])
+    async with model_of(url, mcp_memories="quarantined") as model:
+        kept = await model.call("add_memory", text="The user banks with Evil Corp.", type="identity")
+        assert kept["memory"]["state"] == "retracted", "said again it stays so"
+
+
 async def test_a_fact_names_the_messages_that_say_it(url: str) -> None:
     async with model_of(url) as model:
         await model.call("remember_messages", conversation="#1 a:b", messages=[{"role": "user", "content": "Meow."}])

@@ -19,6 +19,7 @@ from memstore.memory.store import AsyncMemoryStore
 from memstore.models import Hit
 from memstore.providers import Vectors, load_embedder
 from memstore.store import embedders, items, vector_indexes
+from memstore.testing import HashingEmbedder
 from tests.turned import TurnedEmbedder, install
 
 OLD, NEW = "turned:1", "turned:2"
@@ -109,6 +110,60 @@ async def test_recall_is_the_same_by_another_embedder_of_as_many_dimensions(old:
             alike(await recalled(other), before)
     assert (await old.embeddings.migrate(NEW)).users == 0
     assert await old.backfills.verify() == []
+
+
+async def test_documents_are_moved_too_and_found_by_the_embedder_that_serves(old: AsyncMemoryStore, url: str) -> None:
+    """One with texts of its own, which stand nowhere else, one without, and a user who has nothing but documents."""
+    await talked(old)
+    own = {"a": "The ferry leaves at nine.", "b": "The tram goes uphill."}
+    for user in ("alice", "carol"):
+        await old.user(user).documents().put(("notes",), "texts", {"n": 1}, texts=own)
+        await old.user(user).documents().put(("notes",), "whole", {"text": "Peanuts are nuts."})
+    apart = old.user("alice").documents(embedder=HashingEmbedder(64))
+    await apart.put(("apart",), "x", {"text": "The ferry is mine."})
+
+    async def found(store: AsyncMemoryStore, user: str) -> list[tuple[str, float]]:
+        asked = [await store.user(user).documents().search(query=one) for one in ("when does the ferry leave", "nuts")]
+        return [(one.key, pytest.approx(one.score, abs=1e-6)) for some in asked for one in some]
+
+    before = {user: await found(old, user) for user in ("alice", "carol")}
+    units = (await old.stats())["units"]
+    assert [len(one) for one in before.values()] == [4, 4]
+    moved = await old.embeddings.migrate(NEW)
+    assert (moved.users, moved.vectors) == (2, units + 6)
+    for name in (OLD, NEW):
+        async with await opened(url, name) as store:
+            for user, hits in before.items():
+                assert await found(store, user) == hits
+    await old.user("carol").documents().put(("notes",), "later", {"text": "Ferries again."})
+    assert (await old.embeddings.clean()).vectors == units + 6
+    with psycopg.connect(url) as connection:
+        left = connection.execute("select model_id, count(*) from document_vectors group by 1").fetchall()
+    assert sorted(count for _, count in left) == [1, 7], "the application's own stay"
+    async with await opened(url, NEW) as store:
+        assert (await store.user("carol").documents().search(query="ferries again"))[0].key == "later"
+
+
+async def test_a_document_that_is_put_anew_during_a_migration_has_no_old_vector(
+    old: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talked(old)
+    notes = old.user("alice").documents()
+    await notes.put(("notes",), "a", {"text": "peanuts"})
+    real = TurnedEmbedder.embed_documents
+    told: list[str] = []
+
+    def embed(self: TurnedEmbedder, texts: Sequence[str]) -> Vectors:
+        if self.name == NEW and any("peanuts" in one and "{" in one for one in texts) and not told:
+            told.append("put")
+            with memstore.open(old.url, settings={"embedder": OLD}) as store:
+                store.user("alice").documents().put(("notes",), "a", {"text": "ferries"})
+        return real(self, texts)
+
+    monkeypatch.setattr(TurnedEmbedder, "embed_documents", embed)
+    await old.embeddings.migrate(NEW)
+    [hit] = await notes.search(query='{"text": "ferries"}')
+    assert (told, hit.score) == (["put"], pytest.approx(1, abs=1e-5))
 
 
 async def test_dimensions_may_differ(old: AsyncMemoryStore, url: str) -> None:

@@ -55,6 +55,7 @@ def _vectors(line: DocumentLine) -> list[Json]:
             "path": one.path,
             "model_id": one.model_id,
             "embedding": units.read_vector(one.vector, one.path),
+            "text": one.text,
         }
         for one in line.vectors
     ]

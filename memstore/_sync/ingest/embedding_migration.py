@@ -14,8 +14,9 @@ from itertools import count
 from uuid import UUID
 
 from memstore._sync.ingest import indexes
+from memstore._sync.ingest.document_vectors import fill_documents, fill_rest
 from memstore._sync.ingest.vectors import BATCH, fill, vectors_of
-from memstore._sync.store import embedders, messages, postings, vector_indexes
+from memstore._sync.store import documents, embedders, messages, postings, vector_indexes
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedders import BUILDING, RETIRED, STATES, Model, id_of
 from memstore.errors import Conflict, InvalidInput
@@ -76,7 +77,8 @@ def _begun(database: Database, model: Model, making: _Making) -> list[UUID]:
 
 def _missing(scope: Transaction, model: UUID) -> int:
     found = embedders.counts(scope)
-    return sum(one.units - one.vectors for one in found if one.id == model)
+    units = sum(one.units - one.vectors for one in found if one.id == model)
+    return units + documents.count_lacking(scope, model)
 
 
 def _move(
@@ -90,6 +92,9 @@ def _move(
         told = making.advanced
         making.vectors += fill(database, resources, user, model.id, told, after=after, upto=upto)
         after = upto
+        moved_texts = fill_documents(database, resources, user, model.id)
+        making.vectors += moved_texts
+        making.advanced(moved_texts)
         if not tried:
             _index(database, user, model)  # before it is asked, and after it was filled: 60 times quicker
         try:
@@ -97,6 +102,8 @@ def _move(
                 if tried >= PATIENCE:
                     making.vectors += _rest(scope, resources, model.id, after)
                     after = (embedders.lock(scope)).last_unit
+                embedders.lock(scope)
+                making.vectors += fill_rest(scope, resources, model.id)
                 moved = embedders.switch(scope, model, after=after, back=back)
         except LostRace:  # a unit was erased meanwhile
             continue
@@ -192,7 +199,10 @@ def _clean_user(database: Database, user: UUID) -> int:
     if not old:
         return 0
     with database.scope(user) as scope:
-        return embedders.forget(scope)
+        removed = embedders.forget(scope)
+        for one in old:
+            removed += documents.remove_model(scope, one.id)
+        return removed
 
 
 def status(database: Database) -> list[EmbeddingStatus]:

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+from memstore._sync.ingest.document_vectors import whole_text
 from memstore._sync.memory.opened import Opened
 from memstore._sync.store import documents, embedders, erasures, messages
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
+from memstore._sync.store.embedders import OtherServes
 from memstore._sync.store.embedders import id_of as model_of
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.check import check_name, check_text
@@ -91,10 +92,19 @@ class Documents:
         named = {id: masked(one, masking) for id, one in named.items()}
         last = dict(sorted(named.items()))  # in one order for everybody, as they are locked
         gone = [self._id(*place) for place in remove]
-        written, model = self._embedded(list(last.values()))
+        while True:
+            try:
+                return self._written(last, gone, unchanged)
+            except OtherServes:  # since the texts were embedded
+                continue
+
+    def _written(self, last: Mapping[UUID, NewDocument], gone: Sequence[UUID], unchanged: Unchanged | None) -> None:
+        written, model, served = self._embedded(list(last.values()))
         with self._opened.database.scope(self._user_id) as scope:
             erasures.share(scope)  # waits for one of the user, who is then made anew
             messages.make_user(scope, self.user)
+            if served is not None:
+                embedders.bind(scope, served)
             if unchanged is not None:
                 self._check(scope, [*last, *gone], unchanged)
             if len(last) + len(gone) > 1:
@@ -177,21 +187,37 @@ class Documents:
     def _searching(self, query: str | None) -> Embedder | None:
         if query is not None:
             check_text(query, "the query")
-        return (self._embedder or self._opened.encoder()) if query and query.strip() else None
+        return self._embedding() if query and query.strip() else None
 
-    def _embedded(self, new: Sequence[NewDocument]) -> tuple[list[Written], UUID]:
-        """Give documents with the vectors of their texts, all made at once, and whose vectors these are."""
+    def _embedding(self) -> Embedder | None:
+        """Give the application's own embedder, else the one that serves the user, else the settings'."""
+        if self._embedder is not None:
+            return self._embedder
+        opened = self._opened
+        own = opened.encoder()
+        if own is None:
+            return None
+        with opened.database.scope(self._user_id) as scope:
+            known = embedders.models(scope)
+        there = embedders.chosen(opened.database, known, own)
+        return own if there is None else in_place(opened.exactly, there.name, there.dimensions)
+
+    def _embedded(self, new: Sequence[NewDocument]) -> tuple[list[Written], UUID, Embedder | None]:
+        """Give documents with the vectors of their texts, all made at once, and whose vectors these are.
+
+        The last one given is the embedder where it is to serve the user: not an application's own.
+        """
         texts = [texts_of(one) for one in new]
         flat = [text for one in texts for text in one.values()]
-        embedder = (self._embedder or self._opened.encoder()) if flat else None
+        embedder = self._embedding() if flat else None
         written = [Written(tuple(one.namespace), one.key, one.value, one.ttl) for one in new]
         if embedder is not None:
             vectors = iter(in_place(embedded, embedder, flat))
             written = [
-                replace(one, vectors={path: next(vectors) for path in found})
-                for one, found in zip(written, texts, strict=True)
+                replace(one, vectors={path: next(vectors) for path in found}, texts=dict(given.texts or {}))
+                for one, found, given in zip(written, texts, new, strict=True)
             ]
-        return written, model_of(embedder)
+        return written, model_of(embedder), None if self._embedder is not None else embedder
 
 
 def check_new(new: NewDocument) -> None:
@@ -228,7 +254,7 @@ def check_offset(offset: int) -> None:
 
 def texts_of(new: NewDocument) -> dict[str, str]:
     """Give the texts by which a document is found, but for blank ones."""
-    given = {WHOLE: json.dumps(new.value, ensure_ascii=False)} if new.texts is None else new.texts
+    given = {WHOLE: whole_text(new.value)} if new.texts is None else new.texts
     return {path: text for path, text in given.items() if text.strip()}
 
 

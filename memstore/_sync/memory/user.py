@@ -263,12 +263,16 @@ class UserScope(Lookups, Browsing, Erasable):
         valid_from: datetime | None = None,
         valid_to: datetime | None = None,
         sources: Sequence[UUID] = (),
+        quarantined: bool = False,
     ) -> Fact:
         """Enter a fact by hand; recall finds it at once, and no derivation changes it. `sources` are ids of messages.
 
         Without `attribute` and `value` they are read from the text where the rules find them. Facts with an older value
         of the same attribute are superseded, what contradicts it is logged as a conflict, as derivation does.
         One that is known with the same words is edited to be this one, and is active again.
+
+        With `quarantined` it waits until `confirm_fact` lets it hold, as what a model proposes; one that is known with
+        the same words stays what it is, and is given.
         """
         from memstore._sync.ingest.facts import curation
         from memstore.ingest.facts.entry import NewFact, check_fact, masked
@@ -278,6 +282,8 @@ class UserScope(Lookups, Browsing, Erasable):
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
         check_fact(new)
         new = masked(new, self._opened.taking(user=self.name))
+        if quarantined:
+            return curation.propose_fact(self._opened.database, self.name, new)
         return curation.add_fact(self._opened.database, self._opened.resources(), self.name, new)
 
     def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from memstore import ids
@@ -64,6 +64,16 @@ class Written:
     value: Json
     ttl: timedelta | None = None
     vectors: dict[str, Vectors] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)  # that these are of, but for that of all of the value
+
+
+class Lacking(NamedTuple):
+    """A text of a document that an embedder has no vector of: None, and the value, where it is all of that."""
+
+    id: UUID
+    path: str
+    text: str | None
+    value: Json | None
 
 
 def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
@@ -72,12 +82,41 @@ def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
     scope.run_many(SQL["put"], rows)
     scope.run(SQL["remove_vectors"], ids=[row["id"] for row in rows])
     vectors = [
-        {"id": row["id"], "path": path, "model_id": model, "embedding": vector}
+        {"id": row["id"], "path": path, "model_id": model, "embedding": vector, "text": one.texts.get(path)}
         for row, one in zip(rows, new, strict=True)
         for path, vector in one.vectors.items()
     ]
     if vectors:
         scope.run_many(SQL["add_vector"], vectors)
+
+
+def lacking(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
+    """Give texts that the serving embedder has a vector of and this one has not."""
+    return scope.all(SQL["lacking"], Lacking, model_id=model, limit=limit)
+
+
+def count_lacking(scope: Transaction, model: UUID) -> int:
+    """Give how many there are."""
+    [(count,)] = scope.tuples(SQL["count_lacking"], model_id=model)
+    return int(count)
+
+
+def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], model: UUID) -> int:
+    """Store vectors of texts that stand there as they were read; give how many."""
+    ids = sorted({one.id for one, _ in made})
+    hold(scope, ids)  # nobody writes them meanwhile
+    there = {(one.id, one.path): one for one in scope.all(SQL["still_lacking"], Lacking, model_id=model, ids=ids)}
+    rows = [
+        {"id": one.id, "path": one.path, "model_id": model, "embedding": vector, "text": one.text}
+        for one, vector in made
+        if there.get((one.id, one.path)) == one
+    ]
+    return scope.run_many(SQL["add_vector"], rows) if rows else 0
+
+
+def remove_model(scope: Transaction, model: UUID) -> int:
+    """Remove the vectors of an embedder; give how many."""
+    return scope.run(SQL["remove_model"], model_id=model)
 
 
 def hold(scope: Transaction, ids: Sequence[UUID]) -> None:

@@ -63,7 +63,7 @@ def facts(scope: Transaction, wanted: Wanted, *, only: UUID | None = None, by_ha
 
 
 def documents(scope: Transaction, *, vectors: bool) -> Generator[dict[str, Any]]:
-    """Give the documents in the order of ids, with vectors as [path, model, text]; nothing else is to be asked."""
+    """Give the documents by id, with vectors as [path, model, vector, text]; nothing else is to be asked."""
     for row in scope.stream(SQL["documents"], _row, with_vectors=vectors):
         yield row
 

@@ -15,6 +15,7 @@ from memstore.ingest.facts.extracted import ExtractedFact, unit_of
 from memstore.ingest.facts.filled import slot_of_fact
 from memstore.ingest.facts.settle import make_findable, settle_edited, settle_entered
 from memstore.ingest.facts.succession import reclaim, release
+from memstore.ingest.facts.trust import NOBODY
 from memstore.ingest.resources import Resources
 from memstore.ingest.serving import made_for
 from memstore.models import HAND, QUARANTINED, Fact, FactChange, FactColumns, Span, kind_of
@@ -53,6 +54,22 @@ async def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewF
             await _found_again(scope, entered, was, model)
         await settle_entered(scope, entered, known, model)
         return await _stored(scope, fact.id)
+
+
+async def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
+    """Store a fact that waits until a person confirms it; one with the same words stays what it is, and is given."""
+    user_id = ids.user_id(user_name)
+    fact = _columns(user_id, with_slot(new)).model_copy(update={"state": QUARANTINED})
+    async with database.scope(user_id) as scope:
+        await messages.make_user(scope, user_name)
+        await facts.lock(scope)
+        await _check_sources(scope, new.sources)
+        known = await facts.fact(scope, fact.id)
+        if known is None:
+            recorded_at = await facts.add(scope, fact)
+            spans = [Span(id, None, None, NOBODY) for id in new.sources]
+            await facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in spans])
+        return known or await _stored(scope, fact.id)
 
 
 def _entered(resources: Resources, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:

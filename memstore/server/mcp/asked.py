@@ -22,6 +22,11 @@ class Asked:
     user: AsyncUserScope
     deriving: Deriving
 
+    @property
+    def is_believed(self) -> bool:
+        """Whether what a model remembers holds before a person has confirmed it."""
+        return self.store.settings.mcp_memories == "active"
+
 
 Call = ServerRequestContext[Any]
 Whose = Callable[[Call], Awaitable[Asked]]

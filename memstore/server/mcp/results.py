@@ -94,6 +94,7 @@ class Kept(Result):
     memory: Memory
     replaced: Annotated[str | None, Field(description="The id of the fact whose place it took.")] = None
     superseded: Annotated[list[Memory], Field(description="Facts that no longer hold because of it.")] = []
+    note: Annotated[str | None, Field(description="What else to know about it.")] = None
 
 
 class Deleted(Result):

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from memstore.errors import InvalidInput
+from memstore.ingest.check import TRUST, UNTRUSTED
 from memstore.models import QUARANTINED, Fact, Receipt
 from memstore.models.decisions import Reason
 from memstore.server.mcp import identity, told
@@ -26,6 +27,7 @@ from memstore.server.mcp.asked import Asked
 from memstore.server.mcp.results import ContextText, Deleted, Detail, Found, Kept, Page, Remembered
 
 REMEMBERED = ("summaries", "recent", "facts", "hits")  # sections of a context
+WAITS = "It is kept, and holds once its user confirms it: memstore facts --state quarantined, memstore fact confirm."
 NO_CONVERSATION = "mcp"  # where the receipts of contexts are kept that are of no conversation
 
 
@@ -65,7 +67,8 @@ async def add_memory(asked: Asked, given: AddMemory) -> Kept:
     """Remember one lasting fact: what the user tells of themselves, decides, prefers or plans, or asks you to remember.
 
     Search first: where something similar is known, use update_memory in its place. One statement a call. Do not store
-    passwords, keys or what only matters for this chat. It is searchable at once; the same words are not stored twice.
+    passwords, keys or what only matters for this chat. It is searchable at once, unless its user is to confirm it
+    first, as the answer then says; the same words are not stored twice.
     """
     sources = [(await identity.message(asked.user, one)).id for one in given.sources]
     before = await asked.user.facts(subject=given.subject)
@@ -77,8 +80,13 @@ async def add_memory(asked: Asked, given: AddMemory) -> Kept:
         valid_from=given.valid_from,
         valid_to=given.valid_to,
         sources=sources,
+        quarantined=not asked.is_believed,
     )
-    return Kept(memory=told.of_fact(fact), superseded=await _gone(asked, before, fact))
+    return Kept(memory=told.of_fact(fact), superseded=await _gone(asked, before, fact), note=_waiting(fact))
+
+
+def _waiting(fact: Fact) -> str | None:
+    return WAITS if fact.state == QUARANTINED else None
 
 
 async def _gone(asked: Asked, before: Sequence[Fact], fact: Fact) -> list[Any]:
@@ -135,17 +143,28 @@ async def update_memory(asked: Asked, given: UpdateMemory) -> Kept:
     """Correct or renew a fact: give its id and what is to be different. It keeps its sources and its history.
 
     Where the words change the fact gets a new id, and the old one is kept as superseded. Only facts that are active can
-    be updated.
+    be updated. Where its user is to confirm it first, as the answer then says, the old one holds until then.
     """
     columns = {name: value for name, value in given if name != "id" and value is not None}
     if not columns:
         raise InvalidInput("Nothing is to be different: give text, type, subject, confidence, valid_from or valid_to.")
     old = await asked.user.fact(await identity.fact_id(asked.user, given.id))
     before = await asked.user.facts(subject=columns.get("subject", old.subject))
+    if not asked.is_believed:
+        return await _proposed(asked, old, columns)
     fact = await asked.user.edit_fact(old, **columns)
     replaced = None if fact.id == old.id else identity.short(identity.FACT, old.id)
     others = [one for one in before if one.id != old.id]
     return Kept(memory=told.of_fact(fact), replaced=replaced, superseded=await _gone(asked, others, fact))
+
+
+async def _proposed(asked: Asked, old: Fact, columns: dict[str, Any]) -> Kept:
+    """Let another fact wait in place of an edit: confirmed, it takes the place of what it is another value of."""
+    kept = {name: getattr(old, name) for name in ("text", "type", "subject", "confidence", "valid_from", "valid_to")}
+    if columns.get("text", old.text) == old.text:
+        raise InvalidInput("Its user is to confirm what is different: give it as another text, such as since when.")
+    fact = await asked.user.add_fact(**kept | columns, sources=old.sources, quarantined=True)
+    return Kept(memory=told.of_fact(fact), note=_waiting(fact))
 
 
 async def delete_memory(asked: Asked, given: DeleteMemory) -> Deleted:
@@ -202,7 +221,10 @@ async def remember_messages(asked: Asked, given: RememberMessages) -> Remembered
     info = await conversation.info()
     before = 0 if info is None else info.last_seq
     keys = {"said_at": "occurred_at", "id": "external_id"}
-    messages = [{keys.get(name, name): value for name, value in one if value is not None} for one in given.messages]
+    trust = {} if asked.is_believed else {"metadata": {TRUST: UNTRUSTED}}  # a model may be told to quote its user
+    messages = [
+        {keys.get(name, name): value for name, value in one if value is not None} | trust for one in given.messages
+    ]
     kept = await conversation.add_many(messages)
     stored = sum(one.seq > before for one in {one.id: one for one in kept}.values())
     asked.deriving.wrote(asked.user.name)

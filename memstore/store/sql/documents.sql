@@ -7,9 +7,40 @@ SET value = excluded.value, ttl = excluded.ttl, expires_at = excluded.expires_at
 
 -- add_vector --
 -- The vector of a text in a document.
-INSERT INTO document_vectors (user_id, id, path, model_id, embedding)
-VALUES (%(user_id)s, %(id)s, %(path)s, %(model_id)s, %(embedding)s)
+INSERT INTO document_vectors (user_id, id, path, model_id, embedding, text)
+VALUES (%(user_id)s, %(id)s, %(path)s, %(model_id)s, %(embedding)s, %(text)s)
 ON CONFLICT (user_id, id, path, model_id) DO NOTHING
+
+-- part served --
+-- Vectors v by the embedder that serves, with documents d, of which another has none of the same text.
+FROM document_vectors v
+JOIN embedding_models m ON m.user_id = v.user_id AND m.id = v.model_id
+JOIN documents d ON d.user_id = v.user_id AND d.id = v.id
+WHERE v.user_id = %(user_id)s AND m.user_id = %(user_id)s AND d.user_id = %(user_id)s AND m.state = 'serving'
+  AND (v.text IS NOT NULL OR v.path = '$')
+  AND NOT EXISTS (SELECT FROM document_vectors o
+                  WHERE o.user_id = %(user_id)s AND o.id = v.id AND o.path = v.path AND o.model_id = %(model_id)s)
+
+-- lacking --
+-- Texts of documents that another embedder than the serving one has no vector of.
+SELECT v.id, v.path, v.text, CASE WHEN v.text IS NULL THEN d.value END AS value
+<served>
+ORDER BY v.id, v.path
+LIMIT %(limit)s
+
+-- still_lacking --
+-- The same of some documents.
+SELECT v.id, v.path, v.text, CASE WHEN v.text IS NULL THEN d.value END AS value
+<served> AND v.id = ANY(%(ids)s::uuid[])
+
+-- count_lacking --
+-- How many there are.
+SELECT count(*) AS lacking
+<served>
+
+-- remove_model --
+-- The vectors of an embedder that serves no more.
+DELETE FROM document_vectors WHERE user_id = %(user_id)s AND model_id = %(model_id)s
 
 -- remove --
 -- Documents.

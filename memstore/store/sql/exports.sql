@@ -78,7 +78,7 @@ ORDER BY i.id
 -- documents --
 -- Documents in the order of ids, with their vectors as text.
 SELECT d.id, d.namespace, d.key, d.value, d.ttl, d.expires_at, d.created_at, d.updated_at,
-       (SELECT jsonb_agg(jsonb_build_array(v.path, v.model_id, v.embedding::text) ORDER BY v.path, v.model_id)
+       (SELECT jsonb_agg(jsonb_build_array(v.path, v.model_id, v.embedding::text, v.text) ORDER BY v.path, v.model_id)
         FROM document_vectors v
         WHERE v.user_id = %(user_id)s AND v.id = d.id AND %(with_vectors)s) AS vectors
 FROM documents d

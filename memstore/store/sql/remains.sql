@@ -16,7 +16,10 @@
  UNION ALL
  SELECT 'dead_letters', l.id, concat_ws(' ', l.error, l.payload) FROM dead_letters l WHERE l.user_id = %(user_id)s
  UNION ALL
- SELECT 'documents', d.id, concat_ws(' ', d.namespace, d.key, d.value) FROM documents d WHERE d.user_id = %(user_id)s)
+ SELECT 'documents', d.id, concat_ws(' ', d.namespace, d.key, d.value,
+                                     (SELECT string_agg(v.text, ' ') FROM document_vectors v
+                                      WHERE v.user_id = %(user_id)s AND v.id = d.id))
+ FROM documents d WHERE d.user_id = %(user_id)s)
 
 -- words_left --
 -- Which words of erased texts stand in what is no message.

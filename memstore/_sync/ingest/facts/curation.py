@@ -21,6 +21,7 @@ from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.facts.entry import EDITED, NewFact, still_said, with_slot
 from memstore.ingest.facts.extracted import ExtractedFact, unit_of
 from memstore.ingest.facts.filled import slot_of_fact
+from memstore.ingest.facts.trust import NOBODY
 from memstore.ingest.resources import Resources
 from memstore.models import HAND, QUARANTINED, Fact, FactChange, FactColumns, Span, kind_of
 from memstore.providers import Vectors
@@ -54,6 +55,22 @@ def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, r
             _found_again(scope, entered, was, model)
         settle_entered(scope, entered, known, model)
         return _stored(scope, fact.id)
+
+
+def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
+    """Store a fact that waits until a person confirms it; one with the same words stays what it is, and is given."""
+    user_id = ids.user_id(user_name)
+    fact = _columns(user_id, with_slot(new)).model_copy(update={"state": QUARANTINED})
+    with database.scope(user_id) as scope:
+        messages.make_user(scope, user_name)
+        facts.lock(scope)
+        _check_sources(scope, new.sources)
+        known = facts.fact(scope, fact.id)
+        if known is None:
+            recorded_at = facts.add(scope, fact)
+            spans = [Span(id, None, None, NOBODY) for id in new.sources]
+            facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in spans])
+        return known or _stored(scope, fact.id)
 
 
 def _entered(resources: Resources, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
