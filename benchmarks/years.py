@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -115,22 +115,39 @@ def _held(processes: Sequence[int]) -> float:
 
 
 def between(samples: Sequence[Sample], marks: Sequence[int]) -> tuple[list[Cell], list[Cell], list[Cell]]:
-    """Give the rate up to each mark from the one before, and the most memory of process and server."""
-    rates: list[Cell] = []
-    process: list[Cell] = []
-    server: list[Cell] = []
-    last = samples[0]
+    """Give the rate up to each mark from the one before, and the most memory of process and server.
+
+    A mark that was passed between two looks is taken to have been passed evenly.
+    """
+    rates, process, server = list[Cell](), list[Cell](), list[Cell]()
+    began = max((one for one in samples if one.messages == samples[0].messages), key=lambda one: one.seconds)
+    messages, since = began.messages, began.seconds  # before that the process starts
     for mark in marks:
-        some = [one for one in samples if last.messages < one.messages and one.seconds > last.seconds]
-        inside = [one for one in some if one.messages <= mark] or some[:1]
-        if not inside or samples[-1].messages < mark * 0.99:
+        until = _passed(samples, mark)
+        if until is None or until <= since:
             rates.append(None), process.append(None), server.append(None)
             continue
-        rates.append(round((inside[-1].messages - last.messages) / (inside[-1].seconds - last.seconds), 1))
+        inside = [one for one in samples if since <= one.seconds <= until] or _around(samples, until)
+        rates.append(round((mark - messages) / (until - since), 1))
         process.append(round(max(one.process for one in inside), 1))
         server.append(round(max(one.server for one in inside), 1))
-        last = inside[-1]
+        messages, since = mark, until
     return rates, process, server
+
+
+def _passed(samples: Sequence[Sample], mark: int) -> float | None:
+    """Give after how many seconds so many messages were done; None where they never were."""
+    for before, after in pairwise(samples):
+        if before.messages < mark <= after.messages:
+            share = (mark - before.messages) / (after.messages - before.messages)
+            return before.seconds + share * (after.seconds - before.seconds)
+    return None
+
+
+def _around(samples: Sequence[Sample], seconds: float) -> list[Sample]:
+    """Give the look before a moment and the one after it."""
+    place = next(place for place, one in enumerate(samples) if one.seconds >= seconds)
+    return list(samples[max(0, place - 1) : place + 1])
 
 
 def measured(options: argparse.Namespace, temporary: Path) -> Table:
