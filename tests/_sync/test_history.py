@@ -169,24 +169,29 @@ def test_what_somebody_else_stores_while_a_batch_is_counted_is_stored_once(
     assert [message.seq for message in stored] == list(range(1, 10))
 
 
-@pytest.mark.parametrize("meanwhile", [1, 2, 3])
+@pytest.mark.parametrize("number", [3, 4, 6, 9])
 def test_what_somebody_else_stores_between_two_batches_is_stored_once(
-    store: MemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch, meanwhile: int
+    store: MemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """Each batch is looked for while the one before it is stored, and then somebody else stores some of it."""
+    """A batch was looked for while the one before it is stored, and then somebody else stores one of its messages."""
     monkeypatch.setattr(history, "BATCH", 3)
+    store.import_file(write(said(0, "say 0")))  # who makes a conversation locks out whoever makes it too
     path = write(*(said(n, f"say {n}") for n in range(12)))
-    other = write(said(3 * meanwhile, f"say {3 * meanwhile}"), said(50, "by somebody else"), name="other.jsonl")
-    real, locks = add.store.lock_several, list[object]()
+    other = [write(said(number, f"say {number}"), said(50, "by somebody else"), name="other.jsonl")]
+    lock, look, looked = add.store.lock_several, history.look, list[Any]()
+
+    def seen(*args: Any) -> Any:
+        looked.append(look(*args))
+        return looked[-1]
 
     def late(scope: Any, conversations: Any) -> dict[Any, int]:
-        locks.append(conversations)
-        if len(locks) == 2 + meanwhile:  # the first one is not there yet and is locked twice
-            store.import_file(other)
-        return real(scope, conversations)
+        if other and len(looked) > number // 3:
+            store.import_file(other.pop())
+        return lock(scope, conversations)
 
+    monkeypatch.setattr(history, "look", seen)
     monkeypatch.setattr(add.store, "lock_several", late)
-    assert counts(store.import_file(path)) == (11, 1, 0)
+    assert counts(store.import_file(path)) == (10, 2, 0)
     stored = store.user("ann").conversation("c").messages()
     assert sorted(message.content for message in stored) == sorted(
         ["by somebody else", *(f"say {n}" for n in range(12))]
