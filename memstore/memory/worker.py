@@ -42,6 +42,8 @@ class WorkingStore(AsyncMemoryStore):
 
     async def calibrated(self, plan: BackfillPlan, *, user: str | None = None, concurrency: int = 4) -> BackfillPlan:
         """Give the plan with how long it takes here, measured for some seconds on what is pending."""
+        if not any(one.messages for one in plan.derivers.values()):
+            return replace(plan, seconds=0.0)
         seconds = await seconds_for(
             self._database,
             await self._opened.resources(),
