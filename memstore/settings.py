@@ -216,6 +216,9 @@ class Settings(BaseSettings):
     server_requests_per_second: Real = Field(
         default=50.0, ge=0, le=1e6, description="requests that a token may make; ten seconds' worth at once; 0: any"
     )
+    server_streams: Whole = Field(
+        default=100, ge=0, le=10**6, description="streams that a caller may have open at once; 0: any"
+    )
     server_timeout_seconds: Real = Field(
         default=60.0, gt=0, le=86_400, description="the longest that the server works on one answer"
     )
