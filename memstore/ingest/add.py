@@ -131,7 +131,7 @@ async def look(
     async with database.scope(drafts[0].user_id) as scope:
         last = await store.last_numbers(scope, places)
         known = await store.known(scope, _named(draft for draft in drafts if last.get(draft.conversation_id)))
-    await in_thread(_count, sorted_out(drafts, known).fresh, counter)
+    await in_thread(counted, sorted_out(drafts, known).fresh, counter)
     return Looked(places, drafts, known, last)
 
 

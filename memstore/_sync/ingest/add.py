@@ -130,7 +130,7 @@ def look(database: Database, counter: TokenCounter, places: Mapping[UUID, Place]
     with database.scope(drafts[0].user_id) as scope:
         last = store.last_numbers(scope, places)
         known = store.known(scope, _named(draft for draft in drafts if last.get(draft.conversation_id)))
-    in_place(_count, sorted_out(drafts, known).fresh, counter)
+    in_place(counted, sorted_out(drafts, known).fresh, counter)
     return Looked(places, drafts, known, last)
 
 
