@@ -41,12 +41,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Draft:
-    """A message before it is stored; `at` is when it was said."""
+    """A message as it is stored; `at` is when it was said, and `trusted` whether who says it is believed."""
 
     role: str
     content: str
     external_id: str | None
     at: datetime
+    trusted: bool = True
 
 
 @dataclass
@@ -74,10 +75,10 @@ class Room:
 
 @dataclass
 class Person:
-    """A user: conversations by name, what was erased of messages and facts, and what people did to facts by hand.
+    """A user: conversations by name, documents, what was erased of messages and facts, what people did to facts.
 
-    `entered` facts are by their word, whether they hold; `retracted` ones by id, with the messages that say them.
-    `erasures` counts what changes the past.
+    `entered` facts are by their word, whether they hold; `retracted` ones by id, with the messages that say them;
+    `confirmed` are those that a person let hold. `erasures` counts what changes the past, `lives` how often all went.
     """
 
     rooms: dict[str, Room] = field(default_factory=dict)
@@ -85,7 +86,10 @@ class Person:
     erased_facts: set[UUID] = field(default_factory=set)
     entered: dict[str, bool] = field(default_factory=dict)
     retracted: dict[UUID, frozenset[UUID]] = field(default_factory=dict)
+    confirmed: set[UUID] = field(default_factory=set)
+    documents: dict[str, str] = field(default_factory=dict)
     erasures: int = 0
+    lives: int = 0
 
     def room(self, name: str) -> Room:
         """Give a conversation, as it is before its first message too."""
@@ -143,8 +147,9 @@ class Person:
         """Erase everything but the knowledge of what was erased."""
         for name in list(self.rooms):
             self.erase_room(name)
-        self.entered, self.retracted = {}, {}
+        self.entered, self.retracted, self.confirmed, self.documents = {}, {}, set(), {}
         self.erasures += 1
+        self.lives += 1
 
     def erase_fact(self, fact: UUID, text: str) -> None:
         """Erase a fact; what it says is gone where a person entered it."""

@@ -30,6 +30,7 @@ from memstore.archive.shapes import (
     user_id,
 )
 from memstore.archive.source import Batch, Located
+from memstore.errors import InvalidInput
 from memstore.ingest.facts.trust import Trust
 from memstore.ingest.importers import Imported, Skipped, Span, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
@@ -65,11 +66,13 @@ async def restore(
     given: Path | IO[bytes],
     *,
     admission: Admission,
+    only: str | None = None,
     dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Take an export in; a line that cannot be is named, and the rest is stored.
 
+    Of `only` one user what other users have is left out and counted; `InvalidInput` where that one has nothing in it.
     With `dry_run` nothing is stored, and the same is told. `resources` are asked for where units come. `progress` is
     called with the bytes read so far and those that there are; of a stream nobody knows them. What holds a secret is
     masked where that is set, or refused where it cannot be. Raises `InvalidInput` for
@@ -80,6 +83,8 @@ async def restore(
     name = given.name if isinstance(given, Path) else "the export"
     with source.opened(given, running.seen) as stream:
         every = source.lines(stream, name, admission.max_message_bytes)
+        if only is not None:
+            every = source.of_user(every, only, running.done.left_out)
         lines = masked(every, admission.masking, admission.counter)
         batches = source.batches(lines, running.done.skip)
         while (batch := await in_thread(next, batches, None)) is not None:
@@ -87,6 +92,8 @@ async def restore(
             if progress is not None and size:
                 progress(min(running.read, size), size)
     await running.end_user()
+    if only is not None and running.user is None and not running.done.passed_by:
+        raise InvalidInput(f"The export holds nothing of a user {only!r}. Nothing was stored.")
     running.done.restored = +running.done.restored  # without those of which there are none
     return running.done
 

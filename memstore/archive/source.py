@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -126,6 +127,16 @@ def lines(stream: ByteStream, name: str, max_message_bytes: int) -> Iterator[Loc
         yield Skipped(f"{name}, after line {number}", CUT_OFF)
 
 
+def of_user(found: Iterable[Located | Skipped], name: str, left_out: Counter[str]) -> Iterator[Located | Skipped]:
+    """Give the lines of one user; those of others are counted."""
+    for one in found:
+        if isinstance(one, Located) and one.line.user != name:
+            left_out[OTHERS] += 1
+        else:
+            yield one
+
+
+OTHERS = "lines of other users"
 AGAIN = "what stands before was taken in; import the whole export again, and the rest is added"
 CUT_OFF = f"the export is cut off: its last line is not there; {AGAIN}"
 CHANGED = "the export was changed after it was written: its SHA-256 is another one; what could be read was taken in"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 RehearseFlag = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")]
+SHOWN = 20  # ids of what was erased
 REFUSED = "nothing was erased: say yes, or give --yes; --dry-run shows what would be removed"
 
 
@@ -201,25 +203,40 @@ def _read(path: Path) -> Certificate:
 
 
 def _show(certificate: Certificate, as_json: bool) -> None:
+    """Print a certificate: as JSON, or one fact a line, each with its name before it."""
     if as_json:
         print_json(certificate.as_dict())
         return
-    for place, rows in certificate.counts.items():
-        if rows:
-            say(f"{place}: {rows:,}")
     if certificate.is_empty:
         say("there was nothing to erase")
         return
+    for what, value in _facts(certificate):
+        say(f"{what}: {value}")
     if certificate.id is None:
         hint("nothing was removed: this is what would be")
-    else:
-        say(f"certificate {certificate.id}, {certificate.tombstones:,} tombstones")
     for place, rows in certificate.scan.found.items():
         hint(f"{rows:,} rows of {place} still have words of it: look at them")
     if certificate.again and certificate.id is not None:
         hint("what rested on other messages too is made again by: memstore derive")
     for one in certificate.hints:
         hint(one)
+
+
+def _facts(certificate: Certificate) -> Iterator[tuple[str, object]]:
+    """Give what a certificate says, by name: what was erased, rows by table, what keeps it out, what was looked for."""
+    for one in certificate.erased[:SHOWN]:
+        yield certificate.scope, one
+    if len(certificate.erased) > SHOWN:
+        yield "further ones", f"{len(certificate.erased) - SHOWN:,}, named by --json"
+    yield from ((place, f"{rows:,}") for place, rows in certificate.counts.items() if rows)
+    yield from ((f"to be made again, {deriver}", f"{count:,}") for deriver, count in certificate.again.items() if count)
+    if certificate.id is not None:
+        yield "tombstones", f"{certificate.tombstones:,}"
+        scan = certificate.scan
+        yield "looked for afterwards", f"{scan.ids:,} ids and {scan.words:,} words in {scan.tables} tables"
+        yield "rows found", f"{sum(scan.found.values()):,}"
+        yield "certificate", certificate.id
+        yield "recorded", f"{certificate.recorded_at:%Y-%m-%d %H:%M:%S %Z}" if certificate.recorded_at else "not"
 
 
 def _rows(certificate: Certificate) -> int:

@@ -86,7 +86,13 @@ def import_(
     ],
     user: Annotated[
         str | None,
-        typer.Option("--user", "-u", parser=name, metavar="NAME", help="Whose it is, where the file names nobody."),
+        typer.Option(
+            "--user",
+            "-u",
+            parser=name,
+            metavar="NAME",
+            help="Whose it is, where the file names nobody; of memstore's own, who alone comes in.",
+        ),
     ] = None,
     format: Annotated[
         str, typer.Option(parser=one_of(*FORMATS), metavar=f"[{'|'.join(FORMATS)}]", help="What the files are.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -29,21 +29,23 @@ class AsyncErasable:
         """
         return await self._erased(ErasureScope.USER, (), dry_run)
 
-    async def erase_message(self, *messages: Message | UUID, dry_run: bool = False) -> Certificate:
-        """Erase messages, and with them all that was derived of them, quotes them or names them.
+    async def erase_message(
+        self, *messages: Message | UUID | Sequence[Message | UUID], dry_run: bool = False
+    ) -> Certificate:
+        """Erase messages, or lists of them, with all that was derived of them, quotes them or names them.
 
         Summaries and facts that rest on others too are made again without them by the next `derive`, or by workers.
         Raises `InvalidInput` for a message that this user does not have and never had.
         """
-        return await self._erased(ErasureScope.MESSAGE, tuple(_id(one) for one in messages), dry_run)
+        return await self._erased(ErasureScope.MESSAGE, tuple(map(_id, _each(messages))), dry_run)
 
-    async def erase_fact(self, *facts: Fact | UUID, dry_run: bool = False) -> Certificate:
-        """Erase facts, with what they were before people edited them; what they had superseded holds again.
+    async def erase_fact(self, *facts: Fact | UUID | Sequence[Fact | UUID], dry_run: bool = False) -> Certificate:
+        """Erase facts, or lists of them, with what they were before edits; what they had superseded holds again.
 
         No derivation makes the same statement again. The messages that say it stay: erase those too, where the words
         themselves are to go.
         """
-        return await self._erased(ErasureScope.FACT, tuple(id_of(one) for one in facts), dry_run)
+        return await self._erased(ErasureScope.FACT, tuple(map(id_of, _each(facts))), dry_run)
 
     async def erasures(self, *, limit: int = 1000) -> list[Certificate]:
         """Give the certificates of this user, the latest first; they are kept when the user is gone."""
@@ -81,6 +83,15 @@ class AsyncErasable:
         return await erase(
             self._opened.database, Target(scope, self.id, ids=tuple(dict.fromkeys(ids))), dry_run=dry_run
         )
+
+
+def _each(given: Iterable[Any]) -> Iterator[Any]:
+    """Give what is given one by one, and the members of what is a list."""
+    for one in given:
+        if isinstance(one, list | tuple | set | frozenset):
+            yield from one
+        else:
+            yield one
 
 
 def _id(message: Message | UUID) -> UUID:

@@ -347,6 +347,20 @@ def test_exports_may_follow_each_other(store: MemoryStore, other: MemoryStore, t
 # -- beside what is there
 
 
+def test_of_a_whole_backup_one_user_is_taken_in(store: MemoryStore, other: MemoryStore, tmp_path: Path) -> None:
+    path = tmp_path / "all.jsonl"
+    lived_in(store)
+    store.user("bob").conversation("c").add("user", "I live in Cork.")
+    store.user("bob").documents().put(("a",), "b", {"c": 1})
+    store.export(path)
+    done = other.import_file(path, user="bob")
+    assert (done.new, done.restored["documents"], done.passed_by) == (1, 1, 0)
+    assert done.left_out["lines of other users"] > 10
+    assert [name for name in other.users()] == ["bob"]
+    with pytest.raises(InvalidInput, match="nothing of a user 'carol'"):
+        other.import_file(path, user="carol")
+
+
 def test_what_is_in_conflict_is_told_and_never_overwritten(
     store: MemoryStore, other: MemoryStore, twin: str, tmp_path: Path
 ) -> None:

@@ -53,6 +53,9 @@ def test_what_was_erased_is_certified_and_verified(place: str, cli: Run, tmp_pat
     done = cli("erase", "user", "alice", "--yes", "-d", place)
     assert done.code == 0
     assert "messages: 11" in done.out
+    told = dict(line.split(": ", 1) for line in done.out.splitlines())
+    assert {"user", "tombstones", "looked for afterwards", "certificate", "recorded"} <= told.keys(), "a fact a line"
+    assert told["rows found"] == "0"
     listed = cli("erasures", "-u", "alice", "--json", "-d", place).json
     assert [one["scope"] for one in listed] == ["user", "fact", "message"]
     assert cli("erasures", "-u", "alice", "-d", place).out.count("\n") == 3

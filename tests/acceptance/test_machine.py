@@ -27,7 +27,13 @@ from tests.rows import rows
 DOSE = int(os.environ.get("TEST_DOSE", "1"))
 STEPS = 50  # calls in a history
 HISTORIES = 4  # at dose 1
-SETTINGS: dict[str, Any] = {"embedder": "hashing:64", "stretch_tokens": 60, "pool_size": 2}
+SETTINGS: dict[str, Any] = {
+    "embedder": "hashing:64",
+    "stretch_tokens": 60,
+    "pool_size": 2,
+    "mask_secrets": "before_storing",
+}
+MARK, CARD = "[masked card]", "4111 1111 " + "1111 1111"  # what is stored, and what is given in its place
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 NAMES = st.sampled_from(["alice", "bob"])
 ROOMS = st.sampled_from(["work", "home"])
@@ -39,12 +45,18 @@ SENTENCES = (
     "My sister {} works as a nurse in Leeds.",
     "On Friday I fly to {} for the weekend, and then I go on by train to see the mountains.",
     "Noted: {}.",
+    "I pay for {} with [masked card].",
 )
 NEW = st.tuples(
-    st.sampled_from(["user", "user", "assistant"]), st.sampled_from(SENTENCES), st.booleans(), st.integers(0, 30)
+    st.sampled_from(["user", "user", "assistant"]),
+    st.sampled_from(SENTENCES),
+    st.booleans(),
+    st.integers(0, 30),
+    st.sampled_from([True, True, True, False]),
 )
+KEYS = st.sampled_from(["a", "b", "c"])
 SOME = st.lists(WHICH, min_size=1, max_size=3)
-New = tuple[str, str, bool, int]
+New = tuple[str, str, bool, int, bool]
 ERASABLE = ["messages"] * 4 + ["fact"] * 2 + ["conversation", "old", "user"]
 numbers = count(1)
 taken: Counter[str] = Counter()
@@ -62,6 +74,15 @@ class Moment:
 
 
 @dataclass
+class Export:
+    """A file, and the documents that it holds, of which life of the user."""
+
+    path: Path
+    documents: dict[str, str]
+    lives: int
+
+
+@dataclass
 class Life:
     """A user of the store, what is to be there of it, and what may be said, asked or taken in again."""
 
@@ -69,13 +90,13 @@ class Life:
     model: Person = field(default_factory=Person)
     drafts: list[Draft] = field(default_factory=list)
     moments: list[Moment] = field(default_factory=list)
-    exports: list[Path] = field(default_factory=list)
+    exports: list[Export] = field(default_factory=list)
     carried: bool = False
 
     def draft(self, new: New, *, named: bool = False) -> Draft:
-        role, sentence, has_id, day = new
+        role, sentence, has_id, day, trusted = new
         external_id = f"x{len(self.drafts)}" if has_id or named else None
-        self.drafts.append(Draft(role, sentence.format(new_word()), external_id, START + timedelta(days=day)))
+        self.drafts.append(Draft(role, sentence.format(new_word()), external_id, START + timedelta(days=day), trusted))
         return self.drafts[-1]
 
     def known(self, room: str, at: datetime) -> list[Any]:
@@ -211,7 +232,8 @@ class Machine(RuleBasedStateMachine):
             if one.draft.role == "user" and one.seq > life.model.room(room).cleared
         ]
         question = text.format("Leeds") if query or not asked else None
-        ask = partial(life.scope.conversation(room).context, question, system="Be kind.")
+        given = question and question.replace(MARK, CARD)
+        ask = partial(life.scope.conversation(room).context, given, system=f"Be kind. {CARD}")
         try:
             made = ask(budget=budget)
         except memstore.BudgetTooSmall as error:
@@ -271,6 +293,47 @@ class Machine(RuleBasedStateMachine):
             life.model.retracted[fact.id] = frozenset(fact.sources)
             self.check_facts(life)
 
+    @call(who=NAMES, which=WHICH, reject=st.booleans())
+    def look_through_what_waits(self, who: str, which: int, reject: bool) -> None:
+        """Confirm a fact that waits, or refuse it."""
+        life = self.lives[who]
+        if waiting := life.scope.facts(state="quarantined"):
+            fact = waiting[which % len(waiting)]
+            if reject:
+                assert life.scope.retract_fact(fact).state == "retracted"
+                life.model.retracted[fact.id] = frozenset(fact.sources)
+            else:
+                assert life.scope.confirm_fact(fact).state == "active"
+                life.model.confirmed.add(fact.id)
+            self.check_facts(life)
+
+    @call(who=NAMES)
+    def propose_fact(self, who: str) -> None:
+        life, word = self.lives[who], new_word()
+        assert life.scope.add_fact(f"{word} matters.", type="interest", quarantined=True).state == "quarantined"
+        life.model.entered[word.lower()] = True
+        self.check_facts(life)
+
+    # -- documents
+
+    @call(who=NAMES, key=KEYS)
+    def put(self, who: str, key: str) -> None:
+        life, text = self.lives[who], f"{new_word()} by {MARK}"
+        life.scope.documents().put(("notes",), key, {"text": text.replace(MARK, CARD)})
+        life.model.documents[key] = text
+        self.check_documents(life)
+
+    @call(who=NAMES, key=KEYS)
+    def delete(self, who: str, key: str) -> None:
+        life = self.lives[who]
+        assert life.scope.documents().delete(("notes",), key) == (life.model.documents.pop(key, None) is not None)
+        self.check_documents(life)
+
+    def check_documents(self, life: Life) -> None:
+        for query in (None, "what is by whom"):  # everything with a vector is compared
+            found = life.scope.documents().search(query=query, limit=100)
+            assert {one.key: one.value["text"] for one in found} == life.model.documents
+
     @call(who=NAMES, which=WHICH)
     def undo(self, who: str, which: int) -> None:
         life = self.lives[who]
@@ -278,7 +341,7 @@ class Machine(RuleBasedStateMachine):
             fact = sorted(life.model.retracted)[which % len(life.model.retracted)]
             life.scope.undo(life.scope.fact_history(fact)[-1])
             del life.model.retracted[fact]
-            assert fact in {one.id for one in life.scope.facts()}
+            assert life.scope.fact(fact).state in ("active", "quarantined")
             self.check_facts(life)
 
     # -- erased
@@ -331,14 +394,17 @@ class Machine(RuleBasedStateMachine):
             path = self.folder / f"{life.scope.name}-{len(life.exports)}.jsonl"
             exported = life.scope.export(path)
             assert exported.messages == len(life.model.live())
-            life.exports.append(path)
+            life.exports.append(Export(path, dict(life.model.documents), life.model.lives))
 
     @call(who=NAMES, which=WHICH)
     def take_the_export_in_again(self, who: str, which: int) -> None:
         life = self.lives[who]
         if life.exports:
-            done = self.store.import_file(life.exports[which % len(life.exports)])
-            assert (done.new, done.restored) == (0, {})
+            export = life.exports[which % len(life.exports)]
+            lost = export.documents.keys() - life.model.documents if export.lives == life.model.lives else ()
+            done = self.store.import_file(export.path)
+            assert (done.new, done.restored, done.quarantined) == (0, {"documents": len(lost)} if lost else {}, 0)
+            life.model.documents |= {key: export.documents[key] for key in lost}
             # A conversation that was cleared since has other settings than the file says, and keeps them.
             assert all(one.reason.startswith("the conversation") for one in done.skipped), done.skipped
             self.look_at_all(life)
@@ -370,6 +436,7 @@ class Machine(RuleBasedStateMachine):
             for summary in life.scope.conversation(room).summaries():
                 self.check_summary(summary, life.model.room(room))
         self.check_facts(life)
+        self.check_documents(life)
         assert {one.name for one in life.scope.conversations()} == set(life.model.rooms)
         stats = self.store.stats(user=life.scope.name)
         assert stats["messages"] == len(life.model.live())
@@ -391,6 +458,9 @@ class Machine(RuleBasedStateMachine):
             said = words(*(live[source].draft.content for source in fact.sources))
             assert words(fact.text, fact.value) <= (set(life.model.entered) if fact.recipe == HAND else said)
             assert fact.sources or fact.recipe == HAND
+            believed = [live[source].draft.trusted for source in fact.sources]
+            if fact.recipe != HAND and fact.id not in life.model.confirmed | set(life.model.retracted):
+                assert all(believed) if fact.state != "quarantined" else not any(believed)
             assert fact.id not in life.model.erased_facts
         active = {one.id: one for one in life.scope.facts()}
         assert not set(active) & set(life.model.retracted)
@@ -401,7 +471,9 @@ class Machine(RuleBasedStateMachine):
 
     def check_hits(self, life: Life, hits: Sequence[memstore.Hit]) -> None:
         live = life.model.live()
+        waiting = {fact.id for fact in life.scope.facts(state="quarantined")}
         for hit in hits:
+            assert hit.id not in waiting
             assert words(hit.text) <= life.model.words()
             assert set(hit.sources) <= set(live)
             if hit.tier == Tier.MESSAGES:
@@ -428,7 +500,8 @@ def carried_rows(url: str, name: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def as_given(draft: Draft) -> dict[str, Any]:
-    given = {"role": draft.role, "content": draft.content, "occurred_at": draft.at}
+    given = {"role": draft.role, "content": draft.content.replace(MARK, CARD), "occurred_at": draft.at}
+    given |= {} if draft.trusted else {"metadata": {"trust": "untrusted"}}
     return given | ({"external_id": draft.external_id} if draft.external_id else {})
 
 
@@ -455,4 +528,5 @@ def test_calls_in_any_order_leave_what_a_plain_memory_would_have(url: str, twin:
     )
     with memstore.open(url, settings=SETTINGS) as store, memstore.open(twin, settings=SETTINGS) as other:
         run_state_machine_as_test(partial(Machine, store, other, tmp_path), settings=slow)
+        assert store.verify_erasure(text=CARD).is_clean and other.verify_erasure(text=CARD).is_clean
     print(f"{taken.total()} steps: {dict(taken)}")

@@ -114,6 +114,32 @@ async def test_of_an_erased_message_nothing_is_left(store: AsyncMemoryStore, num
     await is_whole(store)
 
 
+async def test_lists_are_erased_as_what_is_in_them(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    said = await alice.conversation("c").add_many([{"role": "user", "content": f"I like {n}."} for n in range(4)])
+    assert (await alice.erase_message([said[0], said[1].id], said[2])).counts["messages"] == 3
+    facts = [await alice.add_fact(f"Number {n} matters.", type="interest") for n in range(2)]
+    assert (await alice.erase_fact(facts)).counts["facts"] == 2
+    with pytest.raises(InvalidInput, match="at least one"):
+        await alice.erase_message([])
+    with pytest.raises(InvalidInput, match="'hello' is no message"):
+        await alice.erase_message(["hello"])  # type: ignore[list-item]
+
+
+async def test_where_a_secret_was_masked_is_nobodys_word(url: str) -> None:
+    """Else whatever else was masked would be told of as a rest of what was erased."""
+    async with await AsyncMemoryStore.open(
+        url, settings={"embedder": "none", "mask_secrets": "before_storing"}
+    ) as store:
+        alice, card = store.user("alice"), "4111 1111 " + "1111 1111"
+        said = await alice.conversation("c").add("user", f"I pay with {card}.")
+        await alice.documents().put(("a",), "b", {"text": f"It is {card}."})
+        await alice.add_fact(f"Alice has {card}.", type="preference")
+        certificate = await alice.erase_message(said)
+        assert certificate.scan.is_clean
+        assert len(await alice.facts()) == 1
+
+
 async def test_a_receipt_whose_question_says_what_was_erased_goes_too(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     message = await alice.conversation("work").add("user", "The password is Quollstreet.")

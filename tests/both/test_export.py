@@ -352,6 +352,22 @@ async def test_exports_may_follow_each_other(store: AsyncMemoryStore, other: Asy
 # -- beside what is there
 
 
+async def test_of_a_whole_backup_one_user_is_taken_in(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "all.jsonl"
+    await lived_in(store)
+    await store.user("bob").conversation("c").add("user", "I live in Cork.")
+    await store.user("bob").documents().put(("a",), "b", {"c": 1})
+    await store.export(path)
+    done = await other.import_file(path, user="bob")
+    assert (done.new, done.restored["documents"], done.passed_by) == (1, 1, 0)
+    assert done.left_out["lines of other users"] > 10
+    assert [name async for name in other.users()] == ["bob"]
+    with pytest.raises(InvalidInput, match="nothing of a user 'carol'"):
+        await other.import_file(path, user="carol")
+
+
 async def test_what_is_in_conflict_is_told_and_never_overwritten(
     store: AsyncMemoryStore, other: AsyncMemoryStore, twin: str, tmp_path: Path
 ) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -30,21 +30,21 @@ class Erasable:
         """
         return self._erased(ErasureScope.USER, (), dry_run)
 
-    def erase_message(self, *messages: Message | UUID, dry_run: bool = False) -> Certificate:
-        """Erase messages, and with them all that was derived of them, quotes them or names them.
+    def erase_message(self, *messages: Message | UUID | Sequence[Message | UUID], dry_run: bool = False) -> Certificate:
+        """Erase messages, or lists of them, with all that was derived of them, quotes them or names them.
 
         Summaries and facts that rest on others too are made again without them by the next `derive`, or by workers.
         Raises `InvalidInput` for a message that this user does not have and never had.
         """
-        return self._erased(ErasureScope.MESSAGE, tuple(_id(one) for one in messages), dry_run)
+        return self._erased(ErasureScope.MESSAGE, tuple(map(_id, _each(messages))), dry_run)
 
-    def erase_fact(self, *facts: Fact | UUID, dry_run: bool = False) -> Certificate:
-        """Erase facts, with what they were before people edited them; what they had superseded holds again.
+    def erase_fact(self, *facts: Fact | UUID | Sequence[Fact | UUID], dry_run: bool = False) -> Certificate:
+        """Erase facts, or lists of them, with what they were before edits; what they had superseded holds again.
 
         No derivation makes the same statement again. The messages that say it stay: erase those too, where the words
         themselves are to go.
         """
-        return self._erased(ErasureScope.FACT, tuple(id_of(one) for one in facts), dry_run)
+        return self._erased(ErasureScope.FACT, tuple(map(id_of, _each(facts))), dry_run)
 
     def erasures(self, *, limit: int = 1000) -> list[Certificate]:
         """Give the certificates of this user, the latest first; they are kept when the user is gone."""
@@ -80,6 +80,15 @@ class Erasable:
         if scope != ErasureScope.USER and not ids:
             raise InvalidInput(f"Which {scope}? Give at least one.")
         return erase(self._opened.database, Target(scope, self.id, ids=tuple(dict.fromkeys(ids))), dry_run=dry_run)
+
+
+def _each(given: Iterable[Any]) -> Iterator[Any]:
+    """Give what is given one by one, and the members of what is a list."""
+    for one in given:
+        if isinstance(one, list | tuple | set | frozenset):
+            yield from one
+        else:
+            yield one
 
 
 def _id(message: Message | UUID) -> UUID:

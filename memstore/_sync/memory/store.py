@@ -267,11 +267,13 @@ class MemoryStore:
         An export of memstore's own is known by its first line, and may also come as a binary stream: all that it holds
         is restored as it was, for the users that it names. A conflict is told and nothing is overwritten.
 
-        `user` owns what the file gives no user for. What some formats do not say (docs/reference/importing.md): `me`
-        is the importing person's name in a chat between people, `timezone` ("Europe/Berlin") that of times without
-        one, `date_order` "dmy", "mdy" or "ymd"; `all_branches` takes what was edited or tried again, too. What
-        `untrusted` messages alone say is quarantined; an export of memstore's is refused then. With `dry_run` nothing
-        is stored and the same is told. `progress(done, total)` is called with bytes as they lie on disk.
+        `user` owns what the file gives no user for; of an export, which names all of them, that one alone is taken in,
+        and `InvalidInput` raised where there is nothing of it. What some formats do not say
+        (docs/reference/importing.md): `me` is the importing person's name in a chat between people, `timezone`
+        ("Europe/Berlin") that of times without one, `date_order` "dmy", "mdy" or "ymd"; `all_branches` takes what was
+        edited or tried again, too. What `untrusted` messages alone say is quarantined; an export of memstore's is
+        refused then. With `dry_run` nothing is stored and the same is told. `progress(done, total)` is called with
+        bytes as they lie on disk.
         """
         from memstore._sync.ingest.history import import_file
         from memstore.archive.source import is_export
@@ -284,7 +286,7 @@ class MemoryStore:
                     "This is an export of memstore's, whose facts come in as it has them. Nothing was imported: take "
                     "it in as trusted, or not at all."
                 )
-            return self._restore(given, dry_run, progress)
+            return self._restore(given, user, dry_run, progress)
         reading = as_reading(me=me, timezone=timezone, date_order=date_order, all_branches=all_branches)
         return import_file(
             self._database,
@@ -299,7 +301,13 @@ class MemoryStore:
             progress=progress,
         )
 
-    def _restore(self, given: Path | BinaryIO, dry_run: bool, progress: Callable[[int, int], None] | None) -> Imported:
+    def _restore(
+        self,
+        given: Path | BinaryIO,
+        user: str | None,
+        dry_run: bool,
+        progress: Callable[[int, int], None] | None,
+    ) -> Imported:
         from memstore._sync.archive.restore import Admission, restore
         from memstore.ingest.facts.trust import Trust
         from memstore.ingest.resources import Resources
@@ -311,6 +319,7 @@ class MemoryStore:
             admission=Admission(
                 self.settings.max_message_bytes, self._opened.masking, self.counter, Trust.of(self.settings)
             ),
+            only=user,
             dry_run=dry_run,
             progress=progress,
         )
