@@ -87,11 +87,7 @@ def import_(
     user: Annotated[
         str | None,
         typer.Option(
-            "--user",
-            "-u",
-            parser=name,
-            metavar="NAME",
-            help="Whose it is, where the file names nobody; of memstore's own, who alone comes in.",
+            "--user", "-u", parser=name, metavar="NAME", help="Whose it is; of memstore's own, who alone comes in."
         ),
     ] = None,
     format: Annotated[
