@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, linear_regression, median, quantiles
@@ -37,17 +40,21 @@ FLAT = 1.05
 
 @dataclass(frozen=True)
 class Sample:
-    """A look at the server: seconds and requests so far; megabytes of its own, of its Postgres, and of both."""
+    """A look at the server: seconds and requests so far; megabytes of its own, of its Postgres, and of both.
+
+    What processes of Postgres share is for the most part its cache of the tables (shared_buffers), which fills.
+    """
 
     seconds: float
     requests: int
     own: float
     database: float
+    shared: float
 
     @property
     def all(self) -> float:
-        """Of all processes: PSS, in which a page that several share is counted once."""
-        return self.own + self.database
+        """Of all processes; a page that several share is counted once."""
+        return self.own + self.database + self.shared
 
 
 @dataclass
@@ -72,12 +79,15 @@ class Seen:
         return slope, fmean(used[-quarter:]) / fmean(used[:quarter])
 
 
-def memory(process: psutil.Process) -> float:
-    """Give the PSS of a process in MB; 0 for one that is gone."""
-    try:
-        return float(process.memory_full_info().pss) / MEGABYTE
-    except psutil.Error:
-        return 0.0
+def memory(processes: Iterable[psutil.Process]) -> tuple[float, float]:
+    """Give what processes have for themselves, in MB, and their parts of what they share; none for one that is gone."""
+    private = shared = 0.0
+    for one in processes:
+        with suppress(psutil.Error):
+            found = one.memory_full_info()
+            private += found.uss / MEGABYTE
+            shared += (found.pss - found.uss) / MEGABYTE
+    return private, shared
 
 
 def of_database(folder: Path) -> list[psutil.Process]:
@@ -129,9 +139,8 @@ async def crowd(address: str, process: int, folder: Path, args: argparse.Namespa
     server = psutil.Process(process)
     while time.monotonic() < began + args.seconds:
         await asyncio.sleep(1)
-        own = sum(map(memory, [server, *server.children(recursive=True)]))
-        database = sum(map(memory, of_database(folder)))
-        seen.samples.append(Sample(time.monotonic() - began, seen.answers.total(), own, database))
+        own = sum(memory([server, *server.children(recursive=True)]))
+        seen.samples.append(Sample(time.monotonic() - began, seen.answers.total(), own, *memory(of_database(folder))))
     await asyncio.gather(*asking)
     return seen
 
@@ -144,11 +153,11 @@ def curve(name: str, embedder: str, seen: Seen) -> Table:
         [
             f"{part[-1].seconds:.0f}",
             part[-1].requests,
-            *(round(fmean(getattr(one, kind) for one in part), 1) for kind in ("own", "database", "all")),
+            *(round(fmean(getattr(one, kind) for one in part), 1) for kind in ("own", "database", "shared", "all")),
         ]
         for part in parts
     ]
-    columns = ("seconds", "requests", "server, MB", "its Postgres, MB", "all, MB")
+    columns = ("seconds", "requests", "server, MB", "its Postgres, MB", "what that shares, MB", "all, MB")
     return Table(f"{name}-curve", f"Memory (PSS) under 100 clients, {embedder}", columns, [list(row) for row in rows])
 
 
@@ -161,7 +170,7 @@ def summary(found: dict[str, Seen]) -> Table:
         "p50, ms",
         "p99, ms",
         "server, MB per 1,000 requests",
-        "all, MB per 1,000 requests",
+        "Postgres, MB per 1,000 requests",
         "server, last quarter / second",
         "all, last quarter / second",
     )
@@ -172,7 +181,8 @@ def summary(found: dict[str, Seen]) -> Table:
             seen.failed,
             round(1000 * median(seen.seconds)),
             round(1000 * quantiles(seen.seconds, n=100)[98]),
-            *(round(grown[at], 3) for at in (0, 1) for grown in (seen.grown("own"), seen.grown("all"))),
+            *(round(seen.grown(part)[0], 3) for part in ("own", "database")),
+            *(round(seen.grown(part)[1], 3) for part in ("own", "all")),
         ]
         for embedder, seen in found.items()
     ]
@@ -185,9 +195,11 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--arrays", type=int, default=512, help="arrays_megabytes of the server")
     parser.add_argument("--json", type=Path, help="write the figures")
     args = parser.parse_args()
     found = {}
+    os.environ["MEMSTORE_ARRAYS_MEGABYTES"] = str(args.arrays)
     for embedder in args.embedders:
         with tempfile.TemporaryDirectory(prefix="memstore-steady-") as name:
             folder = Path(name)
@@ -197,7 +209,11 @@ def main() -> int:
     print(summary(found).text())
     if args.json:
         tables = [summary(found), *(curve(name.partition(":")[0], name, seen) for name, seen in found.items())]
-        written(args.json, f"benchmarks/steady.py --embedders {' '.join(found)} --seconds {args.seconds}", tables)
+        written(
+            args.json,
+            f"benchmarks/steady.py --embedders {' '.join(found)} --seconds {args.seconds} --arrays {args.arrays}",
+            tables,
+        )
     return int(any(one.failed or one.grown("all")[1] > FLAT for one in found.values()))
 
 
