@@ -6,7 +6,8 @@
 
 A client adds a message, recalls, asks for a context and lists, each time of a user drawn anew; one in fifty rounds
 derives, the first of them soon. Every second the memory of all processes of the server is read: its own, and those of
-its Postgres. The first quarter of the time is warming up: what is told of growth is of the rest. It ends with 1 where a
+its Postgres. It warms up first, until most users were met; what is told of growth is of the time after that. With
+`--arrays 4` users' arrays, which grow with what is stored, have reached their bound by then. It ends with 1 where a
 request failed, or where the last quarter has more than 1.05 times the memory of the second one.
 """
 
@@ -64,6 +65,7 @@ class Seen:
     answers: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
+    warm_up: float = 0.0  # seconds
 
     @property
     def failed(self) -> int:
@@ -71,12 +73,12 @@ class Seen:
         return self.answers.total() - self.answers["ok"]
 
     def grown(self, part: str) -> tuple[float, float]:
-        """Give MB per 1,000 requests after the first quarter, and the last quarter as a multiple of the second."""
-        quarter = len(self.samples) // 4
-        warm = self.samples[quarter:]
+        """Give MB per 1,000 requests after warming up, and the last quarter of that as a multiple of the second."""
+        warm = [one for one in self.samples if one.seconds > self.warm_up]
+        quarter = len(warm) // 4
         used = [getattr(one, part) for one in warm]
         slope, _ = linear_regression([one.requests / 1000 for one in warm], used)
-        return slope, fmean(used[-quarter:]) / fmean(used[:quarter])
+        return slope, fmean(used[-quarter:]) / fmean(used[quarter : 2 * quarter])
 
 
 def memory(processes: Iterable[psutil.Process]) -> tuple[float, float]:
@@ -131,13 +133,11 @@ async def client(address: str, number: int, args: argparse.Namespace, until: flo
 
 async def crowd(address: str, process: int, folder: Path, args: argparse.Namespace) -> Seen:
     """Let all clients ask at once; look at the memory every second."""
-    seen, began = Seen(), time.monotonic()
-    asking = [
-        asyncio.ensure_future(client(address, number, args, began + args.seconds, seen))
-        for number in range(args.clients)
-    ]
+    seen, began = Seen(warm_up=args.warm_up), time.monotonic()
+    until = began + args.warm_up + args.seconds
+    asking = [asyncio.ensure_future(client(address, number, args, until, seen)) for number in range(args.clients)]
     server = psutil.Process(process)
-    while time.monotonic() < began + args.seconds:
+    while time.monotonic() < until:
         await asyncio.sleep(1)
         own = sum(memory([server, *server.children(recursive=True)]))
         seen.samples.append(Sample(time.monotonic() - began, seen.answers.total(), own, *memory(of_database(folder))))
@@ -195,6 +195,7 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--warm-up", type=int, default=120, help="seconds before the others")
     parser.add_argument("--arrays", type=int, default=512, help="arrays_megabytes of the server")
     parser.add_argument("--json", type=Path, help="write the figures")
     args = parser.parse_args()
@@ -209,11 +210,9 @@ def main() -> int:
     print(summary(found).text())
     if args.json:
         tables = [summary(found), *(curve(name.partition(":")[0], name, seen) for name, seen in found.items())]
-        written(
-            args.json,
-            f"benchmarks/steady.py --embedders {' '.join(found)} --seconds {args.seconds} --arrays {args.arrays}",
-            tables,
-        )
+        told = {"users": args.users, "warm-up": args.warm_up, "seconds": args.seconds, "arrays": args.arrays}
+        options = " ".join(f"--{name} {value}" for name, value in told.items())
+        written(args.json, f"benchmarks/steady.py --embedders {' '.join(found)} {options}", tables)
     return int(any(one.failed or one.grown("all")[1] > FLAT for one in found.values()))
 
 
