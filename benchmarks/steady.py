@@ -139,8 +139,10 @@ async def crowd(address: str, process: int, folder: Path, args: argparse.Namespa
     server = psutil.Process(process)
     while time.monotonic() < until:
         await asyncio.sleep(1)
-        own = sum(memory([server, *server.children(recursive=True)]))
-        seen.samples.append(Sample(time.monotonic() - began, seen.answers.total(), own, *memory(of_database(folder))))
+        database = of_database(folder)
+        own = {server, *server.children(recursive=True)} - set(database)  # which it has started
+        so_far = time.monotonic() - began, seen.answers.total()
+        seen.samples.append(Sample(*so_far, sum(memory(own)), *memory(database)))
     await asyncio.gather(*asking)
     return seen
 
