@@ -108,6 +108,8 @@ def imported(url: str, path: Path, folder: Path) -> tuple[Spent, Spent, int]:
         line = folder / "line.jsonl"
         line.write_text('{"user": "warm", "conversation": "warm", "role": "user", "content": "warm"}\n')
         assert store.import_file(line, dry_run=True).new == 1
+        with store._database.operator(), store._database.operator():
+            pass  # an import has two connections
         assert not derive(store._database, store._opened.resources(), UNITS).units
         with spending(folder) as both:
             with spending(folder) as first:
