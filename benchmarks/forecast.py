@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What a plan of a backfill says it will take, beside what it took: time and tokens, on three histories.
+"""What a plan of a backfill says it will take, beside what it took: time and tokens, on four histories.
 
     benchmarks/forecast.py --data FOLDER [--most 800] [--ask 20] [-c 4] [--json FILE]
 
 locomo     two people who chat for months
 beam       a user and an assistant, long answers with code
+short      the sentences of the first one, each a message of its own, as in a chat of short messages
 tools      forty sessions of an assistant with tools, made up: most tokens are results of calls
 
 Time is that of a worker with the embedder that is set, all derivers, no chat model; goal: within 30 %. Tokens are those
@@ -18,11 +19,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,8 @@ from memstore.models import BackfillPlan
 from memstore.providers import ChatMessage, Completion, T, load_counter
 
 SESSIONS, MESSAGES = 40, 20
-HISTORIES = {"locomo": "locomo-dev", "beam": "beam-100K-dev", "tools": None}
+HISTORIES = {"locomo": "locomo-dev", "beam": "beam-100K-dev", "short": "locomo-dev", "tools": None}
+SENTENCES = re.compile(r"(?<=[.!?])\s+")
 
 
 class Copyist:
@@ -79,8 +82,10 @@ class Copyist:
 
 def messages_of(name: str, data: Path, most: int) -> Iterator[dict[str, Any]]:
     """Give the messages of a history, in memstore-jsonl."""
-    if HISTORIES[name]:
-        for number, one in zip(range(most), objects(file(data, HISTORIES[name])), strict=False):
+    if found := HISTORIES[name]:
+        said = objects(file(data, found))
+        each = _sentences(said) if name == "short" else said
+        for number, one in zip(range(most), each, strict=False):
             yield one | {"external_id": f"{number}"}
         return
     for seed in range(SESSIONS * most // 800):
@@ -88,15 +93,19 @@ def messages_of(name: str, data: Path, most: int) -> Iterator[dict[str, Any]]:
             yield one | {"user": f"user{seed % 4}", "conversation": f"session{seed}", "external_id": f"{seed}:{number}"}
 
 
-async def timed(url: str, embedder: str, concurrency: int) -> tuple[float, float]:
-    """Give the seconds that a plan says and those that it takes."""
+def _sentences(said: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    return (one | {"content": sentence} for one in said for sentence in SENTENCES.split(one["content"]) if sentence)
+
+
+async def timed(url: str, embedder: str, concurrency: int) -> tuple[BackfillPlan, float]:
+    """Give the plan, which says how many seconds it takes, and those that it takes."""
     async with await WorkingStore.open(url, settings={"embedder": embedder}) as store:
         plan = await store.calibrated(await store.backfills.plan(), concurrency=concurrency)
         assert plan.seconds is not None
         backfill = await store.backfills.begin()
         began = time.perf_counter()
         await store.work_until_done(backfill, lambda _: None, concurrency=concurrency)
-        return plan.seconds, time.perf_counter() - began
+        return plan, time.perf_counter() - began
 
 
 async def counted(url: str, ask: int, concurrency: int) -> tuple[list[BackfillPlan], int, int]:
@@ -138,17 +147,25 @@ async def tables(options: argparse.Namespace) -> list[Table]:
                     await given.import_file(path)
                 first, second = (made(store.url, name, of="given") for name in ("first", "second"))
                 if "time" in options.parts:
-                    told, took = await timed(first, options.embedder, options.concurrency)
-                    times.append([name, count, round(told, 1), round(took, 1), off(told, took)])
+                    before = os.getloadavg()[0]
+                    plan, took = await timed(first, options.embedder, options.concurrency)
+                    least, most = (round(one, 1) for one in plan.seconds_between or (0.0, 0.0))
+                    told, load = plan.seconds or 0.0, f"{before:.1f}, {os.getloadavg()[0]:.1f}"
+                    between = f"{least} to {most}"
+                    times.append([name, count, round(told, 1), between, round(took, 1), off(told, took), load])
                     print(*times[-1], flush=True)
                 if "tokens" in options.parts:
                     plans, used, cost = await counted(second, options.ask, options.concurrency)
-                    told = [one.model_tokens for one in plans]
-                    tokens.append([name, count, used, *(off(one, used) for one in told), cost])
+                    tokens.append([name, count, used, *(off(one.model_tokens, used) for one in plans), cost])
                     print(*tokens[-1], flush=True)
     head = ("history", "messages")
     return [
-        Table("time", "Time of a backfill, in seconds", (*head, "forecast", "took", "off"), times),
+        Table(
+            "time",
+            f"Time of a backfill, in seconds, {options.embedder}; load before and after",
+            (*head, "forecast", "between", "took", "off", "load"),
+            times,
+        ),
         Table(
             "tokens",
             f"Tokens of chat models, and how far a forecast is off that assumes, asks about {options.ask}, or knows",
@@ -160,7 +177,7 @@ async def tables(options: argparse.Namespace) -> list[Table]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("histories", nargs="*", default=list(HISTORIES), help="of locomo, beam, tools")
+    parser.add_argument("histories", nargs="*", default=list(HISTORIES), help="of locomo, beam, short, tools")
     parser.add_argument("--data", type=Path, required=True, help="the folder with the data sets")
     parser.add_argument("--most", type=int, default=800, help="messages of a history, at most")
     parser.add_argument("--ask", type=int, default=20, help="stretches that the model is asked about, by each deriver")

@@ -14,7 +14,7 @@ from report import Table
 
 NAME = "locomo-dev"
 BUDGETS = (500, 1000, 2000, 4000)
-CONTEXTS = (2000, 4000)
+CONTEXTS = (2000, 4000, 6000, 8000)
 
 
 def tables(options: argparse.Namespace) -> Iterator[Table]:

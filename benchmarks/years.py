@@ -7,7 +7,8 @@
 The history is made of LoCoMo's conversations, again and again, for users of many conversations each: every copy is a
 conversation of its own, a year and more after the one before. What works is the command line in a process of its own.
 Rates are messages a second between two marks, memory is the most that was held between them: by that process, and by
-all of the server's together (shared pages counted once).
+all of the server's together (shared pages counted once). On a machine that others use, how many messages go through in
+a second of the processors' time (of that process and the server's) tells more than how many in one by the clock.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from backfill import server_seconds
 from data import Missing, file, objects
 from plot import drawn
 from report import Cell, Table, written
@@ -34,16 +36,18 @@ from report import Cell, Table, written
 import memstore
 
 MARKS = 10
+LOOK = 2.0  # seconds between two looks, each of which takes a twentieth of one where the server holds a GiB
 STORED = "select coalesce(sum(last_seq), 0) from conversations"
 DERIVED = "select coalesce(sum(done_seq), 0) from derivations where deriver = any(%s)"
 
 
 @dataclass(frozen=True)
 class Sample:
-    """So many messages, after so many seconds; MiB of the process and of the server."""
+    """So many messages, after so many seconds and so many of the processors; MiB of the process and of the server."""
 
     messages: int
     seconds: float
+    cpu: float
     process: float
     server: float
 
@@ -69,10 +73,12 @@ def _copies(given: Sequence[dict[str, Any]], users: int) -> Iterator[dict[str, A
             yield one | named | {"occurred_at": at.isoformat()}
 
 
-def sampled(command: Sequence[str], url: str, postmaster: int, query: str, *values: object) -> list[Sample]:
-    """Run a command of memstore's and look every second at what it has done and holds. Raises where it fails."""
+def sampled(command: Sequence[str], url: str, folder: Path, query: str, *values: object) -> list[Sample]:
+    """Run a command of memstore's and look now and then at what it has done and holds. Raises where it fails."""
+    postmaster = int((folder / "data" / "postmaster.pid").read_text().split()[0])
     environment = os.environ | {"MEMSTORE_RESIDENT_MINUTES": "0", "MEMSTORE_OUTBOX_DAYS": "0"}
-    found, began = [], time.perf_counter()
+    found, began, before = list[Sample](), time.perf_counter(), server_seconds(folder)
+    own = 0.0
     with (
         subprocess.Popen([sys.executable, "-m", "memstore", *command, "-d", url], env=environment) as process,
         psycopg.connect(url, autocommit=True) as connection,
@@ -82,10 +88,12 @@ def sampled(command: Sequence[str], url: str, postmaster: int, query: str, *valu
             row = connection.execute(query, values).fetchone()
             assert row is not None
             memory = (0.0 if ended else _held([process.pid])), _held(_processes(postmaster))
-            found.append(Sample(int(row[0]), time.perf_counter() - began, *memory))
+            own = own if ended else _used(process.pid)
+            cpu = own + server_seconds(folder) - before
+            found.append(Sample(int(row[0]), time.perf_counter() - began, cpu, *memory))
             if ended:
                 break
-            time.sleep(1)
+            time.sleep(LOOK)
     if process.returncode not in (0, 1):
         raise SystemExit(f"memstore {command[0]} ended with {process.returncode}")
     return found
@@ -102,6 +110,12 @@ def _processes(postmaster: int) -> list[int]:
     return found
 
 
+def _used(process: int) -> float:
+    """Give the seconds of the processors that a process has used."""
+    used = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+
+
 def _held(processes: Sequence[int]) -> float:
     """Give the MiB that processes hold, what they share counted once."""
     held = 0
@@ -114,23 +128,38 @@ def _held(processes: Sequence[int]) -> float:
     return held / 1024
 
 
-def between(samples: Sequence[Sample], marks: Sequence[int]) -> tuple[list[Cell], list[Cell], list[Cell]]:
-    """Give the rate up to each mark from the one before, and the most memory of process and server."""
-    rates: list[Cell] = []
-    process: list[Cell] = []
-    server: list[Cell] = []
-    last = samples[0]
+def between(samples: Sequence[Sample], marks: Sequence[int]) -> list[list[Cell]]:
+    """Give the rates up to each mark from the one before, by the clock and by the processors, and the most memory.
+
+    A mark that was passed between two looks is taken to have been passed evenly.
+    """
+    rows: list[list[Cell]] = [[], [], [], []]
+    last = max((one for one in samples if one.messages == samples[0].messages), key=lambda one: one.seconds)
     for mark in marks:
-        some = [one for one in samples if last.messages < one.messages and one.seconds > last.seconds]
-        inside = [one for one in some if one.messages <= mark] or some[:1]
-        if not inside or samples[-1].messages < mark * 0.99:
-            rates.append(None), process.append(None), server.append(None)
+        here = _passed(samples, mark)
+        if here is None or here.seconds <= last.seconds:
+            for row in rows:
+                row.append(None)
             continue
-        rates.append(round((inside[-1].messages - last.messages) / (inside[-1].seconds - last.seconds), 1))
-        process.append(round(max(one.process for one in inside), 1))
-        server.append(round(max(one.server for one in inside), 1))
-        last = inside[-1]
-    return rates, process, server
+        inside = [one for one in samples if last.seconds < one.seconds < here.seconds] + [here]
+        count = here.messages - last.messages
+        rows[0].append(round(count / (here.seconds - last.seconds), 1))
+        rows[1].append(round(count / (here.cpu - last.cpu), 1) if here.cpu > last.cpu else None)
+        rows[2].append(round(max(one.process for one in inside), 1))
+        rows[3].append(round(max(one.server for one in inside), 1))
+        last = here
+    return rows
+
+
+def _passed(samples: Sequence[Sample], mark: int) -> Sample | None:
+    """Give how it stood when so many messages were done; None where they never were."""
+    for before, after in pairwise(samples):
+        if before.messages < mark <= after.messages:
+            share = (mark - before.messages) / (after.messages - before.messages)
+            seconds = before.seconds + share * (after.seconds - before.seconds)
+            cpu = before.cpu + share * (after.cpu - before.cpu)
+            return Sample(mark, seconds, cpu, max(before.process, after.process), max(before.server, after.server))
+    return None
 
 
 def measured(options: argparse.Namespace, temporary: Path) -> Table:
@@ -147,17 +176,15 @@ def measured(options: argparse.Namespace, temporary: Path) -> Table:
     for name in options.only or ():
         backfill += ["--only", name]
     with memstore.open(f"embedded:{folder}") as store:
-        postmaster = int((folder / "data" / "postmaster.pid").read_text().split()[0])
         parts = {
-            "import": sampled(["import", str(path)], store.url, postmaster, STORED),
+            "import": sampled(["import", str(path)], store.url, folder, STORED),
             f"backfill ({', '.join(only)})": sampled(
-                backfill, store.url, postmaster, f"select ({DERIVED}) / {len(derivers)}", derivers
+                backfill, store.url, folder, f"select ({DERIVED}) / {len(derivers)}", derivers
             ),
         }
         for name, samples in parts.items():
-            rates, process, server = between(samples, marks)
-            rows += [[f"{name}, messages a second", *rates], [f"{name}, MiB", *process]]
-            rows.append([f"{name}, MiB of the server", *server])
+            told = ("messages a second", "messages a second of the processors", "MiB", "MiB of the server")
+            rows += [[f"{name}, {what}", *row] for what, row in zip(told, between(samples, marks), strict=True)]
             print(f"{name}: {samples[-1].messages:,} messages in {samples[-1].seconds:.0f} s", flush=True)
     title = f"Up to so many messages of {options.messages:,}, embedder {options.embedder}: a second, and memory"
     return Table("years", title, ("", *(f"{mark:,}" for mark in marks)), rows)

@@ -5,6 +5,7 @@ Every id but a fresh message's follows from names: `uuid5(MEMSTORE, "alice")` is
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import threading
@@ -15,6 +16,7 @@ from uuid import UUID
 
 SHORTEST = 4  # digits of the beginning of an id
 _BEGINNING = re.compile(rf"(?:-*[0-9a-fA-F]){{{SHORTEST},32}}-*")
+_VERSION_AND_VARIANT = 0xF << 76 | 0b11 << 62
 MEMSTORE = uuid.uuid5(uuid.NAMESPACE_URL, "https://memstore.invalid/")
 
 
@@ -30,7 +32,14 @@ def conversation_id(user: UUID, name: str) -> UUID:
 
 def message_id(conversation: UUID, external_id: str | None) -> UUID:
     """Give the id of a message: by its external id where it has one, else a fresh one that sorts by time."""
-    return uuid7() if external_id is None else uuid.uuid5(conversation, f"message/{external_id}")
+    return uuid7() if external_id is None else _uuid5(conversation, f"message/{external_id}")
+
+
+def _uuid5(namespace: UUID, name: str) -> UUID:
+    """Give what `uuid.uuid5` gives, in half of its time: a history that comes in has an id for each message."""
+    digest = hashlib.sha1(namespace.bytes + name.encode(), usedforsecurity=False).digest()
+    value = int.from_bytes(digest[:16], "big")
+    return UUID(int=value & ~_VERSION_AND_VARIANT | 5 << 76 | 0b10 << 62)
 
 
 def summary_id(conversation: UUID, level: int, from_seq: int, to_seq: int, recipe: str) -> UUID:

@@ -216,6 +216,9 @@ class Settings(BaseSettings):
     server_requests_per_second: Real = Field(
         default=50.0, ge=0, le=1e6, description="requests that a token may make; ten seconds' worth at once; 0: any"
     )
+    server_streams: Whole = Field(
+        default=100, ge=0, le=10**6, description="streams that a caller may have open at once; 0: any"
+    )
     server_timeout_seconds: Real = Field(
         default=60.0, gt=0, le=86_400, description="the longest that the server works on one answer"
     )
@@ -379,7 +382,7 @@ def _way_out(name: str, source: str) -> str:
 def _meant(name: str, known: Mapping[str, str] | None = None) -> str:
     """Say which option a name is nearly, or which there are."""
     names = {one: one for one in Settings.model_fields} if known is None else known
-    near = get_close_matches(name.lower(), names, n=1)
+    near = get_close_matches(name.lower(), names, n=1, cutoff=0.7)
     return f"Did you mean {names[near[0]]}?" if near else f"There are {', '.join(names.values())}."
 
 

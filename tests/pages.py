@@ -156,6 +156,7 @@ async def hostile(store: AsyncMemoryStore) -> Receipt:
     made = await place.context(SCRIPT, budget=9000, system=SCRIPT, sections=[own])
     await place.context(budget=60_000)
     await place.observed(made, prompt_tokens=999, model=SCRIPT)
+    await plain.documents().put((SCRIPT, LINK), SCRIPT, {SCRIPT: SCRIPT, "long": '"' * 30_000})
     await store.backfills.begin()
     await plain.conversation(SCRIPT).add("user", "soon gone")
     await plain.conversation(SCRIPT).erase()

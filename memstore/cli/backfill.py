@@ -49,7 +49,7 @@ def plan(
 
     JSON: {"derivers": {name: {"conversations", "messages", "tokens", "calls", "prompt_tokens", "answer_tokens":
     integers, "answers": "assumed", "known", "asked" or null, "call_seconds": number or null}}, "seconds": number,
-    "model_tokens": integer, "model_seconds": number or null}.
+    "seconds_between": [least, most], "model_tokens": integer, "model_seconds": number or null}.
     """
 
     async def planned(store: WorkingStore) -> BackfillPlan:
@@ -228,7 +228,8 @@ def _ended(found: BackfillStatus, as_json: bool, detached: bool) -> None:
 def _tell_plan(found: BackfillPlan, as_json: bool) -> None:
     if as_json:
         totals = {"model_tokens": found.model_tokens, "model_seconds": found.model_seconds}
-        print_json({"derivers": found.derivers, "seconds": found.seconds} | totals)
+        times = {"seconds": found.seconds, "seconds_between": found.seconds_between}
+        print_json({"derivers": found.derivers} | times | totals)
         return
     table(
         ("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"),
@@ -239,7 +240,9 @@ def _tell_plan(found: BackfillPlan, as_json: bool) -> None:
         ],
     )  # fmt: skip
     calls = "" if found.model_seconds is None else f"; one call after the other they take {_time(found.model_seconds)}"
-    say(f"{_time(found.seconds or 0)} on this machine, without what chat models take; "
+    least, most = map(_time, found.seconds_between or (0.0, 0.0))
+    spread = "" if least == most else f" ({least} to {most})"
+    say(f"{_time(found.seconds or 0)}{spread} on this machine, without what chat models take; "
         f"{found.model_tokens:,} tokens of theirs{calls}")  # fmt: skip
     if any(one.answers == "assumed" for one in found.derivers.values()):
         hint("answers are assumed, prompts taken for as long as they may be; --ask 20 measures both")

@@ -96,7 +96,7 @@ def distribute(database: DatabaseOption = None, as_json: JsonFlag = False) -> No
     With the URL of the tables' owner. Rows that are there are moved, and nobody can write meanwhile; what is
     distributed already stays so.
 
-    JSON: {"spread": tables by user, "copied": tables that each machine has: lists of text}.
+    JSON: {"distributed": tables by user, "reference": tables that each machine has: lists of text}.
     """
     from memstore.store import distribution
 
@@ -105,7 +105,7 @@ def distribute(database: DatabaseOption = None, as_json: JsonFlag = False) -> No
     if as_json:
         print_json(done)
     else:
-        say(f"{len(done.spread)} tables are spread by user, {len(done.copied)} are on each machine")
+        say(f"{len(done.distributed)} tables are distributed by user, {len(done.reference)} are on each machine")
 
 
 @app.command()

@@ -11,6 +11,7 @@ import typer
 
 from memstore.cli.options import DatabaseOption, JsonFlag
 from memstore.cli.show import err, hint, print_json, say, table
+from memstore.errors import InvalidInput
 
 if TYPE_CHECKING:
     from memstore.models import Moved
@@ -79,7 +80,8 @@ def rollback(
 ) -> None:
     """Let the embedder serve again that served before the last migration, or give up one that is not done.
 
-    What came since then gets its vectors first. Stopped or killed, the same command goes on with what is left.
+    What came since then gets its vectors first. Stopped or killed, the same command goes on with what is left. Where
+    nobody can go back, after clean for one, the exit code is 2.
 
     JSON: {"users": gone back, "vectors": made, integers}.
     """
@@ -87,6 +89,13 @@ def rollback(
 
     with opened(database) as store, _shown() as told:
         moved = store.embeddings.rollback(leaving, progress=told)
+        if not moved.users:
+            where = "" if leaving is None else f" from {leaving!r}"
+            raise InvalidInput(
+                f"Nobody can go back{where}: no other embedder served before, or its vectors were removed by memstore "
+                "embeddings clean. To have users found by it again: memstore embeddings migrate --to KIND:MODEL. "
+                "memstore embeddings status says what there is."
+            )
     _tell(moved, as_json, f"{moved.users:,} users have gone back; {moved.vectors:,} vectors made")
 
 

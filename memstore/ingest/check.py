@@ -142,9 +142,11 @@ def check_json(value: object, what: str) -> None:
         raise InvalidInput(problem)
 
 
-def _keys(given: Mapping[str, Any] | Message) -> dict[str, Any]:
+def _keys(given: Mapping[str, Any] | Message) -> Mapping[str, Any]:
     if not isinstance(given, Message):
-        return {key: value for key, value in given.items() if key not in ("user", "conversation")}
+        if "user" in given or "conversation" in given:
+            return {key: value for key, value in given.items() if key not in ("user", "conversation")}
+        return given
     pivot = ("role", "content", "name", "occurred_at", "external_id", "tool_calls", "tool_call_id", "tags")
     return {key: getattr(given, key) for key in pivot} | {"metadata": given.meta}
 
@@ -167,13 +169,15 @@ def _reasons(error: ValidationError) -> Iterator[str]:
 
 
 def _problems(message: NewMessage, max_bytes: int) -> Iterator[str]:
-    size = 0
+    values = vars(message)
+    texts = [place for place in TEXTUAL if isinstance(values[place], str)]
+    said = "".join([values[place] for place in texts])  # looked through once: nearly always there is nothing
+    if not said.isascii() or "\0" in said:
+        for place in texts:
+            yield from _text_problems(values[place], place)
+    size = _bytes(said)
     for place in TEXTUAL:
-        value = getattr(message, place)
-        if isinstance(value, str):
-            yield from _text_problems(value, place)
-            size += _bytes(value)
-        elif value:
+        if (value := values[place]) and not isinstance(value, str):
             size += yield from _json_problems(value, place)
     if size > max_bytes:
         yield (

@@ -58,6 +58,7 @@ async def _enqueued(
         known = await queue.statuses(database, [place.conversation_id for place in page])
         places = [place for place in page if place.conversation_id not in known][: room - added]
         finished = finished and not places and not any(known.values())
-        await queue.defer(database, places, priority)
+        # By their own ids, which are as good as drawn by chance: those of one user would wait for each other to write.
+        await queue.defer(database, sorted(places, key=lambda place: place.conversation_id), priority)
         added += len(places)
     return added, False

@@ -35,11 +35,20 @@ class Turn:
     following: Place | None
 
 
-async def take_turn(database: Database, derivers_of: DeriversOf, user: UUID, conversation: UUID, run: Run) -> Turn:
+async def take_turn(
+    database: Database,
+    derivers_of: DeriversOf,
+    user: UUID,
+    conversation: UUID,
+    run: Run,
+    *,
+    of_backfill: bool = False,
+) -> Turn:
     """Let each deriver that is behind in a conversation make one step; what a paused backfill holds is left alone.
 
     `derivers_of` gives the derivers of a backfill, or of None, by name; `run` is told what they make, and which of them
-    fail or wait for a model.
+    fail or wait for a model. In a turn `of_backfill` only what a running one has is done: units that were asked for
+    alone are not to wait for everything else that their conversation lacks.
     """
     async with database.operator() as scope:
         behind = await derivations.behind(scope, user, conversation)
@@ -47,6 +56,7 @@ async def take_turn(database: Database, derivers_of: DeriversOf, user: UUID, con
             if await backfills.out_of_time(scope, backfill):
                 behind = [one for one in behind if one.backfill != backfill]
     work = [one for one in behind if one.in_line and one.state != backfills.PAUSED]
+    work = [one for one in work if one.state == backfills.RUNNING or not of_backfill]
     # At once: while one writes, another has the encoder. They know nothing of each other's rows.
     steps = [_stepped(database, derivers_of(one.backfill)[one.deriver], one, run) for one in work]
     made = await asyncio.gather(*steps, return_exceptions=True)

@@ -188,17 +188,18 @@ class Worker:
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:
         """Let a conversation take its turn, and come again where more is left."""
         run = Run()  # of its own: what fails meanwhile in other conversations is no failure of this one
+        own, taken = queue.is_of_backfill(context.job.priority), (UUID(user), UUID(conversation))
         try:
             await self._count_tokens()
             with measured("derive") as told:
-                turn = await take_turn(self._database, self._derivers, UUID(user), UUID(conversation), run)
+                turn = await take_turn(self._database, self._derivers, *taken, run, of_backfill=own)
                 told(**_counted(run))
         except DatabaseUnreachable:
             self._restart()
             raise
         finally:
             self._count(run)
-        job, place = context.job, Place(UUID(user), UUID(conversation))
+        job, place = context.job, Place(*taken)
         if turn.following:
             await self._defer(context.app, turn.following, queue.hurried(job.priority))
         if turn.left:

@@ -16,6 +16,7 @@ from memstore.models import Context, Fact, FactChange, Json, Receipt, Tier
 from memstore.store.messages import LAST
 
 MOST = 1_000_000  # hits or messages at once
+MOST_PASSED = 2**31 - 1  # rows
 HIGHEST = 100  # level of summaries: each stands for several below it
 
 
@@ -55,6 +56,12 @@ def check_limit(limit: int | None, *, or_none: bool = False) -> None:
     """Refuse what is no number of rows; None, for all of them, only where it may be."""
     if not (limit is None and or_none) and (type(limit) is not int or not 1 <= limit <= MOST):
         raise InvalidInput(f"limit={limit!r}: give a number from 1 to {MOST:,}.")
+
+
+def check_offset(offset: int) -> None:
+    """Raise `InvalidInput` for what is no number of rows to be passed over."""
+    if type(offset) is not int or not 0 <= offset <= MOST_PASSED:
+        raise InvalidInput(f"offset={offset!r:.60}: give a number from 0.")
 
 
 def check_level(level: int | None) -> None:

@@ -33,12 +33,14 @@ class AsyncBackfills:
         models, about so many stretches for each deriver: how long their answers are is then measured and not assumed.
         What that takes counts as their other calls do. Raises `ModelUnavailable` where one is away.
         """
-        from memstore.ingest.backfill.plan import plan
+        from memstore.ingest.backfill.plan import counted, plan, priced
 
         if ask < 0:
             raise InvalidInput(f"ask={ask}: give how many stretches the chat models may be asked about, 0 for none.")
-        resources = await self._opened.resources()
-        return await plan(self._database, resources, user=_user(user), derivers=_derivers(only), ask=ask)
+        found = await counted(self._database, user=_user(user), derivers=_derivers(only))
+        if not any(one["messages"] for one in found.values()):
+            return priced(found, {})  # for nothing, no model need be loaded
+        return await plan(self._database, await self._opened.resources(), found, user=_user(user), ask=ask)
 
     async def begin(
         self,

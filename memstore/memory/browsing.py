@@ -8,7 +8,7 @@ from uuid import UUID
 
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_text, one_of
-from memstore.memory.arguments import aware, check_limit, check_seq, ids_of
+from memstore.memory.arguments import aware, check_limit, check_offset, check_seq, ids_of
 from memstore.memory.opened import Opened
 from memstore.models import FACT_STATES, FACT_TYPES, Fact, Receipt, Summary, Timeline
 from memstore.store import browse, facts
@@ -51,23 +51,28 @@ class AsyncBrowsing:
         async with self._opened.database.scope(self.id) as scope:
             return await facts.facts(scope, state=None, ids=wanted)
 
-    async def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100) -> list[Fact]:
-        """Give the facts that these messages say, of whatever state, the latest first."""
+    async def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100, offset: int = 0) -> list[Fact]:
+        """Give the facts that these messages say, of whatever state, the latest first, after the first `offset`."""
         wanted = ids_of(messages, "messages")
         check_limit(limit)
+        check_offset(offset)
         async with self._opened.database.scope(self.id) as scope:
-            return await browse.facts_said_by(scope, wanted, limit=limit)
+            return await browse.facts_said_by(scope, wanted, limit=limit, offset=offset)
 
     async def summaries_over(
-        self, conversation_id: UUID, from_seq: int, to_seq: int, *, limit: int = 100
+        self, conversation_id: UUID, from_seq: int, to_seq: int, *, limit: int = 100, offset: int = 0
     ) -> list[Summary]:
-        """Give the summaries that stand for some of these messages, both numbers included, the lowest level first."""
+        """Give the summaries that stand for some of these messages, both numbers included, the lowest level first.
+
+        Those that were asked for come last; the first `offset` are left out.
+        """
         check_seq(from_seq, "from_seq")
         check_seq(to_seq, "to_seq")
         check_limit(limit)
+        check_offset(offset)
         (conversation,) = ids_of([conversation_id], "conversation_id")
         async with self._opened.database.scope(self.id) as scope:
-            return await browse.summaries_over(scope, conversation, from_seq, to_seq, limit=limit)
+            return await browse.summaries_over(scope, conversation, from_seq, to_seq, limit=limit, offset=offset)
 
     async def receipt_page(
         self, *, conversation_id: UUID | None = None, before: UUID | None = None, limit: int = 20

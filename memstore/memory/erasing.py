@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from memstore.errors import InvalidInput
+from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.check import KEPT_FOR, checked_days
 from memstore.memory.arguments import check_limit, id_of
 from memstore.memory.opened import Opened
@@ -52,6 +52,14 @@ class AsyncErasable:
         check_limit(limit)
         async with self._opened.database.scope(self.id) as scope:
             return await erasures.certificates(scope, limit=limit)
+
+    async def erasure(self, id: UUID) -> Certificate:
+        """Give one certificate. Raises `NotFound` where this user has none of this id."""
+        async with self._opened.database.scope(self.id) as scope:
+            found = await erasures.certificates(scope, id=id_of(id), limit=1)
+        if not found:
+            raise NotFound(f"There is no certificate {id}; erasures() gives them.")
+        return found[0]
 
     async def describe(self, *, settings: Mapping[str, Any]) -> None:
         """Set settings of the user's own; what is not given stays, and None takes one away.

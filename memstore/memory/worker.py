@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from memstore import ids
-from memstore.ingest.backfill.calibration import seconds_for
+from memstore.ingest.backfill.calibration import forecast
 from memstore.ingest.sweep import sweep
 from memstore.ingest.worker import Worker
 from memstore.memory.store import AsyncMemoryStore
@@ -42,14 +42,17 @@ class WorkingStore(AsyncMemoryStore):
 
     async def calibrated(self, plan: BackfillPlan, *, user: str | None = None, concurrency: int = 4) -> BackfillPlan:
         """Give the plan with how long it takes here, measured for some seconds on what is pending."""
-        seconds = await seconds_for(
+        sizes = {name: one.tokens + one.messages for name, one in plan.derivers.items()}
+        if not any(sizes.values()):
+            return replace(plan, seconds=0.0, seconds_between=(0.0, 0.0))
+        found = await forecast(
             self._database,
             await self._opened.resources(),
-            {name: one.messages for name, one in plan.derivers.items()},
+            sizes,
             concurrency=concurrency,
             user=None if user is None else ids.user_id(user),
         )
-        return replace(plan, seconds=seconds)
+        return replace(plan, seconds=found.seconds, seconds_between=(found.least, found.most))
 
     async def work_until_done(self, backfill: UUID, told: Told, *, concurrency: int = 4) -> BackfillStatus:
         """Work until a backfill is done or paused, or a signal comes; say how far it is about once a second."""

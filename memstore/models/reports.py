@@ -171,11 +171,13 @@ class DeriverPlan:
 class BackfillPlan:
     """What a backfill would cost, deriver by deriver.
 
-    `seconds` is how long it takes on this machine without what chat models take, where that was calibrated.
+    `seconds` is how long it takes on this machine without what chat models take, where that was calibrated; of what was
+    measured for it, the least and the most told `seconds_between`.
     """
 
     derivers: dict[str, DeriverPlan]
     seconds: float | None = None
+    seconds_between: tuple[float, float] | None = None
 
     @property
     def model_tokens(self) -> int:

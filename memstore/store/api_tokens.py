@@ -17,6 +17,7 @@ class Holder(NamedTuple):
 
     id: UUID
     owner: UUID | None
+    user_name: str | None
 
 
 async def add(

@@ -48,18 +48,18 @@ async def fact_page(
     return await _facts(scope, rows)
 
 
-async def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int) -> list[Fact]:
+async def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int, offset: int) -> list[Fact]:
     """Give facts that these messages say, of whatever state, the latest first."""
-    rows = await scope.tuples(SQL["said_by"], messages=list(messages), limit=limit)
+    rows = await scope.tuples(SQL["said_by"], messages=list(messages), limit=limit, offset=offset)
     return await _facts(scope, [(id,) for _, id in rows])
 
 
 async def summaries_over(
-    scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int
+    scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int, offset: int
 ) -> list[Summary]:
-    """Give the summaries that stand for some of these messages, the lowest level first."""
-    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "limit": limit}
-    return await scope.all(SQL["summaries_over"], SUMMARY, **values)
+    """Give the summaries that stand for some of these messages, the lowest level first, those asked for last."""
+    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
+    return await scope.all(SQL["summaries_over"], SUMMARY, **values, limit=limit, offset=offset)
 
 
 async def receipt_page(

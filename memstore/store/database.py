@@ -30,7 +30,7 @@ from memstore.events import Dispatcher, Event, EventType
 from memstore.store.array_cache import MOST_UNITS, ArrayCache
 from memstore.store.capabilities import UNKNOWN, capabilities
 from memstore.store.faults import explained, masked
-from memstore.store.statements import of_rows, statements
+from memstore.store.statements import names_of, of_rows, shared, statements
 from memstore.waiting import at_end_of_loop, in_thread
 
 T = TypeVar("T")
@@ -179,12 +179,16 @@ class Transaction:
         return sum(cursor.rowcount for cursor in cursors)
 
     async def _inserted(self, statement: LiteralString, rows: Sequence[Mapping[str, Any]]) -> list[AsyncRawCursor[Any]]:
-        """Send rows, `MOST_ROWS` with each statement: a statement a row costs the server three times as much."""
+        """Send rows, `MOST_ROWS` with each statement: a statement a row costs the server three times as much.
+
+        What they have in common is sent once, which takes off a third of that: half of a message's columns.
+        """
         cursors = []
         for at in range(0, len(rows), MOST_ROWS):
             some = rows[at : at + MOST_ROWS]
-            text, names = of_rows(statement, len(some))
-            values = [self.user_id, *(row[name] for row in some for name in names)]
+            text, common, names = of_rows(statement, len(some), shared(some, names_of(statement)))
+            values = [self.user_id, *(some[0][name] for name in common)]
+            values += [row[name] for row in some for name in names]
             cursors.append(AsyncRawCursor(self.connection))
             await cursors[-1].execute(text, values)
         return cursors

@@ -32,13 +32,13 @@ ALONE = "none"  # else the root joins whatever was distributed by a uuid before
 
 @dataclass(frozen=True, slots=True)
 class Distributed:
-    """What was done: tables whose rows are spread by user, and tables that each node has."""
+    """What was done, in Citus' terms: tables distributed by user, and reference tables, which each node has."""
 
-    spread: tuple[str, ...]
-    copied: tuple[str, ...]
+    distributed: tuple[str, ...]
+    reference: tuple[str, ...]
 
 
-class Place(NamedTuple):
+class Table(NamedTuple):
     """A table; `by_user` where its rows are of users."""
 
     name: str
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 class Key(NamedTuple):
     """A foreign key, and its definition as SQL."""
 
-    place: str
+    table: str
     name: str
     definition: str
 
@@ -63,22 +63,24 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
     """
     with explained(url), psycopg.connect(url, connect_timeout=10) as connection:
         connection.execute(DATABASE["migration_lock"])
-        places = _check(connection, url)
-        if places:
-            _spread(connection, places, progress)
-    spread = tuple(place.name for place in places if place.by_user)
-    return Distributed(spread, tuple(place.name for place in places if not place.by_user))
+        tables = _check(connection, url)
+        if tables:
+            _distribute_all(connection, tables, progress)
+    distributed = tuple(table.name for table in tables if table.by_user)
+    return Distributed(distributed, tuple(table.name for table in tables if not table.by_user))
 
 
-def _spread(connection: psycopg.Connection[Any], places: Sequence[Place], progress: Callable[[str], None]) -> None:
+def _distribute_all(
+    connection: psycopg.Connection[Any], tables: Sequence[Table], progress: Callable[[str], None]
+) -> None:
     """Distribute tables; their foreign keys are away meanwhile, as Citus takes no parent that a child refers to."""
     keys = _every(connection, Key, SQL["foreign_keys"])
     connection.execute(SQL["in_turn"])
     for key in keys:
         connection.execute(Composable(SQL["drop_key"]).format(**_named(key)))
-    for place in places:
-        progress(place.name)
-        _placed(connection, place)
+    for table in tables:
+        progress(table.name)
+        _distribute(connection, table)
     for key in keys:
         definition = Composable(key.definition)  # the server's own words
         connection.execute(Composable(SQL["add_key"]).format(**_named(key), definition=definition))
@@ -95,7 +97,7 @@ def isolate(url: str, user: UUID) -> None:
         connection.execute(SQL["isolate"], {"user": user})
 
 
-def _check(connection: psycopg.Connection[Any], url: str) -> list[Place]:
+def _check(connection: psycopg.Connection[Any], url: str) -> list[Table]:
     """Give the tables that are not distributed yet, the root first."""
     row = connection.execute(SQL["citus"]).fetchone()
     assert row is not None
@@ -109,24 +111,24 @@ def _check(connection: psycopg.Connection[Any], url: str) -> list[Place]:
     if not status.current:
         raise DatabaseError(f"{masked(url)} has schema {status.revision}, not {status.head}. Run: memstore db upgrade")
     done = {name for (name,) in connection.execute(SQL["distributed"])} if managed else set()
-    return [place for place in _every(connection, Place, SQL["places"]) if place.name not in done]
+    return [table for table in _every(connection, Table, SQL["tables"]) if table.name not in done]
 
 
-def _placed(connection: psycopg.Connection[Any], place: Place) -> None:
-    table = Identifier(place.name)
-    if place.forced:
-        connection.execute(Composable(SQL["unforced"]).format(place=table))
-    if place.by_user:
-        together = ALONE if place.name == ROOT else ROOT
-        connection.execute(SQL["distribute"], {"place": place.name, "with": together})
+def _distribute(connection: psycopg.Connection[Any], table: Table) -> None:
+    name = Identifier(table.name)
+    if table.forced:
+        connection.execute(Composable(SQL["unforced"]).format(table=name))
+    if table.by_user:
+        together = ALONE if table.name == ROOT else ROOT
+        connection.execute(SQL["distribute"], {"table": table.name, "with": together})
     else:
-        connection.execute(SQL["copy"], {"place": place.name})
-    if place.forced:
-        connection.execute(Composable(SQL["forced"]).format(place=table))
+        connection.execute(SQL["refer"], {"table": table.name})
+    if table.forced:
+        connection.execute(Composable(SQL["forced"]).format(table=name))
 
 
 def _named(key: Key) -> dict[str, Identifier]:
-    return {"place": Identifier(key.place), "name": Identifier(key.name)}
+    return {"table": Identifier(key.table), "name": Identifier(key.name)}
 
 
 def _every(connection: psycopg.Connection[Any], build: Callable[..., T], statement: LiteralString) -> list[T]:

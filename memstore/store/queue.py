@@ -142,6 +142,11 @@ async def ended(database: Database, workers: Iterable[int]) -> set[int]:
         return {row[0] for row in await cursor.fetchall()}
 
 
+def is_of_backfill(priority: int) -> bool:
+    """Whether a job of this priority is there for a backfill."""
+    return priority <= BACKFILL + 1
+
+
 def hurried(priority: int) -> int:
     """Give the priority of what comes next in line after a job of this one."""
     return priority if priority in {NEW + 1, FOUND + 1, BACKFILL + 1} else priority + 1

@@ -38,18 +38,22 @@ class State(NamedTuple):
         return (self.mark or "").removeprefix(MARK)
 
 
-def prepare(url: str) -> None:
+def prepare(url: str, *, make: bool = True) -> bool:
     """Make the queue's tables, or bring them to the library's version; what is current is left alone.
 
-    Raises `SchemaTooNew` where a newer memstore made them, `DatabaseError` where somebody else did or this login may
-    not.
+    Gives whether there is a queue now: without `make`, one that is not there stays away. Raises `SchemaTooNew` where a
+    newer memstore made them, `DatabaseError` where somebody else did or this login may not.
     """
     with explained(url), psycopg.connect(url, connect_timeout=10) as connection:
-        if not _is_current(_state(connection), url):
+        known = _state(connection)
+        if not known.made and not make:
+            return False
+        if not _is_current(known, url):
             connection.execute(DATABASE["migration_lock"])
             state = _state(connection)
             if not _is_current(state, url):  # no other process was quicker
                 _bring(connection, state)
+        return True
 
 
 def is_made(url: str) -> bool:

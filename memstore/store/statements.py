@@ -6,10 +6,10 @@ What several of them have in common is a `-- part name --`, which stands where t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import LiteralString, NamedTuple, cast
+from typing import Any, LiteralString, NamedTuple, cast
 
 NAME = re.compile(r"^-- (part )?(\w+) --$", re.M)
 ROW = re.compile(r"\bVALUES (\((?:[^()]|\((?:[^()]|\(\w*\))*\))*\))")
@@ -37,29 +37,57 @@ def named(text: str) -> dict[str, LiteralString]:
 
 
 class Rows(NamedTuple):
-    """An INSERT of several rows, its places numbered: $1 is the user's id, then come these values of each row."""
+    """An INSERT of several rows, its places numbered: $1 is the user's id.
+
+    Then come the values that all rows have, by name, and then these values of each row.
+    """
 
     text: LiteralString
+    shared: Sequence[str]
     names: Sequence[str]
 
 
 @lru_cache(maxsize=64)
-def of_rows(statement: LiteralString, count: int) -> Rows:
-    """Give an INSERT of one row as one of so many.
+def of_rows(statement: LiteralString, count: int, shared: frozenset[str] = frozenset()) -> Rows:
+    """Give an INSERT of one row as one of so many, which have the `shared` values in common.
 
     INSERT … SELECT, from arrays too, is refused by row-level security on a distributed table; this is not.
     """
     row = ROW.search(statement)
     if row is None:
         raise ValueError(f"No INSERT of one row: {statement}")
-    names = [name for name in PLACE.findall(row[1]) if name != "user_id"]
-    places = iter(range(2, 2 + count * len(names)))
+    given = [name for name in PLACE.findall(row[1]) if name != "user_id"]
+    names, common = [name for name in given if name not in shared], list(dict.fromkeys(given))
+    common = [name for name in common if name in shared]
+    once = {"user_id": 1} | {name: place for place, name in enumerate(common, 2)}
+    places = iter(range(2 + len(common), 2 + len(common) + count * len(names)))
 
     def numbered(place: re.Match[str]) -> str:
-        return "$1" if place[1] == "user_id" else f"${next(places)}"
+        return f"${once.get(place[1]) or next(places)}"
 
     rows = ",\n".join(PLACE.sub(numbered, row[1]) for _ in range(count))
     text = statement[: row.start(1)] + rows + statement[row.end() :]
     if PLACE.search(text):
         raise ValueError(f"A value that is of no row: {statement}")
-    return Rows(text, names)
+    return Rows(text, common, names)
+
+
+@lru_cache(maxsize=64)
+def names_of(statement: LiteralString) -> Sequence[str]:
+    """Give what an INSERT of one row is to be given, but for the user's id."""
+    return of_rows(statement, 1).names
+
+
+def shared(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> frozenset[str]:
+    """Give which of these values all rows have in common: the same objects, or empty lists.
+
+    Not equal ones: 1 and True are, and as JSON they are not.
+    """
+    return frozenset(name for name in names if _is_shared(rows, name))
+
+
+def _is_shared(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    first = rows[0][name]
+    if type(first) is list and not first:
+        return all(type(row[name]) is list and not row[name] for row in rows)
+    return all(row[name] is first for row in rows)

@@ -62,7 +62,9 @@ def test_a_backfill_is_planned_run_and_verified(url: str, twin: str, cli: Run) -
     assert {
         name: (one["conversations"], one["messages"]) for name, one in planned["derivers"].items()
     } == dict.fromkeys(("embed", "summarize", "facts"), (6, 150))
-    assert planned["seconds"] > 0 == planned["model_tokens"]
+    least, most = planned["seconds_between"]
+    assert 0 < least <= planned["seconds"] <= most
+    assert planned["model_tokens"] == 0
     assert pending(url) == 450, "a plan writes nothing"
     ran = cli("backfill", "run", "--json", *at)
     assert (ran.code, ran.json["backfill"]["state"], ran.json["done"], ran.json["left"]) == (0, "done", 450, {}), (
@@ -113,6 +115,22 @@ def test_what_is_cancelled_waits_until_it_is_asked_for(url: str, tmp_path: Path)
                     break
                 asyncio.run(asyncio.sleep(0.1))
         assert (pending(url), store.stats()["units"]) == (80, 40), "the second one is of units alone"
+
+
+async def test_a_backfill_of_units_leaves_summaries_and_facts_alone(url: str) -> None:
+    fill(url, users=1, conversations=3, messages=20)
+    async with await WorkingStore.open(url, settings=SETTINGS) as store:
+        backfill = await store.backfills.begin(only=["embed"])
+        done = await store.work_until_done(backfill, lambda _: None, concurrency=2)
+        assert (done.backfill.state, done.left, (await store.stats())["units"]) == ("done", {}, 60)
+    assert pending(url) == 120, "what nobody asked for waits"
+
+
+async def test_a_plan_of_nothing_loads_no_model(url: str) -> None:
+    async with await WorkingStore.open(url, settings=SETTINGS | {"embedder": "sentence-transformers:absent"}) as store:
+        plan = await store.calibrated(await store.backfills.plan())
+        assert (plan.seconds, plan.seconds_between, plan.model_tokens) == (0.0, (0.0, 0.0), 0)
+        assert "embedder" not in vars(store._opened)
 
 
 async def backfilled(

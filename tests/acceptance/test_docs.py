@@ -11,8 +11,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from memstore.store import embedded
+from tests import documented
+from tests.command_line import environment
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
+ALL = {str(page.relative_to(ROOT)): documented.read(page) for page in (ROOT / "README.md", *PAGES)}
+NOT_RUN = 17  # blocks, seven of them only as CI does without the package that they are about
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.M | re.S)
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-memory.md"
 
@@ -80,3 +86,40 @@ def test_memories_of_mem0_come_in_as_the_page_says(tmp_path: Path) -> None:
     for _ in range(2):
         ran = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
         assert (ran.stderr, ran.stdout) == ("", "1 ['Is allergic to peanuts']\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, page in ALL.items() if page.runs])
+def test_a_page_runs_from_its_first_block_to_its_last(name: str, url: str, tmp_path: Path) -> None:
+    home = dict.fromkeys(("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"), str(tmp_path))
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = environment(MEMSTORE_DATABASE_URL=url, PATH=path, PYTHONPATH=str(ROOT), **home)
+    command = [sys.executable, "-m", "tests.documented", str(ROOT / name)]
+    ran = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    for data in tmp_path.glob("*/data"):
+        embedded.stop(data.parent)
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
+    assert "Traceback" not in ran.stderr
+
+
+def test_what_is_not_run_says_why_and_is_no_more_than_it_was() -> None:
+    excused = [(name, one.line, one.excuse) for name, page in ALL.items() for one in page.steps if one.excuse]
+    assert all(len(excuse) > 10 for _, _, excuse in excused)
+    assert len(excused) == NOT_RUN, "\n".join(f"{name}:{line}: {excuse}" for name, line, excuse in excused)
+
+
+def test_a_page_that_another_test_runs_is_named_there() -> None:
+    for name, page in ALL.items():
+        if page.elsewhere:
+            assert Path(name).name in (ROOT / page.elsewhere).read_text(encoding="utf-8")
+
+
+def test_a_comment_that_says_nothing_known_is_no_comment(tmp_path: Path) -> None:
+    """A misspelt one would else leave its block unrun, or run what was to be skipped."""
+    page = tmp_path / "page.md"
+    for told in ("skipp, why", "skip", "needs docker", "by nowhere.py", "with mongo"):
+        page.write_text(f"<!-- run: {told} -->\n```sh\ntrue\n```\n")
+        with pytest.raises(ValueError, match=r"page\.md:1"):
+            documented.read(page)
+    page.write_text("<!-- run: skip, needs the moon -->\n```sh\nfalse\n```\n```python\nx = 1\n```\n")
+    assert [one.excuse for one in documented.read(page).steps] == ["needs the moon", ""]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -18,9 +20,9 @@ from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.tokens import hashed
 from memstore.models import Certificate, Reason
 from memstore.models.receipts import IN_WORDS
-from memstore.server.http import door
+from memstore.server.http import door, sessions
 from memstore.server.http.sessions import COOKIE, Sessions
-from memstore.server.inspector import links, signing
+from memstore.server.inspector import conversations, links, signing
 from memstore.server.inspector.app import HEADERS, inspector
 from memstore.server.inspector.drawing import KINDS, file
 from tests.pages import LARGEST, LINK, NAMES, SCRIPT, Read, crawled, hostile, read, sent, signed
@@ -339,6 +341,66 @@ async def test_a_stream_ends_when_its_session_does(store: AsyncMemoryStore) -> N
     assert await holds()
     sessions.end(cookie)
     assert not await holds()
+
+
+async def test_one_token_has_so_many_sessions_and_ends_none_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MOST_OF_ONE", 3)
+    kept = Sessions()
+    other = kept.begin(hashed("bob"))
+    cookies = [kept.begin(hashed("alice")) for _ in range(5)]
+    assert [kept.token(one) is not None for one in cookies] == [False, False, True, True, True]
+    assert kept.token(other) == hashed("bob")
+
+
+async def test_documents_are_looked_at_and_do_not_live_longer_for_that(store: AsyncMemoryStore) -> None:
+    kept = store.user("alice").documents()
+    await kept.put(("notes", "trips"), "ferry", {"text": SCRIPT, "long": "ä" * 30_000}, ttl=timedelta(days=3))
+    await kept.put(("other",), "", {"n": 1})
+    for number in range(31):
+        await kept.put(("many",), f"k{number}", {"n": number})
+    (before,) = [one for one in await kept.get_many([(("notes", "trips"), "ferry")], refresh=False) if one]
+    async with looking(store) as client:
+        first = await read(client, "/ui/users/alice/documents")
+        assert "notes / trips" in first.text and "k30" in first.text and "ferry" not in first.text
+        (older,) = [link for link in first.links if "from=" in link]
+        assert "ferry" in (await read(client, older)).text
+        (below,) = [link for link in first.links if "ns=notes&ns=trips" in link]
+        (one,) = [link for link in (await read(client, below)).links if "key=ferry" in link]
+        shown = await read(client, one)
+        assert (shown.wrong, len(shown.text.encode()) < LARGEST) == ([], True)
+        assert any("from=12001" in link for link in shown.links)
+        assert (await client.get("/ui/users/alice/documents/one?ns=other")).is_success
+        assert (await client.get("/ui/users/alice/documents/one?ns=notes&key=none")).status_code == 404
+        assert "ferry" not in (await read(client, "/ui/users/bob/documents")).text
+    (after,) = [one for one in await kept.get_many([(("notes", "trips"), "ferry")], refresh=False) if one]
+    assert after.expires_at == before.expires_at
+
+
+async def test_what_a_page_has_no_room_for_is_said_and_found_on_the_next(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversations, "MOST_FACTS", 3)
+    monkeypatch.setattr(conversations, "MOST_SUMMARIES", 2)
+    talk = store.user("alice").conversation("c")
+    said = await talk.add_many([{"role": "user", "content": f"Line {number}."} for number in range(6)])
+    for number in range(8):
+        await store.user("alice").add_fact(f"Fact {number}.", type="identity", sources=[said[0].id])
+    for last in range(2, 7):
+        await talk.summarize(1, last)
+    async with looking(store) as client:
+        for where in ("conversations/c", f"messages/{said[0].id}"):
+            page = await read(client, f"/ui/users/alice/{where}")
+            facts, summaries = [
+                next(link for link in page.links if f"/c/{kind}?" in link) for kind in ("facts", "summaries")
+            ]
+            for begin, most in ((facts, 8), (summaries, 5)):
+                found, ahead = set[str](), [begin]
+                while ahead:
+                    (here, ahead) = (await read(client, ahead.pop()), [])
+                    kind = "facts" if begin == facts else "summaries"
+                    found |= {link for link in here.links if f"/alice/{kind}/" in link}
+                    ahead = re.findall(r'<a rel="next" href="([^"]+)"', here.text.replace("&amp;", "&"))
+                assert len(found) == most
 
 
 async def test_the_last_day_that_there_is_may_be_asked_for(store: AsyncMemoryStore) -> None:

@@ -531,6 +531,25 @@ def test_stdout_has_the_protocol_alone_and_the_end_of_stdin_ends_it(tmp_path: Pa
     assert script("stats", "-d", f"embedded:{folder}", "--json").json["messages"] == 1
 
 
+def test_what_cannot_be_read_is_answered_and_what_comes_after_it_too(tmp_path: Path) -> None:
+    with spoken_to(tmp_path / "store") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        found = request(2, "tools/call", name="search_memories", arguments={"query": "%s"}).strip()
+        silent = '{"jsonrpc":"2.0","method":"notifications/initialized","params":{"_meta":{"a":"\\udc00"}}}'
+        lines = [found % "half \\ud800", "no JSON", '{"jsonrpc":"2.0","id":[3]}', silent, request(4, "ping").strip()]
+        process.stdin.write(f"{INITIALIZE}{INITIALIZED}" + "\n".join(lines) + "\n")
+        process.stdin.flush()
+        answers = {}
+        while 4 not in answers:
+            answer = json.loads(process.stdout.readline())
+            answers.setdefault(answer["id"], []).append(answer)
+    assert set(answers) == {1, 2, None, 4}
+    assert "surrogate" in answers[2][0]["error"]["message"]
+    assert [one["error"]["code"] for one in answers[None]] == [-32700, -32600]
+    assert "result" in answers[4][0]
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_signal_ends_it_though_stdin_stays_open(name: str, tmp_path: Path) -> None:
     folder, number = tmp_path / "store", getattr(signal, name)

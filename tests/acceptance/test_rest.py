@@ -208,6 +208,9 @@ async def test_the_same_key_stores_once_in_a_row_and_at_once(client: httpx.Async
     assert len((await ok(client, "GET", talk))["items"]) == 2
     other = await client.post(talk, json=said("First.", "Other."), headers=key)
     assert (other.status_code, other.headers["content-type"]) == (409, PROBLEM)
+    for texts in (["First."], ["First.", "Second.", "Third."]):  # a longer list once added what it had more
+        assert (await client.post(talk, json=said(*texts), headers=key)).status_code == 409
+    assert len((await ok(client, "GET", talk))["items"]) == 2
     await ok(client, "POST", talk, body, headers={"Idempotency-Key": "another"})
     assert len((await ok(client, "GET", talk))["items"]) == 4
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -22,7 +22,8 @@ from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.tokens import AsyncTokens
 from memstore.models import ApiToken
 from memstore.server.http import door
-from tests.rest import HASHING, PROBLEM, asking, bearer, path, said
+from memstore.server.http.metrics import collect
+from tests.rest import HASHING, PROBLEM, asking, bearer, path, said, serving
 
 SECRET = "I'm allergic to peanuts."
 
@@ -328,9 +329,76 @@ async def test_guessing_tokens_is_slowed_down(store: AsyncMemoryStore, monkeypat
     monkeypatch.setattr(door, "REFUSED_A_SECOND", 0.05)
     good = await store.tokens.create(user="alice")
     async with asking(store) as client:
-        answers = [await client.get(path("alice"), headers=bearer(f"mst_{n}")) for n in range(3)]
-        assert [one.status_code for one in answers] == [401, 429, 429]
         assert (await client.get(path("alice"), headers=bearer(good.secret))).is_success
+        assert (await client.get(path("alice"), headers=bearer("mst_0"))).status_code == 401
+        asked, holding = [], AsyncTokens.holding
+
+        async def counted(self: AsyncTokens, hash: bytes) -> Any:
+            asked.append(hash)
+            return await holding(self, hash)
+
+        monkeypatch.setattr(AsyncTokens, "holding", counted)
+        answers = [await client.get(path("alice"), headers=bearer(f"mst_{n}")) for n in range(1, 4)]
+        assert [one.status_code for one in answers] == [429, 429, 429]
+        assert asked == []  # the database is not asked whose a guess is
+        assert (await client.get(path("alice"), headers=bearer(good.secret))).is_success
+
+
+async def test_who_asks_too_often_costs_the_database_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "SECONDS_KNOWN", 0.0)
+    settings = HASHING | {"server_requests_per_second": 0.05}
+
+    async def never(*_: object) -> None:
+        raise AssertionError("the database was asked")
+
+    async with await AsyncMemoryStore.open(url, settings=settings) as store, asking(store) as client:
+        alices = bearer((await store.tokens.create(user="alice")).secret)
+        assert (await client.get(path("alice"), headers=alices)).is_success
+        monkeypatch.setattr(AsyncTokens, "holding", never)
+        await refused(await client.get(path("alice"), headers=alices), 429, "too-many-requests")
+
+
+async def test_a_caller_has_so_many_streams_and_others_have_theirs(url: str) -> None:
+    async with await AsyncMemoryStore.open(url, settings=HASHING | {"server_streams": 2}) as store:
+        alice, bob = [bearer((await store.tokens.create(user=name)).secret) for name in ("alice", "bob")]
+        async with serving(store) as (client, _), AsyncExitStack() as left:
+
+            async def opened(user: str, headers: dict[str, str]) -> httpx.Response:
+                asked = client.stream("GET", path(user, "events", "stream"), headers=headers)
+                return await left.enter_async_context(asked)
+
+            assert [(await opened("alice", alice)).status_code for _ in range(3)] == [200, 200, 429]
+            assert (await opened("bob", bob)).status_code == 200
+            assert (await client.get(path("alice", "events"), headers=alice)).is_success
+            await left.aclose()
+            async with asyncio.timeout(20):  # the server sees at its own pace that somebody left
+                while (again := await opened("alice", alice)).status_code == 429:
+                    problem = json.loads(await again.aread())
+                    assert problem["type"].endswith("too-many-streams")
+                    await asyncio.sleep(0.1)
+            assert again.status_code == 200
+
+
+async def test_metrics_are_served_while_the_database_is_away(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collect()
+    operators, alices = [bearer((await store.tokens.create(user=name)).secret) for name in (None, "alice")]
+    async with asking(store) as client:
+        up = "\nmemstore_database_up{"
+        assert "} 1.0" in (await client.get("/metrics", headers=operators)).text.partition(up)[2].partition("\n")[0]
+        assert (await client.get(path("alice"), headers=alices)).is_success
+
+        async def away(*_: object) -> None:
+            raise DatabaseUnreachable("10.1.2.3 does not answer")
+
+        monkeypatch.setattr(AsyncTokens, "holding", away)
+        monkeypatch.setattr(AsyncMemoryStore, "job_counts", away)
+        told = await client.get("/metrics", headers=operators)
+        assert (told.status_code, told.text.partition(up)[2].partition("\n")[0][-5:]) == (200, "} 0.0")
+        await refused(await client.get("/metrics", headers=alices), 403, "operators-only")
+        await refused(await client.get("/metrics", headers=bearer("mst_new")), 503, "no-database")
+        await refused(await client.get("/v1/stats", headers=operators), 503, "no-database")
 
 
 async def test_what_takes_too_long_is_given_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,8 +69,8 @@ def test_every_table_is_spread_by_user_or_copied_and_keys_and_policies_are_as_be
         keys, forced = set(connection.execute(CONSTRAINTS)), connection.execute(FORCED).fetchall()
         connection.execute(STAND_IN)
         done = distribution.distribute(url)
-        assert set(done.spread) == TABLES | OUTLIVING
-        assert set(done.copied) == OF_THE_OPERATOR | KEYS | {VERSIONS}
+        assert set(done.distributed) == TABLES | OUTLIVING
+        assert set(done.reference) == OF_THE_OPERATOR | KEYS | {VERSIONS}
         assert set(connection.execute(CONSTRAINTS)) == keys and len(keys) > 10
         assert connection.execute(FORCED).fetchall() == forced
     with psycopg.connect(url) as connection:

@@ -71,8 +71,8 @@ OTHERS = {
     AsyncMemoryStore: "backfills build_indexes close counter derive embedder embeddings export job_counts jobs"
     " large_users open retain retry_jobs role stats subscribe tokens url users verify_erasure",
     AsyncUserScope: "audit_facts confirm_fact conversation_names conversations dead_letters drift entity erase"
-    " erase_fact erase_message erasures events export fact fact_history fact_page facts facts_of facts_said_by find_id"
-    " messages recall receipt receipt_page replay retract_fact summaries_over summary timeline undo",
+    " erase_fact erase_message erasure erasures events export fact fact_history fact_page facts facts_of facts_said_by"
+    " find_id messages recall receipt receipt_page replay retract_fact summaries_over summary timeline undo",
     AsyncConversationScope: "by_role clear count erase extract_facts get_all get_recent info messages prune receipts"
     " settings statistics summaries summarize",
     AsyncDocuments: "delete expire get get_many namespaces search",

@@ -174,15 +174,18 @@ def test_an_insert_of_one_row_is_one_of_several_too(database: psycopg.Connection
     statement = EVERY[family, name]
     if "DO UPDATE" in statement or (family, name) in OF_THE_OPERATOR:
         return
-    text, names = of_rows(statement, 2)
-    each = PARAMETER.findall(statement)
-    assert (len(names) + each.count("user_id"), len(names)) == (len(each), len(each) - 1)
     database.execute("set local role memstore_app")
-    database.execute(f"prepare tried as {text}")
-    nothing = ", ".join(["null"] * (1 + 2 * len(names)))
-    [plan] = database.execute(f"explain (format json, verbose) execute tried({nothing})").fetchall()
-    assert "Values Scan" in str(plan)
-    assert not PARAMETER.search(text)
+    each = PARAMETER.findall(statement)
+    for common in (frozenset[str](), frozenset(each[1::2]) - {"user_id"}):
+        text, once, names = of_rows(statement, 2, common)
+        assert sorted(once) == sorted(common)
+        assert sorted(names) == sorted(name for name in each if name not in common | {"user_id"})
+        assert each.count("user_id") == 1
+        database.execute(f"prepare tried{len(common)} as {text}")
+        nothing = ", ".join(["null"] * (1 + len(once) + 2 * len(names)))
+        [plan] = database.execute(f"explain (format json, verbose) execute tried{len(common)}({nothing})").fetchall()
+        assert "Values Scan" in str(plan)
+        assert not PARAMETER.search(text)
 
 
 @pytest.fixture(scope="module")

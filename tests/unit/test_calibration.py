@@ -1,9 +1,8 @@
-"""A rate is that of all that was done at once, whoever of them ended first."""
+"""A forecast goes by the size of what was tried, and by what each deriver had of the time; nothing of it is kept."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -16,46 +15,71 @@ from memstore.settings import load
 from memstore.store.watermarks import Pending
 from memstore.testing import WordCounter
 
-PIECE = Pending(UUID(int=1), UUID(int=2), "embed", 0, 10)
+ASKING = {"embed": False, "summarize": True, "facts": False}
 NOTHING: Any = None
 
 
-async def test_messages_of_every_conversation_at_work_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[str] = []
+class Machine:
+    """One whose clock goes on by what derivers take for what they are tried on, one after the other."""
 
-    async def ten(database: Any, deriver: Any, work: Pending) -> int:
-        tried.append(deriver)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: dict[str, float], sizes: list[int]) -> None:
+        self.now, self._seconds = 0.0, seconds
+        self.tried: list[str] = []
+        pieces = [Pending(UUID(int=1), UUID(int=number), "", 0, size) for number, size in enumerate(sizes)]
+        monkeypatch.setattr(calibration, "STARTING", 0.0)
+
+        async def sample(database: Any, deriver: str, user: Any, seed: int) -> list[Pending]:
+            return pieces
+
+        derivers = [SimpleNamespace(name=name, method=SimpleNamespace(asks=asks)) for name, asks in ASKING.items()]
+        monkeypatch.setattr(calibration, "derivers_of", lambda _: derivers)
+        monkeypatch.setattr(calibration, "_sample", sample)
+        monkeypatch.setattr(calibration, "_tried", self.derive)
+        monkeypatch.setattr(calibration.time, "monotonic", lambda: self.now)
+
+    async def derive(self, database: Any, deriver: Any, work: Pending, most: int) -> tuple[int, float]:
         await asyncio.sleep(0)
-        return 10
+        spent = self._seconds[deriver.name] * work.last_seq
+        self.now += spent
+        self.tried.append(deriver.name)
+        return work.last_seq, spent
 
-    monkeypatch.setattr(calibration, "_tried", ten)
-    monkeypatch.setattr(calibration.time, "monotonic", lambda: 0.5 * len(tried))
-    one: Any = "embed"
-    other: Any = "facts"
-    rate = await calibration._measured(NOTHING, [(one, [PIECE] * 8), (other, [PIECE] * 3)], 4, 100.0)
-    assert (tried.count(one), tried.count(other)) == (9, 9), "once to begin with, then all, beside each other"
-    assert rate == pytest.approx(8.0 / 80)
+    async def told(self, sizes: dict[str, int], concurrency: int = 1) -> calibration.Forecast:
+        resources = Resources(WordCounter(), None, load({}))
+        return await calibration.forecast(NOTHING, resources, sizes, concurrency=concurrency, seconds=60.0)
 
 
-async def test_a_forecast_adds_what_those_take_that_are_behind_and_leaves_chat_models_out(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("lengths", [[10] * 20, [1, 1, 1, 97] * 5])
+async def test_a_forecast_goes_by_size_and_adds_what_each_deriver_takes(
+    monkeypatch: pytest.MonkeyPatch, concurrency: int, lengths: list[int]
 ) -> None:
-    asking = {"embed": False, "summarize": True, "facts": False}
-    derivers = [SimpleNamespace(name=name, method=SimpleNamespace(asks=asks)) for name, asks in asking.items()]
-    measured: list[list[str]] = []
+    machine = Machine(monkeypatch, {"embed": 0.1, "facts": 0.02}, lengths)
+    found = await machine.told({"embed": 1000, "summarize": 9000, "facts": 5000}, concurrency)
+    assert set(machine.tried) == {"embed", "facts"}, "chat models are not asked"
+    assert found.seconds == pytest.approx(1000 * 0.1 + 5000 * 0.02, rel=0.05)
+    assert found.least <= found.seconds * 1.001
+    assert found.most >= found.seconds * 0.999
 
-    async def sample(database: Any, deriver: str, user: Any, seed: int) -> list[Pending]:
-        return [PIECE]
 
-    async def rate(database: Any, behind: Sequence[Any], concurrency: int, seconds: float) -> float:
-        measured.append([deriver.name for deriver, _ in behind])
-        return 0.1 * len(behind)
+async def test_of_what_is_not_behind_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, {"embed": 0.1, "facts": 0.02}, [10] * 9)
+    assert (await machine.told({"embed": 0, "facts": 700})).seconds == pytest.approx(14.0)
+    assert set(machine.tried) == {"facts"}
+    assert (await machine.told({})).seconds == 0.0
 
-    monkeypatch.setattr(calibration, "derivers_of", lambda _: derivers)
-    monkeypatch.setattr(calibration, "_sample", sample)
-    monkeypatch.setattr(calibration, "_measured", rate)
-    resources = Resources(WordCounter(), None, load({}))
-    messages = {"embed": 100, "summarize": 900, "facts": 40}
-    found = await calibration.seconds_for(NOTHING, resources, messages, concurrency=2)
-    assert measured == [["embed", "facts"], ["embed"]]
-    assert found == pytest.approx(40 * 0.2 + 60 * 0.1)
+
+async def test_a_machine_that_becomes_slower_meanwhile_widens_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = {"embed": 0.1, "facts": 0.02}
+    machine = Machine(monkeypatch, seconds, [10] * 9)
+    steady, derive = await machine.told({"embed": 1000}), machine.derive
+    assert steady.most - steady.least < 0.01 * steady.seconds
+
+    async def slower(*args: Any) -> tuple[int, float]:
+        seconds["embed"] *= 1.02
+        return await derive(*args)
+
+    monkeypatch.setattr(calibration, "_tried", slower)
+    found = await machine.told({"embed": 1000})
+    assert found.least < found.seconds < found.most
+    assert found.most > 1.3 * found.least

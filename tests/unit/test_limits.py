@@ -31,6 +31,13 @@ def test_ten_seconds_worth_at_once_and_then_as_they_come() -> None:
     assert buckets.take("alice") > 0
 
 
+def test_who_only_asks_how_long_to_wait_takes_nothing() -> None:
+    clock = Clock()
+    buckets = Buckets(0.1, clock)
+    assert [buckets.wait("alice"), buckets.wait("alice"), buckets.take("alice")] == [0.0, 0.0, 0.0]
+    assert buckets.wait("alice") == buckets.take("alice") == pytest.approx(10)
+
+
 def test_callers_do_not_take_from_each_other() -> None:
     buckets = Buckets(0.01, Clock())
     assert (buckets.take("alice"), buckets.take("bob")) == (0.0, 0.0)

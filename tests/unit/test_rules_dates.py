@@ -125,6 +125,19 @@ def test_without_a_hint_the_nearest_is_meant() -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "anchored"),
+    [
+        ("We read Dune in March.", "We read Dune in March (March 2023)."),
+        ("In March we read Dune and Emma.", "In March (March 2023) we read Dune and Emma."),
+        ("Our book club reads Dune in March.", "Our book club reads Dune in March (March 2024)."),
+        ("We will read Dune in March.", "We will read Dune in March (March 2024)."),
+    ],
+)
+def test_a_verb_whose_present_is_written_as_its_past_tells_nothing(said: str, anchored: str) -> None:
+    assert anchor(said, MONDAY, past=False)[0] == anchored
+
+
+@pytest.mark.parametrize(
     ("language", "said"),
     [
         ("en", "I may sit in the sun."),

@@ -34,12 +34,14 @@ class Backfills:
         models, about so many stretches for each deriver: how long their answers are is then measured and not assumed.
         What that takes counts as their other calls do. Raises `ModelUnavailable` where one is away.
         """
-        from memstore._sync.ingest.backfill.plan import plan
+        from memstore._sync.ingest.backfill.plan import counted, plan, priced
 
         if ask < 0:
             raise InvalidInput(f"ask={ask}: give how many stretches the chat models may be asked about, 0 for none.")
-        resources = self._opened.resources()
-        return plan(self._database, resources, user=_user(user), derivers=_derivers(only), ask=ask)
+        found = counted(self._database, user=_user(user), derivers=_derivers(only))
+        if not any(one["messages"] for one in found.values()):
+            return priced(found, {})  # for nothing, no model need be loaded
+        return plan(self._database, self._opened.resources(), found, user=_user(user), ask=ask)
 
     def begin(
         self,

@@ -11,7 +11,7 @@ from memstore._sync.memory.opened import Opened
 from memstore._sync.store import browse, facts
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_text, one_of
-from memstore.memory.arguments import aware, check_limit, check_seq, ids_of
+from memstore.memory.arguments import aware, check_limit, check_offset, check_seq, ids_of
 from memstore.models import FACT_STATES, FACT_TYPES, Fact, Receipt, Summary, Timeline
 
 MOST_PARTS = 1000
@@ -52,21 +52,28 @@ class Browsing:
         with self._opened.database.scope(self.id) as scope:
             return facts.facts(scope, state=None, ids=wanted)
 
-    def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100) -> list[Fact]:
-        """Give the facts that these messages say, of whatever state, the latest first."""
+    def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100, offset: int = 0) -> list[Fact]:
+        """Give the facts that these messages say, of whatever state, the latest first, after the first `offset`."""
         wanted = ids_of(messages, "messages")
         check_limit(limit)
+        check_offset(offset)
         with self._opened.database.scope(self.id) as scope:
-            return browse.facts_said_by(scope, wanted, limit=limit)
+            return browse.facts_said_by(scope, wanted, limit=limit, offset=offset)
 
-    def summaries_over(self, conversation_id: UUID, from_seq: int, to_seq: int, *, limit: int = 100) -> list[Summary]:
-        """Give the summaries that stand for some of these messages, both numbers included, the lowest level first."""
+    def summaries_over(
+        self, conversation_id: UUID, from_seq: int, to_seq: int, *, limit: int = 100, offset: int = 0
+    ) -> list[Summary]:
+        """Give the summaries that stand for some of these messages, both numbers included, the lowest level first.
+
+        Those that were asked for come last; the first `offset` are left out.
+        """
         check_seq(from_seq, "from_seq")
         check_seq(to_seq, "to_seq")
         check_limit(limit)
+        check_offset(offset)
         (conversation,) = ids_of([conversation_id], "conversation_id")
         with self._opened.database.scope(self.id) as scope:
-            return browse.summaries_over(scope, conversation, from_seq, to_seq, limit=limit)
+            return browse.summaries_over(scope, conversation, from_seq, to_seq, limit=limit, offset=offset)
 
     def receipt_page(
         self, *, conversation_id: UUID | None = None, before: UUID | None = None, limit: int = 20

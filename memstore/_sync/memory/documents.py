@@ -19,7 +19,7 @@ from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.check import check_name, check_text
 from memstore.ingest.masking import Masking
 from memstore.ingest.resources import embedded
-from memstore.memory.arguments import check_limit, check_object
+from memstore.memory.arguments import check_limit, check_object, check_offset
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
 from memstore.waiting import in_place
@@ -244,12 +244,6 @@ def check_labels(labels: Sequence[str]) -> None:
         raise InvalidInput(f"{labels!r:.60}: give a tuple of names.")
     for label in labels:
         check_text(label, "a label of the namespace")
-
-
-def check_offset(offset: int) -> None:
-    """Raise `InvalidInput` for what is no number of documents to be passed over."""
-    if type(offset) is not int or not 0 <= offset <= DEEPEST:
-        raise InvalidInput(f"offset={offset!r:.60}: give a number from 0.")
 
 
 def texts_of(new: NewDocument) -> dict[str, str]:

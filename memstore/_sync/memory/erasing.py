@@ -9,7 +9,7 @@ from uuid import UUID
 
 from memstore._sync.memory.opened import Opened
 from memstore._sync.store import erasures, messages, retention
-from memstore.errors import InvalidInput
+from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.check import KEPT_FOR, checked_days
 from memstore.memory.arguments import check_limit, id_of
 from memstore.models import Certificate, ErasureScope, Fact, Message
@@ -51,6 +51,14 @@ class Erasable:
         check_limit(limit)
         with self._opened.database.scope(self.id) as scope:
             return erasures.certificates(scope, limit=limit)
+
+    def erasure(self, id: UUID) -> Certificate:
+        """Give one certificate. Raises `NotFound` where this user has none of this id."""
+        with self._opened.database.scope(self.id) as scope:
+            found = erasures.certificates(scope, id=id_of(id), limit=1)
+        if not found:
+            raise NotFound(f"There is no certificate {id}; erasures() gives them.")
+        return found[0]
 
     def describe(self, *, settings: Mapping[str, Any]) -> None:
         """Set settings of the user's own; what is not given stays, and None takes one away.

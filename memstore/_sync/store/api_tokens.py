@@ -18,6 +18,7 @@ class Holder(NamedTuple):
 
     id: UUID
     owner: UUID | None
+    user_name: str | None
 
 
 def add(

@@ -49,16 +49,18 @@ def fact_page(
     return _facts(scope, rows)
 
 
-def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int) -> list[Fact]:
+def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int, offset: int) -> list[Fact]:
     """Give facts that these messages say, of whatever state, the latest first."""
-    rows = scope.tuples(SQL["said_by"], messages=list(messages), limit=limit)
+    rows = scope.tuples(SQL["said_by"], messages=list(messages), limit=limit, offset=offset)
     return _facts(scope, [(id,) for _, id in rows])
 
 
-def summaries_over(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int) -> list[Summary]:
-    """Give the summaries that stand for some of these messages, the lowest level first."""
-    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "limit": limit}
-    return scope.all(SQL["summaries_over"], SUMMARY, **values)
+def summaries_over(
+    scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int, offset: int
+) -> list[Summary]:
+    """Give the summaries that stand for some of these messages, the lowest level first, those asked for last."""
+    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
+    return scope.all(SQL["summaries_over"], SUMMARY, **values, limit=limit, offset=offset)
 
 
 def receipt_page(scope: Transaction, conversation: UUID | None, *, before: UUID | None, limit: int) -> list[Receipt]:

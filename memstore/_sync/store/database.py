@@ -31,7 +31,7 @@ from memstore.events import Dispatcher, Event, EventType
 from memstore.store.array_cache import MOST_UNITS, ArrayCache
 from memstore.store.capabilities import UNKNOWN, capabilities
 from memstore.store.faults import explained, masked
-from memstore.store.statements import of_rows, statements
+from memstore.store.statements import names_of, of_rows, shared, statements
 from memstore.waiting import at_exit, in_place
 
 T = TypeVar("T")
@@ -178,12 +178,16 @@ class Transaction:
         return sum(cursor.rowcount for cursor in cursors)
 
     def _inserted(self, statement: LiteralString, rows: Sequence[Mapping[str, Any]]) -> list[RawCursor[Any]]:
-        """Send rows, `MOST_ROWS` with each statement: a statement a row costs the server three times as much."""
+        """Send rows, `MOST_ROWS` with each statement: a statement a row costs the server three times as much.
+
+        What they have in common is sent once, which takes off a third of that: half of a message's columns.
+        """
         cursors = []
         for at in range(0, len(rows), MOST_ROWS):
             some = rows[at : at + MOST_ROWS]
-            text, names = of_rows(statement, len(some))
-            values = [self.user_id, *(row[name] for row in some for name in names)]
+            text, common, names = of_rows(statement, len(some), shared(some, names_of(statement)))
+            values = [self.user_id, *(some[0][name] for name in common)]
+            values += [row[name] for row in some for name in names]
             cursors.append(RawCursor(self.connection))
             cursors[-1].execute(text, values)
         return cursors

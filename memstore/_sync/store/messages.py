@@ -216,6 +216,15 @@ def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) ->
     return row is not None and row["messages"] == to_seq - from_seq + 1
 
 
+def tokens(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> int:
+    """Give how many tokens the messages of a range have."""
+    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
+    row = scope.one(SQL["tokens"], columns, **values)
+    assert row is not None
+    found: int = row["tokens"]
+    return found
+
+
 def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
     """Give the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}

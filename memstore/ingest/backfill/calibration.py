@@ -1,7 +1,12 @@
 """How long a backfill will take here: some of what is pending is derived for a few seconds, and nothing of it kept.
 
-The sample is of the pending texts themselves, at the same concurrency, with the same encoder, and written too, in
-transactions that are rolled back. Chat models are not asked: how long they take is not told by this. Async only.
+The sample is of the pending texts themselves, drawn by chance, at the same concurrency, with the same encoder, and
+written too, in transactions that are rolled back. Chat models are not asked: how long they take is not told by this.
+Async only.
+
+What a deriver takes goes by the size of what it read, for a history has long messages and short ones; and of the time
+that several derivers take at once each has the share that it was at work. Measured is twice: how far the two are apart
+tells how sure the forecast is.
 """
 
 from __future__ import annotations
@@ -9,8 +14,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 from typing import Any
 from uuid import UUID
@@ -19,48 +25,88 @@ from memstore.ingest.derive import derivers_of
 from memstore.ingest.resources import Resources, coalesced
 from memstore.ingest.steps import Deriver, read_batch
 from memstore.ingest.summaries.deriver import Summarize
-from memstore.store import derivations, erasures
+from memstore.store import derivations, erasures, messages
 from memstore.store.database import Database
 from memstore.store.messages import LAST
 from memstore.store.watermarks import LostRace, Pending
 from memstore.waiting import in_thread
 
 SECONDS = 8.0
+TIMES = 2  # so often it is measured, for as long as they take together
 SAMPLE = 2000  # conversations to draw from: pages of ids, which are random
 MESSAGES = 64  # of a conversation at a time, so that many are looked at
+SUMMARIZED = 256  # what is said after the last silence of a piece is in no summary yet: in short ones that is much
+STARTING = 1.5  # seconds until a worker has its first jobs: 1.1 to 2.9, where two cores had nine others to serve
+FIRST = 8  # of each at the first try, which loads the encoder and the rules of languages, once in a process
 Pieces = tuple[Deriver[Any, Any], Sequence[Pending]]  # a deriver and what it is tried on
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Seconds with a worker's start, and the least and the most that a measurement by itself would have told."""
+
+    seconds: float
+    least: float
+    most: float
+
+
+@dataclass(slots=True)
+class _Tried:
+    """What derivers were tried on: its size for each, seconds that each was at work, and the turns of all of them."""
+
+    sizes: Counter[str] = field(default_factory=Counter)
+    worked: dict[str, float] = field(default_factory=dict)
+    turns: float = 0.0
+    concurrency: int = 1
+
+    def add(self, other: _Tried) -> None:
+        for name, spent in other.worked.items():
+            self.worked[name] = self.worked.get(name, 0.0) + spent
+        self.sizes.update(other.sizes)
+        self.turns += other.turns
+
+    def seconds(self, sizes: Mapping[str, int]) -> float:
+        """Give how long so much of each deriver takes, so many turns going on at once."""
+        each = self.turns / self.concurrency / max(sum(self.worked.values()), 1e-9)
+        return sum(each * spent * sizes[name] / max(self.sizes[name], 1) for name, spent in self.worked.items())
 
 
 class _Dropped(Exception):
     """Rolls a sample's rows back."""
 
 
-async def seconds_for(
+async def forecast(
     database: Database,
     resources: Resources,
-    messages: Mapping[str, int],
+    sizes: Mapping[str, int],
     *,
     concurrency: int,
     user: UUID | None = None,
     seconds: float = SECONDS,
     seed: int = 0,
-) -> float:
-    """Give how long so many messages of each deriver take, as in a turn: all that are behind at work at once.
+) -> Forecast:
+    """Give how long so much of each deriver takes, as in a turn: all that are behind at work at once.
 
-    Those that ask a chat model are left out.
+    A size is that of messages, tokens and one for each. Those that ask a chat model are left out.
     """
-    pieces: dict[str, Pieces] = {}
+    behind: list[Pieces] = []
     for deriver in derivers_of(coalesced(resources)):
-        if messages.get(deriver.name) and not deriver.method.asks:
-            pieces[deriver.name] = deriver, await _sample(database, deriver.name, user, seed)
-    total, done = 0.0, 0
-    layers = sorted({messages[name] for name in pieces})  # one, unless some derivers are further than others
-    for count in layers:
-        behind = [one for name, one in pieces.items() if messages[name] >= count and one[1]]
-        if behind:
-            total += (count - done) * await _measured(database, behind, concurrency, seconds / len(layers))
-        done = count
-    return total
+        wanted = sizes.get(deriver.name) and not deriver.method.asks
+        if wanted and (sample := await _sample(database, deriver.name, user, seed)):
+            behind.append((deriver, sample))
+    if not behind:
+        return Forecast(0.0, 0.0, 0.0)
+    # Of a conversation one turn is taken at a time.
+    concurrency = min(concurrency, max(len({one.conversation_id for one in pieces}) for _, pieces in behind))
+    for deriver, pieces in behind:
+        await asyncio.gather(*(_tried(database, deriver, one, FIRST) for one in pieces[-concurrency:]))
+    endless = [(deriver, cycle(pieces)) for deriver, pieces in behind]  # the second time goes on where the first was
+    whole, found = _Tried(concurrency=concurrency), list[float]()
+    for _ in range(TIMES):
+        once = await _measured(database, endless, concurrency, seconds / TIMES)
+        found.append(once.seconds(sizes))
+        whole.add(once)
+    return Forecast(*(STARTING + one for one in (whole.seconds(sizes), min(found), max(found))))
 
 
 async def _sample(database: Database, deriver: str, user: UUID | None, seed: int) -> list[Pending]:
@@ -72,31 +118,42 @@ async def _sample(database: Database, deriver: str, user: UUID | None, seed: int
     return pieces
 
 
-async def _measured(database: Database, behind: Sequence[Pieces], concurrency: int, seconds: float) -> float:
-    """Give the seconds that a message takes while several conversations are derived at once."""
-    for deriver, sample in behind:
-        await _tried(database, deriver, sample[0])  # the first time loads the encoder
-    endless = [(deriver, cycle(sample)) for deriver, sample in behind]
-    turns = iter(range(max(len(sample) for _, sample in behind)))
-    began = time.monotonic()
-    done = 0.0
+async def _measured(
+    database: Database, endless: Sequence[tuple[Deriver[Any, Any], Iterator[Pending]]], concurrency: int, seconds: float
+) -> _Tried:
+    """Let several conversations take their turns at once for so long, each at least one; give what they came to."""
+    found = _Tried(concurrency=concurrency)
+    ending = time.monotonic() + seconds
 
     async def work() -> None:
-        nonlocal done
-        for _ in turns:
-            steps = [_tried(database, deriver, next(sample)) for deriver, sample in endless]
-            made = await asyncio.gather(*steps)
-            done += sum(made) / len(made)  # not in one line, which would read it before it waits
-            if time.monotonic() - began > seconds:
+        while True:
+            began = time.monotonic()
+            tried = [
+                (deriver.name, _tried(database, deriver, next(sample), _most(deriver.name)))
+                for deriver, sample in endless
+            ]
+            made = await asyncio.gather(*(one for _, one in tried))
+            for (name, _), (size, spent) in zip(tried, made, strict=True):
+                found.sizes[name] += size
+                found.worked[name] = found.worked.get(name, 0.0) + spent
+            # Its own time, and not that of the whole: whoever ends first does not work for the rest of it.
+            found.turns += time.monotonic() - began
+            if time.monotonic() > ending:
                 return
 
     await asyncio.gather(*(work() for _ in range(concurrency)))
-    return (time.monotonic() - began) / max(1.0, done)
+    return found
 
 
-async def _tried(database: Database, deriver: Deriver[Any, Any], work: Pending) -> int:
-    """Derive a piece of a conversation and drop it; give how many messages that were."""
-    own, batch, epoch = await read_batch(database, deriver, work, MESSAGES)
+def _most(deriver: str) -> int:
+    """Give of how many messages a deriver is tried at a time."""
+    return SUMMARIZED if deriver == Summarize.name else MESSAGES
+
+
+async def _tried(database: Database, deriver: Deriver[Any, Any], work: Pending, most: int) -> tuple[int, float]:
+    """Derive a piece of a conversation and drop it; give the size of its messages, and the seconds."""
+    began = time.monotonic()
+    own, batch, epoch = await read_batch(database, deriver, work, most)
     (made,) = await in_thread(own.think, [batch])
     try:
         async with erasures.unless_erased(database, work.user_id, epoch) as scope:
@@ -104,4 +161,7 @@ async def _tried(database: Database, deriver: Deriver[Any, Any], work: Pending) 
             raise _Dropped
     except (_Dropped, LostRace):
         pass
-    return max(1, int(made.to_seq) - work.done_seq)
+    spent = time.monotonic() - began
+    async with database.scope(work.user_id) as scope:
+        tokens = await messages.tokens(scope, work.conversation_id, work.done_seq + 1, int(made.to_seq))
+    return tokens + int(made.to_seq) - work.done_seq, spent

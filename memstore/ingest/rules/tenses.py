@@ -94,8 +94,9 @@ def _past(words: str, german: bool) -> bool | None:
     present = False
     previous = ""
     for word in map(str.lower, _WORD.findall(words)):
-        if is_past(word) and word not in _OF_NO_TENSE and previous not in _BE:
-            return True
-        present |= word in _BE or is_present(word) or is_present(word.removesuffix("s"))
+        if word not in _OF_NO_TENSE:
+            if is_past(word) and previous not in _BE:
+                return True
+            present |= word in _BE or is_present(word) or is_present(word.removesuffix("s"))
         previous = word
     return False if present or _UNTIL.search(words) else None

@@ -99,7 +99,9 @@ def create_app(
     app.add_middleware(AsSent)
     app.add_middleware(BodyLimit, most=settings.server_body_bytes)
     rate = settings.server_requests_per_second
-    app.add_middleware(Door, callers=callers, rate=rate, hosts=hosts, sessions=sessions)
+    app.add_middleware(
+        Door, callers=callers, rate=rate, streams=settings.server_streams, hosts=hosts, sessions=sessions
+    )
     app.add_middleware(Told, seconds=settings.server_timeout_seconds)
     told_of_problems(app)
     return app

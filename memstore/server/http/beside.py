@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from http import HTTPStatus
+from http import HTTPMethod, HTTPStatus
 from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
@@ -15,7 +15,7 @@ from memstore.server.addressed import addressed
 from memstore.server.http.door import Callers
 from memstore.server.http.problems import Problem
 from memstore.server.http.sessions import Sessions
-from memstore.server.http.streams import Bell
+from memstore.server.http.streams import Bell, streaming, unhurried
 
 
 class Beside(Protocol):
@@ -52,8 +52,19 @@ class Guarded:
         state = scope["state"]
         asked = addressed(scope["raw_path"], self._prefix)
         if asked is not None and state["caller"].may_see(ids.user_id(asked.user)):
-            state["deadline"].reschedule(None)
-            await self._app(scope, receive, send)
+            await self._passed(scope, receive, send)
             return
         problem = Problem(HTTPStatus.NOT_FOUND, "not-found", "There is no such user, or it is not this token's.")
         await problem.response()(scope, receive, send)
+
+    async def _passed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on. One that only listens is a stream of the caller's, of which there may not be too many."""
+        try:
+            if scope["method"] == HTTPMethod.GET:
+                streaming(scope)
+            else:
+                unhurried(scope)
+        except Problem as problem:
+            await problem.response()(scope, receive, send)
+            return
+        await self._app(scope, receive, send)

@@ -39,7 +39,7 @@ class DeriveProgress(BaseModel):
 @router.post("/derive", response_model=DeriveReport, dependencies=[Depends(operator)])
 async def derive(store: StoreDep, request: Request, redo: Redo = None) -> Response:
     """Derive what is pending of all users; it takes as long as it takes. The operator's."""
-    unhurried(request)
+    unhurried(request.scope)
     return answer(DeriveReport, await store.derive(redo=redo))
 
 
@@ -53,7 +53,7 @@ async def derive_stream(store: StoreDep, bell: BellDep, redo: Redo = None) -> As
 @router.post(f"{USER}/derive", response_model=DeriveReport)
 async def derive_user(user: UserDep, store: StoreDep, request: Request, redo: Redo = None) -> Response:
     """Derive what is pending of one user."""
-    unhurried(request)
+    unhurried(request.scope)
     return answer(DeriveReport, await store.derive(user=user.name, redo=redo))
 
 

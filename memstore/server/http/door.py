@@ -1,5 +1,9 @@
 """The door: who asks, by which name of this server, and whether that may be. Before any body is read.
 
+How often somebody asks is looked at before the database is asked who that is: by the token that was let in before,
+else by the address, from which so many may be refused. A token that is new comes in as long as its address has
+refusals left.
+
 Answers are the same for a token that is unknown, has expired or was revoked, and for a user who is not there or is
 somebody else's: nobody learns what there is.
 """
@@ -7,7 +11,8 @@ somebody else's: nobody learns what there is.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -21,7 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memstore.errors import MemstoreError
 from memstore.memory.tokens import AsyncTokens, hashed
-from memstore.server.http.limits import Buckets, check_rate
+from memstore.server.http.limits import Buckets, Streams, check_rate, too_many
 from memstore.server.http.paths import PAGES
 from memstore.server.http.problems import SECONDS, Problem
 from memstore.server.http.sessions import Sessions, cookie_of
@@ -30,15 +35,20 @@ SECONDS_KNOWN = 2.0  # that a token which was let in is not asked for again; one
 MOST_KNOWN = 10_000
 REFUSED_A_SECOND = 5.0  # refused callers of one address
 OPEN_TO_ALL = ("/healthz", "/readyz", "/openapi.json")
+METRICS = "/metrics"  # which say that the database is away
 MACHINE: Final = "this machine"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: `key` is what limits go by, `owner` the only user whose memory is open, or None for the operator."""
+    """Who asks: `key` is what limits go by, `owner` the only user whose memory is open, or None for the operator.
+
+    `name` is what that user is called.
+    """
 
     key: str
     owner: UUID | None
+    name: str | None = None
 
     def may_see(self, user: UUID) -> bool:
         """Whether this user's memory is open."""
@@ -46,7 +56,6 @@ class Caller:
 
 
 OWN_USER = Caller(MACHINE, None)
-Asks = Callable[[], Awaitable[Caller | None]]
 
 
 def is_loopback(host: str) -> bool:
@@ -66,17 +75,20 @@ class Callers:
         self._is_open = open_without_tokens
         self._looked = 0.0
 
-    async def caller(self, authorization: str | None) -> Caller | None:
-        """Give who asks; None where nobody may who says so little."""
-        scheme, _, secret = (authorization or "").partition(" ")
-        if authorization is None and await self.is_open():
-            return OWN_USER
-        secret = secret.strip()
-        return await self.holder(secret) if scheme.lower() == "bearer" and secret else None
+    async def caller(self, token: bytes | None) -> Caller | None:
+        """Give whom a token lets in, None for nobody; without one, this machine's own user as long as none is needed.
 
-    async def holder(self, secret: str) -> Caller | None:
-        """Give whom a token lets in."""
-        return await self.holding(hashed(secret)) if secret.isascii() else None
+        Tokens are given by their SHA-256; b"" is what is no token.
+        """
+        if token is None:
+            return OWN_USER if await self.is_open() else None
+        return await self.holding(token) if token else None
+
+    def met(self, token: bytes | None) -> Caller | None:
+        """Give whom a token has let in, without asking whether it holds still."""
+        if token is None:
+            return OWN_USER if self._is_open else None
+        return self._known.get(token, (None, 0.0))[0]
 
     async def is_open(self) -> bool:
         """Whether no token was ever made, and this machine's own user needs none."""
@@ -97,7 +109,7 @@ class Callers:
             return None
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
-        caller = Caller(str(found.id), found.owner)
+        caller = Caller(str(found.id), found.owner, found.user_name)
         self._known[key] = caller, now + SECONDS_KNOWN
         return caller
 
@@ -119,39 +131,47 @@ class Door:
         *,
         rate: float,
         hosts: Sequence[str],
+        streams: int = 0,
         sessions: Sessions | None = None,
     ) -> None:
         self._app, self._callers, self._sessions = app, callers, sessions
         self._hosts = frozenset(host.lower() for host in hosts)
         self._buckets, self._refused = Buckets(rate), Buckets(REFUSED_A_SECOND)
+        self._streams = Streams(streams)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer with a problem."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        try:
-            headers = Headers(scope=scope)
-            self._check_names(headers)
-            if scope["path"] not in OPEN_TO_ALL:
-                asks = self._asks(headers, scope["path"])
-                caller = await self._let_in(asks, headers, scope)
-                scope.setdefault("state", {}).update(caller=caller, holds=partial(_holds, asks))
-        except Problem as problem:
-            await problem.response()(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+        with ExitStack() as open_streams:
+            try:
+                headers = Headers(scope=scope)
+                self._check_names(headers)
+                if scope["path"] not in OPEN_TO_ALL:
+                    token = partial(self._token, headers, scope["path"])
+                    caller = await self._let_in(token(), headers, scope)
+                    counted = self._streams.one("" if caller is None else caller.key)
+                    scope.setdefault("state", {}).update(
+                        caller=caller,
+                        holds=partial(self._holds, token),
+                        count_stream=partial(open_streams.enter_context, counted),
+                    )
+            except Problem as problem:
+                await problem.response()(scope, receive, send)
+                return
+            await self._app(scope, receive, send)
 
-    def _asks(self, headers: Headers, path: str) -> Asks:
-        """Give what looks up who asks: by the header, else on pages by the cookie, as long as its session lasts."""
+    def _token(self, headers: Headers, path: str) -> bytes | None:
+        """Give the token of the header, else on pages that of the cookie, as long as its session lasts."""
         said = headers.get("authorization")
         if said is None and self._sessions is not None and is_page(path):
-            return partial(self._signed_in, self._sessions, cookie_of(headers))
-        return partial(self._callers.caller, said)
+            return self._sessions.token(cookie_of(headers))
+        return token_of(said)
 
-    async def _signed_in(self, sessions: Sessions, cookie: str | None) -> Caller | None:
-        token = sessions.token(cookie)
-        return await (self._callers.caller(None) if token is None else self._callers.holding(token))
+    async def _holds(self, token: Callable[[], bytes | None]) -> bool:
+        """Whether whoever was let in still would be: a stream may last for longer than a token."""
+        return await self._callers.caller(token()) is not None
 
     def _check_names(self, headers: Headers) -> None:
         """Refuse another name than this server's, in Host or as the page that asks."""
@@ -168,11 +188,18 @@ class Door:
     def _is_ours(self, host: str | None) -> bool:
         return host is not None and (host in self._hosts or is_loopback(host))
 
-    async def _let_in(self, asks: Asks, headers: Headers, scope: Scope) -> Caller | None:
+    async def _let_in(self, token: bytes | None, headers: Headers, scope: Scope) -> Caller | None:
         address = (scope.get("client") or ("",))[0]
+        met = self._callers.met(token)
+        if met is not None:
+            self._count(met)
+        elif token is not None and (seconds := self._refused.wait(address)):
+            raise too_many(seconds)
         try:
-            caller = await asks()
+            caller = await self._callers.caller(token)
         except MemstoreError:  # it may name the database's host, to somebody of whom nothing is known
+            if met is not None and scope["path"] == METRICS:
+                return met
             detail = "The database does not answer: memstore doctor says why."
             later = {"Retry-After": SECONDS}
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "no-database", detail, headers=later) from None
@@ -186,9 +213,13 @@ class Door:
             )
             challenge = {"WWW-Authenticate": 'Bearer realm="memstore"'}
             raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers=challenge)
+        if met is None:
+            self._count(caller)
+        return caller
+
+    def _count(self, caller: Caller) -> None:
         if caller is not OWN_USER:
             check_rate(self._buckets, caller.key)
-        return caller
 
 
 def is_page(path: str) -> bool:
@@ -196,9 +227,13 @@ def is_page(path: str) -> bool:
     return path == PAGES or path.startswith(f"{PAGES}/")
 
 
-async def _holds(asks: Asks) -> bool:
-    """Whether whoever was let in still would be: a stream may last for longer than a token."""
-    return await asks() is not None
+def token_of(authorization: str | None) -> bytes | None:
+    """Give the SHA-256 of the token that a header brings; b"" for what is none, None where there is no header."""
+    if authorization is None:
+        return None
+    scheme, _, secret = authorization.partition(" ")
+    secret = secret.strip()
+    return hashed(secret) if scheme.lower() == "bearer" and secret and secret.isascii() else b""
 
 
 def _hostname(url: str) -> str | None:

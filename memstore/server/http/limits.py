@@ -1,15 +1,17 @@
-"""How much and how often: the size of a body, and requests a second of each caller."""
+"""How much and how often: the size of a body, requests a second of each caller, and streams at once."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from math import ceil
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memstore.server.http.problems import Problem
+from memstore.server.http.problems import SECONDS, Problem
 
 AT_ONCE = 10.0  # seconds' worth of requests that may come at once
 MOST_KEPT = 10_000  # callers whose buckets are kept; the full ones of more are forgotten
@@ -23,14 +25,19 @@ class Buckets:
         self._most = max(1.0, rate * AT_ONCE)
         self._left: dict[str, tuple[float, float]] = {}  # what was left, and when
 
+    def wait(self, caller: str) -> float:
+        """Give the seconds until a caller may take one; 0 for now. None is taken."""
+        left = self._left_now(caller, self._clock())
+        return 0.0 if left >= 1.0 else (1.0 - left) / self._rate
+
     def take(self, caller: str) -> float:
         """Take one; give 0, or the seconds until there is one again."""
-        if not self._rate:
-            return 0.0
         now = self._clock()
         left = self._left_now(caller, now)
         if left < 1.0:
             return (1.0 - left) / self._rate
+        if not self._rate:
+            return 0.0
         if len(self._left) >= MOST_KEPT:
             self._left = {one: kept for one, kept in self._left.items() if self._left_now(one, now) < self._most}
         self._left[caller] = (left - 1.0, now)
@@ -42,11 +49,38 @@ class Buckets:
 
 
 def check_rate(buckets: Buckets, caller: str) -> None:
-    """Raise a `Problem` where a caller asks too often."""
+    """Take one of a caller's requests; raise a `Problem` where it asks too often."""
     if seconds := buckets.take(caller):
-        wait = str(ceil(seconds))
-        detail = f"Too many requests: ask again in {wait} s. server_requests_per_second is the limit."
-        raise Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", detail, headers={"Retry-After": wait})
+        raise too_many(seconds)
+
+
+def too_many(seconds: float) -> Problem:
+    """Give what is told to whoever asks too often, and may again in so many seconds."""
+    wait = str(ceil(seconds))
+    detail = f"Too many requests: ask again in {wait} s. server_requests_per_second is the limit."
+    return Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", detail, headers={"Retry-After": wait})
+
+
+class Streams:
+    """How many streams each caller has open; at most so many, 0 for any number."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, caller: str) -> Iterator[None]:
+        """Count one more of a caller while the block lasts; raises a `Problem` where there are too many."""
+        if self._most and self._open[caller] >= self._most:
+            detail = f"You have {self._most:,} streams open: close one first. server_streams is the limit."
+            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-streams", detail, headers={"Retry-After": SECONDS})
+        self._open[caller] += 1
+        try:
+            yield
+        finally:
+            self._open[caller] -= 1
+            if not self._open[caller]:
+                del self._open[caller]
 
 
 class BodyLimit:

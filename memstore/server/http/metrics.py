@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import APIRouter, Depends, Response
 from opentelemetry import metrics as api
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
@@ -13,6 +15,8 @@ from memstore import telemetry
 from memstore.errors import MemstoreError
 from memstore.memory.store import AsyncMemoryStore
 from memstore.server.http.asked import StoreDep, operator
+
+SECONDS = 5.0  # for the database to answer: Prometheus waits for ten
 
 router = APIRouter(tags=["health"], dependencies=[Depends(operator)])
 
@@ -34,8 +38,9 @@ async def scraped(store: StoreDep) -> Response:
 async def _look(store: AsyncMemoryStore) -> None:
     """Note how many jobs there are by state, where workers have made a queue, and whether the database answers."""
     try:
-        found = await store.job_counts()
-    except MemstoreError:  # a scrape tells of it: that is what it is for
+        async with asyncio.timeout(SECONDS):
+            found = await store.job_counts()
+    except (MemstoreError, TimeoutError):  # a scrape tells of it: that is what it is for
         telemetry.gauge("memstore.database.up", "1", 0)
         return
     telemetry.gauge("memstore.database.up", "1", 1)

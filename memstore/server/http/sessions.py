@@ -18,6 +18,7 @@ from starlette.requests import cookie_parser
 COOKIE: Final = "memstore_ui"
 SECONDS = 86_400.0
 MOST = 10_000  # sessions; who signs in when there are so many ends the oldest one
+MOST_OF_ONE = 20  # of one token, likewise: nobody who has one can end the sessions of others
 BYTES = 32
 
 
@@ -32,7 +33,10 @@ class Sessions:
     def begin(self, token: bytes) -> str:
         """Give a new cookie for the token of this hash."""
         cookie = fresh()
-        if len(self._tokens) >= MOST:
+        own = [key for key, (other, _) in self._tokens.items() if other == token]
+        if len(own) >= MOST_OF_ONE:
+            del self._tokens[own[0]]
+        elif len(self._tokens) >= MOST:
             del self._tokens[next(iter(self._tokens))]
         self._tokens[_hashed(cookie)] = token, self._clock() + SECONDS
         return cookie

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.types import Scope
 
 from memstore.events import Event
 from memstore.memory.store import AsyncMemoryStore
@@ -59,13 +60,19 @@ class Bell:
 async def bell_of(request: Request) -> Bell:
     """Give the server's bell; a stream may go on for longer than an answer."""
     bell: Bell = request.app.state.bell
-    unhurried(request)
+    streaming(request.scope)
     return bell
 
 
-def unhurried(request: Request) -> None:
+def streaming(scope: Scope) -> None:
+    """Let this answer go on, as one of the streams that its caller may have open; raises a `Problem` for too many."""
+    scope["state"]["count_stream"]()
+    unhurried(scope)
+
+
+def unhurried(scope: Scope) -> None:
     """Let this answer take as long as it takes."""
-    request.scope["state"]["deadline"].reschedule(None)
+    scope["state"]["deadline"].reschedule(None)
 
 
 async def holds_of(request: Request) -> Callable[[], Awaitable[bool]]:

@@ -17,6 +17,7 @@ from memstore.store.messages import LAST
 
 A_PAGE, CONVERSATIONS = 24, 40
 MOST_SUMMARIES, MOST_FACTS = 24, 60
+LAST_ROW = 2**31 - 1 - MOST_FACTS
 A_TEXT = 12_000  # bytes of a message's text on a page of its own
 
 
@@ -47,16 +48,18 @@ async def page(visit: Visit) -> Response:
     found = await scope.messages(from_seq=first, limit=A_PAGE + 1)
     messages = found[:A_PAGE]
     last = messages[-1].seq if messages else first
-    over = await scope.user.summaries_over(scope.id, first, last, limit=MOST_SUMMARIES) if messages else []
-    said = await scope.user.facts_said_by([one.id for one in messages], limit=MOST_FACTS) if messages else []
+    over = await scope.user.summaries_over(scope.id, first, last, limit=MOST_SUMMARIES + 1) if messages else []
+    said = await scope.user.facts_said_by([one.id for one in messages], limit=MOST_FACTS + 1) if messages else []
     return visit.page(
         "conversation.html",
         user=scope.user.name,
         info=info,
-        stretches=stretches(messages, over),
-        above=[one for one in over if one.level != 1],
-        facts=by_message(said),
+        stretches=stretches(messages, over[:MOST_SUMMARIES]),
+        above=[one for one in over[:MOST_SUMMARIES] if one.level != 1],
+        facts=by_message(said[:MOST_FACTS]),
+        more=_more(over, said),
         first=first,
+        last=last,
         following=last + 1 if len(found) > A_PAGE else None,
         before=max(1, first - A_PAGE) if first > 1 else None,
     )
@@ -91,7 +94,9 @@ async def message(visit: Visit) -> Response:
         raise NotFound("There is no such message, or it was erased.")
     names = await user.conversation_names([found[0].conversation_id])
     begin = visit.number("from", 1, most=LAST) - 1
-    text = found[0].text or ""
+    text, place = found[0].text or "", found[0].conversation_id
+    over = await user.summaries_over(place, found[0].seq, found[0].seq, limit=MOST_SUMMARIES + 1)
+    said = await user.facts_said_by([found[0].id], limit=MOST_FACTS + 1)
     return visit.page(
         "message.html",
         user=user.name,
@@ -100,8 +105,49 @@ async def message(visit: Visit) -> Response:
         begin=begin,
         most=A_TEXT,
         piece=text[begin : begin + A_TEXT],
-        summaries=await user.summaries_over(found[0].conversation_id, found[0].seq, found[0].seq, limit=MOST_SUMMARIES),
-        facts=await user.facts_said_by([found[0].id], limit=MOST_FACTS),
+        summaries=over[:MOST_SUMMARIES],
+        facts=said[:MOST_FACTS],
+        more=_more(over, said),
+    )
+
+
+def _more(over: Sequence[Summary], said: Sequence[Fact]) -> list[str]:
+    """Give of what there is more than a page shows."""
+    return ["summaries"] * (len(over) > MOST_SUMMARIES) + ["facts"] * (len(said) > MOST_FACTS)
+
+
+async def summaries_over(visit: Visit) -> Response:
+    """Give all summaries over some messages, `first` to `last`, page by page."""
+    scope, first, last = visit.conversation, visit.number("first", 1, most=LAST), visit.number("last", LAST, most=LAST)
+    begin = visit.number("from", 1, most=LAST_ROW) - 1
+    found = await scope.user.summaries_over(scope.id, first, last, limit=MOST_SUMMARIES + 1, offset=begin)
+    return _listed(visit, "summaries", (first, last), begin, found, MOST_SUMMARIES)
+
+
+async def facts_said(visit: Visit) -> Response:
+    """Give all facts that some messages say, as many as a page of the conversation has, page by page."""
+    scope, first = visit.conversation, visit.number("first", 1, most=LAST - A_PAGE)
+    last = min(visit.number("last", first, most=LAST), first + A_PAGE - 1)
+    begin = visit.number("from", 1, most=LAST_ROW) - 1
+    messages = [one.id for one in await scope.messages(from_seq=first, to_seq=last)]
+    found = await scope.user.facts_said_by(messages, limit=MOST_FACTS + 1, offset=begin) if messages else []
+    return _listed(visit, "facts", (first, last), begin, found, MOST_FACTS)
+
+
+def _listed(
+    visit: Visit, kind: str, messages: tuple[int, int], begin: int, found: Sequence[Summary | Fact], most: int
+) -> Response:
+    scope = visit.conversation
+    return visit.page(
+        "over.html",
+        user=scope.user.name,
+        conversation=scope.name,
+        kind=kind,
+        first=messages[0],
+        last=messages[1],
+        items=found[:most],
+        before=max(1, begin + 1 - most) if begin else None,
+        following=begin + 1 + most if len(found) > most else None,
     )
 
 

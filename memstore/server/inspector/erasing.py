@@ -8,7 +8,6 @@ from uuid import UUID
 
 from starlette.responses import JSONResponse, Response
 
-from memstore.errors import NotFound
 from memstore.memory.user import AsyncUserScope
 from memstore.models import Certificate, ErasureScope
 from memstore.server.http.problems import Problem
@@ -17,7 +16,6 @@ from memstore.server.inspector import links
 from memstore.server.inspector.visit import Visit, seen
 
 SHOWN = 20
-MOST = 1000  # certificates that are looked through for one
 KINDS = (ErasureScope.USER, ErasureScope.CONVERSATION, ErasureScope.MESSAGE, ErasureScope.FACT)
 
 
@@ -38,14 +36,14 @@ async def page(visit: Visit) -> Response:
 async def rehearse(visit: Visit) -> Response:
     """Give what would be erased; nothing is."""
     fields = await visit.form()
-    unhurried(visit.request)
+    unhurried(visit.request.scope)
     return await _rehearsed(visit, fields)
 
 
 async def erase(visit: Visit) -> Response:
     """Erase, where the word was typed that names it; lead to the certificate."""
     fields = await visit.form()
-    unhurried(visit.request)
+    unhurried(visit.request.scope)
     user = visit.user
     if fields.get("word", "") != _word(user, fields):
         return await _rehearsed(visit, fields, "That is not what it is called: nothing was erased.")
@@ -56,21 +54,14 @@ async def erase(visit: Visit) -> Response:
 async def certificate(visit: Visit) -> Response:
     """Give a certificate."""
     user = visit.user
-    return visit.page("certificate.html", user=user.name, certificate=await _kept(user, visit.id()))
+    return visit.page("certificate.html", user=user.name, certificate=await user.erasure(visit.id()))
 
 
 async def as_json(visit: Visit) -> Response:
     """Give a certificate as a file, as `memstore verify-erasure` reads it."""
-    found = await _kept(visit.user, visit.id())
+    found = await visit.user.erasure(visit.id())
     kept = f'attachment; filename="certificate-{found.id}.json"'
     return JSONResponse(found.as_dict(), headers={"Content-Disposition": kept})
-
-
-async def _kept(user: AsyncUserScope, id: UUID) -> Certificate:
-    found = next((one for one in await user.erasures(limit=MOST) if one.id == id), None)
-    if found is None:
-        raise NotFound("There is no certificate of this id.")
-    return found
 
 
 async def _rehearsed(visit: Visit, fields: Mapping[str, str], wrong: str = "") -> Response:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from starlette.responses import Response, StreamingResponse
 
-from memstore.server.http.streams import unhurried
+from memstore.server.http.streams import streaming
 from memstore.server.inspector.drawing import drawn
 from memstore.server.inspector.visit import Visit
 
@@ -32,7 +32,7 @@ def stream(visit: Visit, template: str, look: Looked, *, seconds: float) -> Resp
     It is looked at when something happens in this process, twice a second at most, and so many seconds after the last
     time.
     """
-    unhurried(visit.request)
+    streaming(visit.request.scope)
     return StreamingResponse(_changes(visit, template, look, seconds), media_type="text/event-stream")
 
 

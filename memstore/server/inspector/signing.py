@@ -7,7 +7,8 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from memstore.memory.tokens import hashed
-from memstore.server.http.limits import Buckets, check_rate
+from memstore.server.http.door import token_of
+from memstore.server.http.limits import Buckets, check_rate, too_many
 from memstore.server.http.paths import PAGES
 from memstore.server.http.sessions import COOKIE
 from memstore.server.inspector import links
@@ -29,10 +30,12 @@ async def sign_in(visit: Visit) -> Response:
     visit.check_own()
     fields = await visit.fields()
     further, secret = links.own(fields.get("next", "")), fields.get("token", "").strip()
-    client = visit.request.client
-    caller = await visit.behind.callers.holder(secret) if secret else None
+    address = visit.request.client.host if visit.request.client else ""
+    if seconds := _tries.wait(address):
+        raise too_many(seconds)
+    caller = await visit.behind.callers.caller(token_of(f"Bearer {secret}"))
     if caller is None:
-        check_rate(_tries, client.host if client else "")
+        check_rate(_tries, address)
         return _page(visit, further, WRONG)
     response = seen(further)
     if visit.cookie is not None:

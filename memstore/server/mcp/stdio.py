@@ -14,6 +14,7 @@ from mcp.server.stdio import stdio_server
 from memstore.server.mcp.asked import Asked, Call
 from memstore.server.mcp.opening import Opening
 from memstore.server.mcp.protocol import mcp_server
+from memstore.server.mcp.unread import Answered
 
 
 def run(user: str, database: str | None, settings: Mapping[str, Any]) -> None:
@@ -30,7 +31,7 @@ async def _serve(opening: Opening) -> None:
     try:
         async with stdio_server() as (incoming, outgoing):
             opening.begin()
-            await server.run(incoming, outgoing, server.create_initialization_options())
+            await server.run(Answered(incoming, outgoing), outgoing, server.create_initialization_options())
     finally:
         await opening.close()
 

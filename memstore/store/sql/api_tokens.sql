@@ -6,7 +6,7 @@ RETURNING id, user_name AS "user", name, created_at, expires_at, revoked_at
 
 -- holder --
 -- Whom a token opens the memory of, where it holds now.
-SELECT id, user_id AS owner FROM api_tokens
+SELECT id, user_id AS owner, user_name FROM api_tokens
 WHERE hash = %(hash)s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 
 -- exist --

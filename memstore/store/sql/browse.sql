@@ -17,15 +17,15 @@ SELECT DISTINCT f.occurred_at, f.id
 FROM fact_sources s JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
 WHERE s.user_id = %(user_id)s AND f.user_id = %(user_id)s AND s.message_id = ANY(%(messages)s::uuid[])
 ORDER BY f.occurred_at DESC, f.id
-LIMIT %(limit)s
+LIMIT %(limit)s OFFSET %(offset)s
 
 -- summaries_over --
--- The summaries that stand for some of these messages, the lowest level first.
+-- The summaries that stand for some of these messages, the lowest level first; those that were asked for come last.
 SELECT * FROM summaries
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
   AND from_seq <= %(to_seq)s AND to_seq >= %(from_seq)s
-ORDER BY level, from_seq, id
-LIMIT %(limit)s
+ORDER BY level = 0, level, from_seq, id
+LIMIT %(limit)s OFFSET %(offset)s
 
 -- receipt_page --
 -- A page of receipts, of all conversations or of one, the latest first: their ids begin with their time.

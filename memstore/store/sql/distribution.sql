@@ -9,7 +9,7 @@ SELECT c.relname AS name
 FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
 WHERE c.relnamespace = current_schema()::regnamespace
 
--- places --
+-- tables --
 -- memstore's tables: those with rows of users, the root first, and those of nobody.
 SELECT c.relname AS name,
        EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'by_user') AS by_user,
@@ -21,7 +21,7 @@ ORDER BY c.relname <> 'users', c.relname
 
 -- foreign_keys --
 -- The foreign keys between memstore's tables; in which order they come back is all the same, once all are distributed.
-SELECT c.relname AS place, k.conname AS name, pg_get_constraintdef(k.oid) AS definition
+SELECT c.relname AS table, k.conname AS name, pg_get_constraintdef(k.oid) AS definition
 FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
 WHERE k.contype = 'f' AND c.relnamespace = current_schema()::regnamespace
   AND EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid)
@@ -33,27 +33,27 @@ SET LOCAL citus.multi_shard_modify_mode = 'sequential'
 
 -- drop_key --
 -- A table cannot be distributed while others refer to it.
-ALTER TABLE {place} DROP CONSTRAINT {name}
+ALTER TABLE {table} DROP CONSTRAINT {name}
 
 -- add_key --
 -- The same foreign key again, between distributed tables.
-ALTER TABLE {place} ADD CONSTRAINT {name} {definition}
+ALTER TABLE {table} ADD CONSTRAINT {name} {definition}
 
 -- unforced --
 -- The rows that are there are copied as the owner, whom the policies do not stop meanwhile.
-ALTER TABLE {place} NO FORCE ROW LEVEL SECURITY
+ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY
 
 -- forced --
 -- The policies bind the owner again.
-ALTER TABLE {place} FORCE ROW LEVEL SECURITY
+ALTER TABLE {table} FORCE ROW LEVEL SECURITY
 
 -- distribute --
 -- Puts each user's rows on one shard, and what is of one user on the same node.
-SELECT create_distributed_table(%(place)s::regclass, 'user_id', colocate_with => %(with)s)
+SELECT create_distributed_table(%(table)s::regclass, 'user_id', colocate_with => %(with)s)
 
--- copy --
+-- refer --
 -- Has a table of nobody's on each node.
-SELECT create_reference_table(%(place)s::regclass)
+SELECT create_reference_table(%(table)s::regclass)
 
 -- propagate --
 -- A transaction says whose rows it is for with SET LOCAL: without this the other nodes do not hear of it.

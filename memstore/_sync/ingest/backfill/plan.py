@@ -30,21 +30,29 @@ ANSWER_TOKENS = {"summarize": 120.0, "facts": 150.0}  # of an answer, where no c
 LOOSE = 0.8
 
 
-def plan(
-    database: Database,
-    resources: Resources,
-    *,
-    user: UUID | None = None,
-    derivers: Sequence[str] = derivations.DERIVERS,
-    ask: int = 0,
-) -> BackfillPlan:
-    """Give what is pending of one user or of all, and what it would cost.
-
-    Chat models are asked about `ask` stretches for each deriver; by default nobody is, and nothing is written.
-    """
+def counted(
+    database: Database, *, user: UUID | None = None, derivers: Sequence[str] = derivations.DERIVERS
+) -> dict[str, Counter[str]]:
+    """Give how much is pending of one user or of all, by deriver; no model is loaded for it."""
     found: dict[str, Counter[str]] = {name: Counter() for name in derivers}
     for owner in everybody(database, user):
         _count(database, owner, found)
+    return found
+
+
+def plan(
+    database: Database,
+    resources: Resources,
+    found: Mapping[str, Counter[str]],
+    *,
+    user: UUID | None = None,
+    ask: int = 0,
+) -> BackfillPlan:
+    """Give what that which was `counted` would cost.
+
+    Chat models are asked about `ask` stretches for each deriver; by default nobody is, and nothing is written.
+    """
+    derivers = tuple(found)
     with database.operator() as scope:
         known = model_calls.mean_costs(scope)
         resources.allowance.left = model_calls.left(scope, resources.settings.llm_daily_tokens)
@@ -58,6 +66,11 @@ def plan(
     if "summarize" in rehearsed and expected["summarize"] != guessed["summarize"]:
         # Again, as what is asked about summaries depends on how long those are.
         rehearsed |= _rehearsed(database, resources, expected, {"summarize"}, user, 0)
+    return priced(found, rehearsed)
+
+
+def priced(found: Mapping[str, Counter[str]], rehearsed: Mapping[str, Rehearsed]) -> BackfillPlan:
+    """Give the plan of what was counted, with what chat models would be asked, by deriver."""
     return BackfillPlan({name: _planned(counts, rehearsed.get(name)) for name, counts in found.items()})
 
 
