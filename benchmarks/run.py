@@ -31,7 +31,7 @@ from plot import drawn
 from report import FIGURES, ROOT, Table, filled, written
 
 PARTS = ("locomo", "beam", "peers", "speed", "scale")
-PAGES = (ROOT / "README.md", ROOT / "docs" / "reference" / "benchmarks.md")
+PAGES = tuple(ROOT / name for name in ("README.md", "docs/reference/benchmarks.md", "docs/reference/rest.md"))
 
 
 def main() -> int:

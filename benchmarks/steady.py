@@ -6,7 +6,8 @@
 
 A client adds a message, recalls, asks for a context and lists, each time of a user drawn anew; one in fifty rounds
 derives, the first of them soon. Every second the memory of all processes of the server is read: its own, and those of
-its Postgres. The first quarter of the time is warming up: what is told of growth is of the rest. It ends with 1 where a
+its Postgres. It warms up first, until most users were met; what is told of growth is of the time after that. With
+`--arrays 4` users' arrays, which grow with what is stored, have reached their bound by then. It ends with 1 where a
 request failed, or where the last quarter has more than 1.05 times the memory of the second one.
 """
 
@@ -14,11 +15,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, linear_regression, median, quantiles
@@ -37,17 +41,21 @@ FLAT = 1.05
 
 @dataclass(frozen=True)
 class Sample:
-    """A look at the server: seconds and requests so far; megabytes of its own, of its Postgres, and of both."""
+    """A look at the server: seconds and requests so far; megabytes of its own, of its Postgres, and of both.
+
+    What processes of Postgres share is for the most part its cache of the tables (shared_buffers), which fills.
+    """
 
     seconds: float
     requests: int
     own: float
     database: float
+    shared: float
 
     @property
     def all(self) -> float:
-        """Of all processes: PSS, in which a page that several share is counted once."""
-        return self.own + self.database
+        """Of all processes; a page that several share is counted once."""
+        return self.own + self.database + self.shared
 
 
 @dataclass
@@ -57,6 +65,7 @@ class Seen:
     answers: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
+    warm_up: float = 0.0  # seconds
 
     @property
     def failed(self) -> int:
@@ -64,20 +73,23 @@ class Seen:
         return self.answers.total() - self.answers["ok"]
 
     def grown(self, part: str) -> tuple[float, float]:
-        """Give MB per 1,000 requests after the first quarter, and the last quarter as a multiple of the second."""
-        quarter = len(self.samples) // 4
-        warm = self.samples[quarter:]
+        """Give MB per 1,000 requests after warming up, and the last quarter of that as a multiple of the second."""
+        warm = [one for one in self.samples if one.seconds > self.warm_up]
+        quarter = len(warm) // 4
         used = [getattr(one, part) for one in warm]
         slope, _ = linear_regression([one.requests / 1000 for one in warm], used)
-        return slope, fmean(used[-quarter:]) / fmean(used[:quarter])
+        return slope, fmean(used[-quarter:]) / fmean(used[quarter : 2 * quarter])
 
 
-def memory(process: psutil.Process) -> float:
-    """Give the PSS of a process in MB; 0 for one that is gone."""
-    try:
-        return float(process.memory_full_info().pss) / MEGABYTE
-    except psutil.Error:
-        return 0.0
+def memory(processes: Iterable[psutil.Process]) -> tuple[float, float]:
+    """Give what processes have for themselves, in MB, and their parts of what they share; none for one that is gone."""
+    private = shared = 0.0
+    for one in processes:
+        with suppress(psutil.Error):
+            found = one.memory_full_info()
+            private += found.uss / MEGABYTE
+            shared += (found.pss - found.uss) / MEGABYTE
+    return private, shared
 
 
 def of_database(folder: Path) -> list[psutil.Process]:
@@ -121,17 +133,16 @@ async def client(address: str, number: int, args: argparse.Namespace, until: flo
 
 async def crowd(address: str, process: int, folder: Path, args: argparse.Namespace) -> Seen:
     """Let all clients ask at once; look at the memory every second."""
-    seen, began = Seen(), time.monotonic()
-    asking = [
-        asyncio.ensure_future(client(address, number, args, began + args.seconds, seen))
-        for number in range(args.clients)
-    ]
+    seen, began = Seen(warm_up=args.warm_up), time.monotonic()
+    until = began + args.warm_up + args.seconds
+    asking = [asyncio.ensure_future(client(address, number, args, until, seen)) for number in range(args.clients)]
     server = psutil.Process(process)
-    while time.monotonic() < began + args.seconds:
+    while time.monotonic() < until:
         await asyncio.sleep(1)
-        own = sum(map(memory, [server, *server.children(recursive=True)]))
-        database = sum(map(memory, of_database(folder)))
-        seen.samples.append(Sample(time.monotonic() - began, seen.answers.total(), own, database))
+        database = of_database(folder)
+        own = {server, *server.children(recursive=True)} - set(database)  # which it has started
+        so_far = time.monotonic() - began, seen.answers.total()
+        seen.samples.append(Sample(*so_far, sum(memory(own)), *memory(database)))
     await asyncio.gather(*asking)
     return seen
 
@@ -144,11 +155,11 @@ def curve(name: str, embedder: str, seen: Seen) -> Table:
         [
             f"{part[-1].seconds:.0f}",
             part[-1].requests,
-            *(round(fmean(getattr(one, kind) for one in part), 1) for kind in ("own", "database", "all")),
+            *(round(fmean(getattr(one, kind) for one in part), 1) for kind in ("own", "database", "shared", "all")),
         ]
         for part in parts
     ]
-    columns = ("seconds", "requests", "server, MB", "its Postgres, MB", "all, MB")
+    columns = ("seconds", "requests", "server, MB", "its Postgres, MB", "what that shares, MB", "all, MB")
     return Table(f"{name}-curve", f"Memory (PSS) under 100 clients, {embedder}", columns, [list(row) for row in rows])
 
 
@@ -161,7 +172,7 @@ def summary(found: dict[str, Seen]) -> Table:
         "p50, ms",
         "p99, ms",
         "server, MB per 1,000 requests",
-        "all, MB per 1,000 requests",
+        "Postgres, MB per 1,000 requests",
         "server, last quarter / second",
         "all, last quarter / second",
     )
@@ -172,7 +183,8 @@ def summary(found: dict[str, Seen]) -> Table:
             seen.failed,
             round(1000 * median(seen.seconds)),
             round(1000 * quantiles(seen.seconds, n=100)[98]),
-            *(round(grown[at], 3) for at in (0, 1) for grown in (seen.grown("own"), seen.grown("all"))),
+            *(round(seen.grown(part)[0], 3) for part in ("own", "database")),
+            *(round(seen.grown(part)[1], 3) for part in ("own", "all")),
         ]
         for embedder, seen in found.items()
     ]
@@ -185,9 +197,12 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--warm-up", type=int, default=120, help="seconds before the others")
+    parser.add_argument("--arrays", type=int, default=512, help="arrays_megabytes of the server")
     parser.add_argument("--json", type=Path, help="write the figures")
     args = parser.parse_args()
     found = {}
+    os.environ["MEMSTORE_ARRAYS_MEGABYTES"] = str(args.arrays)
     for embedder in args.embedders:
         with tempfile.TemporaryDirectory(prefix="memstore-steady-") as name:
             folder = Path(name)
@@ -197,7 +212,9 @@ def main() -> int:
     print(summary(found).text())
     if args.json:
         tables = [summary(found), *(curve(name.partition(":")[0], name, seen) for name, seen in found.items())]
-        written(args.json, f"benchmarks/steady.py --embedders {' '.join(found)} --seconds {args.seconds}", tables)
+        told = {"users": args.users, "warm-up": args.warm_up, "seconds": args.seconds, "arrays": args.arrays}
+        options = " ".join(f"--{name} {value}" for name, value in told.items())
+        written(args.json, f"benchmarks/steady.py --embedders {' '.join(found)} {options}", tables)
     return int(any(one.failed or one.grown("all")[1] > FLAT for one in found.values()))
 
 

@@ -123,6 +123,9 @@ class Settings(BaseSettings):
         ge=0,
         description="a user with more units of recall is searched in the database, all others in this process",
     )
+    arrays_megabytes: Whole = Field(
+        default=512, ge=1, le=10**6, description="what the units of users may take in a process; the oldest ones go"
+    )
     stretch_tokens: Whole = Field(
         default=1200, ge=50, description="a stretch to be summarized has at most about this many tokens"
     )

@@ -30,6 +30,7 @@ FORMATS = (
 EXPORTS = ("chatgpt", "claude", "gemini", "slack", "whatsapp")  # whose folder is read as one
 OWN = "memstore"  # what `export` writes
 STDIN = Path("-")
+WHOSE = "Whose it is, where the file names nobody; of memstore's own, who alone comes in."
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
 DATE_ORDERS = ("dmy", "mdy", "ymd")
 
@@ -86,9 +87,7 @@ def import_(
     ],
     user: Annotated[
         str | None,
-        typer.Option(
-            "--user", "-u", parser=name, metavar="NAME", help="Whose it is; of memstore's own, who alone comes in."
-        ),
+        typer.Option("--user", "-u", parser=name, metavar="NAME", help=WHOSE),
     ] = None,
     format: Annotated[
         str, typer.Option(parser=one_of(*FORMATS), metavar=f"[{'|'.join(FORMATS)}]", help="What the files are.")

@@ -33,6 +33,7 @@ from memstore.store.database import Database
 from memstore.waiting import in_thread
 
 NONE = "none"
+MOST_COUNTERS = 16  # beside the settings' own: each may have counts of 9 MB, and callers name models as they like
 RESIDENT = "resident:"  # before the name of an embedder that is asked in another process
 NAMED = {
     "counter": "memstore.counters",
@@ -84,13 +85,21 @@ class Opened:
         return self.masking
 
     async def counter_of(self, model: str | None) -> TokenCounter:
-        """Give the counter that knows a model's tokens best, each loaded once; that of the settings for None."""
+        """Give the counter that knows a model's tokens best, each loaded once while it is asked for.
+
+        That of the settings for None.
+        """
         name = self.counter.name if model is None else counter_for(model)
         if name == self.counter.name:
             return self.counter
-        if name not in self._counters:
-            self._counters.setdefault(name, await in_thread(load_counter, name, self.settings))
-        return self._counters[name]
+        found = self._counters.get(name)
+        if found is None:
+            found = self._counters.setdefault(name, await in_thread(load_counter, name, self.settings))
+        self._counters.pop(name, None)
+        self._counters[name] = found
+        for oldest in list(self._counters)[:-MOST_COUNTERS]:
+            self._counters.pop(oldest, None)
+        return found
 
     @cached_property
     def embedder(self) -> Embedder | None:

@@ -89,6 +89,7 @@ class AsyncMemoryStore:
             outbox=settings.outbox_days > 0,
             enqueue=settings.enqueue,
             most_units=settings.units_in_memory,
+            most_bytes=settings.arrays_megabytes * 2**20,
         )
         store = cls(database, settings, server, reranker, rewriter)
         try:

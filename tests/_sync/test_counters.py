@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, check_fits, estimate
+from memstore._sync.memory import opened as opening
 from memstore._sync.memory.store import MemoryStore
 from memstore.providers import load_counter
 from tests.trained import GEMMA, LLAMA_3, QWEN, byte_level, write
@@ -37,6 +38,18 @@ def test_a_counter_is_loaded_once(store: MemoryStore) -> None:
     opened = store._opened
     assert opened.counter_of("gpt-4") is opened.counter_of("gpt-4")
     assert opened.counter_of(store.counter.name) is store.counter is opened.counter_of(None)
+
+
+def test_of_models_that_callers_name_no_more_than_so_many_counters_are_held(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "MOST_COUNTERS", 2)
+    opened = store._opened
+    first = opened.counter_of("gpt-4")
+    for model in ("gpt-4o", "gpt-4", "claude-opus-4"):
+        opened.counter_of(model)
+    assert opened.counter_of("gpt-4") is first
+    assert len(opened._counters) == 2
 
 
 @pytest.mark.parametrize(("shape", "kind"), [(LLAMA_3, "exact"), (QWEN, "exact"), (GEMMA, "modelled")])

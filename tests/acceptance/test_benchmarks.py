@@ -48,6 +48,19 @@ def test_a_crowd_loses_nothing_when_its_server_is_killed() -> None:
     assert "| lost | 0 |" in done.stdout
 
 
+@pytest.mark.slow
+def test_a_few_clients_at_once_see_no_error_and_the_memory_is_told(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    some = ["--clients", "4", "--users", "5", "--warm-up", "2", "--seconds", "10", "--json", str(figures)]
+    command = [sys.executable, str(BENCHMARKS / "steady.py"), "--embedders", "hashing:64", *some]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    told = json.loads(figures.read_text(encoding="utf-8"))["tables"]
+    assert [one["name"] for one in told] == ["summary", "hashing-curve"], done.stderr
+    ((_, requests, failed, *_),) = told[0]["rows"]
+    assert (requests > 20, failed) == (True, 0), done.stdout
+    assert all(server > 50 and database > 10 for _, _, server, database, *_ in told[1]["rows"])
+
+
 @pytest.mark.parametrize(
     "name", ["run.py locomo", "run.py beam", "run.py peers", "summaries.py", "forecast.py", "workers.py", "years.py"]
 )
@@ -223,7 +236,8 @@ def test_figures_are_read_as_they_were_written_and_drawn_row_by_row(tmp_path: Pa
 def test_figures_in_the_documentation_are_those_of_the_files() -> None:
     from report import filled
 
-    for page in (BENCHMARKS.parent / "README.md", BENCHMARKS.parent / "docs" / "reference" / "benchmarks.md"):
+    for name in ("README.md", "docs/reference/benchmarks.md", "docs/reference/rest.md"):
+        page = BENCHMARKS.parent / name
         text = page.read_text(encoding="utf-8")
         assert "<!-- figures: " in text
         assert filled(text) == text, f"{page.name} has other figures: benchmarks/run.py docs"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, check_fits, estimate
+from memstore.memory import opened as opening
 from memstore.memory.store import AsyncMemoryStore
 from memstore.providers import load_counter
 from tests.trained import GEMMA, LLAMA_3, QWEN, byte_level, write
@@ -38,6 +39,18 @@ async def test_a_counter_is_loaded_once(store: AsyncMemoryStore) -> None:
     opened = store._opened
     assert await opened.counter_of("gpt-4") is await opened.counter_of("gpt-4")
     assert await opened.counter_of(store.counter.name) is store.counter is await opened.counter_of(None)
+
+
+async def test_of_models_that_callers_name_no_more_than_so_many_counters_are_held(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "MOST_COUNTERS", 2)
+    opened = store._opened
+    first = await opened.counter_of("gpt-4")
+    for model in ("gpt-4o", "gpt-4", "claude-opus-4"):
+        await opened.counter_of(model)
+    assert await opened.counter_of("gpt-4") is first
+    assert len(opened._counters) == 2
 
 
 @pytest.mark.parametrize(("shape", "kind"), [(LLAMA_3, "exact"), (QWEN, "exact"), (GEMMA, "modelled")])

@@ -144,6 +144,12 @@ def test_the_cache_has_room_for_so_much_and_always_for_the_one_who_asks() -> Non
     cache.put(UUID(int=9), MODEL, one)
     assert cache.get(OTHER, MODEL) is None, "asked least recently"
     assert cache.get(USER, MODEL) is one
+    for _ in range(3):
+        cache.put(USER, MODEL, one)
+    assert cache.get(UUID(int=9), MODEL) is one, "put again, it takes no more room"
+    cache.forget(USER)
+    cache.put(OTHER, MODEL, one)
+    assert cache.get(UUID(int=9), MODEL) is one, "what was forgotten takes none"
     large = arrays([Given(n) for n in range(500)])
     cache.put(OTHER, MODEL, large)
     assert cache.get(OTHER, MODEL) is large

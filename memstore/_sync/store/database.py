@@ -28,7 +28,7 @@ from sqlmodel import SQLModel
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.array_cache import MOST_UNITS, ArrayCache
+from memstore.store.array_cache import MOST_BYTES, MOST_UNITS, ArrayCache
 from memstore.store.capabilities import UNKNOWN, capabilities
 from memstore.store.faults import explained, masked
 from memstore.store.statements import names_of, of_rows, shared, statements
@@ -253,6 +253,7 @@ class Database:
         outbox: bool = True,
         enqueue: bool = False,
         most_units: int = MOST_UNITS,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         self.url = url
         self.most_units = most_units
@@ -260,7 +261,7 @@ class Database:
         self._outbox, self._enqueue = outbox, enqueue
         self.capabilities = UNKNOWN
         self._revive = revive
-        self.cache = ArrayCache(most_units)
+        self.cache = ArrayCache(most_units, most_bytes)
         self._process = os.getpid()
         self._lent: set[Connection[Any]] = set()  # what calls have of the pool
         self._forget_exit: Callable[[], None] = lambda: None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 QUIET = 1.0  # seconds: whoever hands over a conversation in several calls is not derived between them
 MOST_SEEN = 10_000  # users
+MOST_TOLD = 1000  # warnings that are not told twice
 
 logger = logging.getLogger("memstore")
 
@@ -86,5 +87,7 @@ class Deriving:
 
     def _tell(self, text: str) -> None:
         if text not in self._told:
+            if len(self._told) >= MOST_TOLD:
+                self._told.clear()
             self._told.add(text)
             logger.warning("%s", text)
