@@ -385,7 +385,7 @@ def _way_out(name: str, source: str) -> str:
 def _meant(name: str, known: Mapping[str, str] | None = None) -> str:
     """Say which option a name is nearly, or which there are."""
     names = {one: one for one in Settings.model_fields} if known is None else known
-    near = get_close_matches(name.lower(), names, n=1)
+    near = get_close_matches(name.lower(), names, n=1, cutoff=0.7)
     return f"Did you mean {names[near[0]]}?" if near else f"There are {', '.join(names.values())}."
 
 
