@@ -61,4 +61,5 @@ PASSWORD = re.compile(
     r"(?P<value>[^\s\"'“”„«»`,;]{3,128}[^\s\"'“”„«»`.,;:!?)])",
     re.IGNORECASE,
 )
-NAMED = re.compile(rf"(?:[a-z]+[_-]?)?(?:{_CALLED}|secret)", re.IGNORECASE)  # names of values in JSON
+# Names of values in JSON, whatever they are of: `db_password`, `dbPassword`, `spring_datasource_password`.
+NAMED = re.compile(rf"(?:[a-z\d]++[_-])*[a-z]*?(?:{_CALLED}|secret)", re.IGNORECASE)

@@ -311,6 +311,15 @@ def test_text_in_parts_is_read_wherever_bytes_may_stand() -> None:
     assert (made.parts or [])[3]["source"]["data"] == made.text
 
 
+@pytest.mark.parametrize(
+    "name", ["password", "dbPassword", "my_db_password", "spring-datasource-password", "v2_api_key"]
+)
+def test_what_a_name_calls_a_password_is_one_whatever_it_is_of(name: str) -> None:
+    assert MASKING.json({name: "sunshine"}) == {name: "[masked password]"}
+    assert MASKING.json({f"{name}_field": "sunshine"}) == {f"{name}_field": "sunshine"}
+    assert MASKING.json({"a_" * 50_000 + "b": "sunshine"})
+
+
 def test_names_that_become_one_mark_lose_no_value() -> None:
     given = {"4111111111111111": 1, "5555555555554444": 2, "[masked card]": 3}
     once = MASKING.json(given)
