@@ -115,11 +115,19 @@ def run(path: Path) -> None:
             if step.skipped:
                 continue
             if step.language == "python":
-                exec(compile("\n" * step.line + step.code, str(path), "exec"), names)
+                _in_process(path, step, names)
             elif step.shown:
                 _in_shell(path, step, functions)
             else:
                 functions.append(step.code)
+
+
+def _in_process(path: Path, step: Step, names: dict[str, Any]) -> None:
+    """Run a program; one that leaves would end the page before its last block, and as if all were well."""
+    try:
+        exec(compile("\n" * step.line + step.code, str(path), "exec"), names)
+    except SystemExit as error:
+        raise SystemExit(f"{path.name}:{step.line} left with {error.code!r}") from error
 
 
 def _in_shell(path: Path, step: Step, functions: list[str]) -> None:

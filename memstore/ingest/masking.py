@@ -28,6 +28,7 @@ from memstore.ingest.secret_shapes import (
     DOCUMENT,
     GROUP,
     IBAN,
+    JWT,
     KEYS,
     NAMED,
     PASSWORD,
@@ -50,13 +51,18 @@ PIECE, OVERLAP = 2000, 250  # characters that are searched at once: of a line of
 DOT = "•"
 TOLD = "masked"  # of the metadata: how many of which kind
 IDS = frozenset({"id", "tool_call_id", "tool_use_id", "call_id"})  # what pairs calls with results: read by themselves
-OPAQUE = frozenset({"data", "file_data", "signature"})  # of parts: no prose, but bytes as letters; so is what begins
+OPAQUE = frozenset({"data", "file_data", "signature"})  # of parts, where they are bytes as letters, and no prose
 NUL = "\0"
-BYTES = "data:"  # like this
+MOST_TOLD = 10**6  # secrets that a message may say were masked before: a larger number may be one itself
+BYTES = "data:"  # so begins what may be bytes under any name
 GIVEN = {"arguments", "input"}  # of a call: whatever stands there is said, under any name
 _MARK = re.compile(r"\[masked [a-z]{3,8}\]")
 _LONG = re.compile(r"\S{16}")  # no key is shorter
-_ANY = re.compile(r"\d|-----BEGIN|\S{16}")  # without one of these there is no secret
+# Without one of these there is no secret; a password has a digit, or a sign that does not end a sentence.
+_ANY = re.compile(r"[\d@#$%^&*~+]|[!?][^\s\"'“”„«»`,;!?)]|-----BEGIN|\S{16}")
+_BYTES = re.compile(
+    r"data:(?:image|audio|video)/\S+|(?:data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*;base64,)?[A-Za-z0-9+/_=\r\n-]{64,}"
+)
 _CODE = re.compile(
     r"[$<{%*]|(?:your|my|xxx|\.\.\.|os\.|env|process\.|https?:|/)|[A-Za-z_]+(?:\.[A-Za-z_]\w*)+$", re.IGNORECASE
 )
@@ -175,7 +181,7 @@ class Masking:
     def _told_apart(self, meta: Json, counts: Counter[str]) -> Json:
         """Give metadata with marks, but for what says how many secrets of which kind were masked before."""
         told = meta.get(TOLD)
-        if not isinstance(told, dict) or not told.keys() <= {*_NUMBERS, *_FINDERS}:
+        if not isinstance(told, dict) or not all(map(_is_count, told.items())):
             return self.json(meta, counts)
         return self.json({name: one for name, one in meta.items() if name != TOLD}, counts) | {TOLD: told}
 
@@ -194,7 +200,7 @@ class Masking:
             return self._object(value, counts, opaque)
         if isinstance(value, list | tuple):
             return [self._within(one, counts, key, opaque) for one in value]
-        if type(value) not in (str, int) or key in opaque or (opaque and str(value).startswith(BYTES)):
+        if type(value) not in (str, int) or (opaque and _is_bytes(str(value), key, opaque)):
             return value
         marked = self.marked(str(value), counts) if key in IDS else self._value(str(value), counts, key)
         return marked if marked != str(value) else value
@@ -204,7 +210,7 @@ class Masking:
         made: dict[Any, Any] = {}
         for name, one in value.items():
             told = masked = self.marked(name, counts) if isinstance(name, str) else name
-            while masked != name and told in made:
+            while told in made:
                 told = f"{masked} {len(made) + 1}"
             made[told] = self._within(one, counts, str(name), opaque)
         return made
@@ -235,6 +241,8 @@ class Masking:
     def _every(self, text: str) -> Iterator[Secret]:
         if "key" in self.kinds and "-----BEGIN" in text:
             yield from (Secret(*found.span(), "key") for found in PRIVATE_KEY.finditer(text))
+        if "key" in self.kinds and "eyJ" in text:
+            yield from (Secret(*found.span(), "key") for found in JWT.finditer(text))
         if self.known is None:
             return
         for kind, find in _NUMBERS.items():
@@ -322,6 +330,16 @@ def _is_hexadecimal(text: str, start: int, stop: int) -> bool:
     """Whether digits stand inside of a digest or a UUID."""
     around = text[max(0, start - LONGEST_DIGEST) : stop + LONGEST_DIGEST]
     return any(text[start:stop] in found[0] for found in DIGEST.finditer(around))
+
+
+def _is_bytes(value: str, key: str, opaque: Set[str]) -> bool:
+    """Whether a value of a part is bytes as letters. A document of text stands under the same name as one of bytes."""
+    return (key in opaque or value.startswith(BYTES)) and _BYTES.fullmatch(value) is not None
+
+
+def _is_count(told: tuple[object, object]) -> bool:
+    kind, count = told
+    return (kind in _NUMBERS or kind in _FINDERS) and type(count) is int and 0 < count < MOST_TOLD
 
 
 def mark(one: Secret) -> str:

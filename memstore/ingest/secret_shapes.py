@@ -11,9 +11,10 @@ KEYS = re.compile(
     r"|\b[sr]k[-_](?:live[-_]|test[-_]|proj-|ant-)?[A-Za-z0-9_-]{20,}"  # Stripe, OpenAI, Anthropic
     r"|\bAIza[0-9A-Za-z_-]{35}"  # Google
     r"|\bnpm_[A-Za-z0-9]{36}"
-    r"|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"  # JWT
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
+# Of any length, so that it is looked for in a whole text; a run of its letters is gone through once.
+JWT = re.compile(r"(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.[\w-]{8,}+")
 DOCUMENT = re.compile(
     r"\b(?:passport|reisepass|passeport|pasaporte|identity card|id card|personalausweis\w*|ausweis|carte d'identité"
     r"|dni|nie"
@@ -30,10 +31,10 @@ _UNSEEN, _HYPHENS = "\u00ad\u200b-\u200d\u2060\ufeff", "‐-―−-"
 _BETWEEN = rf"(?:[^\S\n\v\f\r\x1c-\x1e\x85\u2028\u2029]|[{_UNSEEN}{_HYPHENS}])"
 _WRAPPED = rf"[\s{_UNSEEN}{_HYPHENS}]"  # the end of a line too
 # Row after row of digits, atomic: whether some of it is a card is looked at group by group.
-DIGITS = re.compile(rf"(?<![\d-])(?<!\d\.)\d++(?:{_BETWEEN}\d++)*+(?!-)")
-WRAPPED_DIGITS = re.compile(rf"(?<![\d-])(?<!\d\.)\d++(?:{_WRAPPED}{{1,4}}+\d++)++(?!-)")
+DIGITS = re.compile(rf"(?<![\d-])(?<!\d\.)\d++(?:{_BETWEEN}\d++)*+(?!-[^\W_])")
+WRAPPED_DIGITS = re.compile(rf"(?<![\d-])(?<!\d\.)\d++(?:{_WRAPPED}{{1,4}}+\d++)++(?!-[^\W_])")
 IBAN = re.compile(rf"\b(?=(?P<number>[A-Z]{{2}}\d{{2}}(?:{_WRAPPED}{{0,3}}[A-Z\d]){{11,30}}))", re.IGNORECASE)
-DIGEST = re.compile(r"(?=[\d-]*[a-f])[\da-f-]{32,}", re.IGNORECASE)
+DIGEST = re.compile(r"(?<![\da-f-])(?=[\d-]*+[a-f])[\da-f-]{32,}", re.IGNORECASE)
 GROUP = re.compile(r"[^\W_]+")
 SOCIAL_SECURITY = re.compile(rf"(?<![\d-])\d{{3}}[{_HYPHENS}]\d{{2}}[{_HYPHENS}]\d{{4}}(?![\d-])")
 
@@ -60,4 +61,5 @@ PASSWORD = re.compile(
     r"(?P<value>[^\s\"'“”„«»`,;]{3,128}[^\s\"'“”„«»`.,;:!?)])",
     re.IGNORECASE,
 )
-NAMED = re.compile(rf"(?:[a-z]+[_-]?)?(?:{_CALLED}|secret)", re.IGNORECASE)  # names of values in JSON
+# Names of values in JSON, whatever they are of: `db_password`, `dbPassword`, `spring_datasource_password`.
+NAMED = re.compile(rf"(?:[a-z\d]++[_-])*[a-z]*?(?:{_CALLED}|secret)", re.IGNORECASE)

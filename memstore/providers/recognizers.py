@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from string import ascii_letters
 from types import ModuleType
 from typing import Any
 from unicodedata import decimal
@@ -31,6 +32,8 @@ _ISSUED = (
 _BY_LENGTH = {
     length: tuple(first for first, long in _ISSUED if long == length) for length in {long for _, long in _ISSUED}
 }
+
+_AS_DIGITS = str.maketrans({one: str(int(one, 36)) for one in ascii_letters})  # of an IBAN
 
 _DETECTORS = (
     *("artifactory", "aws", "azure_storage_key", "basic_auth", "discord", "github_token", "gitlab_token", "mailchimp"),
@@ -64,7 +67,7 @@ class Recognizers:
     def is_account(self, number: str) -> bool:
         """Whether this is an IBAN: of a country's length and shape, with the right check digits."""
         signs = "".join(filter(str.isalnum, number))
-        if not signs.isascii() or int("".join(str(int(one, 36)) for one in signs[4:] + signs[:4])) % 97 != 1:
+        if not signs.isascii() or int((signs[4:] + signs[:4]).translate(_AS_DIGITS)) % 97 != 1:
             return False  # 40 times as quick as to look at its country first
         return bool(self.account.is_valid(signs))
 

@@ -142,6 +142,21 @@ def test_what_an_edited_export_calls_active_waits_all_the_same(url: str, twin: s
         assert (store.import_file(path)).quarantined == 0, "the second time it is known"
 
 
+def test_what_a_store_took_from_whom_this_one_doubts_waits_as_it_comes_in(url: str, twin: str, tmp_path: Path) -> None:
+    path = tmp_path / "alice.jsonl"
+    with MemoryStore.open(url, settings=BELIEVING) as store:
+        say(store.user("alice"), LEEDS, 1)
+        say(store.user("alice"), "I love casinos.", 2, role="assistant")
+        store.derive()
+        assert set((states(store.user("alice"))).values()) == {"active"}
+        store.export(path)
+    with MemoryStore.open(twin, settings=BELIEVING | {"facts_trusted": "user"}) as store:
+        assert (store.import_file(path)).quarantined == 1
+        found = states(store.user("alice"))
+        assert sorted(found.values()) == ["active", "quarantined"]
+        assert all("casinos" in text for text, state in found.items() if state == "quarantined")
+
+
 def test_an_edit_into_what_waits_is_undone_as_a_whole(url: str) -> None:
     with MemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")

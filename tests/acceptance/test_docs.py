@@ -102,6 +102,33 @@ def test_a_page_runs_from_its_first_block_to_its_last(name: str, url: str, tmp_p
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        "sh\nfalse\ntrue",
+        "sh\nfalse | cat",
+        "sh\necho $nowhere",
+        "python\n1 / 0",
+        "python\nraise SystemExit",
+    ],
+)
+def test_a_block_that_fails_is_seen(tmp_path: Path, block: str) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"```{block}\n```\n```python\nprint('the end')\n```\n")
+    command = [sys.executable, "-m", "tests.documented", str(page)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert ran.returncode != 0
+    assert "the end" not in ran.stdout
+
+
+def test_every_block_that_looks_like_a_program_is_read_as_one() -> None:
+    """`bash`, `py` or a title after the language would else be a block that nobody runs."""
+    known = {*documented.LANGUAGES, "", "ini", "jinja", "json", "nginx", "sql", "text", "toml", "yaml"}
+    for name in ALL:
+        fences = re.findall(r"^ *(?:```|~~~)(.*)$", (ROOT / name).read_text(encoding="utf-8"), re.M)
+        assert set(fences) <= known, name
+
+
 def test_what_is_not_run_says_why_and_is_no_more_than_it_was() -> None:
     excused = [(name, one.line, one.excuse) for name, page in ALL.items() for one in page.steps if one.excuse]
     assert all(len(excuse) > 10 for _, _, excuse in excused)

@@ -141,6 +141,23 @@ async def test_what_an_edited_export_calls_active_waits_all_the_same(url: str, t
         assert (await store.import_file(path)).quarantined == 0, "the second time it is known"
 
 
+async def test_what_a_store_took_from_whom_this_one_doubts_waits_as_it_comes_in(
+    url: str, twin: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "alice.jsonl"
+    async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
+        await say(store.user("alice"), LEEDS, 1)
+        await say(store.user("alice"), "I love casinos.", 2, role="assistant")
+        await store.derive()
+        assert set((await states(store.user("alice"))).values()) == {"active"}
+        await store.export(path)
+    async with await AsyncMemoryStore.open(twin, settings=BELIEVING | {"facts_trusted": "user"}) as store:
+        assert (await store.import_file(path)).quarantined == 1
+        found = await states(store.user("alice"))
+        assert sorted(found.values()) == ["active", "quarantined"]
+        assert all("casinos" in text for text, state in found.items() if state == "quarantined")
+
+
 async def test_an_edit_into_what_waits_is_undone_as_a_whole(url: str) -> None:
     async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")

@@ -277,3 +277,58 @@ def test_a_password_in_a_url_may_have_any_sign(password: str) -> None:
     once, counts = marked(f"Use postgresql://bob:{password}@db.example/app?x=1 for it, see https://x.example:443/@bob.")
     assert once == "Use postgresql://bob:[masked key]@db.example/app?x=1 for it, see https://x.example:443/@bob."
     assert counts == {"key": 1}
+
+
+@pytest.mark.parametrize("password", ["correct!horse", "hunter@x", "a~b~c"])
+def test_a_password_of_signs_without_a_digit_is_one(password: str) -> None:
+    assert marked(f"My password is {password}, ok?") == ("My password is [masked password], ok?", {"password": 1})
+
+
+@pytest.mark.parametrize("before", [0, 1300, 1500, 1700, 1900])
+def test_a_long_token_in_a_long_line_is_masked_whole(before: int) -> None:
+    token = ".".join((JWT.split(".")[0], "eyJ" + ALNUM * 6, ALNUM[:43]))
+    assert marked("x " * (before // 2) + token + " y" * 900) == (
+        "x " * (before // 2) + "[masked key]" + " y" * 900,
+        {"key": 1},
+    )
+
+
+def test_a_hyphen_after_a_card_does_not_hide_it() -> None:
+    card = SECRETS["Visa"][1]
+    assert marked(f"It is {card}- keep it.\n{card}-")[0] == "It is [masked card]- keep it.\n[masked card]-"
+
+
+def test_text_in_parts_is_read_wherever_bytes_may_stand() -> None:
+    said = "data: my card is " + SECRETS["Visa"][1]
+    image = {"type": "image", "source": {"type": "base64", "data": "4111111111111111" * 8}}
+    svg = {"type": "image_url", "image_url": {"url": "data:image/svg+xml,%3Cpath%20d='4111111111111111'/%3E"}}
+    text = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": said}}
+    parts = [{"type": "text", "text": said}, image, svg, text]
+    made = draft({"role": "user", "content": parts}, "message 1", Place("alice", "c"), 10_000)
+    assert MASKING.store(made)
+    assert made.text == "data: my card is [masked card]"
+    assert (made.parts or [])[1:3] == [image, svg], "bytes stay"
+    assert (made.parts or [])[3]["source"]["data"] == made.text
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "dbPassword", "my_db_password", "spring-datasource-password", "v2_api_key"]
+)
+def test_what_a_name_calls_a_password_is_one_whatever_it_is_of(name: str) -> None:
+    assert MASKING.json({name: "sunshine"}) == {name: "[masked password]"}
+    assert MASKING.json({f"{name}_field": "sunshine"}) == {f"{name}_field": "sunshine"}
+    assert MASKING.json({"a_" * 50_000 + "b": "sunshine"})
+
+
+def test_names_that_become_one_mark_lose_no_value() -> None:
+    given = {"4111111111111111": 1, "5555555555554444": 2, "[masked card]": 3}
+    once = MASKING.json(given)
+    assert (list(once.values()), "4111" in str(once), MASKING.json(once)) == ([1, 2, 3], False, once)
+
+
+@pytest.mark.parametrize("told", ["4111111111111111", 4111111111111111])
+def test_what_says_how_many_were_masked_is_a_small_number(told: object) -> None:
+    message = {"role": "user", "content": "Hello", "metadata": {"masked": {"card": told}}}
+    made = draft(message, "message 1", Place("alice", "c"), 10_000)
+    assert MASKING.store(made)
+    assert "4111" not in str(made.meta)

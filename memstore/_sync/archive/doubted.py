@@ -22,7 +22,7 @@ HELD = ("active", "superseded")
 
 
 def doubted(scope: Transaction, given: Sequence[Ready], trust: Trust) -> list[Ready]:
-    """Give facts with their sources no more trusted than the messages are; quarantined, where none of them is.
+    """Give facts with their sources no more trusted than the messages are; quarantined, where none is believed here.
 
     What a person has entered or confirmed stays as it is, and so does a fact of which a message is not stored.
     """
@@ -40,14 +40,14 @@ def _judged(
     confirmed = any(change["action"] == "confirmed" for change in whole.history)
     if whole.fact.recipe == HAND or confirmed or not all(span.message_id in known for span, _ in whole.sources):
         return one
-    sources = []
+    sources, holds = [], not whole.sources
     for span, recorded_at in whole.sources:
         message = known[span.message_id]
         place = places.get(message.conversation_id)
         channel = None if place is None else place.channel
-        level = trust.level(message, span.start or 0, span.stop or 0, channel)
-        sources.append((Span(message.id, span.start, span.stop, min(level, span.trust)), recorded_at))
-    holds = not sources or any(span.trust > NOBODY for span, _ in sources)
+        level = min(span.trust, trust.level(message, span.start or 0, span.stop or 0, channel))
+        sources.append((Span(message.id, span.start, span.stop, level), recorded_at))
+        holds |= level > NOBODY and not trust.doubts(message)
     if holds or whole.fact.state not in HELD:
         return replace(one, item=replace(whole, sources=sources))
     fact = whole.fact.model_copy(update={"state": QUARANTINED})

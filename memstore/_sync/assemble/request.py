@@ -61,9 +61,8 @@ class Request:
     format: Format = OPENAI
     tools: Sequence[Json] = ()
     keep: bool = True  # the receipt
-    found: Mapping[str, int] = field(
-        default_factory=dict
-    )  # how many secrets of which kind were masked in what is asked
+    # How many secrets of which kind were masked in what is asked.
+    found: Mapping[str, int] = field(default_factory=dict)
 
     def masked(self, masking: Masking) -> Request:
         """Give the request with the secrets of its texts marked: in what is sent, counted and kept alike.

@@ -18,7 +18,7 @@ from memstore.ingest.facts.filled import slot_in, slot_of_fact
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, other_value
 from memstore.ingest.facts.wording import content
 from memstore.ingest.rules.slots import TEMPORARY, Slot
-from memstore.ingest.secret_shapes import DOCUMENT, KEYS
+from memstore.ingest.secret_shapes import DOCUMENT, JWT, KEYS
 from memstore.models import HAND, FactColumns, Finding
 from memstore.store import fact_changes, facts
 from memstore.store.database import Database
@@ -158,7 +158,7 @@ def _secrets(every: Sequence[Audited]) -> Iterator[Finding]:
 
 def secret_in(text: str) -> str | None:
     """Give what sort of secret a text holds: a key, a password, or the number of a document, an account or a card."""
-    if KEYS.search(text):
+    if KEYS.search(text) or JWT.search(text):
         return "a key"
     if _PASSWORD.search(text):
         return "a password"

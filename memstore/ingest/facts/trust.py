@@ -60,6 +60,10 @@ class Trust:
         """Whether what a message says at this level of trust is a fact at once."""
         return level > NOBODY and message.role in self.believed
 
+    def doubts(self, message: Message) -> bool:
+        """Whether facts of whoever said a message are taken here, and wait."""
+        return message.role in self.roles - self.believed
+
 
 def _not_own(message: Message, start: int, stop: int) -> bool:
     """Whether characters of a message touch what was pasted into it, or quoted line by line."""
