@@ -162,7 +162,7 @@ async def add_new(database: Database, counter: TokenCounter, looked: Looked) -> 
             erased |= more.ids
 
 
-async def look_for(database: Database, drafts: Sequence[Message]) -> SortedOut:
+async def preview(database: Database, drafts: Sequence[Message]) -> SortedOut:
     """Give what `add_new` would of a user's drafts, and store nothing."""
     async with database.scope(drafts[0].user_id) as scope:
         known = await store.known(scope, _named(drafts))

@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 from memstore.errors import InvalidInput
-from memstore.ingest.add import Looked, Place, SortedOut, add_new, conflict, draft, look, look_for
+from memstore.ingest.add import Looked, Place, SortedOut, add_new, conflict, draft, look, preview
 from memstore.ingest.check import TRUST, UNTRUSTED
 from memstore.ingest.importers import Found, Imported, LeftOut, Reading, Record, Skipped, Span, importer_for, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
@@ -202,7 +202,7 @@ async def _take(batch: _Batch, running: _Import) -> tuple[_Batch, list[Message]]
 
 async def _preview(said: Sequence[_Read], running: _Import) -> SortedOut:
     """Tell what storing would do; ids that come twice are found where their conversation stands together."""
-    fresh, conflicts, erased = await look_for(running.database, [one.draft for one in said])
+    fresh, conflicts, erased = await preview(running.database, [one.draft for one in said])
     running.previewed = {one.place.id: running.previewed.get(one.place.id, set()) for one in said}
     unseen = [one for one in fresh if one.id not in running.previewed[one.conversation_id]]
     for one in unseen:

@@ -161,7 +161,7 @@ def add_new(database: Database, counter: TokenCounter, looked: Looked) -> Sorted
             erased |= more.ids
 
 
-def look_for(database: Database, drafts: Sequence[Message]) -> SortedOut:
+def preview(database: Database, drafts: Sequence[Message]) -> SortedOut:
     """Give what `add_new` would of a user's drafts, and store nothing."""
     with database.scope(drafts[0].user_id) as scope:
         known = store.known(scope, _named(drafts))

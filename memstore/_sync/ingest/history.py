@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from uuid import UUID
 
-from memstore._sync.ingest.add import Looked, Place, SortedOut, add_new, conflict, draft, look, look_for
+from memstore._sync.ingest.add import Looked, Place, SortedOut, add_new, conflict, draft, look, preview
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput
 from memstore.ingest.check import TRUST, UNTRUSTED
@@ -203,7 +203,7 @@ def _take(batch: _Batch, running: _Import) -> tuple[_Batch, list[Message]]:
 
 def _preview(said: Sequence[_Read], running: _Import) -> SortedOut:
     """Tell what storing would do; ids that come twice are found where their conversation stands together."""
-    fresh, conflicts, erased = look_for(running.database, [one.draft for one in said])
+    fresh, conflicts, erased = preview(running.database, [one.draft for one in said])
     running.previewed = {one.place.id: running.previewed.get(one.place.id, set()) for one in said}
     unseen = [one for one in fresh if one.id not in running.previewed[one.conversation_id]]
     for one in unseen:
