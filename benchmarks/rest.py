@@ -44,7 +44,7 @@ def served(database: str, embedder: str, log: Path) -> Iterator[tuple[str, int]]
         assert process.stdout is not None
         said = "".join(iter(process.stdout.readline, "}\n")) + "}"
         address = json.loads(said)["url"]
-        while httpx.get(f"{address}/readyz").status_code != httpx.codes.OK:
+        while httpx.get(f"{address}/readyz", timeout=120).status_code != httpx.codes.OK:
             time.sleep(0.2)
         yield address, process.pid
     finally:
