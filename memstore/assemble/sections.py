@@ -26,7 +26,6 @@ ADDED = 0.25
 # held 0.3 points more than one of 3,000, and holds 1.8 more. Facts take the place of the messages they were made from.
 FOR_THE_QUESTION = (FACTS, HITS)
 WHOLE, FLAT = 2500, 8000
-
 MOST = 20  # sections of a user
 MOST_TEXTS = 1000
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")

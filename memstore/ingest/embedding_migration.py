@@ -98,10 +98,10 @@ async def _move(
             await _index(database, user, model)  # before it is asked, and after it was filled: 60 times quicker
         try:
             async with database.scope(user) as scope:
+                held = await embedders.lock(scope)
                 if tried >= PATIENCE:
                     making.vectors += await _rest(scope, resources, model.id, after)
-                    after = (await embedders.lock(scope)).last_unit
-                await embedders.lock(scope)
+                    after = held.last_unit
                 making.vectors += await fill_rest(scope, resources, model.id)
                 moved = await embedders.switch(scope, model, after=after, back=back)
         except LostRace:  # a unit was erased meanwhile
@@ -121,9 +121,9 @@ async def _index(database: Database, user: UUID, model: Model) -> None:
 async def _rest(scope: Transaction, resources: Resources, model: UUID, after: int) -> int:
     """Embed what is left while derivers wait, once: where they are as quick as we are, there would be no end to it.
 
-    Who adds messages or asks does not wait. It is what they have written since the last look, mostly one batch.
+    Who adds messages or asks does not wait. It is what they have written since the last look, mostly one batch. The
+    user's row is locked.
     """
-    await embedders.lock(scope)
     made = 0
     while batch := await embedders.lacking(scope, model, limit=BATCH, after=after):
         found = await in_thread(vectors_of, resources, batch)

@@ -86,8 +86,7 @@ def restore(
     Of `only` one user what other users have is left out and counted; `InvalidInput` where that one has nothing in it.
     With `dry_run` nothing is stored, and the same is told. `resources` are asked for where units come. `progress` is
     called with the bytes read so far and those that there are; of a stream nobody knows them. What holds a secret is
-    masked where that is set, or refused where it cannot be. Raises `InvalidInput` for
-    what is no export.
+    masked where that is set, or refused where it cannot be. Raises `InvalidInput` for what is no export.
     """
     running = _Restore(database, resources, admission, dry_run)
     size = size_of(given) if isinstance(given, Path) else 0

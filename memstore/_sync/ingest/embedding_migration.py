@@ -99,10 +99,10 @@ def _move(
             _index(database, user, model)  # before it is asked, and after it was filled: 60 times quicker
         try:
             with database.scope(user) as scope:
+                held = embedders.lock(scope)
                 if tried >= PATIENCE:
                     making.vectors += _rest(scope, resources, model.id, after)
-                    after = (embedders.lock(scope)).last_unit
-                embedders.lock(scope)
+                    after = held.last_unit
                 making.vectors += fill_rest(scope, resources, model.id)
                 moved = embedders.switch(scope, model, after=after, back=back)
         except LostRace:  # a unit was erased meanwhile
@@ -122,9 +122,9 @@ def _index(database: Database, user: UUID, model: Model) -> None:
 def _rest(scope: Transaction, resources: Resources, model: UUID, after: int) -> int:
     """Embed what is left while derivers wait, once: where they are as quick as we are, there would be no end to it.
 
-    Who adds messages or asks does not wait. It is what they have written since the last look, mostly one batch.
+    Who adds messages or asks does not wait. It is what they have written since the last look, mostly one batch. The
+    user's row is locked.
     """
-    embedders.lock(scope)
     made = 0
     while batch := embedders.lacking(scope, model, limit=BATCH, after=after):
         found = in_place(vectors_of, resources, batch)
