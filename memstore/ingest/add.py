@@ -101,47 +101,18 @@ async def _added(database: Database, place: Place, drafts: Sequence[Message], on
     return [known[draft.id] for draft in drafts]
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """A user's drafts, those of each conversation in order, and what of them was stored when that was looked for.
-
-    `places` are their conversations by id; `known` are messages by id, `last` the conversations' last numbers.
-    """
-
-    places: Mapping[UUID, Place]
-    drafts: Sequence[Message]
-    known: dict[UUID, Message]
-    last: dict[UUID, int]
-
-    def learn(self, stored: Iterable[Message]) -> None:
-        """Learn of what was stored since, where nothing else was: those conversations need no second look."""
-        beginnings: dict[UUID, list[Message]] = {}
-        for message in stored:
-            beginnings.setdefault(message.conversation_id, []).append(message)
-        for place, said in beginnings.items():
-            if place in self.places and self.last.get(place, 0) == said[0].seq - 1:
-                self.known.update((message.id, message) for message in said)
-                self.last[place] = said[-1].seq
-
-
-async def look(
+async def add_new(
     database: Database, counter: TokenCounter, places: Mapping[UUID, Place], drafts: Sequence[Message]
-) -> Looked:
-    """Look which of a user's drafts are known, and count the others."""
-    async with database.scope(drafts[0].user_id) as scope:
+) -> SortedOut:
+    """Store those of a user's drafts that are not known, all or none, and count no others; give what was new.
+
+    `places` are the conversations by id. What is known with other content stays, and is given as a conflict; what was
+    erased is left out.
+    """
+    user, erased = drafts[0].user_id, frozenset[UUID]()
+    async with database.scope(user) as scope:
         last = await store.last_numbers(scope, places)
         known = await store.known(scope, _named(draft for draft in drafts if last.get(draft.conversation_id)))
-    await in_thread(counted, sorted_out(drafts, known).fresh, counter)
-    return Looked(places, drafts, known, last)
-
-
-async def add_new(database: Database, counter: TokenCounter, looked: Looked) -> SortedOut:
-    """Store those of the drafts that are not known, all or none; give what was new.
-
-    What is known with other content stays, and is given as a conflict; what was erased is left out.
-    """
-    drafts, places, known, last = looked.drafts, looked.places, looked.known, looked.last
-    user, erased = drafts[0].user_id, frozenset[UUID]()
     while True:
         found = sorted_out(drafts, known, erased)
         if not found.fresh:

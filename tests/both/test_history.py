@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -178,23 +179,18 @@ async def test_what_somebody_else_stores_while_a_batch_is_counted_is_stored_once
 async def test_what_somebody_else_stores_between_two_batches_is_stored_once(
     store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """A batch was looked for while the one before it is stored, and then somebody else stores one of its messages."""
+    """A batch was looked for, and then somebody else stores one of its messages."""
     monkeypatch.setattr(history, "BATCH", 3)
     await store.import_file(write(said(0, "say 0")))  # who makes a conversation locks out whoever makes it too
     path = write(*(said(n, f"say {n}") for n in range(12)))
     other = [write(said(number, f"say {number}"), said(50, "by somebody else"), name="other.jsonl")]
-    lock, look, looked = add.store.lock_several, history.look, list[Any]()
-
-    async def seen(*args: Any) -> Any:
-        looked.append(await look(*args))
-        return looked[-1]
+    lock, batches = add.store.lock_several, itertools.count()
 
     async def late(scope: Any, conversations: Any) -> dict[Any, int]:
-        if other and len(looked) > number // 3:
+        if other and next(batches) == number // 3:
             await store.import_file(other.pop())
         return await lock(scope, conversations)
 
-    monkeypatch.setattr(history, "look", seen)
     monkeypatch.setattr(add.store, "lock_several", late)
     assert counts(await store.import_file(path)) == (10, 2, 0)
     stored = await store.user("ann").conversation("c").messages()

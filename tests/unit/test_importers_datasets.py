@@ -234,9 +234,9 @@ def test_langchains_parts_become_text(read):
 
 
 def test_what_is_no_message_costs_itself(read):
-    found = read(as_dict("human", "q"), {"a": 1}, {"messages": [as_dict("alien", "x")]}, 7, expect="langchain")
+    found = read(as_dict("human", "q"), {"a": 1}, {"messages": [as_dict("alien", "x")]}, 7, None, expect="langchain")
     assert texts(found) == ["q"]
-    assert len(reasons(found)) == 3
+    assert len(reasons(found)) == 4
 
 
 # --- LoCoMo ---------------------------------------------------------------------------------------------------------

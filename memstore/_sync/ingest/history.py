@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from uuid import UUID
 
-from memstore._sync.ingest.add import Looked, Place, SortedOut, add_new, conflict, draft, look, preview
+from memstore._sync.ingest.add import Place, SortedOut, add_new, conflict, draft, preview
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput
 from memstore.ingest.check import TRUST, UNTRUSTED
@@ -46,7 +46,6 @@ class _Batch:
     skipped: list[Skipped]
     left_out: Counter[str]
     read: int  # bytes, as they lie on disk
-    looked: Looked | None = None  # what of it is known; nothing where nothing is to be stored
 
 
 @dataclass(slots=True)
@@ -155,50 +154,42 @@ def import_file(
     A second import adds nothing: messages are known by their external ids. A known one with other content is skipped
     and named. With `dry_run` nothing is stored, and the same is told. No fact rests on `untrusted` messages alone.
     `progress` is called with the bytes read so far and those that there are. While a batch is stored, the next one is
-    read, looked for and counted.
+    read.
     """
     importer = importer_for(path, format)
     running = _Import(database, counter, dry_run, Imported(importer.name))
     reader = _Reader(user, settings.max_message_bytes, in_place(before_storing, settings), untrusted)
     batches = reader.batches(importer.read(path, replace(reading, seen=reader.seen)))
     size = size_of(path)
-    following = partial(_following, batches, running)
+    following = partial(in_place, next, batches, None)
     coming = following()
     while coming is not None:
-        coming, (batch, stored) = by_threads(following, partial(_take, coming, running))
-        if coming is not None and coming.looked is not None:
-            coming.looked.learn(stored)
+        coming, batch = by_threads(following, partial(_take, coming, running))
         if progress is not None:
             progress(min(batch.read, size), size)
     return running.done
 
 
-def _following(batches: Iterator[_Batch], running: _Import) -> _Batch | None:
-    """Read the next batch, look what of it is known, and count the rest."""
-    batch = in_place(next, batches, None)
-    if batch is not None and batch.said and not running.dry_run:
-        places = {one.place.id: one.place for one in reversed(batch.said)}
-        batch.looked = look(running.database, running.counter, places, [one.draft for one in batch.said])
-    return batch
-
-
-def _take(batch: _Batch, running: _Import) -> tuple[_Batch, list[Message]]:
-    """Store a batch, or look what storing it would do; tell of both, and give it and what was stored."""
-    done, said, fresh = running.done, batch.said, list[Message]()
+def _take(batch: _Batch, running: _Import) -> _Batch:
+    """Store a batch, or preview what storing it would do; tell of both."""
+    done, said = running.done, batch.said
     done.left_out.update(batch.left_out)
     for skipped in batch.skipped:
         done.skip(skipped)
     if said:
-        looked = batch.looked
-        found = add_new(running.database, running.counter, looked) if looked else _preview(said, running)
-        fresh, conflicts, erased = found
+        fresh, conflicts, erased = (_preview if running.dry_run else _store)(said, running)
         for number, twin in conflicts.items():
             done.skip(Skipped(said[number].record.where, f"{conflict(twin)} What is stored stays."))
         kept = [one for number, one in enumerate(said) if number not in conflicts and one.draft.id not in erased]
         if gone := len(said) - len(conflicts) - len(kept):
             done.left_out[ERASED] += gone
         _count(kept, len(fresh), running)
-    return batch, fresh
+    return batch
+
+
+def _store(said: Sequence[_Read], running: _Import) -> SortedOut:
+    places = {one.place.id: one.place for one in reversed(said)}
+    return add_new(running.database, running.counter, places, [one.draft for one in said])
 
 
 def _preview(said: Sequence[_Read], running: _Import) -> SortedOut:

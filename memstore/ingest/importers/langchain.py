@@ -75,27 +75,28 @@ class LangChain:
         """Give the messages, of states the oldest first."""
         rows = _rows(read_parts(path, ONE_FILE, reading, partial(numbered_values, again=AGAIN), AGAIN))
         with Occurrences() as seen:
-            for _, (where, given) in in_order(rows):
-                if given is None:
-                    yield Skipped(*where)
+            for _, (where, given, reason) in in_order(rows):
+                if reason is not None:
+                    yield Skipped(where, reason)
                 else:
                     yield from _messages(given, where, path.name.split(".")[0] or "langchain", seen)
 
 
 def _rows(found: Iterator[tuple[str, Any] | Skipped]) -> Iterator[tuple[str, Any]]:
-    """Give lists of messages under the time of their state; messages on their own are one list."""
+    """Give lists of messages under the time of their state, or why there is none; single messages are one list."""
     number = 0
     for one in found:
         if isinstance(one, Skipped):
-            yield "", ([one.where, one.reason], None)
+            yield "", (one.where, None, one.reason)
             continue
         where, given = one
         if _is_message(given):
-            yield "", (where, {"messages": [given], "first": number})
+            yield "", (where, {"messages": [given], "first": number}, None)
             number += 1
             continue
         when = time_or_none(_at(given, _TIMES))
-        yield (when.isoformat() if when else ""), (where, {"messages": given} if isinstance(given, list) else given)
+        state = {"messages": given} if isinstance(given, list) else given
+        yield (when.isoformat() if when else ""), (where, state, None)
 
 
 def _messages(state: Any, where: str, otherwise: str, seen: Occurrences) -> Iterator[Found]:
