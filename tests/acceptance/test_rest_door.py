@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -19,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from memstore.errors import DatabaseUnreachable
 from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.tokens import AsyncTokens
+from memstore.memory.tokens import AsyncTokens, hashed
 from memstore.models import ApiToken
 from memstore.server.http import door
 from memstore.server.http.metrics import collect
@@ -342,6 +343,52 @@ async def test_guessing_tokens_is_slowed_down(store: AsyncMemoryStore, monkeypat
         assert [one.status_code for one in answers] == [429, 429, 429]
         assert asked == []  # the database is not asked whose a guess is
         assert (await client.get(path("alice"), headers=bearer(good.secret))).is_success
+
+
+async def test_of_200_guesses_at_once_no_more_reach_the_database_than_may_be_refused(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "REFUSED_A_SECOND", 0.5)  # five at once
+    good, new = await store.tokens.create(user="alice"), await store.tokens.create(user="bob")
+    looked, holding = [], AsyncTokens.holding
+
+    async def counted(self: AsyncTokens, hash: bytes) -> Any:
+        looked.append(hash)
+        return await holding(self, hash)
+
+    async with asking(store) as client:
+        assert (await client.get(path("alice"), headers=bearer(good.secret))).is_success
+        monkeypatch.setattr(AsyncTokens, "holding", counted)
+        guesses = [client.get(path("alice"), headers=bearer(f"mst_{n}")) for n in range(200)]
+        known = [client.get(path("alice"), headers=bearer(good.secret)) for _ in range(10)]
+        answers = [one.status_code for one in await asyncio.gather(*guesses, *known)]
+        assert Counter(answers[:200]) == {401: 5, 429: 195}
+        assert answers[200:] == [200] * 10
+        assert len({*looked} - {hashed(secret(good))}) == 5
+        again = await client.get(path("bob"), headers=bearer(new.secret))
+        assert "address" in (await refused(again, 429, "too-many-requests"))["detail"]
+
+
+async def test_many_who_come_at_once_with_new_tokens_from_one_address_all_come_in(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "REFUSED_A_SECOND", 0.5)
+    tokens = [secret(await store.tokens.create(user="alice")) for _ in range(20)]
+    async with asking(store) as client:
+        asked = [client.get(path("alice"), headers=bearer(one)) for one in tokens * 5]
+        assert {one.status_code for one in await asyncio.gather(*asked)} == {200}
+
+
+async def test_who_was_let_in_longest_ago_is_looked_up_anew_where_too_many_are_known(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "SECONDS_KNOWN", 3600.0)
+    monkeypatch.setattr(door, "MOST_KNOWN", 3)
+    callers = door.Callers(store.tokens, open_without_tokens=False)
+    hashes = [hashed(secret(await store.tokens.create(user="alice"))) for _ in range(4)]
+    for one in hashes:
+        assert await callers.caller(one) is not None
+    assert [callers.met(one) is not None for one in hashes] == [False, True, True, True]
 
 
 async def test_who_asks_too_often_costs_the_database_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
