@@ -173,6 +173,21 @@ async def test_pages_have_every_message_once_while_more_are_said(client: httpx.A
     assert seen == list(range(1, 33))
 
 
+async def test_a_fact_that_is_proposed_waits_until_it_is_confirmed(client: httpx.AsyncClient) -> None:
+    facts, fact = path("alice", "facts"), {"text": "The user lives in Porto.", "type": "identity"}
+    recall, asked = path("alice", "recall"), {"query": "Porto", "tiers": ["facts"]}
+    made = await ok(client, "POST", facts, fact | {"quarantined": True})
+    assert made["state"] == "quarantined"
+    assert (await ok(client, "GET", facts))["items"] == await ok(client, "POST", recall, asked) == []
+    waiting = await ok(client, "GET", facts, params={"state": "quarantined"})
+    assert [one["id"] for one in waiting["items"]] == [made["id"]]
+    assert (await ok(client, "POST", f"{facts}/{made['id']}/confirm"))["state"] == "active"
+    assert [one["id"] for one in await ok(client, "POST", recall, asked)] == [made["id"]]
+    assert (await ok(client, "POST", facts, fact | {"quarantined": True}))["state"] == "active"
+    for wrong in ("yes", 1):
+        assert (await client.post(facts, json=fact | {"quarantined": wrong})).status_code == 422
+
+
 async def test_pages_of_conversations_and_facts_have_each_once(client: httpx.AsyncClient) -> None:
     names = [f"c{n}" for n in range(7)]
     for name in names:
