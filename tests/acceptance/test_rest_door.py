@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -22,7 +24,7 @@ from memstore.errors import DatabaseUnreachable
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.tokens import AsyncTokens, hashed
 from memstore.models import ApiToken
-from memstore.server.http import door
+from memstore.server.http import door, metrics
 from memstore.server.http.metrics import collect
 from tests.rest import HASHING, PROBLEM, asking, bearer, path, said, serving
 
@@ -446,6 +448,25 @@ async def test_metrics_are_served_while_the_database_is_away(
         await refused(await client.get("/metrics", headers=alices), 403, "operators-only")
         await refused(await client.get("/metrics", headers=bearer("mst_new")), 503, "no-database")
         await refused(await client.get("/v1/stats", headers=operators), 503, "no-database")
+
+
+async def test_metrics_of_a_database_that_is_silent_keep_no_thread(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "SECONDS_KNOWN", 3600.0)
+    monkeypatch.setattr(metrics, "SECONDS", 0.1)
+    collect()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    async with asking(store) as client:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            silents = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+            assert (await client.get("/metrics")).is_success
+            monkeypatch.setattr(store._database, "url", silents)
+            for _ in range(3):
+                told = (await client.get("/metrics")).text
+                assert "\nmemstore_database_up{" in told and "} 0.0" in told
+            async with asyncio.timeout(3):
+                await asyncio.to_thread(bool)
 
 
 async def test_what_takes_too_long_is_given_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
