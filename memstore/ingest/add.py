@@ -12,6 +12,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.errors import Conflict, Erased, InvalidInput
+from memstore.ingest import keyed
 from memstore.ingest.check import NewMessage, check_name, checked
 from memstore.ingest.masking import UNMASKED, Masking
 from memstore.models import Conversation, Message
@@ -63,6 +64,7 @@ async def add_many(
     given: Sequence[Given],
     *,
     on_conflict: OnConflict = "error",
+    key: str | None = None,
     max_bytes: int,
     masking: Masking = UNMASKED,
 ) -> list[Message]:
@@ -70,15 +72,16 @@ async def add_many(
 
     A known `external_id` with the same content is the same message. With other content it is a `Conflict`, or with
     `on_conflict="skip"` the stored one is given and nothing changes. What was erased is not stored again: `Erased` is
-    raised, or with "skip" it is left out of what is given. `masking` marks secrets before anything else is done.
+    raised, or with "skip" it is left out of what is given. A `key` names those that have no `external_id`, and stands
+    for the whole list. `masking` marks secrets before anything else is done.
     """
     if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str) or not isinstance(given, Iterable):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
-    drafts = await in_thread(_drafts, given, place, max_bytes, masking)
+    drafts = await in_thread(_drafts, given, place, key, max_bytes, masking)
     await in_thread(counted, drafts, counter)
     while drafts:
         try:
-            return await _added(database, place, drafts, on_conflict)
+            return await _added(database, place, drafts, on_conflict, key)
         except _Tombstones as found:
             if on_conflict == "error":
                 raise Erased(tuple(number for number, one in enumerate(drafts, 1) if one.id in found.ids)) from None
@@ -86,9 +89,14 @@ async def add_many(
     return []
 
 
-async def _added(database: Database, place: Place, drafts: Sequence[Message], on_conflict: OnConflict) -> list[Message]:
+async def _added(
+    database: Database, place: Place, drafts: Sequence[Message], on_conflict: OnConflict, key: str | None
+) -> list[Message]:
+    asked = _named(drafts) + ([] if key is None else [keyed.beyond(drafts, key)])
     async with database.scope(place.user_id) as scope:
-        known = await _known(scope, place, drafts)
+        known = await _known(scope, place, asked)
+        if key is not None and on_conflict == "error":
+            keyed.check_whole(drafts, key, known)
         found = sorted_out(drafts, known)
         if found.conflicts and on_conflict == "error":
             number, twin = next(iter(found.conflicts.items()))
@@ -175,8 +183,11 @@ def conflict(twin: Message) -> str:
     return f"external_id {twin.external_id!r} is known with other content ({where})."
 
 
-def _drafts(given: Sequence[Given], place: Place, max_bytes: int, masking: Masking) -> list[Message]:
+def _drafts(given: Sequence[Given], place: Place, key: str | None, max_bytes: int, masking: Masking) -> list[Message]:
     made = [draft(one, f"message {number}", place, max_bytes) for number, one in enumerate(given, 1)]
+    if key is not None:
+        keyed.check_key(key)
+        keyed.name(made, key)
     for one in made:
         masking.store(one)
     return made
@@ -223,13 +234,12 @@ def _named(drafts: Iterable[Message]) -> list[UUID]:
     return [draft.id for draft in drafts if draft.external_id is not None]
 
 
-async def _known(scope: Transaction, place: Place, drafts: Sequence[Message]) -> dict[UUID, Message]:
+async def _known(scope: Transaction, place: Place, asked: Sequence[UUID]) -> dict[UUID, Message]:
     """Give the stored ones, with the conversation locked, so that nobody stores another of them meanwhile."""
-    named = _named(drafts)
-    if not named:
+    if not asked:
         return {}
     await _locked(scope, {place.id: place})
-    return await store.known(scope, named)
+    return await store.known(scope, asked)
 
 
 async def _locked(scope: Transaction, places: Mapping[UUID, Place]) -> dict[UUID, int]:

@@ -49,7 +49,8 @@ class AsyncEmbeddings:
         """Have users found by the embedder again that served before the last migration, or before that to `leaving`.
 
         What came since gets its vectors first. A migration that is not done is given up; what it has made is kept until
-        `clean`. Raises `InvalidInput` where users were moved to several, and `leaving` does not say from which to go.
+        `clean`. Where nobody can go back, as all have or the old vectors were removed, its `users` are 0. Raises
+        `InvalidInput` where users were moved to several, and `leaving` does not say from which to go.
         """
         from memstore.ingest.embedding_migration import rollback
 

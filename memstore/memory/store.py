@@ -194,8 +194,11 @@ class AsyncMemoryStore:
 
     async def job_counts(self) -> JobCounts:
         """Give how many jobs wait, run and were given up, and how many workers there are: none before the first one."""
-        if not await in_thread(queue_schema.prepare, self.url, make=False):
+        state = await queue.state(self._database)
+        if not state.made:
             return JobCounts()
+        if not queue_schema.is_current(state, self.url):
+            await in_thread(queue_schema.prepare, self.url)
         return await queue.counts(self._database)
 
     async def retry_jobs(self, ids: Sequence[int] | None = None) -> int:

@@ -20,6 +20,7 @@ from psycopg.rows import kwargs_row
 from memstore.models import Job, JobCounts
 from memstore.store.database import Database
 from memstore.store.derivations import Place
+from memstore.store.queue_schema import State
 from memstore.store.statements import statements
 
 SQL = statements("queue")
@@ -58,6 +59,14 @@ async def another(database: Database, job: int, conversation: str) -> bool:
     async with database.login() as connection:
         row = await (await connection.execute(SQL["another"], {"id": job, "conversation": conversation})).fetchone()
     return bool(row and row[0])
+
+
+async def state(database: Database) -> State:
+    """Give whether there is a queue, and of which version: no thread is left waiting for it, as `prepare` may."""
+    async with database.login() as connection:
+        row = await (await connection.execute(SQL["state"])).fetchone()
+    assert row is not None
+    return State(*row)
 
 
 async def counts(database: Database) -> JobCounts:

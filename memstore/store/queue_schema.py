@@ -38,22 +38,18 @@ class State(NamedTuple):
         return (self.mark or "").removeprefix(MARK)
 
 
-def prepare(url: str, *, make: bool = True) -> bool:
+def prepare(url: str) -> None:
     """Make the queue's tables, or bring them to the library's version; what is current is left alone.
 
-    Gives whether there is a queue now: without `make`, one that is not there stays away. Raises `SchemaTooNew` where a
-    newer memstore made them, `DatabaseError` where somebody else did or this login may not.
+    Raises `SchemaTooNew` where a newer memstore made them, `DatabaseError` where somebody else did or this login may
+    not.
     """
     with explained(url), psycopg.connect(url, connect_timeout=10) as connection:
-        known = _state(connection)
-        if not known.made and not make:
-            return False
-        if not _is_current(known, url):
+        if not is_current(_state(connection), url):
             connection.execute(DATABASE["migration_lock"])
             state = _state(connection)
-            if not _is_current(state, url):  # no other process was quicker
+            if not is_current(state, url):  # no other process was quicker
                 _bring(connection, state)
-        return True
 
 
 def is_made(url: str) -> bool:
@@ -68,7 +64,8 @@ def _state(connection: psycopg.Connection[Any]) -> State:
     return State(*row)
 
 
-def _is_current(state: State, url: str) -> bool:
+def is_current(state: State, url: str) -> bool:
+    """Whether the queue's tables are there and of the library's version. Raises as `prepare` does."""
     if state.made and not (state.mark or "").startswith(MARK):
         raise DatabaseError(
             f"{masked(url)} has tables of procrastinate that are not memstore's. Give memstore a schema of its own: "

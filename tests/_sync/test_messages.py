@@ -225,3 +225,29 @@ def test_a_closed_store_says_so(store: MemoryStore) -> None:
     store.close()
     with pytest.raises(DatabaseError, match="This store is closed"):
         store.user("alice").conversation("c").messages()
+
+
+def test_what_has_a_key_is_stored_once_and_the_key_stands_for_the_whole_list(store: MemoryStore) -> None:
+    trip = store.user("alice").conversation("c")
+    given = [{"role": "user", "content": text} for text in ("One.", "Two.", "Three.")]
+    stored = trip.add_many(given[:2], key="turn 1")
+    assert trip.add_many(given[:2], key="turn 1") == stored == trip.messages()
+    for other in (given[:1], given, [given[0], given[2]]):
+        with pytest.raises(Conflict):
+            trip.add_many(other, key="turn 1")
+    assert trip.messages() == stored
+    own = [given[0] | {"external_id": "own"}, given[1]]
+    first = trip.add_many(own, key="turn 2")
+    assert [one.external_id for one in first] == ["own", "key:turn 2:2"]
+    assert trip.add_many(own, key="turn 2") == first
+    assert store.user("alice").conversation("d").add_many(given[:2], key="turn 1") != stored
+    assert trip.add_many([], key="turn 1") == []
+    skipped = trip.add_many(given, key="turn 1", on_conflict="skip")
+    assert [one.content for one in skipped] == ["One.", "Two.", "Three."]
+    assert len(trip.messages()) == 5
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201, "zwölf", "a\nb", 7])
+def test_what_is_no_key_is_refused(store: MemoryStore, key: str) -> None:
+    with pytest.raises(InvalidInput, match="key"):
+        store.user("alice").conversation("c").add_many([{"role": "user", "content": "Hi."}], key=key)

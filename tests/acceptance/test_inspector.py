@@ -35,7 +35,7 @@ OURS = {"Origin": "http://127.0.0.1"}
 @pytest.fixture
 async def store(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AsyncMemoryStore]:
     monkeypatch.setattr(door, "SECONDS_KNOWN", 0.0)
-    monkeypatch.setattr(signing, "_tries", signing.Buckets(signing.TRIES_A_SECOND))
+    monkeypatch.setattr(signing, "_tries", signing.Tries(signing.TRIES_A_SECOND))
     async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
         yield store
 

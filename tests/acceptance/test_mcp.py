@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import psycopg
 import pytest
 
@@ -26,11 +27,15 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 import memstore
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.user import AsyncUserScope
+from memstore.server.http.program import _beside
 from memstore.server.mcp.asked import Asked
 from memstore.server.mcp.opening import Opening
 from memstore.server.mcp.protocol import mcp_server
 from tests.command_line import EMBEDDER, SCRIPT, Run, environment, script
 from tests.conftest import with_database
+from tests.rest import asking
 
 ROOT = Path(__file__).parents[2]
 NAMES = {
@@ -699,3 +704,34 @@ async def test_serve_answers_it_too_behind_its_tokens(url: str) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+async def test_what_is_posted_has_the_deadline_of_a_request(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"embedder": "none", "server_timeout_seconds": 3.0}
+
+    async def slowly(*_: object, **__: object) -> list[Any]:
+        await asyncio.sleep(60)
+        return []
+
+    async def dribbling() -> AsyncIterator[bytes]:
+        yield INITIALIZE[:10].encode()
+        await asyncio.sleep(60)
+
+    async with (
+        asyncio.timeout(ENDS),
+        await AsyncMemoryStore.open(url, settings=settings) as store,
+        asking(store, mounted=_beside(store)) as http,
+    ):
+
+        async def post(content: Any, **headers: str) -> httpx.Response:
+            return await http.post("/mcp/alice", content=content, headers=HEADERS | headers)
+
+        answer = await post(dribbling())
+        assert (answer.status_code, answer.json()["type"]) == (503, "urn:memstore:problem:too-slow")
+        opened = await post(INITIALIZE)
+        session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-06-18"}
+        monkeypatch.setattr(AsyncUserScope, "recall", slowly)
+        asked = request(2, "tools/call", name="search_memories", arguments={"query": "tea"})
+        told = json.loads((await post(asked, **session)).text.partition("data: ")[2])
+        assert told["result"]["isError"] and "took too long" in told["result"]["content"][0]["text"]
+        assert "search_memories" in (await post(request(3, "tools/list"), **session)).text  # the session goes on

@@ -173,6 +173,21 @@ async def test_pages_have_every_message_once_while_more_are_said(client: httpx.A
     assert seen == list(range(1, 33))
 
 
+async def test_a_fact_that_is_proposed_waits_until_it_is_confirmed(client: httpx.AsyncClient) -> None:
+    facts, fact = path("alice", "facts"), {"text": "The user lives in Porto.", "type": "identity"}
+    recall, asked = path("alice", "recall"), {"query": "Porto", "tiers": ["facts"]}
+    made = await ok(client, "POST", facts, fact | {"quarantined": True})
+    assert made["state"] == "quarantined"
+    assert (await ok(client, "GET", facts))["items"] == await ok(client, "POST", recall, asked) == []
+    waiting = await ok(client, "GET", facts, params={"state": "quarantined"})
+    assert [one["id"] for one in waiting["items"]] == [made["id"]]
+    assert (await ok(client, "POST", f"{facts}/{made['id']}/confirm"))["state"] == "active"
+    assert [one["id"] for one in await ok(client, "POST", recall, asked)] == [made["id"]]
+    assert (await ok(client, "POST", facts, fact | {"quarantined": True}))["state"] == "active"
+    for wrong in ("yes", 1):
+        assert (await client.post(facts, json=fact | {"quarantined": wrong})).status_code == 422
+
+
 async def test_pages_of_conversations_and_facts_have_each_once(client: httpx.AsyncClient) -> None:
     names = [f"c{n}" for n in range(7)]
     for name in names:
@@ -213,6 +228,19 @@ async def test_the_same_key_stores_once_in_a_row_and_at_once(client: httpx.Async
     assert len((await ok(client, "GET", talk))["items"]) == 2
     await ok(client, "POST", talk, body, headers={"Idempotency-Key": "another"})
     assert len((await ok(client, "GET", talk))["items"]) == 4
+
+
+async def test_of_two_lists_that_come_at_once_under_one_key_only_one_is_stored(client: httpx.AsyncClient) -> None:
+    talk = path("alice", "conversations", "talk", "messages")
+    lists = (["First.", "Second."], ["First.", "Second.", "Third."])
+    for turn in range(8):
+        key = {"Idempotency-Key": f"turn-{turn}"}
+        asked = [client.post(talk, json=said(*texts), headers=key) for texts in lists]
+        answers = await asyncio.gather(*asked)
+        assert sorted(one.status_code for one in answers) == [201, 409]
+        (stored,) = [one.json() for one in answers if one.status_code == 201]
+        page = await ok(client, "GET", talk, params={"limit": 1000, "from_seq": stored[0]["seq"]})
+        assert page["items"] == stored
 
 
 async def test_events_are_read_on_from_where_they_ended(client: httpx.AsyncClient) -> None:

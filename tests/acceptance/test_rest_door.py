@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
+from collections import Counter
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -19,9 +22,9 @@ from starlette.types import Receive, Scope, Send
 
 from memstore.errors import DatabaseUnreachable
 from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.tokens import AsyncTokens
+from memstore.memory.tokens import AsyncTokens, hashed
 from memstore.models import ApiToken
-from memstore.server.http import door
+from memstore.server.http import door, metrics
 from memstore.server.http.metrics import collect
 from tests.rest import HASHING, PROBLEM, asking, bearer, path, said, serving
 
@@ -344,6 +347,52 @@ async def test_guessing_tokens_is_slowed_down(store: AsyncMemoryStore, monkeypat
         assert (await client.get(path("alice"), headers=bearer(good.secret))).is_success
 
 
+async def test_of_200_guesses_at_once_no_more_reach_the_database_than_may_be_refused(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "REFUSED_A_SECOND", 0.5)  # five at once
+    good, new = await store.tokens.create(user="alice"), await store.tokens.create(user="bob")
+    looked, holding = [], AsyncTokens.holding
+
+    async def counted(self: AsyncTokens, hash: bytes) -> Any:
+        looked.append(hash)
+        return await holding(self, hash)
+
+    async with asking(store) as client:
+        assert (await client.get(path("alice"), headers=bearer(good.secret))).is_success
+        monkeypatch.setattr(AsyncTokens, "holding", counted)
+        guesses = [client.get(path("alice"), headers=bearer(f"mst_{n}")) for n in range(200)]
+        known = [client.get(path("alice"), headers=bearer(good.secret)) for _ in range(10)]
+        answers = [one.status_code for one in await asyncio.gather(*guesses, *known)]
+        assert Counter(answers[:200]) == {401: 5, 429: 195}
+        assert answers[200:] == [200] * 10
+        assert len({*looked} - {hashed(secret(good))}) == 5
+        again = await client.get(path("bob"), headers=bearer(new.secret))
+        assert "address" in (await refused(again, 429, "too-many-requests"))["detail"]
+
+
+async def test_many_who_come_at_once_with_new_tokens_from_one_address_all_come_in(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "REFUSED_A_SECOND", 0.5)
+    tokens = [secret(await store.tokens.create(user="alice")) for _ in range(20)]
+    async with asking(store) as client:
+        asked = [client.get(path("alice"), headers=bearer(one)) for one in tokens * 5]
+        assert {one.status_code for one in await asyncio.gather(*asked)} == {200}
+
+
+async def test_who_was_let_in_longest_ago_is_looked_up_anew_where_too_many_are_known(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "SECONDS_KNOWN", 3600.0)
+    monkeypatch.setattr(door, "MOST_KNOWN", 3)
+    callers = door.Callers(store.tokens, open_without_tokens=False)
+    hashes = [hashed(secret(await store.tokens.create(user="alice"))) for _ in range(4)]
+    for one in hashes:
+        assert await callers.caller(one) is not None
+    assert [callers.met(one) is not None for one in hashes] == [False, True, True, True]
+
+
 async def test_who_asks_too_often_costs_the_database_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door, "SECONDS_KNOWN", 0.0)
     settings = HASHING | {"server_requests_per_second": 0.05}
@@ -399,6 +448,25 @@ async def test_metrics_are_served_while_the_database_is_away(
         await refused(await client.get("/metrics", headers=alices), 403, "operators-only")
         await refused(await client.get("/metrics", headers=bearer("mst_new")), 503, "no-database")
         await refused(await client.get("/v1/stats", headers=operators), 503, "no-database")
+
+
+async def test_metrics_of_a_database_that_is_silent_keep_no_thread(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "SECONDS_KNOWN", 3600.0)
+    monkeypatch.setattr(metrics, "SECONDS", 0.1)
+    collect()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    async with asking(store) as client:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            silents = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+            assert (await client.get("/metrics")).is_success
+            monkeypatch.setattr(store._database, "url", silents)
+            for _ in range(3):
+                told = (await client.get("/metrics")).text
+                assert "\nmemstore_database_up{" in told and "} 0.0" in told
+            async with asyncio.timeout(3):
+                await asyncio.to_thread(bool)
 
 
 async def test_what_takes_too_long_is_given_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,3 +226,29 @@ async def test_a_closed_store_says_so(store: AsyncMemoryStore) -> None:
     await store.close()
     with pytest.raises(DatabaseError, match="This store is closed"):
         await store.user("alice").conversation("c").messages()
+
+
+async def test_what_has_a_key_is_stored_once_and_the_key_stands_for_the_whole_list(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("c")
+    given = [{"role": "user", "content": text} for text in ("One.", "Two.", "Three.")]
+    stored = await trip.add_many(given[:2], key="turn 1")
+    assert await trip.add_many(given[:2], key="turn 1") == stored == await trip.messages()
+    for other in (given[:1], given, [given[0], given[2]]):
+        with pytest.raises(Conflict):
+            await trip.add_many(other, key="turn 1")
+    assert await trip.messages() == stored
+    own = [given[0] | {"external_id": "own"}, given[1]]
+    first = await trip.add_many(own, key="turn 2")
+    assert [one.external_id for one in first] == ["own", "key:turn 2:2"]
+    assert await trip.add_many(own, key="turn 2") == first
+    assert await store.user("alice").conversation("d").add_many(given[:2], key="turn 1") != stored
+    assert await trip.add_many([], key="turn 1") == []
+    skipped = await trip.add_many(given, key="turn 1", on_conflict="skip")
+    assert [one.content for one in skipped] == ["One.", "Two.", "Three."]
+    assert len(await trip.messages()) == 5
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201, "zwölf", "a\nb", 7])
+async def test_what_is_no_key_is_refused(store: AsyncMemoryStore, key: str) -> None:
+    with pytest.raises(InvalidInput, match="key"):
+        await store.user("alice").conversation("c").add_many([{"role": "user", "content": "Hi."}], key=key)

@@ -141,6 +141,7 @@ async def refused_as_names(store: AsyncMemoryStore) -> None:
         lambda: alice.conversation(CARD).add("user", "Hello"),
         lambda: alice.conversation(CARD).describe(title="Hello"),
         lambda: alice.conversation("c").add_many([hello, hello | {"external_id": CARD}]),
+        lambda: alice.conversation("c").add_many([hello], key=CARD),
         lambda: alice.conversation("c").observed(context, prompt_tokens=9, model=CARD),
         lambda: alice.documents().put(("a", CARD), "b", {}),
         lambda: alice.documents().put(("a",), CARD, {}),

@@ -18,6 +18,7 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.derivations import DERIVERS
 from memstore._sync.store.tombstones import as_stored
 from memstore.errors import Conflict, Erased, InvalidInput
+from memstore.ingest import keyed
 from memstore.ingest.check import NewMessage, check_name, checked
 from memstore.ingest.masking import UNMASKED, Masking
 from memstore.models import Conversation, Message
@@ -64,6 +65,7 @@ def add_many(
     given: Sequence[Given],
     *,
     on_conflict: OnConflict = "error",
+    key: str | None = None,
     max_bytes: int,
     masking: Masking = UNMASKED,
 ) -> list[Message]:
@@ -71,15 +73,16 @@ def add_many(
 
     A known `external_id` with the same content is the same message. With other content it is a `Conflict`, or with
     `on_conflict="skip"` the stored one is given and nothing changes. What was erased is not stored again: `Erased` is
-    raised, or with "skip" it is left out of what is given. `masking` marks secrets before anything else is done.
+    raised, or with "skip" it is left out of what is given. A `key` names those that have no `external_id`, and stands
+    for the whole list. `masking` marks secrets before anything else is done.
     """
     if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str) or not isinstance(given, Iterable):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
-    drafts = in_place(_drafts, given, place, max_bytes, masking)
+    drafts = in_place(_drafts, given, place, key, max_bytes, masking)
     in_place(counted, drafts, counter)
     while drafts:
         try:
-            return _added(database, place, drafts, on_conflict)
+            return _added(database, place, drafts, on_conflict, key)
         except _Tombstones as found:
             if on_conflict == "error":
                 raise Erased(tuple(number for number, one in enumerate(drafts, 1) if one.id in found.ids)) from None
@@ -87,9 +90,14 @@ def add_many(
     return []
 
 
-def _added(database: Database, place: Place, drafts: Sequence[Message], on_conflict: OnConflict) -> list[Message]:
+def _added(
+    database: Database, place: Place, drafts: Sequence[Message], on_conflict: OnConflict, key: str | None
+) -> list[Message]:
+    asked = _named(drafts) + ([] if key is None else [keyed.beyond(drafts, key)])
     with database.scope(place.user_id) as scope:
-        known = _known(scope, place, drafts)
+        known = _known(scope, place, asked)
+        if key is not None and on_conflict == "error":
+            keyed.check_whole(drafts, key, known)
         found = sorted_out(drafts, known)
         if found.conflicts and on_conflict == "error":
             number, twin = next(iter(found.conflicts.items()))
@@ -176,8 +184,11 @@ def conflict(twin: Message) -> str:
     return f"external_id {twin.external_id!r} is known with other content ({where})."
 
 
-def _drafts(given: Sequence[Given], place: Place, max_bytes: int, masking: Masking) -> list[Message]:
+def _drafts(given: Sequence[Given], place: Place, key: str | None, max_bytes: int, masking: Masking) -> list[Message]:
     made = [draft(one, f"message {number}", place, max_bytes) for number, one in enumerate(given, 1)]
+    if key is not None:
+        keyed.check_key(key)
+        keyed.name(made, key)
     for one in made:
         masking.store(one)
     return made
@@ -224,13 +235,12 @@ def _named(drafts: Iterable[Message]) -> list[UUID]:
     return [draft.id for draft in drafts if draft.external_id is not None]
 
 
-def _known(scope: Transaction, place: Place, drafts: Sequence[Message]) -> dict[UUID, Message]:
+def _known(scope: Transaction, place: Place, asked: Sequence[UUID]) -> dict[UUID, Message]:
     """Give the stored ones, with the conversation locked, so that nobody stores another of them meanwhile."""
-    named = _named(drafts)
-    if not named:
+    if not asked:
         return {}
     _locked(scope, {place.id: place})
-    return store.known(scope, named)
+    return store.known(scope, asked)
 
 
 def _locked(scope: Transaction, places: Mapping[UUID, Place]) -> dict[UUID, int]:

@@ -80,11 +80,14 @@ class ConversationScope(PlainCalls):
         given |= {key: value for key, value in more.items() if value is not None}
         return (self.add_many([given], on_conflict=on_conflict))[0]
 
-    def add_many(self, messages: Sequence[Given], *, on_conflict: OnConflict = "error") -> list[Message]:
+    def add_many(
+        self, messages: Sequence[Given], *, on_conflict: OnConflict = "error", key: str | None = None
+    ) -> list[Message]:
         """Store messages in order, all of them or none; give them as stored, known ones included.
 
         A message with a known `external_id` is not stored twice. Where it now has other content, `Conflict` is raised,
-        or with `on_conflict="skip"` the stored one is kept and given.
+        or with `on_conflict="skip"` the stored one is kept and given. With a `key`, such as a UUID, the others are
+        stored once however often the call is made: given again with other messages, more or fewer, it is a `Conflict`.
         """
         opened = self._opened
         with measured("add") as told:
@@ -94,6 +97,7 @@ class ConversationScope(PlainCalls):
                 self._place,
                 messages,
                 on_conflict=on_conflict,
+                key=key,
                 max_bytes=opened.settings.max_message_bytes,
                 masking=opened.taking(**self._names),
             )

@@ -196,8 +196,11 @@ class MemoryStore:
 
     def job_counts(self) -> JobCounts:
         """Give how many jobs wait, run and were given up, and how many workers there are: none before the first one."""
-        if not in_place(queue_schema.prepare, self.url, make=False):
+        state = queue.state(self._database)
+        if not state.made:
             return JobCounts()
+        if not queue_schema.is_current(state, self.url):
+            in_place(queue_schema.prepare, self.url)
         return queue.counts(self._database)
 
     def retry_jobs(self, ids: Sequence[int] | None = None) -> int:

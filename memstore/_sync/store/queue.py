@@ -21,6 +21,7 @@ from psycopg.rows import kwargs_row
 from memstore._sync.store.database import Database
 from memstore._sync.store.derivations import Place
 from memstore.models import Job, JobCounts
+from memstore.store.queue_schema import State
 from memstore.store.statements import statements
 
 SQL = statements("queue")
@@ -57,6 +58,14 @@ def another(database: Database, job: int, conversation: str) -> bool:
     with database.login() as connection:
         row = (connection.execute(SQL["another"], {"id": job, "conversation": conversation})).fetchone()
     return bool(row and row[0])
+
+
+def state(database: Database) -> State:
+    """Give whether there is a queue, and of which version: no thread is left waiting for it, as `prepare` may."""
+    with database.login() as connection:
+        row = (connection.execute(SQL["state"])).fetchone()
+    assert row is not None
+    return State(*row)
 
 
 def counts(database: Database) -> JobCounts:

@@ -15,7 +15,7 @@ from memstore.server.addressed import addressed
 from memstore.server.http.door import Callers
 from memstore.server.http.problems import Problem
 from memstore.server.http.sessions import Sessions
-from memstore.server.http.streams import Bell, streaming, unhurried
+from memstore.server.http.streams import Bell, streaming
 
 
 class Beside(Protocol):
@@ -41,29 +41,21 @@ class Behind:
 class Guarded:
     """Lets a caller through to users whose memory is open to it; to whom has another user's token there is nothing.
 
-    It is bound by no deadline: such applications hold streams open.
+    What only listens is a stream of the caller's; all else has the deadline of any request.
     """
 
     def __init__(self, app: Beside, prefix: str) -> None:
         self._app, self._prefix = app, prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer 404."""
-        state = scope["state"]
+        """Pass a request on, or answer 404, or 429 to whoever has too many streams open."""
         asked = addressed(scope["raw_path"], self._prefix)
-        if asked is not None and state["caller"].may_see(ids.user_id(asked.user)):
-            await self._passed(scope, receive, send)
-            return
-        problem = Problem(HTTPStatus.NOT_FOUND, "not-found", "There is no such user, or it is not this token's.")
-        await problem.response()(scope, receive, send)
-
-    async def _passed(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on. One that only listens is a stream of the caller's, of which there may not be too many."""
         try:
+            if asked is None or not scope["state"]["caller"].may_see(ids.user_id(asked.user)):
+                told = "There is no such user, or it is not this token's."
+                raise Problem(HTTPStatus.NOT_FOUND, "not-found", told)
             if scope["method"] == HTTPMethod.GET:
                 streaming(scope)
-            else:
-                unhurried(scope)
         except Problem as problem:
             await problem.response()(scope, receive, send)
             return

@@ -1,8 +1,8 @@
 """The door: who asks, by which name of this server, and whether that may be. Before any body is read.
 
 How often somebody asks is looked at before the database is asked who that is: by the token that was let in before,
-else by the address, from which so many may be refused. A token that is new comes in as long as its address has
-refusals left.
+else by whence it comes, from where so many may be refused. A token that is new comes in as long as others from there
+have left it refusals.
 
 Answers are the same for a token that is unknown, has expired or was revoked, and for a user who is not there or is
 somebody else's: nobody learns what there is.
@@ -26,14 +26,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memstore.errors import MemstoreError
 from memstore.memory.tokens import AsyncTokens, hashed
-from memstore.server.http.limits import Buckets, Streams, check_rate, too_many
+from memstore.server.http.limits import Buckets, Streams, Tries, check_rate, place_of
 from memstore.server.http.paths import PAGES
 from memstore.server.http.problems import SECONDS, Problem
 from memstore.server.http.sessions import Sessions, cookie_of
 
 SECONDS_KNOWN = 2.0  # that a token which was let in is not asked for again; one that is revoked opens as long
 MOST_KNOWN = 10_000
-REFUSED_A_SECOND = 5.0  # refused callers of one address
+REFUSED_A_SECOND = 5.0  # callers from one place
 OPEN_TO_ALL = ("/healthz", "/readyz", "/openapi.json")
 METRICS = "/metrics"  # which say that the database is away
 MACHINE: Final = "this machine"
@@ -104,13 +104,13 @@ class Callers:
         if known is not None and now < until:
             return known
         found = await self._tokens.holding(key)
+        self._known.pop(key, None)
         if found is None:
-            self._known.pop(key, None)
             return None
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
         caller = Caller(str(found.id), found.owner, found.user_name)
         self._known[key] = caller, now + SECONDS_KNOWN
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]  # the one that was looked up longest ago
         return caller
 
 
@@ -136,7 +136,7 @@ class Door:
     ) -> None:
         self._app, self._callers, self._sessions = app, callers, sessions
         self._hosts = frozenset(host.lower() for host in hosts)
-        self._buckets, self._refused = Buckets(rate), Buckets(REFUSED_A_SECOND)
+        self._buckets, self._strangers = Buckets(rate), Tries(REFUSED_A_SECOND)
         self._streams = Streams(streams)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -189,31 +189,29 @@ class Door:
         return host is not None and (host in self._hosts or is_loopback(host))
 
     async def _let_in(self, token: bytes | None, headers: Headers, scope: Scope) -> Caller | None:
-        address = (scope.get("client") or ("",))[0]
         met = self._callers.met(token)
+        guest = self._sessions is not None and is_page(scope["path"]) and "authorization" not in headers
+        if met is None and token is None and guest:
+            return None
         if met is not None:
             self._count(met)
-        elif token is not None and (seconds := self._refused.wait(address)):
-            raise too_many(seconds)
+        look = partial(self._callers.caller, token)
         try:
-            caller = await self._callers.caller(token)
+            caller = await (look() if met is not None else self._strangers.found(place_of(scope), look))
         except MemstoreError:  # it may name the database's host, to somebody of whom nothing is known
             if met is not None and scope["path"] == METRICS:
                 return met
             detail = "The database does not answer: memstore doctor says why."
             later = {"Retry-After": SECONDS}
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "no-database", detail, headers=later) from None
-        if caller is None:
-            if self._sessions is not None and is_page(scope["path"]) and "authorization" not in headers:
-                return None
-            check_rate(self._refused, address)
+        if caller is None and not guest:
             detail = (
                 "Give a token that holds, as `Authorization: Bearer mst_…`; `memstore token create` makes one. "
                 "This one is missing, is unknown, has expired or was revoked."
             )
             challenge = {"WWW-Authenticate": 'Bearer realm="memstore"'}
             raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers=challenge)
-        if met is None:
+        if caller is not None and met is None:
             self._count(caller)
         return caller
 

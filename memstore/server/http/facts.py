@@ -11,7 +11,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from memstore.models import Entity, Fact, FactChange, FactKind, FactType
-from memstore.server.http.asked import Body, Moment, NamePart, Real, UserDep
+from memstore.server.http.asked import Body, Flag, Moment, NamePart, Real, UserDep
 from memstore.server.http.pages import Page, PageDep, answer, place_as
 from memstore.server.http.paths import USER
 from memstore.server.http.problems import documented
@@ -39,6 +39,7 @@ class NewFact(FactParts):
     text: str = Field(min_length=1, max_length=LONGEST)
     type: FactType
     sources: list[UUID] = Field([], description="ids of messages that say it")
+    quarantined: Flag = Field(False, description="it waits until it is confirmed, as what a model proposes")
 
 
 class FactEdit(FactParts):
@@ -67,7 +68,10 @@ async def facts(
 
 @router.post("/facts", response_model=Fact, status_code=201)
 async def add(user: UserDep, given: NewFact) -> Response:
-    """Enter a fact: it is found at once. One that is known with the same words becomes this one."""
+    """Enter a fact: it is found at once. One that is known with the same words becomes this one.
+
+    With `quarantined` it waits; one that is known with the same words stays what it is, and is given.
+    """
     return answer(Fact, await user.add_fact(**given.model_dump()), status=201)
 
 

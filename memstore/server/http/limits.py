@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import time
+from asyncio import Lock
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from ipaddress import IPv6Address, ip_address
 from math import ceil
+from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memstore.server.http.problems import SECONDS, Problem
 
+T = TypeVar("T")
+
 AT_ONCE = 10.0  # seconds' worth of requests that may come at once
-MOST_KEPT = 10_000  # callers whose buckets are kept; the full ones of more are forgotten
+MOST_KEPT = 10_000  # callers whose buckets are kept: those who asked last
 
 
 class Buckets:
@@ -38,9 +44,10 @@ class Buckets:
             return (1.0 - left) / self._rate
         if not self._rate:
             return 0.0
-        if len(self._left) >= MOST_KEPT:
-            self._left = {one: kept for one, kept in self._left.items() if self._left_now(one, now) < self._most}
+        self._left.pop(caller, None)
         self._left[caller] = (left - 1.0, now)
+        if len(self._left) > MOST_KEPT:
+            del self._left[next(iter(self._left))]  # of whoever has waited longest: what it forgets, it forgives
         return 0.0
 
     def _left_now(self, caller: str, now: float) -> float:
@@ -51,14 +58,48 @@ class Buckets:
 def check_rate(buckets: Buckets, caller: str) -> None:
     """Take one of a caller's requests; raise a `Problem` where it asks too often."""
     if seconds := buckets.take(caller):
-        raise too_many(seconds)
+        raise _too_many(seconds, "Too many requests; server_requests_per_second is the limit.")
 
 
-def too_many(seconds: float) -> Problem:
-    """Give what is told to whoever asks too often, and may again in so many seconds."""
+def _too_many(seconds: float, why: str) -> Problem:
     wait = str(ceil(seconds))
-    detail = f"Too many requests: ask again in {wait} s. server_requests_per_second is the limit."
+    detail = f"{why} Ask again in {wait} s."
     return Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", detail, headers={"Retry-After": wait})
+
+
+class Tries:
+    """Tries that may find nothing, so many a second of one place, ten seconds' worth at once.
+
+    Those of one place are made one after the other, so that of many at once none is made beyond that; who finds
+    something waits for no more than those before.
+    """
+
+    def __init__(self, failures: float) -> None:
+        self._failed = Buckets(failures)
+        self._turns: WeakValueDictionary[str, Lock] = WeakValueDictionary()
+
+    async def found(self, place: str, look: Callable[[], Awaitable[T | None]]) -> T | None:
+        """Give what a try finds; None is one that failed. Raises a `Problem`, and does not look, after too many."""
+        turn = self._turns.setdefault(place, Lock())
+        async with turn:
+            if seconds := self._failed.wait(place):
+                raise _too_many(seconds, "Too many tokens that do not hold came from your address.")
+            found = await look()
+            if found is None:
+                self._failed.take(place)
+            return found
+
+
+def place_of(scope: Scope) -> str:
+    """Give whence a request comes, as limits count it: an address, of IPv6 its /64, which one client may have whole."""
+    address = (scope.get("client") or ("",))[0]
+    try:
+        ip = ip_address(address)
+    except ValueError:  # a name, or a socket of this machine
+        return str(address)
+    if not isinstance(ip, IPv6Address):
+        return str(ip)
+    return str(ip.ipv4_mapped or IPv6Address(int(ip) >> 64 << 64))
 
 
 class Streams:

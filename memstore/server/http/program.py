@@ -25,6 +25,7 @@ from memstore.server.listening import listening
 from memstore.settings import Settings
 
 KEPT_ALIVE = 75  # seconds; longer than a proxy keeps its side, which would else ask on a connection that ends
+PART = 0.9  # of a request's deadline, for a call of MCP: that it was given up is told before its answer is cut off
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,8 @@ def _beside(store: AsyncMemoryStore) -> dict[str, Beside]:
         return {}
     from memstore.server.mcp.http import PREFIX, mounted  # noqa: PLC0415  (another extra, which may not be there)
 
-    return {PREFIX: mounted(store, security=None)}  # the door checks the names by which it is asked
+    seconds = PART * store.settings.server_timeout_seconds
+    return {PREFIX: mounted(store, security=None, seconds=seconds)}  # the door checks the names by which it is asked
 
 
 def _keep_what_is_loaded(_: object) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
 
 from starlette.responses import Response
 
 from memstore.memory.tokens import hashed
 from memstore.server.http.door import token_of
-from memstore.server.http.limits import Buckets, check_rate, too_many
+from memstore.server.http.limits import Tries, place_of
 from memstore.server.http.paths import PAGES
 from memstore.server.http.sessions import COOKIE
 from memstore.server.inspector import links
 from memstore.server.inspector.visit import Visit, seen
 
-TRIES_A_SECOND = 0.5  # of one address; five at once
+TRIES_A_SECOND = 0.5  # from one place; five at once
 WRONG = "This token is unknown, has expired or was revoked."
-_tries = Buckets(TRIES_A_SECOND)
+_tries = Tries(TRIES_A_SECOND)
 
 
 async def ask(visit: Visit) -> Response:
@@ -30,12 +31,9 @@ async def sign_in(visit: Visit) -> Response:
     visit.check_own()
     fields = await visit.fields()
     further, secret = links.own(fields.get("next", "")), fields.get("token", "").strip()
-    address = visit.request.client.host if visit.request.client else ""
-    if seconds := _tries.wait(address):
-        raise too_many(seconds)
-    caller = await visit.behind.callers.caller(token_of(f"Bearer {secret}"))
+    look = partial(visit.behind.callers.caller, token_of(f"Bearer {secret}"))
+    caller = await _tries.found(place_of(visit.request.scope), look)
     if caller is None:
-        check_rate(_tries, address)
         return _page(visit, further, WRONG)
     response = seen(further)
     if visit.cookie is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -26,10 +27,11 @@ PROMPT = types.Prompt(
 
 
 class Answers:
-    """The answers about whatever memory a call is about."""
+    """The answers about whatever memory a call is about, each within so many seconds where that is said."""
 
-    def __init__(self, whose: Whose) -> None:
+    def __init__(self, whose: Whose, seconds: float | None = None) -> None:
         self._whose = whose
+        self._seconds = seconds
 
     async def list_tools(self, call: Call, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """List the tools."""
@@ -48,7 +50,8 @@ class Answers:
 
     async def _called(self, call: Call, tool: Tool, given: Any) -> types.CallToolResult:
         try:
-            result = (await tool.call(await self._whose(call), given)).as_json()
+            async with asyncio.timeout(self._seconds):
+                result = (await tool.call(await self._whose(call), given)).as_json()
         except Exception as error:  # whatever it is: it is told or logged, and the server goes on
             return _failed(words(error, tool.name))
         return types.CallToolResult(content=[_text(_compact(result))], structured_content=result)
@@ -67,7 +70,8 @@ class Answers:
         """Read a resource; raises `MCPError` where there is none."""
         uri = str(params.uri)
         try:
-            return types.ReadResourceResult(contents=[await resources.read(await self._whose(call), uri)])
+            async with asyncio.timeout(self._seconds):
+                return types.ReadResourceResult(contents=[await resources.read(await self._whose(call), uri)])
         except InvalidInput as error:
             raise _refused(str(error), uri=uri) from None
         except Exception as error:  # as of tools
@@ -83,7 +87,8 @@ class Answers:
             raise _refused(f"There is no prompt {params.name!r:.60}: there is {PROMPT.name}.")
         try:
             given = GetContext.model_validate({"query": (params.arguments or {}).get("question")})
-            found = await get_context(await self._whose(call), given)
+            async with asyncio.timeout(self._seconds):
+                found = await get_context(await self._whose(call), given)
         except ValidationError:
             raise _refused("question: give what you want to ask, in at most 4,000 characters.") from None
         except InvalidInput as error:

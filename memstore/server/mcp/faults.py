@@ -15,6 +15,9 @@ SHOWN = 60  # characters of a wrong value
 SAID = 300  # characters of why nothing answers: the log has all of it
 
 AWAY = "The memory cannot be reached now, nothing was stored or found: go on without it, and tell the user."
+SLOW = (
+    "This took too long and was given up: ask for less. What it was to store may be there: look before you repeat it."
+)
 UNEXPECTED = "memstore failed in a way that it did not expect; its log says how. The same call will hardly do better."
 
 logger = logging.getLogger("memstore")
@@ -27,6 +30,9 @@ def words(error: Exception, tool: str) -> str:
         return f"{AWAY} ({str(error).splitlines()[0][:SAID]})"
     if isinstance(error, MemstoreError):
         return str(error)
+    if isinstance(error, TimeoutError):
+        logger.warning("%s took too long", tool)
+        return SLOW
     logger.error("%s failed", tool, exc_info=error)
     return UNEXPECTED
 

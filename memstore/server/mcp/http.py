@@ -43,7 +43,7 @@ class Mounted:
 
     Who may ask for which user is for whoever mounts it to say: it answers every request that it is given. With `only`
     there is one user, at `/mcp` too. `security` bounds the Host and Origin headers, by default to this machine's own
-    names; None does not check them.
+    names; None does not check them. A call that takes longer than so many `seconds` is given up.
     """
 
     def __init__(
@@ -52,12 +52,13 @@ class Mounted:
         *,
         only: str | None = None,
         security: TransportSecuritySettings | None = ONLY_HERE,
+        seconds: float | None = None,
     ) -> None:
         self._store = store
         self._only = only
         self._deriving = Deriving(store)
         self._sessions = StreamableHTTPSessionManager(
-            mcp_server(self._whose),
+            mcp_server(self._whose, seconds),
             security_settings=security,
             max_request_body_size=store.settings.max_message_bytes + BESIDE,
         )

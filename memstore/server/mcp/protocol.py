@@ -7,6 +7,7 @@ import of `mcp`; with what the tools stand on it was 2.0 s.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
@@ -24,28 +25,32 @@ INSTRUCTIONS = (
 )
 
 
-def mcp_server(whose: Whose) -> Server[Any]:
-    """Give a server of the protocol; `whose` gives for each call whose memory it is about."""
+def mcp_server(whose: Whose, seconds: float | None = None) -> Server[Any]:
+    """Give a server of the protocol; `whose` gives for each call whose memory it is about.
+
+    A call that takes longer than so many seconds is given up, and says so.
+    """
+    answer = partial(_answer, whose, seconds)
     return Server(
         "memstore",
         title="memstore",
         version=version("memstore"),
         instructions=INSTRUCTIONS,
-        on_list_tools=_answer(whose, "list_tools"),
-        on_call_tool=_answer(whose, "call_tool"),
-        on_list_resources=_answer(whose, "list_resources"),
-        on_list_resource_templates=_answer(whose, "list_templates"),
-        on_read_resource=_answer(whose, "read_resource"),
-        on_list_prompts=_answer(whose, "list_prompts"),
-        on_get_prompt=_answer(whose, "get_prompt"),
+        on_list_tools=answer("list_tools"),
+        on_call_tool=answer("call_tool"),
+        on_list_resources=answer("list_resources"),
+        on_list_resource_templates=answer("list_templates"),
+        on_read_resource=answer("read_resource"),
+        on_list_prompts=answer("list_prompts"),
+        on_get_prompt=answer("get_prompt"),
     )
 
 
-def _answer(whose: Whose, method: str) -> Callable[[Call, Any], Awaitable[Any]]:
+def _answer(whose: Whose, seconds: float | None, method: str) -> Callable[[Call, Any], Awaitable[Any]]:
     """Give what answers a method; the first to be asked imports it, in a thread, as others are answered meanwhile."""
 
     async def answer(call: Call, params: Any) -> Any:
         answers = await in_thread(import_module, "memstore.server.mcp.answers")
-        return await getattr(answers.Answers(whose), method)(call, params)
+        return await getattr(answers.Answers(whose, seconds), method)(call, params)
 
     return answer
