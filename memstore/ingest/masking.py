@@ -27,7 +27,9 @@ from memstore.ingest.secret_shapes import (
     DOCUMENT,
     JWT,
     KEYS,
+    LIST_NAME,
     LISTED,
+    LONGEST_LIST_NAME,
     NAMED,
     PASSWORD,
     PRIVATE_KEY,
@@ -281,6 +283,8 @@ def _passwords(piece: str, _: Recognizers) -> Places:
 
 def _listed_passwords(text: str, _: Recognizers) -> Places:
     for found in LISTED.finditer(text):
+        if not LIST_NAME.search(text, max(0, found.start() - LONGEST_LIST_NAME), found.start()):
+            continue
         for one in QUOTED.finditer(text, *found.span("values")):
             if _is_like_one(one["value"]):
                 yield one.span("value")

@@ -13,7 +13,7 @@ from itertools import accumulate, chain
 from string import ascii_letters
 from unicodedata import decimal
 
-from memstore.ingest.secret_shapes import DIGEST, DIGITS, GROUP, IBAN, PARTED_DIGITS, WRAPPED_DIGITS
+from memstore.ingest.secret_shapes import DIGEST, DIGITS, GROUP, IBAN, PARTED_DIGITS, WORD_AFTER, WRAPPED_DIGITS
 
 CARD, ACCOUNT = range(13, 20), range(15, 35)  # characters
 MOST_WRAPPED = 23  # digits over several lines: a card, and until when it is valid
@@ -27,7 +27,7 @@ _ISSUED = re.compile(
     r"|(?:6011|64[4-9]\d|65\d\d)\d{12}"  # Discover
     r"|(?:35|62)\d{14}"  # JCB, UnionPay
     r"|3(?:0[0-5]|[68]\d)\d{11}"  # Diners Club
-    r"|(?:5018|5020|5038|5893|6304|6759|676[1-3]|220[0-4])\d{12}"  # Maestro, Mir
+    r"|(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{12}"  # Maestro
 )
 _DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")  # and of two digits their sum
 _AS_DIGITS = str.maketrans({one: str(int(one, 36)) for one in ascii_letters})
@@ -40,6 +40,8 @@ def cards(text: str) -> Iterator[tuple[int, int]]:
     """
     wrapped = (found for found in WRAPPED_DIGITS.finditer(text) if sum(map(str.isdigit, found[0])) <= MOST_WRAPPED)
     for run in chain(DIGITS.finditer(text), wrapped, PARTED_DIGITS.finditer(text)):
+        if WORD_AFTER.match(text, run.end()):  # not in the pattern, which would then be tried from each group on
+            continue
         groups, digits, ends = _grouped(text, *run.span())
         if not digits.isascii():  # of another script
             digits = "".join(str(decimal(one)) for one in digits)

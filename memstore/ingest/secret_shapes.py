@@ -30,11 +30,15 @@ DOCUMENT = re.compile(
 _UNSEEN, _HYPHENS = "\u00ad\u200b-\u200d\u2060\ufeff", "‐-―−-"
 _BETWEEN = rf"(?:[^\S\n\v\f\r\x1c-\x1e\x85\u2028\u2029]|[{_UNSEEN}{_HYPHENS}])"
 _WRAPPED = rf"[\s{_UNSEEN}{_HYPHENS}]"  # the end of a line too
-# Row after row of digits, atomic: whether some of it is a card is looked at group by group. What follows on a row is
-# not asked: where that said no, it would say so again from each group on. A fraction has few digits before its dot.
-_BEGIN = r"(?<!\d)(?<!(?<!\d{6})\d\.)"
-DIGITS = re.compile(rf"{_BEGIN}\d++(?:{_BETWEEN}\d++)*+")
-WRAPPED_DIGITS = re.compile(rf"{_BEGIN}\d++(?:{_WRAPPED}{{1,4}}+\d++)++")
+# Row after row of digits, atomic: whether some of it is a card is looked at group by group. Numbers that a hyphen parts
+# from a word are ids, but for a card's. A fraction has few digits before its dot.
+_OF_A_CARD = "|".join(
+    f"(?<={word}-)" for word in ("visa", "card", "amex", "maestro", "diners", "karte", "number", "cc")
+)
+_BEGIN = rf"(?=\d)(?:(?<![\d-])|{_OF_A_CARD})(?<!(?<!\d{{6}})\d\.)"
+DIGITS = re.compile(rf"{_BEGIN}\d++(?:{_BETWEEN}\d++)*+", re.IGNORECASE)
+WRAPPED_DIGITS = re.compile(rf"{_BEGIN}\d++(?:{_WRAPPED}{{1,4}}+\d++)++", re.IGNORECASE)
+WORD_AFTER = re.compile(r"-[^\W_]")
 # Dots, slashes and underscores part versions, addresses, dates and paths too: between groups as cards have them alone.
 PARTED_DIGITS = re.compile(
     r"(?<!\d)(?<!\d[./_-])"
@@ -78,8 +82,10 @@ TOKEN = re.compile(
     r"(?P<value>[A-Za-z0-9._~+/-]{16,}+={0,2})",
     re.IGNORECASE,
 )
-# Several of them in JSON, over lines.
-LISTED = re.compile(rf"(?:{_CALLED}|secret)s[\"'`]\s{{0,3}}[:=]\s{{0,3}}\[(?P<values>[^\[\]]++)", re.IGNORECASE)
+# Several of them in JSON, over lines. What the list is called is read behind it: names are sought at every letter.
+LISTED = re.compile(r"s[\"'`]\s{0,3}[:=]\s{0,3}\[(?P<values>[^\[\]]++)", re.IGNORECASE)
+LIST_NAME = re.compile(rf"(?:{_CALLED}|secret)\Z", re.IGNORECASE)
+LONGEST_LIST_NAME = 40  # characters
 QUOTED = re.compile(r"[\"'](?P<value>[^\s\"']{4,128})[\"']")
 # Names of values in JSON, whatever they are of: `db_password`, `dbPassword`, `spring_datasource_password`, `api_keys`.
 NAMED = re.compile(rf"(?:[a-z\d]++[_-])*[a-z]*?(?:{_CALLED}|secret)s?", re.IGNORECASE)
