@@ -78,7 +78,7 @@ class Page(NamedTuple):
 
 
 def read(path: Path) -> Page:
-    """Read a page. Raises `ValueError` for a comment that says nothing that is known."""
+    """Read a page. Raises `ValueError` for a comment that says nothing known, or excuses no block of its own."""
     text = path.read_text(encoding="utf-8")
     steps, excuse, unless, with_ollama, elsewhere = [], "", None, False, ""
     for found in STEP.finditer(text):
@@ -86,9 +86,13 @@ def read(path: Path) -> Page:
         if found["told"] is None:
             if found["language"] in LANGUAGES:
                 steps.append(Step(found["language"], dedent(found["code"]), line, True, excuse, unless))
-                excuse, unless = "", None
+            elif excuse:
+                raise ValueError(f"{path.name}:{line} is not run anyway, and is excused: {excuse!r}")
+            excuse, unless = "", None
             continue
         word, _, rest = found["told"].strip().replace("\n", " \n", 1).partition(" ")
+        if excuse and word in ("skip,", "needs"):
+            raise ValueError(f"{path.name}:{line} excuses a block that is excused already: {excuse!r}")
         if word in LANGUAGES:
             steps.append(Step(word, dedent(rest.lstrip("\n")), line, False))
         elif word == "skip," and rest:
@@ -101,6 +105,8 @@ def read(path: Path) -> Page:
             with_ollama = True
         else:
             raise ValueError(f"{path.name}:{line} says to run {found['told']!r}")
+    if excuse:
+        raise ValueError(f"{path.name} ends where a block is to be excused: {excuse!r}")
     return Page(steps, with_ollama, elsewhere)
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from memstore.archive.shapes import ConversationLine, DocumentLine, FactLine, Line, MessageLine
+from memstore.archive.shapes import ConversationLine, DocumentLine, DocumentVector, FactLine, Line, MessageLine
 from memstore.archive.source import Located
 from memstore.errors import InvalidInput
 from memstore.ingest.add import counted
@@ -46,14 +46,21 @@ def _masked(line: Line, masking: Masking, counter: TokenCounter) -> Line:
     if isinstance(line, DocumentLine):
         for label in (*line.namespace, line.key):
             masking.refuse(name_of_a_document=label)
-        found: Counter[str] = Counter()
-        value = masking.json(line.value, found)
-        masking.json([[one.path, one.text] for one in line.vectors], found)
-        return line.model_copy(update={"value": value, "vectors": []}) if found else line
+        value = masking.json(line.value)
+        whole = value == line.value
+        kept = [one for one in line.vectors if (whole or one.text is not None) and not _holds(one, masking)]
+        return line.model_copy(update={"value": value, "vectors": kept})
     if isinstance(line, MessageLine):
         return _message(line, masking, counter)
     _refuse(_texts(line), masking)
     return line
+
+
+def _holds(vector: DocumentVector, masking: Masking) -> bool:
+    """Whether what a vector is of, or the path that it stands under, holds a secret."""
+    found: Counter[str] = Counter()
+    masking.json([vector.path, vector.text], found)
+    return bool(found)
 
 
 def _texts(line: Line) -> list[Any]:

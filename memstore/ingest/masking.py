@@ -16,26 +16,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, count
 from typing import Any, NamedTuple, TypeVar, overload
 
 from memstore.characters import UNSTORABLE
 from memstore.errors import InvalidInput
+from memstore.ingest import secret_numbers
 from memstore.ingest.check import TEXT_PARTS
 from memstore.ingest.secret_shapes import (
-    DIGEST,
-    DIGITS,
     DOCUMENT,
-    GROUP,
-    IBAN,
     JWT,
     KEYS,
+    LIST_NAME,
+    LISTED,
+    LONGEST_LIST_NAME,
     NAMED,
     PASSWORD,
     PRIVATE_KEY,
+    QUOTED,
     SOCIAL_SECURITY,
+    TOKEN,
     URL_PASSWORD,
-    WRAPPED_DIGITS,
 )
 from memstore.models import Json, Message
 from memstore.providers import recognizers
@@ -44,10 +45,9 @@ from memstore.settings import Settings
 
 T = TypeVar("T")
 NOTHING: frozenset[str] = frozenset()
-CARD, ACCOUNT = range(13, 20), range(15, 35)  # characters
-MOST_WRAPPED = 23  # digits over several lines: a card, and until when it is valid
-LONGEST_DIGEST = 128
 PIECE, OVERLAP = 2000, 250  # characters that are searched at once: of a line of megabytes no pattern may take long
+SHORTEST, LONGEST_NAME = 4, 200  # characters: of a secret, and of the end of a name that is read for each value
+MOST_PASSES = 8  # only what is made for it brings out one secret after the other, as many as there are
 DOT = "•"
 TOLD = "masked"  # of the metadata: how many of which kind
 IDS = frozenset({"id", "tool_call_id", "tool_use_id", "call_id"})  # what pairs calls with results: read by themselves
@@ -68,6 +68,8 @@ _CODE = re.compile(
 )
 _SAMPLES = {"pass", "passwd", "password", "secret"}  # what documentation writes into URLs
 _LIKE_ONE = re.compile(r"[\d!@#$%^&*?~+]")
+_BARE_TOKEN = re.compile(r"tokens?", re.IGNORECASE)
+_MIXED = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")  # letters beside digits, as in no word and in no number
 
 
 class Secret(NamedTuple):
@@ -107,7 +109,9 @@ class Masking:
 
     def marked(self, text: str, counts: Counter[str]) -> str:
         """Give a text with a mark in the place of each secret, which are counted."""
-        while found := self.found(text):  # a mark may part what was no secret before
+        for _ in range(MOST_PASSES):  # a mark may part what was no secret before
+            if not (found := self.found(text)):
+                break
             text = _replaced(text, found, mark)
             counts.update(one.kind for one in found)
         return text
@@ -208,11 +212,12 @@ class Masking:
     def _object(self, value: Mapping[Any, Any], counts: Counter[str], opaque: Set[str]) -> dict[Any, Any]:
         """Give an object of JSON with marks; names that become the same mark are numbered."""
         made: dict[Any, Any] = {}
+        numbers = count(2)  # for all of them: each is tried once, whatever the names are
         for name, one in value.items():
             told = masked = self.marked(name, counts) if isinstance(name, str) else name
             while told in made:
-                told = f"{masked} {len(made) + 1}"
-            made[told] = self._within(one, counts, str(name), opaque)
+                told = f"{masked} {next(numbers)}"
+            made[told] = self._within(one, counts, str(name)[-LONGEST_NAME:], opaque)
         return made
 
     def _arguments(self, text: str, counts: Counter[str]) -> str:
@@ -230,9 +235,11 @@ class Masking:
 
     def _value(self, text: str, counts: Counter[str], key: str) -> str:
         """Give a value with marks; its name may tell that all of it is a secret."""
-        if NAMED.fullmatch(key) and "password" in self.kinds and text and not _MARK.fullmatch(text):
+        if "password" in self.kinds and _is_named(key, text) and not _MARK.fullmatch(text):
             counts["password"] += 1
             return "[masked password]"
+        if len(text) < SHORTEST:
+            return text
         told = f"{key.replace('_', ' ')}: "  # a number is of a passport where it is called one
         found = [one for one in self.found(told + text) if one.start >= len(told)]
         counts.update(one.kind for one in found)
@@ -245,7 +252,7 @@ class Masking:
             yield from (Secret(*found.span(), "key") for found in JWT.finditer(text))
         if self.known is None:
             return
-        for kind, find in _NUMBERS.items():
+        for kind, find in _OVER_LINES.items():
             if kind in self.kinds:
                 yield from (Secret(start, stop, kind) for start, stop in find(text, self.known))
         for begin, piece in _pieces(text):
@@ -269,10 +276,18 @@ def _keys(piece: str, known: Recognizers) -> Places:
 
 
 def _passwords(piece: str, _: Recognizers) -> Places:
-    for found in PASSWORD.finditer(piece):
-        value = found["value"]
-        if _LIKE_ONE.search(value) and not _CODE.match(value) and not set("()[]{}<>") & set(value):
-            yield found.span("value")
+    yield from (found.span("value") for found in PASSWORD.finditer(piece) if _is_like_one(found["value"]))
+    if _LONG.search(piece):
+        yield from (found.span("value") for found in TOKEN.finditer(piece) if _is_token(found["value"]))
+
+
+def _listed_passwords(text: str, _: Recognizers) -> Places:
+    for found in LISTED.finditer(text):
+        if not LIST_NAME.search(text, max(0, found.start() - LONGEST_LIST_NAME), found.start()):
+            continue
+        for one in QUOTED.finditer(text, *found.span("values")):
+            if _is_like_one(one["value"]):
+                yield one.span("value")
 
 
 def _documents(piece: str, known: Recognizers) -> Places:
@@ -282,54 +297,33 @@ def _documents(piece: str, known: Recognizers) -> Places:
 
 
 def _accounts(text: str, known: Recognizers) -> Places:
-    for found in IBAN.finditer(text):
-        groups = [one.span() for one in GROUP.finditer(text, *found.span("number"))]
-        if (last := _longest(text, groups, 0, ACCOUNT, known.is_account)) is not None:
-            yield found.start(), groups[last][1]
+    return secret_numbers.accounts(text, known.is_account)
 
 
-def _cards(text: str, known: Recognizers) -> Places:
-    """Give the cards: on a line anywhere among digits, over several where little else stands beside one.
-
-    Columns of numbers have a card by chance in every few dozen lines, and digests and UUIDs one in thousands.
-    """
-    wrapped = (found for found in WRAPPED_DIGITS.finditer(text) if sum(map(str.isdigit, found[0])) <= MOST_WRAPPED)
-    for run in chain(DIGITS.finditer(text), wrapped):
-        groups = [found.span() for found in GROUP.finditer(text, *run.span())]
-        first = 0
-        while first < len(groups):
-            last = _longest(text, groups, first, CARD, known.is_card)
-            if last is not None and not _is_hexadecimal(text, groups[first][0], groups[last][1]):
-                yield groups[first][0], groups[last][1]
-            first = 1 + (first if last is None else last)
+def _cards(text: str, _: Recognizers) -> Places:
+    return secret_numbers.cards(text)
 
 
-_NUMBERS: Mapping[str, Callable[[str, Recognizers], Places]] = {"account": _accounts, "card": _cards}
-_FINDERS: Mapping[str, Callable[[str, Recognizers], Places]] = {
-    "key": _keys,
-    "password": _passwords,
-    "document": _documents,
-}
+Finders = Mapping[str, Callable[[str, Recognizers], Places]]
+_OVER_LINES: Finders = {"account": _accounts, "card": _cards, "password": _listed_passwords}
+_FINDERS: Finders = {"key": _keys, "password": _passwords, "document": _documents}
 
 
-def _longest(
-    text: str, groups: Sequence[tuple[int, int]], first: int, sizes: range, check: Callable[[str], bool]
-) -> int | None:
-    """Give the last group of the longest row from one on that is valid: beside a number may stand a date, or a word."""
-    size, longest = 0, None
-    for last, (start, stop) in enumerate(groups[first : first + sizes.stop], first):
-        size += stop - start
-        if size >= sizes.stop:
-            break
-        if size in sizes and check(text[groups[first][0] : stop]):
-            longest = last
-    return longest
+def _is_like_one(value: str) -> bool:
+    """Whether what is called a password may be one, and is neither a word nor code that reads it from elsewhere."""
+    return bool(_LIKE_ONE.search(value)) and not _CODE.match(value) and not set("()[]{}<>") & set(value)
 
 
-def _is_hexadecimal(text: str, start: int, stop: int) -> bool:
-    """Whether digits stand inside of a digest or a UUID."""
-    around = text[max(0, start - LONGEST_DIGEST) : stop + LONGEST_DIGEST]
-    return any(text[start:stop] in found[0] for found in DIGEST.finditer(around))
+def _is_token(value: str) -> bool:
+    """Whether what is called a token is one of a service, and none of a text, a page or a count."""
+    return len(value) >= 16 and len(_MIXED.findall(value)) > 1 and not _CODE.match(value) and " " not in value
+
+
+def _is_named(key: str, value: str) -> bool:
+    """Whether the name of a value in JSON tells that it is a secret; under "passwords" a number may be how many."""
+    if _BARE_TOKEN.fullmatch(key):
+        return _is_token(value)
+    return bool(value) and NAMED.fullmatch(key) is not None and (len(value) >= SHORTEST or key[-1] not in "sS")
 
 
 def _is_bytes(value: str, key: str, opaque: Set[str]) -> bool:
@@ -339,7 +333,7 @@ def _is_bytes(value: str, key: str, opaque: Set[str]) -> bool:
 
 def _is_count(told: tuple[object, object]) -> bool:
     kind, count = told
-    return (kind in _NUMBERS or kind in _FINDERS) and type(count) is int and 0 < count < MOST_TOLD
+    return (kind in _OVER_LINES or kind in _FINDERS) and type(count) is int and 0 < count < MOST_TOLD
 
 
 def mark(one: Secret) -> str:

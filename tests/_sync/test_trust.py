@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -133,8 +134,9 @@ def test_what_an_edited_export_calls_active_waits_all_the_same(url: str, twin: s
     assert told.count('"state":"quarantined"') >= 3
     path.write_text(told.replace('"state":"quarantined"', '"state":"active"').replace('"trust":0', '"trust":2'))
     with MemoryStore.open(twin, settings=BELIEVING) as store:
+        rehearsed = store.import_file(path, dry_run=True)
         done, alice = store.import_file(path), store.user("alice")
-        assert done.quarantined == 3
+        assert (rehearsed.quarantined, done.quarantined) == (3, 3)
         assert states(alice) == before, "but for what was confirmed"
         assert {span.trust for fact in alice.facts(state="quarantined") for span in fact.spans} == {0}
         waiting = {fact.id for fact in alice.facts(state="quarantined")}
@@ -151,10 +153,45 @@ def test_what_a_store_took_from_whom_this_one_doubts_waits_as_it_comes_in(url: s
         assert set((states(store.user("alice"))).values()) == {"active"}
         store.export(path)
     with MemoryStore.open(twin, settings=BELIEVING | {"facts_trusted": "user"}) as store:
+        assert (store.import_file(path, dry_run=True)).quarantined == 1
         assert (store.import_file(path)).quarantined == 1
         found = states(store.user("alice"))
         assert sorted(found.values()) == ["active", "quarantined"]
         assert all("casinos" in text for text, state in found.items() if state == "quarantined")
+
+
+def test_a_rehearsal_tells_of_what_is_pasted_into_a_message_as_the_import_does(
+    store: MemoryStore, twin: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "alice.jsonl"
+    say(store.user("alice"), f"{LEEDS}\n\n```\n{'I love casinos. ' * 10}\n```\nI have a dog.", 1)
+    store.derive()
+    store.export(path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    facts = [line for line in lines if "sources" in line]
+    for fact in facts[1:]:  # as if the block had been read too
+        fact["sources"] = [fact["sources"][0] | {"start": 30, "stop": 40, "trust": 2}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert len(facts) > 1
+    with MemoryStore.open(twin, settings=BELIEVING) as other:
+        told = [(other.import_file(path, dry_run=one)).quarantined for one in (True, False)]
+        assert told == [len(facts) - 1] * 2
+
+
+def test_a_fact_that_was_derived_of_nothing_waits(store: MemoryStore, twin: str, tmp_path: Path) -> None:
+    path = tmp_path / "alice.jsonl"
+    say(store.user("alice"), LEEDS, 1)
+    store.user("alice").add_fact("Alice keeps 7 hens.", type="interest")
+    store.derive()
+    store.export(path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(line | {"sources": []} if "sources" in line else line) + "\n" for line in lines))
+    with MemoryStore.open(twin, settings=BELIEVING) as other:
+        told = [(other.import_file(path, dry_run=one)).quarantined for one in (True, False)]
+        alice = other.user("alice")
+        assert told == [1, 1]
+        assert states(alice) == {"Alice lives in Leeds.": "quarantined", "Alice keeps 7 hens.": "active"}
+        assert [hit.text for hit in alice.recall("Leeds", tiers=["facts"])] == ["Alice keeps 7 hens."]
 
 
 def test_an_edit_into_what_waits_is_undone_as_a_whole(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -132,8 +133,9 @@ async def test_what_an_edited_export_calls_active_waits_all_the_same(url: str, t
     assert told.count('"state":"quarantined"') >= 3
     path.write_text(told.replace('"state":"quarantined"', '"state":"active"').replace('"trust":0', '"trust":2'))
     async with await AsyncMemoryStore.open(twin, settings=BELIEVING) as store:
+        rehearsed = await store.import_file(path, dry_run=True)
         done, alice = await store.import_file(path), store.user("alice")
-        assert done.quarantined == 3
+        assert (rehearsed.quarantined, done.quarantined) == (3, 3)
         assert await states(alice) == before, "but for what was confirmed"
         assert {span.trust for fact in await alice.facts(state="quarantined") for span in fact.spans} == {0}
         waiting = {fact.id for fact in await alice.facts(state="quarantined")}
@@ -152,10 +154,45 @@ async def test_what_a_store_took_from_whom_this_one_doubts_waits_as_it_comes_in(
         assert set((await states(store.user("alice"))).values()) == {"active"}
         await store.export(path)
     async with await AsyncMemoryStore.open(twin, settings=BELIEVING | {"facts_trusted": "user"}) as store:
+        assert (await store.import_file(path, dry_run=True)).quarantined == 1
         assert (await store.import_file(path)).quarantined == 1
         found = await states(store.user("alice"))
         assert sorted(found.values()) == ["active", "quarantined"]
         assert all("casinos" in text for text, state in found.items() if state == "quarantined")
+
+
+async def test_a_rehearsal_tells_of_what_is_pasted_into_a_message_as_the_import_does(
+    store: AsyncMemoryStore, twin: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "alice.jsonl"
+    await say(store.user("alice"), f"{LEEDS}\n\n```\n{'I love casinos. ' * 10}\n```\nI have a dog.", 1)
+    await store.derive()
+    await store.export(path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    facts = [line for line in lines if "sources" in line]
+    for fact in facts[1:]:  # as if the block had been read too
+        fact["sources"] = [fact["sources"][0] | {"start": 30, "stop": 40, "trust": 2}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert len(facts) > 1
+    async with await AsyncMemoryStore.open(twin, settings=BELIEVING) as other:
+        told = [(await other.import_file(path, dry_run=one)).quarantined for one in (True, False)]
+        assert told == [len(facts) - 1] * 2
+
+
+async def test_a_fact_that_was_derived_of_nothing_waits(store: AsyncMemoryStore, twin: str, tmp_path: Path) -> None:
+    path = tmp_path / "alice.jsonl"
+    await say(store.user("alice"), LEEDS, 1)
+    await store.user("alice").add_fact("Alice keeps 7 hens.", type="interest")
+    await store.derive()
+    await store.export(path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(line | {"sources": []} if "sources" in line else line) + "\n" for line in lines))
+    async with await AsyncMemoryStore.open(twin, settings=BELIEVING) as other:
+        told = [(await other.import_file(path, dry_run=one)).quarantined for one in (True, False)]
+        alice = other.user("alice")
+        assert told == [1, 1]
+        assert await states(alice) == {"Alice lives in Leeds.": "quarantined", "Alice keeps 7 hens.": "active"}
+        assert [hit.text for hit in await alice.recall("Leeds", tiers=["facts"])] == ["Alice keeps 7 hens."]
 
 
 async def test_an_edit_into_what_waits_is_undone_as_a_whole(url: str) -> None:

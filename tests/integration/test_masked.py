@@ -186,6 +186,24 @@ async def test_a_secret_is_nowhere_wherever_it_was_put(url: str, twin: str, tmp_
     assert CARD not in everything(url)
 
 
+async def test_a_document_comes_in_with_the_vectors_of_those_of_its_texts_that_hold_no_secret(
+    url: str, twin: str, tmp_path: Path
+) -> None:
+    async with await AsyncMemoryStore.open(twin, settings={"embedder": "hashing:256"}) as store:
+        notes = store.user("carol").documents()
+        await notes.put(("a",), "some", {"n": 1}, texts={"bank": f"My card is {CARD}.", "trip": "The ferry at nine."})
+        await notes.put(("a",), "masked", {"card": CARD}, texts={"trip": "The train at ten."})
+        await notes.put(("a",), "whole", {"card": CARD, "trip": "The bus at one."})
+        await store.export(tmp_path / "plain.jsonl")
+    async with await AsyncMemoryStore.open(url, settings=MASKING) as store:
+        done, notes = await store.import_file(tmp_path / "plain.jsonl"), store.user("carol").documents()
+        assert (done.restored, done.skipped) == ({"users": 1, "documents": 3}, [])
+        found = await notes.search(query="When does the ferry leave?")
+        assert [one.key for one in found if one.score is not None] == ["some", "masked"]
+        assert (await notes.get(("a",), "whole")).value == {"card": "[masked card]", "trip": "The bus at one."}
+    assert CARD not in everything(url)
+
+
 async def test_what_is_masked_before_deriving_stays_in_its_message_alone(url: str) -> None:
     async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as store:
         trip = store.user("alice").conversation("c")

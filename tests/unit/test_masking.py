@@ -6,6 +6,7 @@ Every secret here is made up and put together from parts, so that no scanner tak
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from typing import Any
 
@@ -62,6 +63,18 @@ SECRETS = {
     "PIN": ("password", "the PIN for the safe is 49" + "21"),
     "API key by name": ("password", "api_key=" + HEX[:12]),
     "Spanish": ("password", "mi contraseña es Lu" + "na2024"),
+    "Visa by dots": ("card", "4111.1111." + "1111.1111"),
+    "Visa by slashes": ("card", "4111/1111/" + "1111/1111"),
+    "Visa by underscores": ("card", "4111_1111_" + "1111_1111"),
+    "Amex by dots": ("card", "3782.822463" + ".10005"),
+    "Visa behind a word": ("card", "visa-4111" + "111111111111"),
+    "card behind a word": ("card", "Gift-Card-4111-1111" + "-1111-1111"),
+    "Maestro": ("card", "6759 6498 " + "2643 8453"),
+    "IBAN by dots": ("account", "DE89.3704.0044." + "0532.0130.00"),
+    "IBAN by underscores": ("account", "iban_DE89_3704_0044_" + "0532_0130_00"),
+    "token": ("password", "token: a8f3" + "Kq92LmZx71Qw"),
+    "token in JSON": ("password", '{"token": "' + HEX[:24] + '"}'),
+    "keys in JSON": ("password", '{"api_keys": [\n  "' + HEX[:12] + '"\n]}'),
 }
 
 ORDINARY = [
@@ -78,6 +91,14 @@ ORDINARY = [
     "My passport expires in 2027. Case 123-45-678, room 12-34-5678.",
     "Ich arbeite seit 2019 in der Kanzlei Horn, und mein Ausweis gilt bis 2030.",
     '{"score": 0.4111111111111111}',  # a fraction is no card
+    "Version 4.11.1111.1111, 2024.10.12.3, hosts 10.200.300.4 and 192.168.111.111, pi 3.14159265358979.",
+    "22-04-2025 02-08-2003, 4.5.2021 10.6.2022, 12/24/2024 4/11/1111, 2024_01_02_0304, 2021/2022/2023/2024",
+    "+49.30.901820.1234.5678",
+    "4111.1111.1111.1112, 4111.1111/1111.1111, 4111.1111.1111.1111.1111, 1.4111.1111.1111.1111",
+    "order-4347954152226330, run-4421875134052297, 4347954152226330-abc and 4111-1111-1111-1111-x are ids",
+    "The token: authentication_required, next page token: a8f3Kq92LmZx71Qw, tokens: 4096, max_tokens=128000",
+    "token: jwt_decode_result_v2_final and token = settings.GITHUB_ACCESS_2 and token: ${CI_JOB_TOKEN_V2_A1B2}",
+    '{"passwords": 3, "passwords_tried": ["one", "two"], "api_keys": [], "tokens": [12, 13]}',
 ]
 
 
@@ -318,6 +339,87 @@ def test_what_a_name_calls_a_password_is_one_whatever_it_is_of(name: str) -> Non
     assert MASKING.json({name: "sunshine"}) == {name: "[masked password]"}
     assert MASKING.json({f"{name}_field": "sunshine"}) == {f"{name}_field": "sunshine"}
     assert MASKING.json({"a_" * 50_000 + "b": "sunshine"})
+
+
+def test_several_are_named_like_one_and_a_token_looks_like_one() -> None:
+    token = "a8f3" + "Kq92LmZx71Qw"
+    given = {
+        "passwords": ["sunshine", "", 3],
+        "apiKeys": ["moon"],
+        "token": token,
+        "tokens": ["Hello", " world", token],
+    }
+    mask = "[masked password]"
+    masked = {"passwords": [mask, "", 3], "apiKeys": [mask], "token": mask, "tokens": ["Hello", " world", mask]}
+    assert MASKING.json(given) == masked
+    counts = {"passwords": 3, "token": "Hello", "token_count": 12345678, "next_page_token": token}
+    assert MASKING.json(counts) == counts
+
+
+def test_a_name_that_a_mark_would_have_is_given_to_one_alone() -> None:
+    """Numbers are looked for until one is free."""
+    once = MASKING.json({"4111111111111111": 1, "[masked card] 2": 2, "[masked card] 4": 3, "5555555555554444": 4})
+    assert (list(once.values()), "5555" in str(once), MASKING.json(once)) == ([1, 2, 3, 4], False, once)
+
+
+IBAN_OF_MALTA = "MT84MALT" + "011000012345MTLCAST001S"
+LONG = {  # what each pattern would begin with again and again, and what it would try in vain
+    "groups of one": "4 ",
+    "groups before a word": ("4 ", "4-a"),
+    "lines of one digit before a word": ("4\n", "4-a"),
+    "cards": "4111 1111 1111 1111 ",
+    "beginnings of accounts": "GB82 ",
+    "accounts": "GB82 WEST 1234 5698 7654 32 ",
+    "groups by dots": "4111.",
+    "cards by dots, each of which brings out the next": "5555555555554444.",
+    "keys and cards, each of which brings out the next": "npm" + "_" + "z" * 35 + "1" + "4111111111111111",
+    "accounts and cards, each of which brings out the next": f"4111111111111111-{IBAN_OF_MALTA}",
+    "names of documents": ("DNI ", "5"),
+    "names of passwords": ("password for ", "5"),
+    "names of tokens": "token=",
+    "lists of passwords": '"passwords":[',
+    "keys": "sk-T3BlbkFJ",
+    "AWS": "awspwpw''",
+    "blocks": "-----BEGIN PRIVATE KEY-----\nab\n",
+    "tokens of JWT": "eyJaaaaaaaa.",
+    "URLs": "://a:b@",
+    "words": "a",
+    "quotes": '"',
+    "braces": '{"',
+    "marks": ("[masked card]", "5"),
+}
+
+
+@pytest.mark.slow
+def test_no_text_takes_longer_than_in_proportion_to_its_length() -> None:
+    """Compared with prose of equal length in the same run, of which what grows with the square takes hundreds."""
+
+    def took(text: str, rounds: int = 1) -> float:
+        began = time.process_time()
+        for _ in range(rounds):
+            marked(text)
+        return (time.process_time() - began) / rounds
+
+    size, times = 60_000, {}
+    prose = took(("We went to the market in 2019 and bought 3 apples, then home. " * 1000)[:size], 5)
+    for name, parts in LONG.items():
+        unit, end = (parts, "") if isinstance(parts, str) else parts
+        times[name] = took(unit * (size // len(unit)) + end) / prose
+    assert max(times.values()) < 100, {name: round(one) for name, one in times.items()}
+
+
+def test_names_and_lists_of_json_take_no_longer_either() -> None:
+    def took(value: object) -> float:
+        began = time.process_time()
+        MASKING.json(value)
+        return time.process_time() - began
+
+    prose = took({"a": "We went to the market in 2019 and bought 3 apples. " * 1600})
+    names = [f"[masked card] {one}" for one in range(2000, 4000)] + [
+        f"4111 1111 1111 1111{' ' * one}" for one in range(300)
+    ]
+    for value in ({"k" * 40_000: ["a1b2"] * 5_000}, {"k": [1] * 40_000}, dict.fromkeys(names, 1)):
+        assert took(value) < 100 * prose
 
 
 def test_names_that_become_one_mark_lose_no_value() -> None:

@@ -1,7 +1,7 @@
 """What is wrong with stored facts: duplicates, conflicts, loops, what is stale, secrets, facts that nobody said.
 
-Secrets are found here by patterns alone, so that an audit needs no extra: a finding may be wrong and harms nothing.
-What masks them (`memstore.ingest.masking`) asks libraries.
+Secrets are found here by shapes and check digits alone, so that an audit needs no extra. What masks them
+(`memstore.ingest.masking`) asks libraries too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from uuid import UUID
 
 import numpy as np
 
+from memstore.ingest import secret_numbers
 from memstore.ingest.facts.filled import slot_in, slot_of_fact
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, other_value
 from memstore.ingest.facts.wording import content
@@ -30,8 +31,8 @@ DUPLICATE = 0.92  # cosine from which two facts of one subject with the same num
 STALE_DAYS, DOUBTFUL = 365, 0.7  # not said again for so long, and less sure than this
 BLOCK = 1000  # facts compared at once: 1,000 × 10,000 cosines are 40 MB
 
-_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z\d]{4}){2,7}(?:\s?[A-Z\d]{1,4})?\b", re.IGNORECASE)
-_CARD = re.compile(r"(?<![\d-])(?<!\d\.)\d(?:[\s-]?\d){12,18}(?![\d-])")
+ACCOUNT_DIGITS = 8  # every IBAN has as many; what is in letters is prose
+# Not the one of `secret_shapes`: a word as a password is told here too, since a finding may be wrong and harms nothing.
 _PASSWORD = re.compile(
     r"\b(?:password|passwort|passphrase|passcode|contraseña|mot de passe|kennwort|PIN(?: code| number)?|api[ _-]?key)\b"
     r"(?:\s+(?:for|to|of|on|für|zum|de|du)\s+\S+(?:\s+\S+){0,3}?)?\s*(?:is|ist|es|est|lautet|[:=：])\s*[\"'“„]?"
@@ -164,22 +165,9 @@ def secret_in(text: str) -> str | None:
         return "a password"
     if DOCUMENT.search(text):
         return "the number of an identity document"
-    if any(is_iban(found[0]) for found in _IBAN.finditer(text)):
+    if any(secret_numbers.accounts(text, lambda signs: sum(map(str.isdigit, signs)) >= ACCOUNT_DIGITS)):
         return "the number of a bank account"
-    return "the number of a payment card" if any(luhn(found[0]) for found in _CARD.finditer(text)) else None
-
-
-def luhn(number: str) -> bool:
-    """Whether the last digit is the check digit of the others, as in the numbers of payment cards."""
-    digits = [int(sign) for sign in number if sign.isdigit()]
-    doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
-    return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
-
-
-def is_iban(number: str) -> bool:
-    """Whether the third and fourth sign are the check digits of the others (ISO 13616): modulo 97 it is 1."""
-    signs = "".join(number.split()).upper()
-    return 15 <= len(signs) <= 34 and int("".join(str(int(sign, 36)) for sign in signs[4:] + signs[:4])) % 97 == 1
+    return "the number of a payment card" if any(secret_numbers.cards(text)) else None
 
 
 def _unsaid(active: Sequence[Audited]) -> Iterator[Finding]:
