@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import importlib
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -33,19 +34,33 @@ class Lanes:
         self.model = model
         self.copies: list[Any] = [model] if alone else []
         self._making = threading.Lock()
+        self._threads: tuple[int, ThreadPoolExecutor] | None = None  # with the process that they are of
         self._free: SimpleQueue[Any] = SimpleQueue()
         self._asked: SimpleQueue[Any] = self._free if alone else SimpleQueue()
         self._asked.put(model)
 
     def each(self, work: Callable[[Any, B], object], batches: Sequence[B]) -> None:
-        """Do `work(model, batch)` for each batch; an error of one is raised here."""
+        """Do `work(model, batch)` for each batch; an error of one is raised here, and what has not begun is left.
+
+        Callers come by turns: no more batches of one are queued than keep all lanes busy.
+        """
 
         def done(batch: B) -> None:
             with self._lent(self._copied()) as model:
                 work(model, batch)
 
-        with ThreadPoolExecutor(self.count, "memstore-embed") as pool:
-            deque(pool.map(done, batches), maxlen=0)
+        pool = self._pool()
+        queued: deque[Future[None]] = deque()
+        try:
+            for batch in batches:
+                if len(queued) > self.count:
+                    queued.popleft().result()
+                queued.append(pool.submit(done, batch))
+            while queued:
+                queued.popleft().result()
+        finally:
+            for one in queued:
+                one.cancel()
 
     @contextmanager
     def asking(self) -> Iterator[Any]:
@@ -55,6 +70,17 @@ class Lanes:
         """
         with self._lent(self._asked) as model:
             yield model
+
+    def _pool(self) -> ThreadPoolExecutor:
+        """Give threads that are kept, but for a forked child, where they are not.
+
+        New ones for each call would each take another of glibc's arenas, which keep what a batch needed: after 4,096
+        texts of 800 characters a process had 1.2 GB in place of 0.7, on two cores.
+        """
+        with self._making:
+            if self._threads is None or self._threads[0] != os.getpid():
+                self._threads = os.getpid(), ThreadPoolExecutor(self.count, "memstore-embed")
+            return self._threads[1]
 
     def _copied(self) -> SimpleQueue[Any]:
         with self._making:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import socket
 import sys
 import threading
@@ -287,3 +288,64 @@ def test_a_model_that_has_threads_of_its_own_is_asked_by_one_at_a_time() -> None
         deque(pool.map(ask, range(20)), maxlen=0)
     assert model.most == 1
     assert lanes.copies == [model]
+
+
+def test_threads_are_kept_and_new_ones_made_in_a_forked_child() -> None:
+    lanes, threads = Lanes(Alone(), alone=True), set[threading.Thread]()
+
+    def work(_: Alone, __: int) -> None:
+        threads.add(threading.current_thread())
+
+    for _ in range(5):
+        lanes.each(work, range(3))
+    assert len(threads) == 1
+    if not (child := os.fork()):
+        lanes.each(work, range(3))
+        os._exit(0)
+    assert await_exit(child) == 0
+
+
+def await_exit(child: int, seconds: float = 20.0) -> int | None:
+    """Give how a child ended; None where it did not, and is ended here."""
+    last = time.monotonic() + seconds
+    while time.monotonic() < last:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def test_who_has_few_texts_does_not_wait_for_all_of_somebody_elses() -> None:
+    lanes, begun, go, done = Lanes(Alone(), alone=True), threading.Event(), threading.Event(), list[str]()
+
+    def work(_: Alone, whose: str) -> None:
+        begun.set()
+        go.wait(20)
+        done.append(whose)
+
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(lanes.each, work, ["many"] * 50)
+        begun.wait(20)
+        few = pool.submit(lanes.each, work, ["few"])
+        while lanes._pool()._work_queue.qsize() < 2:  # one of the many, and the few
+            time.sleep(0.001)
+        go.set()
+        few.result()
+    assert done.index("few") <= 2
+
+
+def test_after_an_error_nothing_more_is_begun() -> None:
+    lanes, begun = Lanes(Alone(), alone=True), list[int]()
+
+    def work(_: Alone, number: int) -> None:
+        begun.append(number)
+        if number == 2:
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        lanes.each(work, range(50))
+    lanes.each(lambda *_: None, range(1))
+    assert begun == [0, 1, 2, 3] or begun == [0, 1, 2]
