@@ -28,7 +28,7 @@ class Machine:
         pieces = [Pending(UUID(int=1), UUID(int=number), "", 0, size) for number, size in enumerate(sizes)]
         monkeypatch.setattr(calibration, "STARTING", 0.0)
 
-        async def sample(database: Any, deriver: str, user: Any, seed: int) -> list[Pending]:
+        async def sample(database: Any, deriver: str, user: Any) -> list[Pending]:
             return pieces
 
         derivers = [SimpleNamespace(name=name, method=SimpleNamespace(asks=asks)) for name, asks in ASKING.items()]
@@ -83,3 +83,24 @@ async def test_a_machine_that_becomes_slower_meanwhile_widens_the_range(monkeypa
     found = await machine.told({"embed": 1000})
     assert found.least < found.seconds < found.most
     assert found.most > 1.3 * found.least
+
+
+@pytest.mark.parametrize(("tokens", "most"), [(9, 256), (99, 81), (10_000, 8)])
+async def test_derivers_are_tried_on_as_much_at_once_and_on_fewer_long_messages(
+    monkeypatch: pytest.MonkeyPatch, tokens: int, most: int
+) -> None:
+    """Else who has less to try is done, and the others have the processors to themselves, as in no turn."""
+    machine, tried = Machine(monkeypatch, {}, [1000]), set[tuple[str, int, int]]()
+
+    async def derive(database: Any, deriver: Any, work: Pending, count: int) -> tuple[int, float]:
+        tried.add((deriver.name, count, work.done_seq))
+        machine.now += count
+        return count * (tokens + 1), float(count)
+
+    monkeypatch.setattr(calibration, "_tried", derive)
+    found = await machine.told({"embed": 1000 * (tokens + 1), "facts": 1000 * (tokens + 1)})
+    assert found.seconds == pytest.approx(2000)
+    assert {(name, count) for name, count, _ in tried} == {
+        (name, count) for name in ("embed", "facts") for count in (calibration.FIRST, most)
+    }
+    assert {begin % most for _, _, begin in tried} <= {0}

@@ -27,16 +27,16 @@ from memstore.ingest.steps import Deriver, read_batch
 from memstore.ingest.summaries.deriver import Summarize
 from memstore.store import derivations, erasures, messages
 from memstore.store.database import Database
-from memstore.store.messages import LAST
 from memstore.store.watermarks import LostRace, Pending
 from memstore.waiting import in_thread
 
 SECONDS = 8.0
 TIMES = 2  # so often it is measured, for as long as they take together
 SAMPLE = 2000  # conversations to draw from: pages of ids, which are random
-MESSAGES = 64  # of a conversation at a time, so that many are looked at
-SUMMARIZED = 256  # what is said after the last silence of a piece is in no summary yet: in short ones that is much
-STARTING = 1.5  # seconds until a worker has its first jobs: 1.1 to 2.9, where two cores had nine others to serve
+# Of a conversation at a time; as many for each deriver, as in a turn: who has less to do is done, and the others have
+# the processors to themselves. What is said after the last silence of a piece is in no summary yet: in short ones much.
+MOST, TOKENS = 256, 8192
+STARTING = 1.0  # seconds until a worker has its first jobs: about one, and up to 2.9 where two cores had nine others
 FIRST = 8  # of each at the first try, which loads the encoder and the rules of languages, once in a process
 Pieces = tuple[Deriver[Any, Any], Sequence[Pending]]  # a deriver and what it is tried on
 
@@ -92,34 +92,51 @@ async def forecast(
     behind: list[Pieces] = []
     for deriver in derivers_of(coalesced(resources)):
         wanted = sizes.get(deriver.name) and not deriver.method.asks
-        if wanted and (sample := await _sample(database, deriver.name, user, seed)):
+        if wanted and (sample := await _sample(database, deriver.name, user)):
             behind.append((deriver, sample))
     if not behind:
         return Forecast(0.0, 0.0, 0.0)
     # Of a conversation one turn is taken at a time.
-    concurrency = min(concurrency, max(len({one.conversation_id for one in pieces}) for _, pieces in behind))
-    for deriver, pieces in behind:
-        await asyncio.gather(*(_tried(database, deriver, one, FIRST) for one in pieces[-concurrency:]))
-    endless = [(deriver, cycle(pieces)) for deriver, pieces in behind]  # the second time goes on where the first was
+    concurrency = min(concurrency, max(len(sample) for _, sample in behind))
+    first = [
+        size
+        for deriver, sample in behind
+        for size, _ in await asyncio.gather(*(_tried(database, deriver, one, FIRST) for one in sample[-concurrency:]))
+    ]
+    most = min(MOST, max(FIRST, TOKENS * FIRST * len(first) // max(sum(first), 1)))
+    # The second time goes on where the first was.
+    endless = [(deriver, cycle(_pieces(deriver.name, sample, most, seed))) for deriver, sample in behind]
     whole, found = _Tried(concurrency=concurrency), list[float]()
     for _ in range(TIMES):
-        once = await _measured(database, endless, concurrency, seconds / TIMES)
+        once = await _measured(database, endless, most, concurrency, seconds / TIMES)
         found.append(once.seconds(sizes))
         whole.add(once)
     return Forecast(*(STARTING + one for one in (whole.seconds(sizes), min(found), max(found))))
 
 
-async def _sample(database: Database, deriver: str, user: UUID | None, seed: int) -> list[Pending]:
+async def _sample(database: Database, deriver: str, user: UUID | None) -> list[Pending]:
     async with database.operator() as scope:
-        found = await derivations.pending(scope, deriver, only=user, limit=SAMPLE)
-    step = MESSAGES if deriver != Summarize.name else LAST  # it reads from its last summary on, which is not kept here
-    pieces = [replace(work, done_seq=at) for work in found for at in range(work.done_seq, work.last_seq, step)]
+        return await derivations.pending(scope, deriver, only=user, limit=SAMPLE)
+
+
+def _pieces(deriver: str, sample: Sequence[Pending], most: int, seed: int) -> list[Pending]:
+    """Give pieces of so many messages of conversations, in an order by chance, whole ones of those that are shorter."""
+    pieces = []
+    for work in sample:
+        whole = (work.last_seq - work.done_seq) // most
+        # Summaries are read from the last one on, which is not kept here.
+        count = max(1, whole) if deriver != Summarize.name else 1
+        pieces += [replace(work, done_seq=work.done_seq + number * most) for number in range(count)]
     random.Random(seed).shuffle(pieces)
     return pieces
 
 
 async def _measured(
-    database: Database, endless: Sequence[tuple[Deriver[Any, Any], Iterator[Pending]]], concurrency: int, seconds: float
+    database: Database,
+    endless: Sequence[tuple[Deriver[Any, Any], Iterator[Pending]]],
+    most: int,
+    concurrency: int,
+    seconds: float,
 ) -> _Tried:
     """Let several conversations take their turns at once for so long, each at least one; give what they came to."""
     found = _Tried(concurrency=concurrency)
@@ -128,10 +145,7 @@ async def _measured(
     async def work() -> None:
         while True:
             began = time.monotonic()
-            tried = [
-                (deriver.name, _tried(database, deriver, next(sample), _most(deriver.name)))
-                for deriver, sample in endless
-            ]
+            tried = [(deriver.name, _tried(database, deriver, next(pieces), most)) for deriver, pieces in endless]
             made = await asyncio.gather(*(one for _, one in tried))
             for (name, _), (size, spent) in zip(tried, made, strict=True):
                 found.sizes[name] += size
@@ -143,11 +157,6 @@ async def _measured(
 
     await asyncio.gather(*(work() for _ in range(concurrency)))
     return found
-
-
-def _most(deriver: str) -> int:
-    """Give of how many messages a deriver is tried at a time."""
-    return SUMMARIZED if deriver == Summarize.name else MESSAGES
 
 
 async def _tried(database: Database, deriver: Deriver[Any, Any], work: Pending, most: int) -> tuple[int, float]:
