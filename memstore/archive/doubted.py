@@ -1,4 +1,4 @@
-"""Facts of an export that rest on nobody who is believed: they wait here to be confirmed, whatever the file says.
+"""Facts of an export that rest on nobody who is believed: they wait here to be confirmed, whatever state the file says.
 
 An export is a file, and may have been edited, or come from a store that believed others. What its messages are is
 looked at here, as when a fact is derived of them; one that is derived of none is of nobody.

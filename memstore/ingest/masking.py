@@ -4,7 +4,8 @@ Before storing, a secret becomes a mark such as "[masked card]", and the message
 kind there were: what is stored is counted, embedded and read so. Before deriving, it becomes as many dots, so that
 every character keeps its place: the message stays as it was said, and nothing that is derived from it holds the secret.
 
-The same text always gives the same one, and a masked text itself: an import adds nothing the second time.
+The same text always gives the same one, and a masked text itself, but for one in which more than eight secrets came to
+light one after the other: an import adds nothing the second time.
 """
 
 from __future__ import annotations

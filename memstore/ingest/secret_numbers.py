@@ -40,9 +40,10 @@ def cards(text: str) -> Iterator[tuple[int, int]]:
     """
     wrapped = (found for found in WRAPPED_DIGITS.finditer(text) if sum(map(str.isdigit, found[0])) <= MOST_WRAPPED)
     for run in chain(DIGITS.finditer(text), wrapped, PARTED_DIGITS.finditer(text)):
-        if WORD_AFTER.match(text, run.end()):  # not in the pattern, which would then be tried from each group on
-            continue
         groups, digits, ends = _grouped(text, *run.span())
+        if WORD_AFTER.match(text, run.end()):  # not in the pattern, which would then be tried from each group on
+            groups, ends = groups[:-1], ends[:-1]
+            digits = digits[: ends[-1]]
         if not digits.isascii():  # of another script
             digits = "".join(str(decimal(one)) for one in digits)
         first = 0
@@ -95,5 +96,6 @@ def _longest(signs: str, ends: Sequence[int], first: int, sizes: range, check: C
 
 def _is_hexadecimal(text: str, start: int, stop: int) -> bool:
     """Whether digits stand inside of a digest or a UUID."""
-    around = DIGEST.finditer(text, max(0, start - LONGEST_DIGEST), stop + LONGEST_DIGEST)
-    return any(found.start() <= start and stop <= found.end() for found in around)
+    begin = max(0, start - LONGEST_DIGEST)
+    around = DIGEST.finditer(text[begin : stop + LONGEST_DIGEST])  # cut out: no further is looked back
+    return any(begin + found.start() <= start and stop <= begin + found.end() for found in around)

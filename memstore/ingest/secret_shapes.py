@@ -32,9 +32,7 @@ _BETWEEN = rf"(?:[^\S\n\v\f\r\x1c-\x1e\x85\u2028\u2029]|[{_UNSEEN}{_HYPHENS}])"
 _WRAPPED = rf"[\s{_UNSEEN}{_HYPHENS}]"  # the end of a line too
 # Row after row of digits, atomic: whether some of it is a card is looked at group by group. Numbers that a hyphen parts
 # from a word are ids, but for a card's. A fraction has few digits before its dot.
-_OF_A_CARD = "|".join(
-    f"(?<={word}-)" for word in ("visa", "card", "amex", "maestro", "diners", "karte", "number", "cc")
-)
+_OF_A_CARD = "|".join([*(rf"(?<=(?<![^\W_]){word}-)" for word in ("visa", "card", "amex", "maestro")), "(?<=karte-)"])
 _BEGIN = rf"(?=\d)(?:(?<![\d-])|{_OF_A_CARD})(?<!(?<!\d{{6}})\d\.)"
 DIGITS = re.compile(rf"{_BEGIN}\d++(?:{_BETWEEN}\d++)*+", re.IGNORECASE)
 WRAPPED_DIGITS = re.compile(rf"{_BEGIN}\d++(?:{_WRAPPED}{{1,4}}+\d++)++", re.IGNORECASE)
@@ -86,6 +84,6 @@ TOKEN = re.compile(
 LISTED = re.compile(r"s[\"'`]\s{0,3}[:=]\s{0,3}\[(?P<values>[^\[\]]++)", re.IGNORECASE)
 LIST_NAME = re.compile(rf"(?:{_CALLED}|secret)\Z", re.IGNORECASE)
 LONGEST_LIST_NAME = 40  # characters
-QUOTED = re.compile(r"[\"'](?P<value>[^\s\"']{4,128})[\"']")
+QUOTED = re.compile(r"(?<![^\s,])[\"'](?P<value>[^\s\"']{4,128})[\"']")
 # Names of values in JSON, whatever they are of: `db_password`, `dbPassword`, `spring_datasource_password`, `api_keys`.
 NAMED = re.compile(rf"(?:[a-z\d]++[_-])*[a-z]*?(?:{_CALLED}|secret)s?", re.IGNORECASE)

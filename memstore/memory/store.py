@@ -197,7 +197,7 @@ class AsyncMemoryStore:
         state = await queue.state(self._database)
         if not state.made:
             return JobCounts()
-        if not queue_schema.is_current(state, self.url):
+        if not await in_thread(queue_schema.is_current, state, self.url):  # it reads a folder, and waits for nobody
             await in_thread(queue_schema.prepare, self.url)
         return await queue.counts(self._database)
 

@@ -453,7 +453,8 @@ async def test_metrics_are_served_while_the_database_is_away(
 async def test_metrics_of_a_database_that_is_silent_keep_no_thread(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "SECONDS_KNOWN", 3600.0)
+    monkeypatch.setattr(door, "SECONDS_KNOWN", 0.0)
+    monkeypatch.setattr(door, "SECONDS_TO_LOOK", 0.1)
     monkeypatch.setattr(metrics, "SECONDS", 0.1)
     collect()
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
@@ -462,6 +463,7 @@ async def test_metrics_of_a_database_that_is_silent_keep_no_thread(
             silents = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
             assert (await client.get("/metrics")).is_success
             monkeypatch.setattr(store._database, "url", silents)
+            monkeypatch.setattr(AsyncTokens, "exist", lambda _: asyncio.sleep(30))
             for _ in range(3):
                 told = (await client.get("/metrics")).text
                 assert "\nmemstore_database_up{" in told and "} 0.0" in told

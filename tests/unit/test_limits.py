@@ -102,7 +102,7 @@ async def test_of_many_tries_at_once_no_more_are_made_than_may_fail() -> None:
     assert ends[:5] == [None] * 5
     assert {one.status for one in ends[5:] if isinstance(one, Problem)} == {429}
     assert await asyncio.gather(*(tries.found("there", something) for _ in range(200))) == ["found"] * 200
-    assert "there" not in tries._turns
+    assert "there" not in tries._places
 
 
 async def test_a_try_that_could_not_be_made_is_none_that_failed() -> None:
@@ -114,3 +114,21 @@ async def test_a_try_that_could_not_be_made_is_none_that_failed() -> None:
     for _ in range(20):
         with pytest.raises(DatabaseUnreachable):
             await tries.found("here", broken)
+
+
+async def test_tries_of_one_place_do_not_wait_for_each_other_while_they_may_all_fail() -> None:
+    tries, begun, go = Tries(0.5), asyncio.Semaphore(0), asyncio.Event()
+
+    async def silent() -> None:
+        begun.release()
+        await go.wait()
+        raise DatabaseUnreachable("away")
+
+    asked = [asyncio.ensure_future(tries.found("here", silent)) for _ in range(6)]
+    async with asyncio.timeout(5):
+        for _ in range(5):
+            await begun.acquire()
+    assert begun.locked(), "the sixth waits: all before may fail"
+    go.set()
+    ends = await asyncio.gather(*asked, return_exceptions=True)
+    assert all(isinstance(one, DatabaseUnreachable) for one in ends)

@@ -69,6 +69,8 @@ SECRETS = {
     "Amex by dots": ("card", "3782.822463" + ".10005"),
     "Visa behind a word": ("card", "visa-4111" + "111111111111"),
     "card behind a word": ("card", "Gift-Card-4111-1111" + "-1111-1111"),
+    "card before a number and a word": ("card", "4111 1111 1111 " + "1111 3-month"),
+    "Kreditkarte": ("card", "Kreditkarte-4111" + "111111111111"),
     "Maestro": ("card", "6759 6498 " + "2643 8453"),
     "IBAN by dots": ("account", "DE89.3704.0044." + "0532.0130.00"),
     "IBAN by underscores": ("account", "iban_DE89_3704_0044_" + "0532_0130_00"),
@@ -98,6 +100,9 @@ ORDINARY = [
     "order-4347954152226330, run-4421875134052297, 4347954152226330-abc and 4111-1111-1111-1111-x are ids",
     "The token: authentication_required, next page token: a8f3Kq92LmZx71Qw, tokens: 4096, max_tokens=128000",
     "token: jwt_decode_result_v2_final and token = settings.GITHUB_ACCESS_2 and token: ${CI_JOB_TOKEN_V2_A1B2}",
+    "acc-4347954152226330, order-number-4347954152226330 and discard-4347954152226330 are ids",
+    "ab" * 100 + "4111111111111111" + "cd" * 100,
+    '{"passwords": ["x",1234567,"y"]}',
     '{"passwords": 3, "passwords_tried": ["one", "two"], "api_keys": [], "tokens": [12, 13]}',
 ]
 

@@ -199,7 +199,7 @@ class MemoryStore:
         state = queue.state(self._database)
         if not state.made:
             return JobCounts()
-        if not queue_schema.is_current(state, self.url):
+        if not in_place(queue_schema.is_current, state, self.url):  # it reads a folder, and waits for nobody
             in_place(queue_schema.prepare, self.url)
         return queue.counts(self._database)
 

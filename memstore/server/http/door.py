@@ -10,6 +10,7 @@ somebody else's: nobody learns what there is.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -36,6 +37,7 @@ MOST_KNOWN = 10_000
 REFUSED_A_SECOND = 5.0  # callers from one place
 OPEN_TO_ALL = ("/healthz", "/readyz", "/openapi.json")
 METRICS = "/metrics"  # which say that the database is away
+SECONDS_TO_LOOK = 3.0  # of the ten that Prometheus waits, to ask a silent database whether its token holds still
 MACHINE: Final = "this machine"
 
 
@@ -196,10 +198,12 @@ class Door:
         if met is not None:
             self._count(met)
         look = partial(self._callers.caller, token)
+        scraped = met is not None and scope["path"] == METRICS
         try:
-            caller = await (look() if met is not None else self._strangers.found(place_of(scope), look))
-        except MemstoreError:  # it may name the database's host, to somebody of whom nothing is known
-            if met is not None and scope["path"] == METRICS:
+            async with asyncio.timeout(SECONDS_TO_LOOK if scraped else None):
+                caller = await (look() if met is not None else self._strangers.found(place_of(scope), look))
+        except (MemstoreError, TimeoutError):  # it may name the database's host, to somebody of whom nothing is known
+            if scraped:
                 return met
             detail = "The database does not answer: memstore doctor says why."
             later = {"Retry-After": SECONDS}
@@ -213,6 +217,8 @@ class Door:
             raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers=challenge)
         if caller is not None and met is None:
             self._count(caller)
+        if caller is None and self._sessions is not None and (cookie := cookie_of(headers)):
+            self._sessions.end(cookie)  # its token was revoked: it is refused once, and not with each page
         return caller
 
     def _count(self, caller: Caller) -> None:

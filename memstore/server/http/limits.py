@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from asyncio import Lock
+from asyncio import Condition
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -33,8 +33,12 @@ class Buckets:
 
     def wait(self, caller: str) -> float:
         """Give the seconds until a caller may take one; 0 for now. None is taken."""
-        left = self._left_now(caller, self._clock())
+        left = self.left(caller)
         return 0.0 if left >= 1.0 else (1.0 - left) / self._rate
+
+    def left(self, caller: str) -> float:
+        """Give how many a caller may take now."""
+        return self._left_now(caller, self._clock())
 
     def take(self, caller: str) -> float:
         """Take one; give 0, or the seconds until there is one again."""
@@ -70,24 +74,41 @@ def _too_many(seconds: float, why: str) -> Problem:
 class Tries:
     """Tries that may find nothing, so many a second of one place, ten seconds' worth at once.
 
-    Those of one place are made one after the other, so that of many at once none is made beyond that; who finds
-    something waits for no more than those before.
+    Of one place no more are under way than may still fail, so that of many at once none is made beyond that; others
+    wait until one of these has ended.
     """
 
     def __init__(self, failures: float) -> None:
         self._failed = Buckets(failures)
-        self._turns: WeakValueDictionary[str, Lock] = WeakValueDictionary()
+        self._places: WeakValueDictionary[str, _Looking] = WeakValueDictionary()
 
     async def found(self, place: str, look: Callable[[], Awaitable[T | None]]) -> T | None:
         """Give what a try finds; None is one that failed. Raises a `Problem`, and does not look, after too many."""
-        turn = self._turns.setdefault(place, Lock())
-        async with turn:
-            if seconds := self._failed.wait(place):
-                raise _too_many(seconds, "Too many tokens that do not hold came from your address.")
+        here = self._places.setdefault(place, _Looking())
+        async with here.ended:
+            while self._failed.left(place) < here.count + 1:
+                if not here.count:
+                    wait = self._failed.wait(place)
+                    raise _too_many(wait, "Too many tokens that do not hold came from your address.")
+                await here.ended.wait()
+            here.count += 1
+        try:
             found = await look()
             if found is None:
                 self._failed.take(place)
             return found
+        finally:
+            here.count -= 1
+            async with here.ended:
+                here.ended.notify_all()
+
+
+class _Looking:
+    """The tries of one place that are under way."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.ended = Condition()
 
 
 def place_of(scope: Scope) -> str:
