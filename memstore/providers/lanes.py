@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from queue import SimpleQueue
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 B = TypeVar("B")
 BATCH = 32  # texts; on CPUs, larger batches only pad more
@@ -33,11 +33,16 @@ class Lanes:
         self.count = 1 if alone else int(torch.get_num_threads())
         self.model = model
         self.copies: list[Any] = [model] if alone else []
+        self._alone = alone
+        self._begin()
+        _EVERY.add(self)
+
+    def _begin(self) -> None:
+        """Lend nothing yet, and have no threads: in a forked child too, where those of its parent are not."""
         self._making = threading.Lock()
-        self._threads: tuple[int, ThreadPoolExecutor] | None = None  # with the process that they are of
-        self._free: SimpleQueue[Any] = SimpleQueue()
-        self._asked: SimpleQueue[Any] = self._free if alone else SimpleQueue()
-        self._asked.put(model)
+        self._threads: ThreadPoolExecutor | None = None
+        self._free = _Lender(self.copies)
+        self._asked = self._free if self._alone else _Lender([self.model])
 
     def each(self, work: Callable[[Any, B], object], batches: Sequence[B]) -> None:
         """Do `work(model, batch)` for each batch; an error of one is raised here, and what has not begun is left.
@@ -72,33 +77,69 @@ class Lanes:
             yield model
 
     def _pool(self) -> ThreadPoolExecutor:
-        """Give threads that are kept, but for a forked child, where they are not.
+        """Give threads that are kept.
 
         New ones for each call would each take another of glibc's arenas, which keep what a batch needed: after 4,096
         texts of 800 characters a process had 1.2 GB in place of 0.7, on two cores.
         """
         with self._making:
-            if self._threads is None or self._threads[0] != os.getpid():
-                self._threads = os.getpid(), ThreadPoolExecutor(self.count, "memstore-embed")
-            return self._threads[1]
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self.count, "memstore-embed")
+            return self._threads
 
-    def _copied(self) -> SimpleQueue[Any]:
+    def _copied(self) -> _Lender:
         with self._making:
             if not self.copies:
                 weights = {id(one): one for one in (*self.model.parameters(), *self.model.buffers())}
                 self.copies = [copy.deepcopy(self.model, dict(weights)) for _ in range(self.count)]
                 for one in self.copies:
-                    self._free.put(one)
+                    self._free.take_back(one)
         return self._free
 
     @contextmanager
-    def _lent(self, models: SimpleQueue[Any]) -> Iterator[Any]:
-        model = models.get()
+    def _lent(self, models: _Lender) -> Iterator[Any]:
+        model = models.lend()
         try:
             with _one_thread:
                 yield model
         finally:
-            models.put(model)
+            models.take_back(model)
+
+
+class _Lender:
+    """Lends models, each to one at a time, by the order in which they were asked for.
+
+    A queue gives one back to whoever is awake, which is who had it: a question would wait for all batches of another.
+    """
+
+    def __init__(self, models: Sequence[Any]) -> None:
+        self._free = deque(models)
+        self._waiting: deque[Future[Any]] = deque()
+        self._lock = threading.Lock()
+
+    def lend(self) -> Any:
+        with self._lock:
+            if self._free:
+                return self._free.popleft()
+            turn: Future[Any] = Future()
+            self._waiting.append(turn)
+        try:
+            return turn.result()
+        except BaseException:  # interrupted
+            with self._lock:
+                waits = turn in self._waiting
+                if waits:
+                    self._waiting.remove(turn)
+            if not waits:
+                self.take_back(turn.result())
+            raise
+
+    def take_back(self, model: Any) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().set_result(model)
+            else:
+                self._free.append(model)
 
 
 class _OneThread:
@@ -124,6 +165,18 @@ class _OneThread:
 
 
 _one_thread = _OneThread()
+_EVERY: WeakSet[Lanes] = WeakSet()
+
+
+def _begin_in_child() -> None:
+    """Forget what other threads of the parent had when it forked."""
+    _one_thread.__init__()  # type: ignore[misc]
+    for lanes in list(_EVERY):
+        lanes._begin()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_begin_in_child)
 
 
 def by_length(texts: Sequence[str]) -> list[list[int]]:

@@ -290,7 +290,7 @@ def test_a_model_that_has_threads_of_its_own_is_asked_by_one_at_a_time() -> None
     assert lanes.copies == [model]
 
 
-def test_threads_are_kept_and_new_ones_made_in_a_forked_child() -> None:
+def test_threads_are_kept() -> None:
     lanes, threads = Lanes(Alone(), alone=True), set[threading.Thread]()
 
     def work(_: Alone, __: int) -> None:
@@ -299,10 +299,44 @@ def test_threads_are_kept_and_new_ones_made_in_a_forked_child() -> None:
     for _ in range(5):
         lanes.each(work, range(3))
     assert len(threads) == 1
-    if not (child := os.fork()):
-        lanes.each(work, range(3))
-        os._exit(0)
-    assert await_exit(child) == 0
+
+
+def test_a_child_that_was_forked_amid_a_batch_computes() -> None:
+    lanes, begun, go = Lanes(Alone(), alone=True), threading.Event(), threading.Event()
+
+    def work(*_: object) -> None:
+        begun.set()
+        go.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lanes.each, work, range(3))
+        assert begun.wait(20)
+        if not (child := os.fork()):
+            try:
+                lanes.each(lambda *_: None, range(3))
+                os._exit(0)
+            finally:
+                os._exit(1)
+        go.set()
+        assert await_exit(child) == 0
+
+
+def test_a_question_waits_for_no_more_than_a_batch_where_there_is_one_model() -> None:
+    lanes, begun, done = Lanes(Alone(), alone=True), threading.Event(), list[int]()
+
+    def work(model: Alone, number: int) -> None:
+        begun.set()
+        model.work()
+        done.append(number)
+
+    with ThreadPoolExecutor(1) as pool:
+        batches = pool.submit(lanes.each, work, range(200))
+        assert begun.wait(20)
+        before = len(done)
+        with lanes.asking():
+            waited = len(done) - before
+        batches.result()
+    assert waited <= 3
 
 
 def await_exit(child: int, seconds: float = 20.0) -> int | None:
