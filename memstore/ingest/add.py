@@ -92,11 +92,12 @@ async def add_many(
 async def _added(
     database: Database, place: Place, drafts: Sequence[Message], on_conflict: OnConflict, key: str | None
 ) -> list[Message]:
-    asked = _named(drafts) + ([] if key is None else [keyed.beyond(drafts, key)])
+    whole = key if on_conflict == "error" else None
+    asked = _named(drafts) + ([] if whole is None else [keyed.beyond(drafts, whole)])
     async with database.scope(place.user_id) as scope:
         known = await _known(scope, place, asked)
-        if key is not None and on_conflict == "error":
-            keyed.check_whole(drafts, key, known)
+        if whole is not None:
+            keyed.check_whole(drafts, whole, known)
         found = sorted_out(drafts, known)
         if found.conflicts and on_conflict == "error":
             number, twin = next(iter(found.conflicts.items()))

@@ -32,9 +32,13 @@ def beyond(drafts: Sequence[Message], key: str) -> UUID:
 
 
 def check_whole(drafts: Sequence[Message], key: str, known: Container[UUID]) -> None:
-    """Raise `Conflict` for a list that is longer or shorter than the one that is stored under its key."""
+    """Raise `Conflict` for a list that is longer or shorter than the one that is stored under its key.
+
+    One that lacks only messages at its end with an `external_id` of their own is not told from the whole.
+    """
     own = [draft.id for number, draft in enumerate(drafts, 1) if draft.external_id == _of(key, number)]
-    if own and (beyond(drafts, key) in known or (own[0] in known and own[-1] not in known)):
+    some_known, all_known = any(id in known for id in own), all(draft.id in known for draft in drafts)
+    if beyond(drafts, key) in known or (some_known and not all_known):
         raise Conflict(
             f"What is stored under the key {key!r} were more or fewer messages, or some of them are erased. Give a new "
             "key; nothing of this call was stored."

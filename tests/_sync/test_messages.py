@@ -240,6 +240,9 @@ def test_what_has_a_key_is_stored_once_and_the_key_stands_for_the_whole_list(sto
     first = trip.add_many(own, key="turn 2")
     assert [one.external_id for one in first] == ["own", "key:turn 2:2"]
     assert trip.add_many(own, key="turn 2") == first
+    for other in (own[:1], [*own, {"role": "user", "content": "More.", "external_id": "more"}]):
+        with pytest.raises(Conflict, match="more or fewer"):
+            trip.add_many(other, key="turn 2")
     assert store.user("alice").conversation("d").add_many(given[:2], key="turn 1") != stored
     assert trip.add_many([], key="turn 1") == []
     skipped = trip.add_many(given, key="turn 1", on_conflict="skip")

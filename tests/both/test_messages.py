@@ -241,6 +241,9 @@ async def test_what_has_a_key_is_stored_once_and_the_key_stands_for_the_whole_li
     first = await trip.add_many(own, key="turn 2")
     assert [one.external_id for one in first] == ["own", "key:turn 2:2"]
     assert await trip.add_many(own, key="turn 2") == first
+    for other in (own[:1], [*own, {"role": "user", "content": "More.", "external_id": "more"}]):
+        with pytest.raises(Conflict, match="more or fewer"):
+            await trip.add_many(other, key="turn 2")
     assert await store.user("alice").conversation("d").add_many(given[:2], key="turn 1") != stored
     assert await trip.add_many([], key="turn 1") == []
     skipped = await trip.add_many(given, key="turn 1", on_conflict="skip")
