@@ -146,9 +146,13 @@ class _OneThread:
     """Within it, torch computes in the thread that has entered it, and in no others; any number may be in it."""
 
     def __init__(self) -> None:
+        self._before = 1
+        self.begin()
+
+    def begin(self) -> None:
+        """Have nobody inside, as in a forked child, where the threads are not that were."""
         self._lock = threading.Lock()
         self._inside = 0
-        self._before = 1
 
     def __enter__(self) -> None:
         torch = importlib.import_module("torch")
@@ -170,7 +174,7 @@ _EVERY: WeakSet[Lanes] = WeakSet()
 
 def _begin_in_child() -> None:
     """Forget what other threads of the parent had when it forked."""
-    _one_thread.__init__()  # type: ignore[misc]
+    _one_thread.begin()
     for lanes in list(_EVERY):
         lanes._begin()
 
