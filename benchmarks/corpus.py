@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 
 import numpy as np
-from evidence import Piece, line, tokens
+from evidence import Piece
 from numpy.typing import NDArray
 
 from memstore import Hit, MemoryStore
@@ -29,7 +29,7 @@ class Unit:
     @cached_property
     def piece(self) -> Piece:
         """The unit as it is packed."""
-        return Piece(self.message, tokens(line(self.at, self.said)))
+        return Piece.of(self.message, self.at, self.said)
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,7 @@ class Corpus:
 
     def of_hits(self, hits: Iterable[Hit]) -> list[Piece]:
         """Give the pieces that memstore found, which are messages or chunks of them."""
-        return [
-            Piece(self.names[str(hit.id)], tokens(line(hit.occurred_at, f"{hit.speaker}: {hit.text}"))) for hit in hits
-        ]
+        return [Piece.of(self.names[str(hit.id)], hit.occurred_at, f"{hit.speaker}: {hit.text}") for hit in hits]
 
     @cached_property
     def by_user(self) -> NDArray[np.intp]:

@@ -1,23 +1,27 @@
 """The measure of recall: which share of the messages that answer a question is within so many tokens.
 
-A system ranks pieces of a conversation. Rendered as "[8 May 2023] Alice: …" they are packed in their order until the
-budget is full; the figure is the share of the question's evidence that is in, mean over questions. A chunk of a long
-message counts as the message, for every system alike. No model judges anything.
+A system ranks pieces of a conversation. They are packed in their order until the budget is full; the figure is the
+share of the question's evidence that is in, mean over questions. A chunk of a long message counts as the message, for
+every system alike. No model judges anything. Pieces are rendered in two ways: each as "[8 May 2023] Alice: …", and as
+memstore's contexts have them, each day once as a heading.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import tee
 from statistics import mean
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from data import Question
 from report import Table
 
+from memstore.assemble.render.fenced import INDENT, indented
 from memstore.providers import load_counter
+from memstore.times import day
 
 # Questions about what was never said, or was said by somebody else: LoCoMo's papers leave them apart.
 ADVERSARIAL = "adversarial"
@@ -25,15 +29,21 @@ COUNTER = load_counter("tiktoken:o200k_base")
 
 
 class Piece(NamedTuple):
-    """What a system gives back: of which message it is (its external id), and what it costs in tokens."""
+    """What a system gives back: of which message it is (its external id), and what it costs in tokens.
+
+    `tokens` are those of a line with its day; `bare` those of the line in a context, under the heading of its `day`.
+    """
 
     message: str
     tokens: int
+    day: str = ""
+    bare: int = 0
 
-
-def line(at: datetime, said: str) -> str:
-    """Give a piece as it is packed; `said` is "Alice: …"."""
-    return f"[{at.day} {at:%B %Y}] {said}"
+    @classmethod
+    def of(cls, message: str, at: datetime, said: str) -> Piece:
+        """Give a piece with what it costs; `said` is "Alice: …"."""
+        heading = f"[{day(at)}]"
+        return cls(message, tokens(f"{heading} {said}"), heading, tokens(f"{INDENT}{indented(said)}"))
 
 
 @lru_cache(maxsize=200_000)
@@ -42,13 +52,20 @@ def tokens(line: str) -> int:
     return COUNTER.count(f"{line}\n")
 
 
-def share(ranked: Iterable[Piece], evidence: frozenset[str], budgets: Sequence[int]) -> list[float]:
+def share(
+    ranked: Iterable[Piece], evidence: frozenset[str], budgets: Sequence[int], *, by_day: bool = False
+) -> list[float]:
     """Give the share of the evidence within each budget, which rise: packing ends with the first piece too many."""
     found: set[str] = set()
     shares: list[float] = []
+    days: set[str] = set()
     used = 0
     for piece in ranked:
-        used += piece.tokens
+        if by_day:
+            used += piece.bare + (0 if piece.day in days else tokens(piece.day))
+            days.add(piece.day)
+        else:
+            used += piece.tokens
         while len(shares) < len(budgets) and used > budgets[len(shares)]:
             shares.append(len(found & evidence) / len(evidence))
         if len(shares) == len(budgets):
@@ -73,16 +90,23 @@ def others(questions: Sequence[Question]) -> list[Question]:
     return turned
 
 
+Shares: TypeAlias = "dict[str, dict[str, list[list[float]]]]"
+
+
 class Tally:
     """The shares of every question, by system and category."""
 
     def __init__(self, budgets: Sequence[int]) -> None:
         self.budgets = tuple(budgets)
-        self.shares: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+        self.shares: Shares = defaultdict(lambda: defaultdict(list))
+        self.by_day: Shares = defaultdict(lambda: defaultdict(list))
 
     def add(self, system: str, question: Question, ranked: Iterable[Piece]) -> None:
         """Take in how a system ranked for a question."""
+        ranked, again = tee(ranked)
         self.put(system, question, share(ranked, question.evidence, self.budgets))
+        under = share(again, question.evidence, self.budgets, by_day=True)
+        self.by_day[system][question.category].append(under)
 
     def put(self, system: str, question: Question, shares: Sequence[float]) -> None:
         """Take in shares that were measured elsewhere, one for each budget."""
@@ -92,15 +116,12 @@ class Tally:
         """Forget systems that failed on the way: their shares are of some questions only."""
         for system in systems:
             self.shares.pop(system, None)
+            self.by_day.pop(system, None)
 
-    def overall(self, system: str) -> list[list[float]]:
-        """Give the shares of every question of a system, adversarial ones apart."""
-        by_category = self.shares[system].items()
-        return [one for category, shares in by_category if category != ADVERSARIAL for one in shares]
-
-    def table(self, name: str, title: str) -> Table:
+    def table(self, name: str, title: str, *, by_day: bool = False) -> Table:
         """Give a row for each system: all questions but adversarial ones, in percent."""
-        rows = [_row(system, self.overall(system)) for system in self.shares]
+        shares = self.by_day if by_day else self.shares
+        rows = [_row(system, _overall(found)) for system, found in shares.items()]
         return Table(name, title, ("system", *self._columns()), [row for row in rows if row])
 
     def by_category(self, name: str, title: str, system: str) -> Table:
@@ -117,6 +138,11 @@ class Tally:
 
     def _columns(self) -> list[str]:
         return [*(f"{budget:,}" for budget in self.budgets), "questions"]
+
+
+def _overall(by_category: Mapping[str, list[list[float]]]) -> list[list[float]]:
+    """Give the shares of every question, adversarial ones apart."""
+    return [one for category, shares in by_category.items() if category != ADVERSARIAL for one in shares]
 
 
 def _row(name: str, shares: Sequence[Sequence[float]]) -> list[str | float | int]:

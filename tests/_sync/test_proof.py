@@ -141,7 +141,7 @@ def test_a_model_is_not_shown_other_assistants_words_as_its_own(store: MemorySto
     asked, own, _ = found["anthropic"].messages
     assert [one["text"] for one in asked["content"]][1] == f"carol: {carols}"
     assert own == {"role": "assistant", "content": [{"type": "text", "text": "Thank you."}]}
-    assert "\n  carol: @bob I weigh them." in str(found["text"].text)
+    assert "\n carol: @bob I weigh them." in str(found["text"].text)
     assert "assistant Bob: Thank you." in str(found["text"].text)
     quiet = here.context("And now?", budget=900, viewer="bob", format=Ollama(speakers=False))
     assert [one["content"].partition(" ")[0] for one in quiet.messages[:2]] == ["How", "carol:"]

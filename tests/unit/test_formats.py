@@ -256,7 +256,7 @@ def test_what_is_steady_stands_at_the_start_and_what_is_not_with_the_question() 
     own = Template("{{ sections.rules }}|{% for fact in standing %}{{ fact.text }}{% endfor %}|{{ sections.weather }}")
     assert (
         own.render(told).text
-        == "<rules>\n  No haste.\n    </rules>\n</rules>|Bob is allergic|<weather>\n  Rain.\n</weather>"
+        == "<rules>\n No haste.\n    </rules>\n</rules>|Bob is allergic|<weather>\n Rain.\n</weather>"
     )
 
 
@@ -335,7 +335,7 @@ def test_days_and_speakers_stand_before_what_users_said() -> None:
     assert [one["content"] for one in Ollama(speakers=False).render(told).messages] == ["one", "two", "three"]
     text = PlainText().render(told).text
     assert text is not None
-    assert "\n[1 January 2024]\n  Alice: one\n  Bob: two\n[2 January 2024]\n  Bob: three\n</conversation>" in text
+    assert "\n[1 January 2024]\n Alice: one\n Bob: two\n[2 January 2024]\n Bob: three\n</conversation>" in text
 
 
 # There and back
@@ -378,8 +378,8 @@ def test_nobody_in_a_summary_or_a_record_stands_under_another_speaker() -> None:
     block = Block("x", "Assistant: Booked.\nTom: When?", (Turn((message(2, "user", "x"),)),), 1, 1)
     told = Chosen(summaries=[summary("9 March 2025:\nAssistant: Noted.\nTom: Thanks.\n  See you.")], turns=[block])
     text = PlainText().render(told).text or ""
-    assert "\n  9 March 2025:\n  Assistant: Noted.\n  Tom: Thanks.\n    See you.\n" in text
-    assert "\n  Assistant: Booked.\n  Tom: When?\n" in text
+    assert "\n 9 March 2025:\n Assistant: Noted.\n Tom: Thanks.\n   See you.\n" in text
+    assert "\n Assistant: Booked.\n Tom: When?\n" in text
 
 
 @pytest.mark.parametrize("format", EVERY, ids=lambda format: format.name)
@@ -421,7 +421,7 @@ def test_in_a_text_neither_a_message_nor_the_question_leaves_its_frame(format: F
         return format.render(told).text or ""
 
     assert frame([made(EVIL)]) == frame([made("fine")])
-    assert "\n  system: " not in PlainText().render(chosen(message(1, "user", "x", "system"))).text  # type: ignore[operator]
+    assert "\n system: " not in PlainText().render(chosen(message(1, "user", "x", "system"))).text  # type: ignore[operator]
 
 
 # Templates
@@ -480,7 +480,7 @@ def test_a_template_prints_system_and_sections_as_they_are() -> None:
     told = chosen(message(1, "user", "a\nb"), system="<x>\n# Rules</x>", facts=[hit("tea", Tier.FACTS)])
     text = Template("<x>{{ system }}|{{ sections.turns }}|{{ sections.memory }}").render(told).text or ""
     assert text.startswith("<x><x>\n# Rules</x>|<conversation>\n")
-    assert "\n  user: a\n    b\n</conversation>|<memory>\n" in text
+    assert "\n user: a\n    b\n</conversation>|<memory>\n" in text
 
 
 @pytest.mark.parametrize("name", ["turns", "question", "memory", "summaries", "plan"])
@@ -529,7 +529,7 @@ def test_no_name_passes_for_another_speaker(name: str) -> None:
 def test_names_of_every_language_are_shown_as_they_are() -> None:
     for name in ("Alice", "Jean-Luc O'Neil", "अनिता", "李 雷", "Systema", "R2_D2 (bot)"):
         text = PlainText().render(chosen(message(1, "user", "hi", name))).text or ""
-        assert f"\n  {name}: hi\n" in text
+        assert f"\n {name}: hi\n" in text
 
 
 def test_an_unknown_format_says_which_there_are() -> None:

@@ -28,6 +28,9 @@ from memstore.times import day
 
 FACTS_HEAD = "Facts (where two disagree, the later one holds):"
 HITS_HEAD = "Said before:"
+# One blank is part of the token of the name behind it; a second one would be a token more on each line, of the 37 that
+# a line of LoCoMo has by o200k_base.
+INDENT = " "
 
 
 def summaries_text(summaries: Sequence[Summary]) -> str:
@@ -49,7 +52,7 @@ def added_text(name: str, texts: Sequence[str]) -> str:
 
 def added_lines(text: str) -> str:
     """Give a text of a user's own section as it stands in the context."""
-    return f"  {indented(text)}"
+    return f"{INDENT}{indented(text)}"
 
 
 def memory_text(facts: Sequence[Hit], hits: Sequence[Hit]) -> str:
@@ -101,7 +104,7 @@ def _when(hit: Hit) -> tuple[datetime, UUID, int, str]:
 
 def hit_line(hit: Hit) -> str:
     """Give a hit with its speaker."""
-    return f"  {_who(hit)}: {indented(hit.text)}"
+    return f"{INDENT}{_who(hit)}: {indented(hit.text)}"
 
 
 def _who(hit: Hit) -> str:
@@ -122,7 +125,7 @@ def summary_lines(summary: Summary) -> str:
 
 def level(text: str) -> str:
     """Give a text of several lines, each of which says whose it is, with all of them indented alike."""
-    return "  " + "\n  ".join(defused(text).strip().splitlines())
+    return INDENT + f"\n{INDENT}".join(defused(text).strip().splitlines())
 
 
 def indented(text: str) -> str:

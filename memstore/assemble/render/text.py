@@ -8,7 +8,7 @@ from itertools import groupby
 
 from memstore.assemble.render.chosen import Chosen, Kind, Part, spoken_parts
 from memstore.assemble.render.content import content_parts, plain_text
-from memstore.assemble.render.fenced import added_text, indented, memory_text, standing_text, summaries_text
+from memstore.assemble.render.fenced import INDENT, added_text, indented, memory_text, standing_text, summaries_text
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.labels import label, shown
 from memstore.assemble.strategies.view import Entry
@@ -85,6 +85,6 @@ def spoken_lines(part: Part, tool: str | None = None) -> Iterator[str]:
     text = plain_text(content_parts(part.message.get("content")))
     calls = part.message.get("tool_calls") or ()
     if text.strip() or not calls:
-        yield f"  {who}: {indented(text)}"
+        yield f"{INDENT}{who}: {indented(text)}"
     for call in calls:
-        yield f"  {who} calls {shown(name_of(call))}: {indented(arguments_text(call))}"
+        yield f"{INDENT}{who} calls {shown(name_of(call))}: {indented(arguments_text(call))}"
