@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import data
 import long
+from evidence import BY_DAY
 from opened import opened
 from rankings import OURS, Rankings
 from report import Table
@@ -37,7 +38,5 @@ def _of_size(options: argparse.Namespace, size: str) -> Iterator[Table]:
             ranked = Rankings(store, embedder).measure(asked, BUDGETS)
     of = f"conversation{'s' if len({one.user for one in asked}) > 1 else ''} of {size} tokens"
     yield ranked.table(f"recall-{size}", f"BEAM, {of}: evidence recall in percent within so many tokens")
-    yield ranked.table(
-        f"recall-by-day-{size}", f"BEAM, {of}: the same, each day once as a heading, as contexts have hits", by_day=True
-    )
+    yield ranked.table(f"recall-by-day-{size}", f"BEAM, {of}: {BY_DAY}", by_day=True)
     yield ranked.by_category(f"categories-{size}", f"BEAM, {of}: memstore by category", OURS)

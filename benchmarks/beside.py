@@ -20,7 +20,7 @@ import beam
 import data
 import growth
 from corpus import Unit
-from evidence import ADVERSARIAL
+from evidence import ADVERSARIAL, BY_DAY
 from growth import HITS, dated, in_turn
 from opened import EVERY, opened
 from rankings import DEPTH, OURS, Rankings
@@ -86,6 +86,7 @@ def _beside(options: argparse.Namespace, given: Set, name: str, pythons: Mapping
         timed |= {"(encoding a question, the same for all)": [_encoding(embedder, one.text) for one in asked[:TIMED]]}
     count = sum(map(len, units.values()))
     yield recalled.table(f"recall-{name}", f"{given.title}: evidence recall in percent within so many tokens")
+    yield recalled.table(f"recall-by-day-{name}", f"{given.title}: {BY_DAY}", by_day=True)
     if any(one.category == ADVERSARIAL for one in asked):
         yield recalled.of_category(f"adversarial-{name}", f"{given.title}: adversarial questions", ADVERSARIAL)
     yield _latency(f"latency-{name}", f"{given.title}: a question over {count:,} units, {HITS} hits, in ms", timed)

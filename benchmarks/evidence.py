@@ -25,6 +25,7 @@ from memstore.times import day
 
 # Questions about what was never said, or was said by somebody else: LoCoMo's papers leave them apart.
 ADVERSARIAL = "adversarial"
+BY_DAY = "the same, each day once as a heading, as contexts have hits"
 COUNTER = load_counter("tiktoken:o200k_base")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import contexts
 import data
-from evidence import ADVERSARIAL
+from evidence import ADVERSARIAL, BY_DAY
 from opened import opened
 from rankings import OURS, Rankings
 from report import Table
@@ -26,7 +26,7 @@ def tables(options: argparse.Namespace) -> Iterator[Table]:
     yield ranked.table(
         "recall", "LoCoMo, evidence recall in percent within so many tokens, all but adversarial questions"
     )
-    yield ranked.table("recall-by-day", "The same, each day once as a heading, as contexts have hits", by_day=True)
+    yield ranked.table("recall-by-day", f"LoCoMo, {BY_DAY}", by_day=True)
     yield ranked.by_category("categories", "memstore by category", OURS)
     yield ranked.of_category("adversarial", "Adversarial questions, every system", ADVERSARIAL)
     yield told.table("contexts", "Evidence in `context()` of so many tokens, all but adversarial questions, in percent")

@@ -64,7 +64,7 @@ def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
     found = {}
     for name, section in known.items():
         most = room if section.maximum is None else int(_tokens(section.maximum, room))
-        share = min(most, int(least[name] + rest * weights[name] + 1e-6))  # it never falls as the room grows
+        share = min(most, int(least[name] + rest * weights[name] + 1e-6))  # rounding lets none fall as the room grows
         required = isinstance(section.minimum, int) and section.minimum > 0
         found[name] = Allowance(int(least[name]), share, most, section.priority, required, section.cut)
     return found

@@ -157,6 +157,20 @@ def test_evidence_counts_until_the_first_piece_that_does_not_fit() -> None:
 
 
 @pytest.mark.usefixtures("measure")
+def test_under_days_a_day_costs_once() -> None:
+    from evidence import Piece, share, tokens
+
+    day = tokens("[8 May 2023]")
+    first, second = Piece.of("a", datetime(2023, 5, 8, tzinfo=UTC), "Ann: hi"), Piece("b", 99, "[8 May 2023]", 10)
+    assert first.day == "[8 May 2023]"
+    assert first.tokens == tokens("[8 May 2023] Ann: hi")
+    cost = day + first.bare
+    assert share([first, second], frozenset("b"), [cost + 9, cost + 10], by_day=True) == [0, 1]
+    later = second._replace(day="[9 May 2023]")
+    assert share([first, later], frozenset("b"), [cost + 10, cost + 10 + day], by_day=True) == [0, 1]
+
+
+@pytest.mark.usefixtures("measure")
 def test_a_tally_leaves_adversarial_questions_apart_and_counts_each_question_alike() -> None:
     from data import Question
     from evidence import Piece, Tally
