@@ -82,7 +82,9 @@ def tables(options: argparse.Namespace) -> Iterator[Table]:
         place = (options.store or Path(folder)).resolve() / "beam-10M"
         with memstore.open(f"embedded:{place}", settings={"receipts_days": 0}) as store, Watched(place) as watched:
             made = _filled(store, history, Part(ids.user_id(asked[0].user), derivers=options.derivers), _steps(place))
-            yield Table("ingest-10M", "A conversation of 5.8 million tokens, in and derived", COLUMNS, made)
+            yield Table(
+                "ingest-10M", "A conversation of 5.8 million tokens, in and derived", COLUMNS, [*made, whole(made)]
+            )
             yield _size(store, watched, _asked(store, asked))
             embedder = Kept(options.cache / "vectors-beam-10M.npz")
             _read_vectors(store, asked[0].user, embedder)
@@ -112,6 +114,13 @@ def _filled(store: MemoryStore, history: Path, part: Part, kept: Path) -> list[l
             print(f"\n{row}", file=sys.stderr, flush=True)
             kept.write_text(json.dumps(rows))
     return rows
+
+
+def whole(rows: Sequence[list[Cell]]) -> list[Cell]:
+    """Give the row of all steps: its share is that of their seconds, the import's, which encodes nothing, included."""
+    seconds, encoding, texts = (sum(float(row[place] or 0) for row in rows) for place in (1, 2, 3))
+    bare = sum(float(row[1] or 0) * float(row[4] or 0) for row in rows)
+    return ["all of it", round(seconds, 1), round(encoding, 1), int(texts), round(bare / seconds, 2)]
 
 
 def _imported(store: MemoryStore, history: Path) -> list[Cell] | None:
