@@ -36,6 +36,8 @@ def told(said: str) -> list[str]:
         "If we blow up balloons, I'm allergic to latex.",
         "By the way, I'm allergic to latex, since we are talking about gloves.",
         "I'm allergic to latex, mind you.",
+        "I'm allergic to latex (in case that matters).",
+        "I'm allergic to latex, but if we use gloves, mine are made of vinyl.",
     ],
 )
 def test_an_allergy_is_told_without_what_is_said_beside_it(said):
@@ -56,6 +58,8 @@ def test_an_allergy_is_told_without_what_is_said_beside_it(said):
         ("I work at Siemens, as I mentioned before, as an engineer.",
          ["Alice works at Siemens.", "Alice works as an engineer."]),
         ("I live in Bern and, as I said, work as a nurse.", ["Alice lives in Bern.", "Alice works as a nurse."]),
+        ("I can't eat gluten, by the way, if we order pizza.", ["Alice can't eat gluten."]),
+        ("I have a peanut allergy, in case we go out.", ["Alice has a peanut allergy."]),
         ("I'm allergic to pollen when the birches bloom.", ["Alice is allergic to pollen when the birches bloom."]),
         ("I live in Bern, if that helps.", ["Alice lives in Bern."]),
         ("If I'm allergic to nuts, what can I eat?", []),
@@ -81,6 +85,8 @@ def test_what_belongs_to_a_statement_stays_with_it(said, facts):
         ("My sister lives in Lyon, her flat is small.", ["Alice's sister lives in Lyon, her flat is small."]),
         ("My brother works as a cook, his hours are long.",
          ["Alice's brother works as a cook, his hours are long."]),
+        ("My dog is called Rex, my cat Miso.",
+         ["Alice's dog is called Rex, their cat Miso.", 'Alice: "My dog is called Rex."']),
         ("I like the sea, like we did in Rome.", ["Alice likes the sea, like they did in Rome."]),
     ],
 )  # fmt: skip

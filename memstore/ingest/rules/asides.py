@@ -45,6 +45,7 @@ _BEFORE = r"(?:(?<=\S)\s{0,400},\s{0,9}|(?<=\S)\s{1,9}[-–—]\s{1,9})"
 _AFTER = r"(?P<after>,(?=\s+(?:to|in|at|for|with|from|on|of|as|and|or|gegen|in|und|et|à|aux|y|a)\s))?"
 _ENDS = r"(?=\s{0,400}(?:[,.;:!?)\n]|\s[-–—]\s|$))"
 _SET_OFF = re.compile(rf"{_BEFORE}(?:{_PHRASES}){_ENDS}{_AFTER}", re.IGNORECASE)
+_IN_BRACKETS = re.compile(rf"(?<=\S)\s?\((?:{_PHRASES}|{_POLITE})[.!]?\)", re.IGNORECASE)
 _BEHIND_AND = re.compile(rf"(?:(?<=\band)|(?<=\bbut)|(?<=\bthat)), (?:{_PHRASES}),(?= )", re.IGNORECASE)
 _UNMARKED = re.compile(
     rf"(?:{_BEFORE}|(?<=\S)\s{{1,400}})(?:{_POLITE}|by the way|btw|fyi|just so you know|as I said|like I said)"
@@ -65,7 +66,8 @@ _UP_TO = (
 )
 _WHEN = r"(?:if|in case|when(?:ever)?|should|falls|wenn|sofern|si|au cas où|por si|cuando|quand)"
 _CONDITION = re.compile(
-    rf"(?:{HAS_CONDITION})(?:(?!\b{_WHEN}\s)[^.!?;:\n]){{0,60}}?(?P<cut>{_BEFORE}?\s{{0,400}}(?<!\w)(?:just "
+    rf"(?:{HAS_CONDITION})(?:(?!\b(?:(?:and|but|so|or)\s+)?{_WHEN}\s)[^.!?;:\n]){{0,60}}?"
+    rf"(?P<cut>{_BEFORE}?\s{{0,400}}(?<!\w)(?:just "
     rf"|only )?{_WHEN}\s+"
     rf"{_OTHERS}{_UP_TO})",
     re.IGNORECASE,
@@ -81,7 +83,7 @@ _CONDITION_FIRST = re.compile(
 
 def without_asides(text: str) -> str:
     """Blank the asides of a text; the same text where it has none, and always of the same length."""
-    for pattern in (_BEHIND_AND, _SET_OFF, _UNMARKED):
+    for pattern in (_IN_BRACKETS, _BEHIND_AND, _SET_OFF, _UNMARKED):
         text = pattern.sub(lambda found: " " * len(found[0]), text)
     for pattern in (_CONDITION, _CONDITION_FIRST):
         text = pattern.sub(_without_condition, text)

@@ -43,7 +43,8 @@ IS = rf"(?:\w+ )?(?:an? )?(?:{ILL})(?!\w)(?! (?:restaurant|people|children|kids|
 # What stands before a condition that somebody has, or is said to be, in the languages that facts are read in.
 HAS_CONDITION = (
     rf"\b(?:allergic|intolerant|vegan|vegetarian|coeliac|celiac)\b|\b(?:am|is|are|'m|'s) (?:{ILL})\b"
-    rf"|\b(?:have|has) {DEGREE}(?:{ILLNESS}|\w+ allergy)\b|\ballergisch\b|\bvegetarier(?:in)?\b|\ballergique\b"
+    rf"|\b(?:have|has) {DEGREE}(?:{ILLNESS}|\w+ allergy)\b|\b(?:can't|can ?not|don't|do not) eat\b|\ballergisch\b"
+    rf"|\bvegetarier(?:in)?\b|\ballergique\b"
     r"|\balérgic[oa]\b"
 )
 CONDITION = re.compile(

@@ -253,7 +253,7 @@ _ROWS = (
     ("allergy/{t}", "yes", r"(?:I am |<S:am|became|become|have/is|became>)(?:(?!not|no|never|neither"
      r"|hardly)\w+ )?allergic to"
      r" <T>"),
-    ("allergy/{t}", "yes", r"(?:I have|I developed|<S:developed/has|developed>)an? (?:\w+ )?(?P<t>\w+) allergy"),
+    ("allergy/{t}", "yes", r"(?:I have |I developed |<S:developed/has|developed>)an? (?:\w+ )?(?P<t>\w+) allergy"),
     ("health/{t}", "no", rf"I (?:no longer have|do not have|have no) {DEGREE}(?P<t>{ILLNESS})"),
     ("health/{t}", "no", rf"<S:no longer have|do not have/no longer has|does not have|has no>{DEGREE}(?P<t>{ILLNESS})"),
     ("health/{t}", "no", rf"(?:I am |<S:am/is>)(?:no longer|not) (?:an? )?(?P<t>{ILL})"),
