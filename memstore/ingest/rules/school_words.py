@@ -19,7 +19,7 @@ PERSONS_AND_SCHOOLS = {
     r"|church|work|community|junior|senior|international|catholic|bilingual|technical|graduate",
     "school": r"(?:the )?(?!(?:<anyschool>)\b)[\w'-]+(?: (?!(?:in|at|to|and|or|with|on|for|near|my|your|a|every"
     r"|after|before)\b)"
-    r"[\w'.-]+){0,3}? (?:<schooling>)(?:(?: of)? (?-i:[A-Z])[\w'-]+)?"
+    r"[\w'.-]+){0,3}? (?:<schooling>)(?:(?: of)?(?: (?-i:[A-Z])[\w'-]+){1,3})?"
     r"|(?:the )?(?:university|college|academy|institute|school) of (?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?"
     r"|(?:the )?(?:gymnasium|lyc[ée]e|uni|kantonsschule|eth|tu|university|school) (?-i:[A-Z])[\w'-]+|(?-i:ETH|EPFL"
     r"|MIT|UCL|LSE|NYU|UCLA)"

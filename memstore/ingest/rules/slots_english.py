@@ -127,6 +127,20 @@ _ROWS = (
      r" (?:cancell?ed|called off|off(?=[.,!]|$))"),
     ("former/{plan}!", "*", r"(?:I|we) (?:have )?(?:cancell?ed|called off) (?:the|my|our) (?P<t>(?:[\w-]+"
      r" ){0,2}?<event>)"),
+    # Where they go to school.
+    ("former/school!", "", r"<S:no longer go to|do not go to|do not attend|used to go to|graduated from|dropped out"
+     r" of|left"
+     r"/no longer goes to|used to go to|graduated from|dropped out of|left>(?P<v><school>)(?: any ?more)?"),
+    ("school!", "", r"<S:changed|switched|transferred|moved/changed|switched|transferred|moved>(?:over )?(?:schools )?"
+     r"(?:from [^,]{1,40}? )?to (?P<v><school>)"),
+    ("school", "", r"<S:go|attend|attending|study at|studying at|enrolled at|enrolled in|at/goes|attends"
+     r"|studies at|studying at|enrolled at|at>(?:to )?(?:school (?:at|in) )?(?P<v><school>)(?=[.,;:!]|$| (?:in|now|and"
+     r"|but|since|because|near|every|again|currently|at|as|where|so|on|too)(?!\w))"),
+    ("school", "", r"(?:I am |<S:am/is>)(?:(?:now|also|still) )?(?:an? |in )(?:[\w-]+ ){0,3}?(?:pupil|school ?(?:boy"
+     r"|girl)|year \d+|\d+th grade|grade \d+) at"
+     r" (?P<v><school>|(?:the )?(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?)"),
+    ("school", "", r"my (?:new |current |daughter's |son's )?(?:school|university|college|uni) is (?:now )?(?:called )?"
+     r"(?P<v>(?-i:[A-Z])[\w'-]+(?: [\w'-]+){0,3}?)(?=[.!,;]|$| now| in| and| but)"),
     # Where people are.
     ("residence", "", r"<S:live|living|reside|based|have lived/lives|living|resides|based>(?:in|near) <V>"),
     ("residence!", "", r"<S:moved|relocated/moved|relocated>(?:back |over |away |out |down |up |here |in )?(?:from"
@@ -141,21 +155,6 @@ _ROWS = (
     ("hometown", "", r"(?:<S:come/is|comes>|I am (?:originally )?)(?:originally )?from <V>"),
     ("hometown", "", r"<S:grew up|was born|was raised/grew up|was born|was raised>in <V>"),
     ("hometown", "", r"my hometown is <V>"),
-    # Where they go to school.
-    ("former/school!", "", r"<S:no longer go to|do not go to|do not attend|used to go to|graduated from|dropped out"
-     r" of|left"
-     r"/no longer goes to|used to go to|graduated from|dropped out of|left>(?P<v><school>)(?: any ?more)?"),
-    ("school!", "", r"<S:changed|switched|transferred|moved/changed|switched|transferred|moved>(?:over )?(?:schools )?"
-     r"(?:from [^,]{1,40}? )?to (?P<v><school>)"),
-    ("school", "", r"<S:go|attend|attending|study at|studying at|enrolled at|enrolled in|at/goes|attends"
-     r"|studies at|studying at|enrolled at|at>(?:to )?(?:school (?:at|in) )?(?P<v><school>)(?! (?:next|tomorrow|soon"
-     r"|today"
-     r"|tonight|this|for (?:an?|the)|until|with|to)\b)"),
-    ("school", "", r"(?:I am |<S:am/is>)(?:(?:now|also|still) )?(?:an? |in )(?:[\w-]+ ){0,3}?(?:pupil|school ?(?:boy"
-     r"|girl)|year \d+|\d+th grade|grade \d+) at"
-     r" (?P<v><school>|(?:the )?(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?)"),
-    ("school", "", r"my (?:new |current |daughter's |son's )?(?:school|university|college|uni) is (?:now )?(?:called )?"
-     r"(?P<v>(?-i:[A-Z])[\w'-]+(?: [\w'-]+){0,3}?)(?=[.!,;]|$| now| in| and| but)"),
     # What they do.
     ("job", "", r"<S:<employed>|started(?: working| out)?|switched to working|trained/<employed>|started(?:"
      r" working)?>as <V>"),
