@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from memstore.ingest.facts.wording import NOT, content
 from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.languages import language_of
-from memstore.ingest.rules.slots import FORMER, GRAMMARS, Manner, Slot, holds_many, statements_with_slots
+from memstore.ingest.rules.slots import FORMER, GRAMMARS, WANTS, Manner, Slot, holds_many, statements_with_slots
 from memstore.models import FactColumns, Role
 
 STAND_IN = "Xanthia"  # for the subject: the rules know a name by its capital, and "the user" by nothing
@@ -24,7 +24,8 @@ def slot_in(text: str, subject: str, language: str, type: str) -> Slot | None:
     spoken = language if language in GRAMMARS else language_of(text)
     told = _as_said(text, subject)
     said = Said(told, Role.USER, None, ANY_TIME)
-    found = statements_with_slots(said, spoken if spoken in GRAMMARS else "en") if type != "goal" else []
+    found = statements_with_slots(said, spoken if spoken in GRAMMARS else "en")
+    found = [one for one in found if one.slot.attribute.startswith(WANTS) == (type == "goal")]  # a wish is not so yet
     if len(found) != 1 or (not found[0].slot.many and _JOINED.search(told)):
         return None
     who = (found[0].who or subject).casefold()

@@ -38,6 +38,8 @@ MOST_SENTENCES = 1000  # of a message; what is longer is a paste, and its end is
 MOST_WORDS, MOST_JOINED = 60, 16
 NEAR = 40  # characters between two sentences that are joined: what was between them was "Yeah!"
 _OUR = re.compile(r"\bour\b")
+# A few words of what something does to the speaker, who has no other part in it: they say how it felt.
+_ONLY_ME = re.compile(r"(?!(?:my|our|I|we)\b)(?:[\w'-]+ ){2,4}(?:me|us)", re.IGNORECASE)
 _DETERMINERS = frozenset(("a", "an", "the", "my", "our", "some", "this", "these"))
 
 
@@ -100,9 +102,13 @@ def _candidates(message: _Message) -> Iterator[_Candidate]:
 
 
 def _stands_alone(clause: str) -> bool:
-    words = trimmed(long_forms(clause))
+    words = _plain(clause)
     reading = precisely(words)
     return instructed(words) is not None or (reading is not None and _is_sure(reading))
+
+
+def _plain(words: str) -> str:
+    return " ".join(trimmed(long_forms(words)).split())
 
 
 def _is_sure(reading: Reading) -> bool:
@@ -110,7 +116,7 @@ def _is_sure(reading: Reading) -> bool:
 
 
 def _of_statement(statement: Clause, message: _Message) -> _Candidate | None:
-    words = trimmed(long_forms(without_lead_in(statement.text)))
+    words = _plain(without_lead_in(statement.text))
     instruction = instructed(words)
     if instruction:
         return _verbatim(replace(statement, text=words), instruction, message, "en")
@@ -136,12 +142,14 @@ def _is_believed(standing: Standing, talk: Talk, rule: Reading | None) -> bool:
     first, _, rest = standing.plain.partition(" ")
     if talk.partner is None and is_present(first) and rest.split(" ")[0].lower() in _DETERMINERS:
         return False  # "Visit my parents in June": a command, or a note of one
+    if talk.partner is None and rule is None and _ONLY_ME.fullmatch(standing.plain):
+        return False  # "The orange got me"
     own = standing.named or (rule is not None and rule.about is not None)
     return talk.partner is not None or (own and not standing.to_you)
 
 
 def _verbatim(clause: Clause, reading: Reading, message: _Message, language: str) -> _Candidate:
-    anchored, begins = anchor(clause.text, message.said.occurred_at, past=reading.past)
+    anchored, begins = anchor(" ".join(clause.text.split()), message.said.occurred_at, past=reading.past)
     text = f'{message.talk.subject}: "{anchored[0].upper()}{anchored[1:]}."'
     return _Candidate(_made(text, clause, reading, message, begins, language), SURE)
 

@@ -42,8 +42,10 @@ _TELLS = {
 # (type, confidence, pattern): what a clause begins with, after words that lead in.
 _ROWS = {
     "fr": (
-        ("constraint", 0.9, r"j'ai (?:de l'|du |de la |une |des )(?:\w+ )?(?:asthme|diabète|allergie\w*|migraines?"
-         r"|épilepsie)"),
+        ("constraint", 0.9, r"j'ai (?:de l'|du |de la |une |des |un )?(?:\w+ )?(?:asthme|diabète|allergie\w*|migraines?"
+         r"|épilepsie|dys(?:lexie|calculie|praxie)|\w{3,}ite(?! de)|tdah|cancer|eczéma|hypertension)(?!\w)"),
+        ("constraint", 0.9, r"(?:je suis|(?:mon|ma) \w+ est) (?:\w+ment )?(?:\w+(?:lexique|praxique|leptique|thmatique)"
+         r"|diabétique|autiste|daltonien(?:ne)?|malentendante?|sourde?|aveugle|c[oœ]e?liaque|intolérante?)(?!\w)"),
         ("constraint", 0.9, r"je ne (?:peux|dois) pas (?:manger|boire|prendre|porter)"),
         ("relationship", 0.9, r"j'ai (?:un|une|deux|trois|quatre) (?:\w+ )?(?:frères?|sœurs?|enfants?|filles?|fils"
          r"|cousine?s?)"),
@@ -66,9 +68,10 @@ _ROWS = {
          r"|l'an dernier)"),
     ),
     "es": (
-        ("constraint", 0.9, r"tengo (?:\w+ )?(?:asma|diabetes|alergia|migrañas?|epilepsia|celiaquía)|soy (?:celíac[oa]"
-         r"|diabétic[oa]"
-         r"|intolerante)"),
+        ("constraint", 0.9, r"tengo (?:\w+ )?(?:asma|diabetes|alergia|migrañas?|epilepsia|celiaquía|dis(?:lexia"
+         r"|calculia"
+         r"|praxia)|\w{3,}itis|tdah|cáncer|hipertensión)(?!\w)|(?:soy|mi \w+ es) (?:celíac[oa]|diabétic[oa]|asmátic[oa]"
+         r"|epiléptic[oa]|disléxic[oa]|autista|daltónic[oa]|sord[oa]|cieg[oa]|intolerante)(?!\w)"),
         ("constraint", 0.9, r"no puedo (?:comer|beber|tomar|llevar)"),
         ("relationship", 0.9, r"tengo (?:un|una|dos|tres|cuatro) (?:\w+ )?(?:herman[oa]s?|hij[oa]s?|prim[oa]s?)"),
         ("relationship", 0.85, r"mi (?:\w+ )?(?:madre|padre|hermana|hermano|mujer|marido|novia|novio|hija|hijo"
@@ -92,7 +95,9 @@ _ROWS = {
         ("identity", 0.95, r"我(?:的名字)?(?:叫|是)(?!不是|说|想|觉得)[^的，,。]{1,12}$"),
         ("identity", 0.9, r"我(?:现在)?(?:住在|搬到|来自|在)[^，,]{1,12}(?:了|工作|上班|上学)?$"),
         ("identity", 0.9, r"我今年[\d一二三四五六七八九十]+岁"),
-        ("constraint", 0.95, r"我对.{1,10}过敏|我(?:不吃|不能吃|不喝|不能喝).{1,10}"),
+        ("constraint", 0.95, r"我患?有(?:轻度|严重的?|一点|先天性)?(?:哮喘|糖尿病|癫痫|阅读障碍|读写障碍|高血压"
+         r"|心脏病|自闭症|多动症|抑郁症)"
+         r"|我对.{1,10}过敏|我(?:不吃|不能吃|不喝|不能喝).{1,10}"),
         ("relationship", 0.9, r"我(?:的)?(?:妈妈|爸爸|姐姐|妹妹|哥哥|弟弟|妻子|丈夫|女儿|儿子|朋友).{0,6}"
          r"(?:住在|叫|是|在)"),
         ("relationship", 0.85, r"我(?:有|养了)[一两三]?(?:只|条|个)(?:猫|狗|兔子|姐姐|妹妹|哥哥|弟弟|女儿|儿子)"),
@@ -122,7 +127,8 @@ _WANTS = frozenset({"goal"})
 
 # What kind of fact a slot is, by the first part of its attribute; all others are of identity.
 _TYPES = {
-    "diet": "constraint", "eats": "constraint", "allergy": "constraint", "likes": "preference", "favourite":
+    "diet": "constraint", "eats": "constraint", "allergy": "constraint", "health": "constraint",
+    "wants": "goal", "likes": "preference", "favourite":
     "preference",
     "plan": "plan", "appointment": "plan", "deadline": "plan", "partner": "relationship", "marital_status":
     "relationship",

@@ -52,8 +52,21 @@ _NAME = (
 _DENIES = re.compile(r"(?:not|n't)$", re.IGNORECASE)
 _LISTED = re.compile(r" (?:to|gegen|eat|keine?n?)$", re.IGNORECASE)
 _NO_PART = re.compile(
-    r"(?:not|but|so|which|who|where|please|thanks|no|yes|nicht|sondern|aber|wo|bitte|kein\w*"
+    r"(?:sorry|haha|lol|ok(?:ay)?|right|yeah|unfortunately|sadly|luckily|obviously|apparently|actually|probably|maybe"
+    r"|perhaps|possibly|etc|leider|vielleicht|wahrscheinlich"
+    r"|if|unless|when(?:ever)?|while|since|because|as|like|just|though|although|until|before|after|especially|mainly"
+    r"|mostly|at least|in case|by the|you know|I think|wenn|falls|weil|seit|während|obwohl|wie|besonders|zumindest"
+    r"|not|but|so|which|who|where|please|thanks|no|yes|nicht|sondern|aber|wo|bitte|kein\w*"
     r"|I|we|he|she|they|you|ich|wir|er|sie|es|du|ihr|man|(?:mein|unser)e?)(?!\w)",  # it has a subject itself
+    re.IGNORECASE,
+)
+_OWN = re.compile(r"(?:my|our|his|her|their|meine?|unsere?) ", re.IGNORECASE)
+_OTHER_SUBJECT = re.compile(r"\S+ (?:is|are|was|were|has|had|does|did)(?!\w)", re.IGNORECASE)
+# What follows another subject: "…, red is ugly" is a clause of its own, and nothing that blue is.
+_FINITE = re.compile(
+    r"\S+(?: \S+){0,5}? (?:(?:is|are|was|were|has|have|had|does|do|did|can|will|must|should)(?:n't)?|can't|won't|not"
+    r"|ist|sind"
+    r"|war|waren|hat|haben|kann|wird|nicht)(?!\w)",
     re.IGNORECASE,
 )
 _STATES = frozenset(
@@ -119,7 +132,8 @@ _JOINTS = {
 
 # "My address is Lindenweg 4, 04107 Leipzig" says one thing.
 _OF_ONE_VALUE = re.compile(
-    r"(?:my|our|meine?|unsere?) (?:[\w-]+ ){0,3}?(?:\w*name|\w*address|\w*adresse|anschrift|\w*number|\w*nummer"
+    r"(?:my|our|meine?|unsere?) (?:[\w-]+ ){0,3}?(?:favou?rite|\w*name|\w*address|\w*adresse|anschrift|\w*number"
+    r"|\w*nummer"
     r"|e-?mail)\b",
     re.IGNORECASE,
 )
@@ -241,13 +255,19 @@ def _long(short: re.Match[str]) -> str:
 
 def goes_on(piece: str, subjects: list[str], sure: Sure) -> str | None:
     """Give what a piece of a sentence leaves out before its first word; None where nothing makes sense of it."""
-    if not piece or _OPEN.search(piece) or _NO_PART.match(piece):
+    if not piece or _OPEN.search(piece) or _NO_PART.match(piece) or _OTHER_SUBJECT.match(piece):
         return None
     if _is_verb(piece.split()[0]):  # "I teach and prepare all day": not "I teach prepare all day"
         subjects = subjects[:1]
+    elif _FINITE.match(piece):
+        return None
     elif len(subjects) > 1 and _GERMAN_VERB.search(subjects[1]) and not _OBJECT_IN_GERMAN.match(piece):
         subjects = [subjects[0], *subjects[2:]]
     lower = piece[0].islower() or piece[0].isdigit()
+    if _OWN.match(piece):  # "My dog is called Rex, my cat Miso"
+        subjects = [one for one in subjects if _LISTED.search(one)]
+    if any(is_present(word) or is_present(word.removesuffix("s")) for word in piece.split()[1:-1]):  # "cats make me"
+        subjects = [one for one in subjects if not _LISTED.search(one)]
     before = subjects if lower else [one for one in subjects if _LISTED.search(one)]  # "from Trinidad and Tobago"
     first = f" {piece.split()[0].casefold()}"  # "allergic to nuts and to cats"
     once = [one[: -len(first)] if one.casefold().endswith(first) else one for one in before]

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memstore.ingest.rules.conditions import CONDITION
 from memstore.ingest.rules.rulebook import FIRST, FOODS, INSTRUCTIONS, KIN, MINE, NAMED, PETS, Rule
 from memstore.ingest.rules.statements import TIME_FIRST
 from memstore.ingest.rules.thirdperson import is_modal, is_past, is_present
@@ -34,6 +35,13 @@ _WE = re.compile(rf"{_WHEN}we (?:{_ADVERB} )*(?P<rest>.*)", re.IGNORECASE)
 _MY = re.compile(rf"{_WHEN}(?:my|our) (?P<rest>.*)", re.IGNORECASE)
 _NAME = re.compile(rf"(?P<name>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?(?:'s? (?:{KIN})(?: [A-Z][a-zà-ÿ]+)?)?) (?P<rest>.*)")
 _KIN_OF_KIN = re.compile(rf"(?:{KIN})'s? (?:{KIN}|{PETS})\b", re.IGNORECASE)  # "My brother's wife"
+_THEIRS = re.compile(rf"(?:[\w-]+ ){{0,2}}?(?:{KIN}|{PETS})\b(?!-)", re.IGNORECASE)  # "maths teacher"
+_LIKE = re.compile(  # which of them it is
+    r"^(?:(?:little|big|older|younger|elder|eldest|oldest|youngest|twin|best|new|old|late|current|former|dear|own"
+    r"|other)"
+    r" )+",
+    re.IGNORECASE,
+)
 _SINGULAR = {"are": "am", "were": "was"}  # the tables speak of one person
 _NO_NAME = re.compile(
     r"(?:It|That|This|He|She|They|There|Every\w+|Some\w+|Life|Music|Art|Wh\w+|How|Here|Today|Yesterday|Tomorrow|The"
@@ -94,6 +102,12 @@ _OF_NOW = re.compile(
     r"|tired|grateful|thankful|nervous|sorry|sad|busy|ready|thrilled|stoked|lucky|torn|stuck|motivated)\b)",
     re.IGNORECASE,
 )
+# "Mum lands on Friday at 21:50": what is to come, whoever does it.
+_AHEAD = re.compile(
+    r"\b(?:tomorrow|tonight|next (?:week|month|year|\w+day)|(?:on|by) (?:(?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
+    r"(?!s)|the \d{1,2}(?:st|nd|rd|th)\b)|at \d{1,2}(?:[:.]\d\d| ?[ap]m)\b)",
+    re.IGNORECASE,
+)
 # "My rent is 900 euros": what is said to be so, where no cue says that it is liked.
 _IS_SOMETHING = re.compile(
     r"(?:(?:my|our) (?:[\w'-]+ ){1,4}?(?:is|are) (?:now )?(?:an?\b|\d|[$€£]\d|(?-i:[A-Z])\w)|I am"
@@ -131,7 +145,8 @@ class Reading(NamedTuple):
 def precisely(clause: str) -> Reading | None:
     """Read a clause of first-person words in long forms by the first precise rule that fits, if one does."""
     found = _of_i(clause) or _of_we(clause) or _of_my(clause) or _of_name(clause)
-    return found._replace(type="constraint") if found and ALLERGY.search(clause) else found
+    lasts = bool(found) and (ALLERGY.search(clause) or CONDITION.match(clause))
+    return found._replace(type="constraint") if found and lasts else found
 
 
 def loosely(statement: str) -> Reading:
@@ -144,6 +159,8 @@ def loosely(statement: str) -> Reading:
             return Reading(type, confidence, None, past)
     if past or _OF_NOW.search(statement):
         return Reading("event", confidence, None, past)
+    if _AHEAD.search(statement):
+        return Reading("plan", confidence, None, past)
     if _IS_SOMETHING.match(statement):
         return Reading("identity", confidence, None, past)
     return Reading("preference", confidence, None, past)
@@ -201,8 +218,9 @@ def _of_my(clause: str) -> Reading | None:
     rule = (_first if favourite else _fitting)(MINE, found["rest"]) if found else None
     if not found or not rule:
         return None
-    words, theirs = found["rest"].split(), _KIN_OF_KIN.match(found["rest"])
-    whose = theirs[0] if theirs else words[0].removesuffix("'s")
+    words = found["rest"].split()
+    theirs = _KIN_OF_KIN.match(found["rest"]) or _THEIRS.match(found["rest"])
+    whose = _LIKE.sub("", theirs[0]) if theirs else words[0].removesuffix("'s")
     kin = f"'s {whose}" if rule.type == "relationship" else None
     return Reading(rule.type, rule.confidence, kin, any(is_past(word) for word in words[1:6]))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memstore.ingest.rules.conditions import HAS, ILLNESS, IS
 from memstore.ingest.rules.name_words import AMOUNTS, GERMAN_AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
 
 FOODS = (
@@ -19,7 +20,8 @@ FOODS = (
 KIN = (
     r"mother|mom|mum|mama|father|dad|papa|parents|sisters?|brothers?|siblings?|sons?|daughters?|kids?"
     r"|child(?:ren)?|twins?|baby|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[ée]e?|aunts?|uncles?|cousins?"
-    r"|grand(?:ma|mother|pa|father|son|daughter|parents|kids|child|children)|nieces?|nephews?|family|friends?"
+    r"|grand(?:ma|mother|mum|mom|pa|father|dad|son|daughter|parents|kids|child|children)|nieces?|nephews?|family"
+    r"|friends?"
     r"|room-?mate|flat-?mate|boss|manager|mentor|colleagues?|co-?workers?|teacher|coach|neighbou?rs?|(?:mother|father"
     r"|sister|brother)-in-law|in-laws|step\w+|ex"
 )
@@ -88,10 +90,6 @@ _WORDS = {
     r"|van|truck|tattoos?|laptop|phone|computer|console|collection|business|company|shop|store|studio|bakery"
     r"|restaurant|degree|diploma|licen[cs]e|master'?s|phd|mortgage|blog|channel|podcast|farm|cabin|allotment"
     r"|telescope|passport|visa",
-    "illness": r"asthma|hay fever|diabetes|allerg(?:y|ies)|anxiety|depression|migraines?|adhd|autism|arthritis"
-    r"|epilepsy|eczema|insomnia|c(?:o)?eliac|cancer|anemia|anaemia|gastritis|ulcers?|(?:heart|thyroid|skin|knee"
-    r"|back) (?:condition|problems?|disease|issues?)|high blood pressure|high cholesterol|chronic \w+"
-    r"|lactose intolerance|dyslexia|a pacemaker",
     "meeting": r"appointment|meeting|interview|exam|test|flight|train|trip|wedding|surgery|operation|check-?up|class"
     r"|lesson|recital|concert|conference|competition|tournament|match|deadline|reservation|date|party|convention|show"
     r"|gig",
@@ -122,7 +120,8 @@ _WORDS = {
     r"|later (?:today|this \w+)|in (?:\d+|a|two|three|four|a few|a couple of) (?:days?|weeks?|months?)|soon|(?:on|by"
     r"|until|for) (?:(?:mon|tues|wednes|thurs|fri|satur|sun)day(?!s)|the \d+(?:st|nd|rd|th)?)|on \d+|at the end of"
     r"|(?:in|on|by) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)",
-    "about": r"(?:is|are|was|were) (?:\w+ )?(?:(?-i:[A-Z])\w+|an?|my|from|in|at|\d\S*|called|named|allergic|<trait>"
+    "about": rf"(?:is|are) (?:not )?{IS}|"
+    r"(?:is|are|was|were) (?:\w+ )?(?:(?-i:[A-Z])\w+|an?|my|from|in|at|\d\S*|called|named|allergic|<trait>"
     r"|c(?:o)?eliac|diabetic|asthmatic|\w*[- ]?intolerant|<state>|getting|moving|having|coming|turning|visiting"
     r"|studying|working|living|expecting|training|learning"
     r"|starting|flying|born|diagnosed|the (?:eldest|oldest|youngest))|(?:has|have) (?!been|my back|helped|taught"
@@ -150,8 +149,9 @@ FIRST = _table(
     ("constraint", 0.95, r"(?:am|was) (?:\w+ )?(?:allergic|intolerant|diabetic|asthmatic|c(?:o)?eliac|anaemic|anemic)"
      r"|(?:am|was) (?:lactose|gluten)[- ]intolerant|have (?:been )?(?:diagnosed with|a \w+ allergy)"
      r"|was diagnosed with"),
-    ("constraint", 0.9, r"(?:have|had) (?:(?:an?|the|my|some|mild|severe|bad|a (?:mild|severe|bad"
-     r"|serious)) )?(?:\w+ )?<illness>|suffer from|am recovering from|(?:take|am taking|am on) (?:\w+ )?(?:medication"
+    ("constraint", 0.95, rf"(?:am|was) (?:not )?(?:{IS})"),
+    ("constraint", 0.9, rf"(?:don't |do not )?(?:have no )?(?:{HAS})|have no (?:{ILLNESS})"),
+    ("constraint", 0.9, r"suffer from|am recovering from|(?:take|am taking|am on) (?:\w+ )?(?:medication"
      r"|antibiotics|insulin|antidepressants)|(?:take|am taking|am on) (?:[\w-]+ ){0,3}?(?:\d+ ?(?:mg|mcg|µg|ml)"
      r"|tablets?|pills?"
      r"|painkillers?|blood thinners?|[a-z]+ \d+ (?:once|twice|daily|every|\w+ times))"),
@@ -265,6 +265,7 @@ NAMED = _table(
      r"|drink) (?!it|that|this|them|any more"
      r"|enough)\w+)"
      r"|is (?:\w+ )?(?:c(?:o)?eliac|diabetic)|(?:uses|needs|is in) a wheelchair"),
+    ("constraint", 0.9, rf"(?:is|was) (?:not )?{IS}|{HAS}"),
     ("event", 0.85, r"(?:has )?(?:died|passed away)"),
     ("relationship", 0.85, r"has (?:an?|two|three) (?:\w+ )?(?:<kin>|<pet>)|got (?:married|engaged|divorced)"),
     ("constraint", 0.9, r"(?:is|was) (?:\w+ )?(?:allergic|intolerant)|has (?:an?|mild|severe"
@@ -307,7 +308,15 @@ GERMAN = _table(
     ("procedure", 0.95, r"(?:bitte )?(?:immer|nie|niemals|ab jetzt|künftig|in zukunft|grundsätzlich)(?: (?:bitte|immer"
      r"|nur))* (?:\S+ ){1,8}?(?-i:[a-zäöüß])\w+(?:en|ern|eln)$"),
     ("event", 0.85, r"<name> ist (?:[\w.]+ ){0,5}(?:gestorben|verstorben)"),
-    ("constraint", 0.95, r"ich habe? (?:\w+ ){0,2}(?:\w*allergie|asthma|diabetes|migräne|zöliakie)"),
+    ("constraint", 0.95, r"(?:ich habe?|<name> hat|(?:mein|unser)e? (?:\w+ )?(?:<familie>)(?: <name>)? hat)"
+     r" (?:\w+ ){0,2}"
+     r"(?:\w*allergie|\w{3,}itis|\w*(?:lexie|kalkulie|praxie|phobie|algie|anämie|asthenie|epsie|sthenie)|legasthenie"
+     r"|asthma"
+     r"|diabetes|migräne|zöliakie|adhs|ads|autismus|depressionen|bluthochdruck|rheuma|neurodermitis|krebs"
+     r"|\w*herz\w*fehler)"),
+    ("constraint", 0.95, r"(?:ich bin|<name> ist|(?:mein|unser)e? (?:\w+ )?(?:<familie>)(?: <name>)? ist) (?:\w+ ){0,2}"
+     r"(?:(?:diabet|asthmat|legasthen|epilept|dyslekt|bulimik|hämophil|phob)(?:iker(?:in)?|isch)|autist(?:in|isch)?"
+     r"|legasthenisch|farbenblind|schwerhörig|gehörlos|blind|sehbehindert|gehbehindert)"),
     ("constraint", 0.9, r"ich bin (?:\w+ )?(?:vegetarier(?:in)?|veganer(?:in)?|vegetarisch|vegan)"),
     ("constraint", 0.9, r"ich (?:esse|trinke) (?:\w+ ){0,4}?(?:kein|keine|keinen|nie|nur|wieder|auch|seit)"),
     ("identity", 0.9, r"ich (?:wohne|lebe) (?:[\w.]+ ){0,4}?(?:in|bei|mit|auf|seit)|ich bin .{0,80}(?:gezogen"

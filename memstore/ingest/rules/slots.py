@@ -21,6 +21,7 @@ from functools import cache
 from importlib import import_module
 from typing import ClassVar, NamedTuple
 
+from memstore.ingest.rules.asides import without_asides
 from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.parts import Part, completed, goes_on, lists_in, parts_of, subjects_of
 from memstore.ingest.rules.places import COUNTRY, is_country
@@ -29,6 +30,7 @@ from memstore.ingest.rules.until import says_until
 from memstore.ingest.sentences import sentences
 
 FORMER = "former/"  # an attribute of what has ended: "former/residence" is "berlin"
+WANTS = "wants/"  # of what somebody wants to become or do: yes, or no more
 TEMPORARY = "temporary/"  # of what holds for a while, beside the lasting value
 
 
@@ -111,9 +113,9 @@ _SHORTENED = re.compile(r"(?<=\w)'(?:m|re|ve|ll)\b|\b(?:can't|won't)\b|(?<=\w)n'
 _PASSING = frozenset({"residence", "job", "employer", "diet", "eats", "smoking", "drinking", "likes"})
 _PASSING |= {"car", "address", "phone", "email"}
 # Attributes whose value is a name: "in a small flat" is no residence, "at a bank" no employer.
-_NAMES = frozenset(["residence", "hometown", "employer", "name", "nickname", "partner"])
+_NAMES = frozenset(["school", "residence", "hometown", "employer", "name", "nickname", "partner"])
 PLACES = frozenset(["residence", "hometown"])
-_FLIPS = frozenset(["likes", "eats", "allergy", "pet", "owns", "language"])
+_FLIPS = frozenset(["likes", "eats", "allergy", "health", "wants", "pet", "owns", "language"])
 _POSSESSIVE = re.compile(
     r"my|our|meine?n?|unsere?[nmr]?|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?|我的?|我们的?", re.IGNORECASE
 )
@@ -139,10 +141,11 @@ def statements_with_slots(said: Said, language: str, before: Sequence[Said] = ()
     if grammar is None or said.role != "user":
         return []
     found: list[Statement] = []
+    text = without_asides(said.text.translate(_APOSTROPHES))
     for start, stop in sentences(said.text):
-        if stop - start <= _LONGEST and not _is_quoted(said.text, start, stop):
-            found += _of_sentence(said.text, start, stop, language, grammar)
-            meant = grammar.meant.search(_spelled_out(said.text[start:stop])) if not found else None
+        if stop - start <= _LONGEST and not _is_quoted(text, start, stop):
+            found += _of_sentence(text, start, stop, language, grammar)
+            meant = grammar.meant.search(_spelled_out(text[start:stop])) if not found else None
             if meant:
                 found += _meant(_value(meant["v"], grammar), start, stop, said, language, before)
     return found
@@ -164,7 +167,8 @@ def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Gramm
             read = _read(part.words, language)
             if read is not None:
                 first = max(start + clause.start, begin + part.start)
-                yield Statement(first, max(first + 1, begin + part.stop), read.slot, part.words, read.who)
+                told = " ".join(part.words.split())
+                yield Statement(first, max(first + 1, begin + part.stop), read.slot, told, read.who)
 
 
 def _clauses(sentence: str, language: str, grammar: Grammar) -> Iterator[Part]:
@@ -225,10 +229,11 @@ def _read(clause: str, language: str) -> _Read | None:
     text = _spelled_out(clause[:_LONGEST])
     if grammar is None or text.endswith(("?", "？", "吗", "呢")) or text[:1] in '"“„«「':
         return None
-    if grammar.unreal.search(text) or grammar.doubtful.search(text) or grammar.reported.search(text):
+    if grammar.doubtful.search(text) or grammar.reported.search(text) or grammar.asks.search(text):
         return None
-    if grammar.asks.search(text):
-        return None
+    wish = _wish(text, grammar)
+    if wish is not None or grammar.unreal.search(text):
+        return wish
     left = _without_contrast(text, grammar)
     for rule in grammar.rules:
         for found in rule.pattern.finditer(left):
@@ -239,6 +244,16 @@ def _read(clause: str, language: str) -> _Read | None:
                 slot = replace(slot, manner=Manner.CORRECTS)
             if slot is not None:
                 return _Read(slot, _who(found))
+    return None
+
+
+def _wish(text: str, grammar: Grammar) -> _Read | None:
+    """Give what somebody wants to become or do, and no longer wants; None where that is doubted itself."""
+    for rule in grammar.wishes:
+        found = rule.pattern.match(text)
+        if found and not grammar.unreal.search(text[found.end() :]):
+            slot = _slot(rule, found, text, grammar)
+            return _Read(slot, None) if slot else None
     return None
 
 
@@ -268,7 +283,7 @@ def _slot(rule: SlotRule, found: re.Match[str], text: str, grammar: Grammar) -> 
     raw = caught(found, "v") or ("" if rule.value else caught(found, "t")) or ""
     value = {"*": "", "": _value(raw, grammar)}.get(rule.value, rule.value)
     if not rule.value and (
-        not value or (root in _NAMES and not _is_name(raw, text, grammar, within=root == "employer"))
+        not value or (root in _NAMES and not _is_name(raw, text, grammar, within=root in ("employer", "school")))
     ):
         return None
     if "{t}" in attribute and not thing:
@@ -314,7 +329,7 @@ def _thing(raw: str, grammar: Grammar) -> str:
     thing = _value(raw, grammar)
     if len(thing.split()) > 4:
         return ""
-    return re.sub(r"(?<=\w\w\w)(?<![suié])s$", "", thing)
+    return re.sub(r"(?<=\w\w\w)(?<![suié])(?<!diabete)s$", "", thing)
 
 
 def _is_name(raw: str, text: str, grammar: Grammar, *, within: bool) -> bool:

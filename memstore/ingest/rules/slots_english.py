@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 
+from memstore.ingest.rules.conditions import DEGREE, ILL, ILLNESS
 from memstore.ingest.rules.name_words import AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
+from memstore.ingest.rules.school_words import PERSONS_AND_SCHOOLS
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 from memstore.ingest.rules.thirdperson import agreeing_verb
+from memstore.ingest.rules.wishes import WISHES
 
 _WORDS = {
     "kin": r"mother|mom|mum|father|dad|parents|sister|brother|son|daughter|wife|husband|spouse|partner|girlfriend"
-    r"|boyfriend|fianc[ée]e?|aunt|uncle|cousin|grand(?:ma|mother|pa|father|son|daughter|parents)|niece|nephew|friend"
+    r"|boyfriend|fianc[ée]e?|aunt|uncle|cousin|grand(?:ma|mother|mum|mom|pa|father|dad|son|daughter|parents)|niece"
+    r"|nephew|friend"
     r"|flatmate|room-?mate|boss|manager|colleague|co-?worker|teacher|neighbou?r|ex|(?:mother|father|sister|brother)"
     r"-in-law|best friend",
     "diet": r"(?:vegan|vegetarian|pescatarian|flexitarian|omnivore|carnivore)(?! (?:restaurant|caf[eé]|chef|cook|food"
@@ -65,6 +69,8 @@ _WORDS = {
     r"|japanese|korean|arabic|hebrew|turkish|swedish|norwegian|danish|finnish|greek|czech|hungarian|romanian|ukrainian"
     r"|hindi|urdu|bengali|vietnamese|thai|catalan|basque|irish|welsh",
 }
+
+_WORDS |= PERSONS_AND_SCHOOLS
 
 _SUBJECT = Subject(
     first=r"(?:I|we)",
@@ -121,6 +127,20 @@ _ROWS = (
      r" (?:cancell?ed|called off|off(?=[.,!]|$))"),
     ("former/{plan}!", "*", r"(?:I|we) (?:have )?(?:cancell?ed|called off) (?:the|my|our) (?P<t>(?:[\w-]+"
      r" ){0,2}?<event>)"),
+    # Where they go to school.
+    ("former/school!", "", r"<S:no longer go to|do not go to|do not attend|used to go to|graduated from|dropped out"
+     r" of|left"
+     r"/no longer goes to|used to go to|graduated from|dropped out of|left>(?P<v><school>)(?: any ?more)?"),
+    ("school!", "", r"<S:changed|switched|transferred|moved/changed|switched|transferred|moved>(?:over )?(?:schools )?"
+     r"(?:from [^,]{1,40}? )?to (?P<v><school>)"),
+    ("school", "", r"<S:go|attend|attending|study at|studying at|enrolled at|enrolled in|at/goes|attends"
+     r"|studies at|studying at|enrolled at|at>(?:to )?(?:school (?:at|in) )?(?P<v><school>)(?=[.,;:!]|$| (?:in|now|and"
+     r"|but|since|because|near|every|again|currently|at|as|where|so|on|too)(?!\w))"),
+    ("school", "", r"(?:I am |<S:am/is>)(?:(?:now|also|still) )?(?:an? |in )(?:[\w-]+ ){0,3}?(?:pupil|school ?(?:boy"
+     r"|girl)|year \d+|\d+th grade|grade \d+) at"
+     r" (?P<v><school>|(?:the )?(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?)"),
+    ("school", "", r"my (?:new |current |daughter's |son's )?(?:school|university|college|uni) is (?:now )?(?:called )?"
+     r"(?P<v>(?-i:[A-Z])[\w'-]+(?: [\w'-]+){0,3}?)(?=[.!,;]|$| now| in| and| but)"),
     # Where people are.
     ("residence", "", r"<S:live|living|reside|based|have lived/lives|living|resides|based>(?:in|near) <V>"),
     ("residence!", "", r"<S:moved|relocated/moved|relocated>(?:back |over |away |out |down |up |here |in )?(?:from"
@@ -181,6 +201,10 @@ _ROWS = (
      r"(?=[.!]*$)"),
     ("surname", "", r"my (?:new |married )?(?:surname|last name|family name) is (?:now )?<V>"),
     ("name!", "", r"<S:changed/changed>(?:my|his|her) (?:last |legal )?name to <V>"),
+    ("person/{t}", "", r"(?:my|our) (?:(?:new|current|old) )?(?P<t>(?:(?!new |current )[\w-]+ ){0,2}?<person>)(?:'s"
+     r" name)? is"
+     r" (?:now )?(?:(?:called|named) )?(?!<nation>)(?P<v>(?:(?:mr|mrs|ms|miss|dr|prof|herr|frau)\.? )(?:[\w'-]+)"
+     r"(?: (?-i:[A-Z])[\w'-]+)?|(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?)"),
     ("name", "", r"<S:am/is>called <V>|(?:my|our) (?P<who><kin>)'s name is (?P<t>(?-i:[A-Z])\w+)"),
     ("nickname", "", r"(?<!not )(?:please |just |you can |everyone |people |my friends )?(?<!not )call(?:s)? me <V>"),
     ("nickname", "", r"(?:I go by|my nickname is) <V>"),
@@ -228,7 +252,12 @@ _ROWS = (
     ("allergy/{t}", "yes", r"(?:I am |<S:am|became|become|have/is|became>)(?:(?!not|no|never|neither"
      r"|hardly)\w+ )?allergic to"
      r" <T>"),
-    ("allergy/{t}", "yes", r"(?:I have|I developed|<S:developed/has|developed>)an? (?:\w+ )?(?P<t>\w+) allergy"),
+    ("allergy/{t}", "yes", r"(?:I have |I developed |<S:developed/has|developed>)an? (?:\w+ )?(?P<t>\w+) allergy"),
+    ("health/{t}", "no", rf"I (?:no longer have|do not have|have no) {DEGREE}(?P<t>{ILLNESS})"),
+    ("health/{t}", "no", rf"<S:no longer have|do not have/no longer has|does not have|has no>{DEGREE}(?P<t>{ILLNESS})"),
+    ("health/{t}", "no", rf"(?:I am |<S:am/is>)(?:no longer|not) (?:an? )?(?P<t>{ILL})"),
+    ("health/{t}", "yes", rf"<S:have|have got/has>{DEGREE}(?P<t>{ILLNESS})(?! (?:test|exam|research|charity))"),
+    ("health/{t}", "yes", rf"(?:I am |<S:am/is>)(?:an? )?(?P<t>{ILL})(?! (?:to|people|man|spot)\b)"),
     ("likes/{t}", "no", r"(?:I|we) (?:no longer (?:like|love|enjoy)|have gone off|went off|have lost interest"
      r" in|stopped liking"
      r"|stopped enjoying|have stopped liking) <T>"),
@@ -346,7 +375,7 @@ ENGLISH = Grammar(
     article=words(r"^(?:an?|the|some|any|my|our|being|working as|to)(?= )"),
     next_clause=re.compile(
         r"\s*[,;:—–]\s+|\s[-–—]\s|\s+(?:and|but|so|because|plus|though|although)\s+(?=(?:I(?! (?:broke|split|separated"
-        r"|are))|we|my|our|now|then|the|"
+        r"|are))|we|my|our|he|she|they|it|now|then|the|"
         r"also|started|moved|works?|joined|have|has|am|is|lives?|speaks?|drives?)\b)",
         re.IGNORECASE,
     ),
@@ -359,7 +388,19 @@ ENGLISH = Grammar(
         r"|imagine|play|plan|find|search|look up|suggest|recommend|list|generate|create|make(?! (?:your|the) (?:answers"
         r"|replies|responses)))"
     ),
+    wishes=table(WISHES, _SUBJECT, _ENDS, _WORDS),
     contrasts=(
+        # "I was wrong about the test: it was on 27 March" says it of the test.
+        Contrast(
+            re.compile(
+                r"(?<!\w)I (?:was|am|got it|had it|have been) (?:wrong|mistaken|mixed up|confused) (?:about|on|with)"
+                r" (?P<what>(?:the|my|our)"
+                r" [\w'-]+(?: [\w'-]+){0,3}?)(?:\s*[,:;.—–-]+\s*|\s+(?:and|because) )(?:it|that|this|she|he)(?:'s|"
+                r" is| was) ",
+                re.IGNORECASE,
+            ),
+            r"\g<what> is ",
+        ),
         Contrast(
             re.compile(
                 r"(?<!\w)(?P<do>do|does) not (?P<verb>\w+) (?P<prep>in|at|as|for|with|from|on|to"

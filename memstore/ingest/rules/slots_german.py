@@ -35,6 +35,12 @@ _WORDS = {
     "the": r"der|die|das|den|mein|meine|meinen|unser|unsere|unseren",
     "moved": r"(?:vor)?verlegt|verschoben|vorgezogen|umgebucht|(?:um)?gelegt|(?:vor)?geschoben",
 }
+_WORDS["schule"] = (
+    r"(?!(?:die|der|das|eine?|meine?)\b)[\w-]+ (?:schule|gymnasium|hochschule|universität)"
+    r"|(?:\w*schule|gymnasium|kanti|uni(?:versität)?|lyzeum|hochschule|fachhochschule|tu|eth|fh|(?:primar|real"
+    r"|sekundar)schule)"
+    r" (?-i:[A-ZÄÖÜ])[\w-]+|(?-i:[A-ZÄÖÜ])[\w-]*-(?:schule|gymnasium|universität)"
+)
 _I = r"(?:ich|wir)"
 _SUBJECT = Subject(
     first=_I,
@@ -52,6 +58,16 @@ _SUBJECT = Subject(
     r" (?:januar|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember))?))* ",
 )
 _ROWS = (
+    ("school!", "", r"<S:bin|habe/ist|hat>(?:von [^,]{1,30}? )?(?:an die|an das|ans|auf die|auf das|aufs|zur|zum)"
+     r" (?P<v><schule>) gewechselt"),
+    ("school", "", r"<S:gehe|bin|studiere|wechsle/geht|ist|studiert|wechselt>(?:in der \w+ klasse )?(?:auf das|auf"
+     r" die|auf dem"
+     r"|auf der|an das|an die|an der|an dem|in die|in der|aufs|ans|am|zur|zum|im|ins) (?P<v><schule>)"),
+    ("school", "", r"<S:besuche/besucht>(?:die |das )?(?P<v><schule>)"),
+    ("person/{t}", "", r"(?:mein|unser)e? (?:(?:neue|jetzige|aktuelle)r? )?(?P<t>\w*(?:lehrer|trainer|chef|arzt|ärztin"
+     r"|therapeut|vermieter|professor))(?:in)? (?:(?:ist|heißt)(?: jetzt| nun)? (?P<v>(?:(?:herr|frau"
+     r"|dr\.?|prof\.?) )+\w+)"
+     r"|heißt(?: jetzt| nun)? (?P<v>(?-i:[A-ZÄÖÜ])\w+(?: (?-i:[A-ZÄÖÜ])\w+)?))"),
     ("former/residence", "", r"<S:wohne|lebe|wohnen|leben/wohnt|lebt>nicht mehr in <V>"),
     ("former/employer!", "", r"<S:arbeite|arbeiten/arbeitet>nicht mehr (?:bei|für) <V>"),
     ("former/job!", "", r"<S:arbeite/arbeitet>nicht mehr als <V>"),

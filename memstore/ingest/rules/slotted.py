@@ -15,7 +15,7 @@ from typing import NamedTuple
 from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.extraction import extract
 from memstore.ingest.rules.languages import extract_foreign, language_of, quoted, type_of
-from memstore.ingest.rules.slots import GRAMMARS, Manner, Slot, Statement, statements_with_slots
+from memstore.ingest.rules.slots import GRAMMARS, WANTS, Manner, Slot, Statement, statements_with_slots
 from memstore.ingest.rules.until import ends
 from memstore.models import kind_of
 
@@ -24,6 +24,7 @@ CONFIDENCE = 0.9
 LOOSELY = 0.6  # confidence up to which a draft was read by light cues alone
 WHOLE = 0.8  # share of a draft and of a statement that they have in common when they are one sentence
 BLOCK = 256  # characters, by which drafts are found: a long message is read in linear time
+_NO_MORE = re.compile(r"\b(?:any ?more|no longer|stopped)\b", re.IGNORECASE)
 _OWN = (
     r"(?:我们?(?:家)?的?|\b(?:my|our|meine?[mnrs]?|unsere?[mnrs]?|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?)\b"
     r"(?: [\w'-]+){0,3}? )"
@@ -56,7 +57,8 @@ def slotted(said: Said, before: Sequence[Said] = ()) -> list[Slotted]:
         if place is not None:
             drafts[place] = _filling(drafts[place], statement.slot, subject, said)
             slots[place] = statement.slot
-        if again or place is not None:
+        wish = statement.slot.attribute.startswith(WANTS)  # worth nothing as a fact, unless it changes what is known
+        if again or place is not None or (wish and not _NO_MORE.search(statement.words)):
             continue
         if little is None:
             little = _Drafts([] if foreign else extract(said, before, worth=0.0))
@@ -110,13 +112,13 @@ def _of_same(known: _Drafts, statement: Statement, subject: str, taken: Containe
 
     What is told in the speaker's own words, as German is, has the speaker for a subject whomever it is about.
     """
-    fitting = []
+    fitting, wish = [], statement.slot.attribute.startswith(WANTS)
     for place in known.near(statement):
         draft = known.drafts[place]
         common = min(draft.stop, statement.stop) - max(draft.start, statement.start)
         whole = common >= WHOLE * max(draft.stop - draft.start, statement.stop - statement.start)
         of_same = _folded(draft.subject) == _folded(subject) or (draft.language == "de" and ": " in draft.text)
-        if common > 0 and place not in taken and draft.type != "goal" and (of_same or whole):
+        if common > 0 and place not in taken and (draft.type != "goal" or wish) and (of_same or whole):
             fitting.append((not _says(draft, statement.slot), place))
     return min(fitting)[1] if fitting else None
 

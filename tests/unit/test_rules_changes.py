@@ -1,0 +1,73 @@
+"""What is said later takes the place of what was said before: teachers, schools, wishes, dates that were wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.test_changing_minds import fold, incoming_facts
+
+
+def standing(*said: str) -> set[str]:
+    """Give the texts of the facts that hold after all that was said, a message a day."""
+    messages = [
+        {"role": "user", "name": "Alice", "occurred_at": f"2026-03-{day:02}T09:00:00+00:00", "content": text}
+        for day, text in enumerate(said, 1)
+    ]
+    return {one.text for one in fold(incoming_facts({"messages": messages})).values() if one.state == "active"}
+
+
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [
+        (("My maths teacher is Mr Keller and he is strict.", "My new maths teacher is called Ms Brunner."),
+         {"Alice's new maths teacher is called Ms Brunner."}),
+        (("My maths teacher is Mr Keller.", "My art teacher is now Tom Baker."),
+         {"Alice's maths teacher is Mr Keller.", "Alice's art teacher is now Tom Baker."}),
+        (("My dentist is Dr Weber.", "My dentist is called Dr Stein now."),
+         {"Alice's dentist is called Dr Stein now."}),
+        (("My boss is Anna.", "My boss is American."), {"Alice's boss is Anna.", "Alice's boss is American."}),
+        (("Mein Mathelehrer ist Herr Keller.", "Meine neue Mathelehrerin heißt Frau Brunner."),
+         {'Alice: "Meine neue Mathelehrerin heißt Frau Brunner."'}),
+        (("I want to become a pilot.", "I don't want to become a pilot any more."),
+         {"Alice doesn't want to become a pilot any more."}),
+        (("I'd like to move to Canada one day.", "I no longer want to move to Canada."),
+         {"Alice no longer wants to move to Canada."}),
+        (("I want to study medicine.", "I want to become a vet."),
+         {"Alice wants to study medicine.", "Alice wants to become a vet."}),
+        (("I want to become a pilot.", "Maybe I don't want to become a pilot any more."),
+         {"Alice wants to become a pilot."}),
+        (("My birthday is on 3 May.", "I was wrong about my birthday: it's on 4 May."),
+         {"Alice was wrong about their birthday: it's on 4 May (4 May 2026)."}),
+        (("I'm 13 and I go to Lindenhof School in Bern.", "I go to Seefeld school now."),
+         {"Alice is 13.", "Alice goes to Seefeld school now."}),
+        (("I attend Seefeld High School.", "I'm at Gymnasium Friedberg now."),
+         {"Alice is at Gymnasium Friedberg now."}),
+        (("I go to the University of Bern.", "I switched to ETH Zurich."), {"Alice switched to ETH Zurich."}),
+        (("I live in Bern.", "I go to Lindenhof School.", "I moved from Lindenhof School to Seefeld School."),
+         {"Alice lives in Bern.", "Alice moved from Lindenhof School to Seefeld School."}),
+        (("I go to Lindenhof School.", "I go to the Seefeld School gym."),
+         {"Alice goes to Lindenhof School.", "Alice goes to the Seefeld School gym."}),
+        (("I go to Lindenhof School.", "I'm going to Seefeld School next year."),
+         {"Alice goes to Lindenhof School.", "Alice is going to Seefeld School next year (2027)."}),
+        (("I go to Lindenhof School.", "My daughter goes to Seefeld School."),
+         {"Alice goes to Lindenhof School.", "Alice's daughter goes to Seefeld School."}),
+        (("Ich gehe auf die Kantonsschule Wetzikon.", "Ich bin jetzt am Gymnasium Friedberg."),
+         {'Alice: "Ich bin jetzt am Gymnasium Friedberg."'}),
+        (("I have asthma.", "I no longer have asthma."), {"Alice no longer has asthma."}),
+    ],
+)  # fmt: skip
+def test_what_is_said_later_holds(said, holds):
+    assert standing(*said) == holds
+
+
+def test_a_date_that_was_wrong_ends():
+    said = ("The test is on 20 March.", "Actually, I was wrong about the test: it was on 27 March, not 20 March.")
+    (fact,) = standing(*said)
+    assert fact.startswith("Alice was wrong about the test: it was on 27 March")
+
+
+def test_an_idiom_is_no_fact_and_what_is_to_come_is_a_plan():
+    assert standing("The orange got me.") == set()
+    messages = [{"role": "user", "name": None, "occurred_at": "2026-03-02T09:00:00+00:00",
+                 "content": "Mum lands on Friday at 21:50, Tom and I pick her up together."}]  # fmt: skip
+    assert [one.type for one in incoming_facts({"messages": messages})] == ["plan"]
