@@ -147,6 +147,17 @@ def test_explain_says_what_items_say_and_why(store: MemoryStore) -> None:
     assert "peanuts" not in (scope.user.receipt(context.receipt)).explain()
 
 
+def test_a_context_is_printed_on_a_line_that_names_its_receipt(store: MemoryStore) -> None:
+    scope = talk(store, turns=4)
+    for format, made in (("openai", "3 messages"), ("anthropic", "a system prompt apart"), ("text", "a text")):
+        context = scope.context("What did we see in Lisbon?", budget=300, system="Be brief.", format=format)
+        shown = repr(context)
+        assert f"{context.tokens} of 300 tokens" in shown
+        assert str(context.receipt.id) in shown
+        assert made.replace("3", str(len(context.messages))) in shown
+        assert len(shown) < 150
+
+
 def test_explain_says_what_held_once_and_what_holds_in_its_place(store: MemoryStore) -> None:
     alice = store.user("alice")
     scope = alice.conversation("c")

@@ -937,7 +937,7 @@ def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytes
     shown = cli("fact", "history", other["id"], "-u", "alice").out.splitlines()[-1].split("\t")
     assert (shown[1], shown[-1]) == (f"edited from {added['id'][:8]}", "Bo is Al's brother.")
     shown = cli("fact", "history", added["id"], "-u", "alice").out.splitlines()
-    assert [row.split("\t")[-1] for row in shown if "retracted" in row] == ["state: active → retracted"]
+    assert [row.split("\t")[-1] for row in shown if "\tretracted\t" in row] == ["state: active → retracted"]
     assert [row.split("\t")[-1] for row in (shown[0], shown[-1])] == ["Bo is Al's brother.", "Bo is Al's twin."]
     rows = [row.split("\t") for row in cli("facts", "--state", "all", "-u", "alice").out.splitlines()]
     assert {row[-1]: row[-2] for row in rows} == {"Bo is Al's brother.": "superseded", "Bo is Al's twin.": "active"}
