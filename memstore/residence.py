@@ -19,7 +19,15 @@ from typing import Any
 
 from memstore.local_socket import SECONDS_OF_PATIENCE, SECONDS_TO_CONNECT, Line, Message, Unanswered
 from memstore.processes import command_of, processes_of
-from memstore.socket_place import SECONDS_TO_START, SUPPORTED, is_held, is_starting, running, socket_path
+from memstore.socket_place import (
+    SECONDS_TO_START,
+    SUPPORTED,
+    installation_at,
+    is_held,
+    is_starting,
+    running,
+    socket_path,
+)
 
 KIND = "sentence-transformers"  # embedders that take seconds to load
 EMBEDDER = f"{KIND}:all-MiniLM-L6-v2"
@@ -135,7 +143,7 @@ def states() -> Iterator[Message]:
     for path in running():
         told = asked(path, {"ask": "status"})
         state = "ready" if told and told["ready"] else "loading" if told or is_starting(path) else "silent"
-        yield (told or _seen(path)) | {"state": state, "socket": str(path)}
+        yield (told or _seen(path)) | {"state": state, "installation": installation_at(path), "socket": str(path)}
 
 
 def _seen(path: Path) -> Message:

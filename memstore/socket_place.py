@@ -3,11 +3,13 @@
 It lies in a folder that nobody but this account enters, and is named after all that decides what stands behind it: the
 installation, the embedder, what of the environment changes numbers or places, and where addresses lead from here:
 containers that share a folder of sockets mean different databases by the same words. Whoever answers holds the lock,
-which the kernel drops however the process ends.
+which the kernel drops however the process ends; what stands in the lock's file says of which installation it is, which
+no name tells. Who ends takes the files along, and what was killed leaves them until somebody looks after them.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import stat
@@ -30,8 +32,10 @@ DECIDING = (
     "HOME", "HF_HOME", "HF_HUB_CACHE", "LD_LIBRARY_PATH", "PYTHONPATH", "SENTENCE_TRANSFORMERS_HOME", "TMPDIR",
     "XDG_DATA_HOME",
 )  # fmt: skip
+LEFT = (".sock", ".log", ".lock")  # what stands under a name
+SECONDS_OF_A_LOG = 86_400.0
 NAMESPACES = ("mnt", "net", "user")  # folders, servers and accounts are found in these
-READY = b"ready\n"  # stands in the lock's file once the model is loaded
+READY = b"ready\n"  # stands at the end of the lock's file once the model is loaded
 
 
 def socket_path(embedder: str) -> Path | None:
@@ -58,13 +62,17 @@ def _surroundings() -> Iterator[str]:
 
 def _installation() -> Iterator[str]:
     """Give what changes with the code, memstore's and that of the libraries; 1 ms for its 330 files."""
-    package = Path(__file__).parent
+    package = _package()
     found = list(_times(package))
     yield f"{package} {len(found)} {sum(found)}"
     libraries = [place for place in sys.path if place.endswith(("site-packages", "dist-packages"))]
     for place in dict.fromkeys([str(package.parent), *libraries]):
         with suppress(OSError):
             yield f"{place} {Path(place).stat().st_mtime_ns}"  # installing touches the folder
+
+
+def _package() -> Path:
+    return Path(__file__).parent
 
 
 def _times(folder: str | Path) -> Iterator[int]:
@@ -106,28 +114,92 @@ def _is_private(folder: Path, *, make: bool = False) -> bool:
 
 def take(path: Path) -> int | None:
     """Take the place of the one who answers at this path, as long as the process lives; None where somebody has it."""
-    descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
+    lock = path.with_suffix(".lock")
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        if _is_file_of(lock, descriptor):
+            break
+        os.close(descriptor)  # it was removed before it was locked: another one may have the place by now
     os.ftruncate(descriptor, 0)
+    with suppress(OSError):  # on a full disk nobody can tell whose it is
+        os.pwrite(descriptor, _owner().encode() + b"\n", 0)
     os.utime(descriptor)
     return descriptor
+
+
+def _is_file_of(path: Path, descriptor: int) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    return False
+
+
+def leave(path: Path, place: int) -> None:
+    """Remove what stands under a name, for whoever has the place and ends; where another one has it by now, nothing."""
+    with suppress(OSError):
+        if _is_file_of(path.with_suffix(".lock"), place):
+            _remove(path)
+
+
+def clean() -> None:
+    """Remove what encoders of this account have left that were killed; logs that say something stay for a day."""
+    folders = [folder for folder in _folders() if _is_private(folder)] if SUPPORTED else []
+    left = {path.with_suffix(".sock") for folder in folders for path in folder.iterdir() if path.suffix in LEFT}
+    for path in left:
+        with suppress(OSError):
+            place = take(path)
+            if place is not None:
+                _remove(path)
+                os.close(place)
+
+
+def _remove(path: Path) -> None:
+    log = path.with_suffix(".log")
+    kept = False
+    with suppress(OSError):
+        kept = log.stat().st_size > 0 and time.time() - log.stat().st_mtime < SECONDS_OF_A_LOG
+    for one in (path, *(() if kept else (log,)), path.with_suffix(".lock")):
+        one.unlink(missing_ok=True)
+
+
+def _owner() -> str:
+    """Give what says of which installation this is: its folder, and what tells its container from others."""
+    return json.dumps([str(_package().resolve()), *_surroundings()])
+
+
+def installation_at(path: Path) -> str | None:
+    """Give the folder of the installation whose encoder has the place at this path; None where nothing tells."""
+    with suppress(OSError, ValueError, LookupError):
+        return str(json.loads(_written(path).partition(b"\n")[0])[0])
+    return None
+
+
+def is_of_this_installation(path: Path) -> bool:
+    """Whether the encoder that has the place at this path was started by the package in this folder, and from here."""
+    with suppress(OSError):
+        return _written(path).partition(b"\n")[0] == _owner().encode()
+    return False
+
+
+def _written(path: Path) -> bytes:
+    return path.with_suffix(".lock").read_bytes()
 
 
 def say_ready(place: int) -> None:
     """Tell others that whoever has this place answers at once from now on, and is stuck where it does not."""
     with suppress(OSError):  # on a full disk it seems to start for a while
-        os.pwrite(place, READY, 0)
+        os.pwrite(place, READY, os.fstat(place).st_size)
 
 
 def is_starting(path: Path) -> bool:
     """Whether who has the place at this path is still loading, and may be silent."""
     with suppress(OSError):
-        found = path.with_suffix(".lock").stat()
-        return not found.st_size and time.time() - found.st_mtime < SECONDS_TO_START
+        changed = path.with_suffix(".lock").stat().st_mtime
+        return not _written(path).endswith(READY) and time.time() - changed < SECONDS_TO_START
     return False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from uuid import UUID
 
@@ -16,7 +16,9 @@ from memstore.models import Decision, Hit, Message, Reason, Role, Tier, Unit
 from memstore.retrieve import recall
 from memstore.retrieve.question import Question
 from memstore.retrieve.rank import Candidate, best_of_each
+from memstore.store import fact_changes
 from memstore.store.database import Transaction
+from memstore.store.fact_changes import Past
 from memstore.store.items import Filters
 
 FACTS, HITS = 40, 80  # offered to packing; of a large budget more hits, one for so many tokens:
@@ -114,7 +116,7 @@ async def _recalled(
     twice = max(0, passed.through - len(wanted[2]) - hidden)
     unlisted = {Reason.FILTERED: passed.filtered, Reason.DUPLICATE: twice}
     unlisted[Reason.BELOW_SCORE] = max(0, len(ranking.tiers) - len(every) - hidden - sum(unlisted.values()))
-    gone = [_superseded(one) for one in every if one.unit.item_id not in known]
+    gone = await _superseded(scope, [one for one in every if one.unit.item_id not in known], made)
     return Recalled(hits[0], hits[1], hits[2], gone, unlisted)
 
 
@@ -155,8 +157,17 @@ class _Passed:
         return unit.role not in NEVER_RECALLED and (self.asked is None or unit.item_id != self.asked.id)
 
 
-def _superseded(one: Candidate) -> Decision:
-    """Give the decision on a fact that held once."""
-    said_at, score = one.unit.occurred_at, round(one.score, 6)
-    section, kind = ("facts", "fact") if one.unit.tier == Tier.FACTS else ("hits", str(one.unit.tier))
-    return Decision(section, kind, one.unit.item_id, 0, Reason.SUPERSEDED, score, one.parts, said_at=said_at)
+async def _superseded(scope: Transaction, gone: Sequence[Candidate], made: Assembly) -> list[Decision]:
+    """Give the decisions on facts that held once, each with the one that took its place; a viewer is told no more."""
+    facts = [] if made.sight.filters else [one.unit.item_id for one in gone if one.unit.tier == Tier.FACTS]
+    past = await fact_changes.past(scope, facts, made.request.as_of, GIST) if facts else {}
+    return [_gone(one, past.get(one.unit.item_id)) for one in gone]
+
+
+def _gone(one: Candidate, past: Past | None) -> Decision:
+    unit, score = one.unit, round(one.score, 6)
+    section, kind = ("facts", "fact") if unit.tier == Tier.FACTS else ("hits", str(unit.tier))
+    found = Decision(section, kind, unit.item_id, 0, Reason.SUPERSEDED, score, one.parts, said_at=unit.occurred_at)
+    if past is None:
+        return found
+    return replace(found, says=past.text, others=(past.successor,) if past.successor else ())

@@ -28,6 +28,7 @@ from memstore.models import Reason
 # are allergies and the like, and no filler is worth one. Parts of the room alone, so that more room never drops one.
 PINNED, FIRST = 1 / 3, 0.6
 OVER_SHARE = "over what its section may have"
+HAD_SHARE = "its section had its share, and others took what was left of the room"
 NOTHING = Wording("")
 
 
@@ -113,6 +114,7 @@ class Packing:
     _said: Said = field(default_factory=Said)
     _duplicates: set[Piece] = field(default_factory=set)
     _over_share: set[Piece] = field(default_factory=set)
+    _had_share: dict[Piece, int] = field(default_factory=dict)  # those over it while there was room: what others had
 
     def __contains__(self, piece: Piece) -> bool:
         """Whether a piece is chosen."""
@@ -197,7 +199,10 @@ class Packing:
             return Reason.SHOWN, ""
         if self.is_redundant(piece):
             return Reason.DUPLICATE, ""
-        return Reason.OVER_BUDGET, OVER_SHARE if piece in self._over_share else ""
+        if piece in self._over_share:
+            return Reason.OVER_BUDGET, OVER_SHARE
+        others = self.tokens - self._taken[piece.section]
+        return Reason.OVER_BUDGET, HAD_SHARE if others > self._had_share.get(piece, others) else ""
 
     def why_passed(self, piece: Piece) -> Reason:
         """Give the reason without a look at what it says, unless that was asked before."""
@@ -217,6 +222,8 @@ class Packing:
                 over_share = fits and self.would_take(piece) > most
             if ended or over_share or not fits:
                 (self._over_share.add if over_share else self._over_share.discard)(piece)
+                if over_share:
+                    self._had_share.setdefault(piece, self.tokens - self._taken[section])
                 ended = not gaps
             elif not self.is_redundant(piece):
                 self.add(piece)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +22,7 @@ SECONDS_TO_ANSWER = 300.0
 RESIDENT = "resident:"
 # An embedded server that has died is started again by who opens it.
 STARTED_HERE = (errors.DatabaseUnreachable, errors.EmbeddedError)
-COLUMNS = ("process", "minutes up", "ends after", "stores", "state", "embedder")
+COLUMNS = ("process", "minutes up", "ends after", "stores", "state", "embedder", "installation")
 
 app = typer.Typer(
     help="The encoder that stays in the background, so that a command need not load one.",
@@ -121,33 +121,52 @@ def start(as_json: JsonFlag = False) -> None:
 def status(as_json: JsonFlag = False) -> None:
     """List the encoders that run: of other settings and installations too.
 
-    On a pipe, a line an encoder, its cells parted by tabs: process, minutes up, ends after, stores, state, embedder.
+    On a pipe, a line an encoder, its cells parted by tabs: process, minutes up, ends after, stores, state, embedder,
+    installation: the folder of the memstore whose it is.
 
     One that is silent listens and does not answer: it is stopped, or short of memory. Commands do without it.
 
     JSON: [{"process", "seconds": since it began, "minutes": after which it ends when nobody asks, "stores": open ones,
-    "ready": whether its model is loaded, "state": ready, loading or silent, "embedder", "socket"}]; null for what one
-    that does not answer leaves unknown.
+    "ready": whether its model is loaded, "state": ready, loading or silent, "embedder", "installation", "socket"}];
+    null for what one that does not answer leaves unknown.
     """
     _show(as_json)
 
 
 @app.command()
-def stop(as_json: JsonFlag = False) -> None:
-    """End every encoder that runs, by a signal where it is silent; a command that needs one starts another.
+def stop(
+    every: Annotated[
+        bool, typer.Option("--all", help="Those of other installations and containers of this account too.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """End the encoders of this installation, by a signal where one is silent; a command that needs one starts another.
 
-    JSON: {"stopped": integer}.
+    Each is named, and those of other installations that go on. What killed ones have left is removed.
+
+    JSON: {"stopped": integer, "encoders": [those, as of status], "others": [those that go on, as of status]}.
     """
     from memstore import residence, socket_place
 
-    found = socket_place.running()
-    stopped = [path for path in found if residence.stop(path)]
+    found = list(residence.states())
+    own = [one for one in found if every or socket_place.is_of_this_installation(Path(one["socket"]))]
+    stopped = [one for one in own if residence.stop(Path(one["socket"]))]
+    others = [one for one in found if one not in stopped]
+    socket_place.clean()
     if as_json:
-        print_json({"stopped": len(stopped)})
+        print_json({"stopped": len(stopped), "encoders": stopped, "others": others})
     else:
-        say(f"{len(stopped)} stopped" if found else "none was running")
-    for path in set(found) - set(stopped):
-        hint(f"{path}: whoever has it does not end, or runs in another container")
+        say(f"{len(stopped)} stopped" if own else "none was running")
+        for one in stopped:
+            say(f"  {_name(one)}")
+    for one in others:
+        stays = "does not end, or runs in another container" if one in own else "goes on; --all ends it too"
+        hint(f"{_name(one)} {stays}")
+
+
+def _name(one: Json) -> str:
+    whose = one["installation"] or f"an installation that does not say where it is ({one['socket']})"
+    return f"process {one['process'] or 'unknown'}, {one['embedder'] or 'unknown embedder'}, of {whose}"
 
 
 def _show(as_json: bool) -> None:
@@ -161,13 +180,14 @@ def _show(as_json: bool) -> None:
 
 
 def _row(one: Json) -> tuple[object, ...]:
+    named = one["embedder"] or "", one["installation"] or ""
     if one["seconds"] is None:
-        return one["process"] or "", "", "", "", one["state"], one["embedder"] or ""
+        return one["process"] or "", "", "", "", one["state"], *named
     return (
         one["process"],
         one["seconds"] // 60,
         f"{one['minutes']:g} idle",
         one["stores"],
         one["state"],
-        one["embedder"],
+        *named,
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
@@ -24,6 +24,7 @@ from memstore.cli.stores import hint_if_unknown, opened
 
 if TYPE_CHECKING:
     from memstore import Certificate
+    from memstore.models import Remains
 
 app = typer.Typer(
     help="Erase, provably: with all that was derived, and so that it does not come back.",
@@ -33,6 +34,8 @@ app = typer.Typer(
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 RehearseFlag = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")]
 SHOWN = 20  # ids of what was erased
+LOG = "pg_wal"
+GIVE = "give a file with what memstore erase --json or memstore erasures --json has printed."
 REFUSED = "nothing was erased: say yes, or give --yes; --dry-run shows what would be removed"
 
 
@@ -139,7 +142,8 @@ def erasures(user: UserOption, database: DatabaseOption = None, as_json: JsonFla
 
 def verify_erasure(
     certificate: Annotated[
-        Path | None, typer.Argument(metavar="CERTIFICATE", help="What memstore erase --json has printed.")
+        Path | None,
+        typer.Argument(metavar="CERTIFICATE", help="What erase --json or erasures --json has printed."),
     ] = None,
     text: Annotated[str | None, typer.Option(metavar="TEXT", help="Look for a text instead: a name, a word.")] = None,
     files: Annotated[
@@ -150,24 +154,24 @@ def verify_erasure(
 ) -> None:
     """Look through every table for what was erased; exit 1 where something of it is left.
 
-    JSON: {"looked_for", "tables": integers, "found": {table: rows}, "pages": {file: parts of 16 MiB}, "hints"}.
+    JSON: {"looked_for", "tables": integers, "found": {table: rows}, "pages": {file: parts of 16 MiB}, "hints"}; of a
+    list of certificates a list of these, each with its "certificate": id.
     """
     if (certificate is None) == (text is None):
         raise typer.BadParameter("give a certificate, or --text.")
+    given = None if certificate is None else _read(certificate)
+    each, several = given if isinstance(given, list) else [given], isinstance(given, list)
     with opened(database) as store:
-        given = None if certificate is None else _read(certificate)
-        found = store.verify_erasure(given, text=text, files=files)
+        found = [(one, store.verify_erasure(one, text=text, files=files)) for one in each]
     if as_json:
-        print_json(found.as_dict())
+        told = [({"certificate": one.id} if one and several else {}) | remains.as_dict() for one, remains in found]
+        print_json(told if several else told[0])
     else:
-        say(f"looked through {found.tables} tables")
-        for kind, places in (("rows", found.found), ("parts of files", found.pages or {})):
-            for place, count in places.items():
-                say(f"  {place}: {count} {kind}")
-        say("nothing is left" if found.is_clean else "something is left")
-        for one in found.hints:
-            hint(one)
-    if not found.is_clean:
+        for one, remains in found:
+            _tell(one if several else None, remains)
+    if not found:
+        hint("there is no certificate in this list: nothing was erased")
+    if not all(remains.is_clean for _, remains in found):
         raise typer.Exit(1)
 
 
@@ -193,13 +197,52 @@ def _make_sure(question: str, *, told: bool) -> None:
         raise typer.Exit(1)
 
 
-def _read(path: Path) -> Certificate:
+def _read(path: Path) -> Certificate | list[Certificate]:
+    """Read a certificate, or a list of them."""
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise typer.BadParameter(f"{str(path)!r} cannot be read ({error.strerror}): {GIVE}") from None
+    except ValueError:
+        raise typer.BadParameter(f"{str(path)!r} is no JSON: {GIVE}") from None
+    if isinstance(body, list):
+        return [_certificate(one, f"number {number} in {str(path)!r}") for number, one in enumerate(body, 1)]
+    return _certificate(body, repr(str(path)))
+
+
+def _certificate(body: Any, named: str) -> Certificate:
     from memstore import Certificate
 
     try:
-        return Certificate.from_dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"{str(path)!r} is no certificate: {str(error).splitlines()[0]}") from None
+        return Certificate.from_dict(body)
+    except ValueError as error:
+        raise typer.BadParameter(f"{named} is no certificate, {error}: {GIVE}") from None
+
+
+def _tell(certificate: Certificate | None, found: Remains) -> None:
+    """Print what was found of an erasure, of a certificate that is one of several under its name."""
+    if certificate is not None:
+        when = f"{certificate.recorded_at:%Y-%m-%d %H:%M}, " if certificate.recorded_at else ""
+        say(f"{certificate.scope} erased, {when}{certificate.id or 'a rehearsal'}:")
+    said = "nothing is left in them" if found.is_clean else "something is left:"
+    say(f"looked through {found.tables} tables: {said}")
+    for table_, rows in found.found.items():
+        say(f"  {table_}: {rows:,} rows")
+    if found.pages is not None:
+        say(_on_disk(found.pages, gone=found.is_clean))
+    for one in found.hints:
+        hint(one)
+
+
+def _on_disk(pages: Mapping[str, int], *, gone: bool) -> str:
+    """Say what the server's files still hold, of rows that are `gone` for every query; --json names each file."""
+    if not pages:
+        return "nothing is left in the server's files"
+    places = len(pages.keys() - {LOG})
+    where = [f"{places:,} tables and indexes"] * bool(places) + ["the server's log"] * (LOG in pages)
+    parts = f"{sum(pages.values()):,} parts of files (16 MiB each), of {' and '.join(where)}"
+    why = ": rows that no query finds any more, until other rows take their place" if gone else ""
+    return f"on disk the bytes still stand in {parts}{why}"
 
 
 def _show(certificate: Certificate, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import wraps
 from inspect import Signature, signature
@@ -17,7 +17,7 @@ from memstore.cli.stores import Asked, hint_why, new_names, opened
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from memstore import Fact, FactChange
+    from memstore import Fact, FactChange, UserScope
 
 app = typer.Typer(help="Look after facts by hand.", no_args_is_help=True, rich_markup_mode=None)
 FactArgument = Annotated[
@@ -44,6 +44,8 @@ FromOption = Annotated[
 ToOption = Annotated[
     datetime | None, typer.Option("--to", parser=moment, metavar="TIME", help="Until when it holds, in ISO 8601.")
 ]
+
+BEGINNING = 160  # characters of a message that said a fact
 
 
 def _columns(
@@ -175,27 +177,30 @@ def undo(
     with opened(database) as store:
         whose = store.user(user)
         done = whose.undo(whose.find_id(change, of="change"))
+        [(at, what, by, _, words)] = _rows(whose, [done])
     if as_json:
         print_json(done)
     else:
-        say(*_told(done))
+        say(f"{at} {what} {by} ", line(words))
 
 
 @app.command()
 def history(fact: FactArgument, user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Show what happened to a fact, from the first day on.
+    """Show what happened to a fact, from the first day on, and what each step is about.
 
-    On a pipe, a line a change, its cells parted by tabs: time, change, by whom, id.
+    On a pipe, a line a change, its cells parted by tabs: time, change, by whom, id, words: those of the fact that took
+    the place or had it, of the message that said it again, or what was changed. Undo takes the id.
 
     JSON: [{"id", "fact_id", "action", "at", "actor", "other_id", "before", "after", "undoes", "source"}].
     """
     with opened(database) as store:
         whose = store.user(user)
         found = whose.fact_history(whose.find_id(fact, of="fact"))
+        rows = [] if as_json else _rows(whose, found)
     if as_json:
         print_json(found)
     else:
-        table(("when", "change", "by", "id"), [(*_cells(one), str(one.id or "")) for one in found])
+        table(("when", "change", "by", "id", "words"), rows)
 
 
 @app.command()
@@ -259,12 +264,31 @@ def _show(fact: Fact, as_json: bool) -> None:
         )
 
 
-def _told(change: FactChange) -> tuple[str, ...]:
-    return (" ".join(_cells(change)),)
+def _rows(whose: UserScope, changes: Sequence[FactChange]) -> list[tuple[str, str, str, str, str]]:
+    """Give changes for people: when, what, by whom, the change's id, and the words that it is about."""
+    named = [id for one in changes for id in (one.fact_id, one.other_id) if id is not None]
+    texts = {fact.id: fact.text for fact in whose.facts_of(named)}
+    said = [one.source for one in changes if one.source is not None]
+    texts |= {one.id: f"{one.name or one.role}: {one.text or ''}"[:BEGINNING] for one in whose.messages(said)}
+    return [
+        (f"{one.at:%Y-%m-%d %H:%M:%S}", _step(one), one.actor, str(one.id or ""), _words(one, texts)) for one in changes
+    ]
 
 
-def _cells(change: FactChange) -> tuple[str, str, str]:
-    ends: UUID | None = change.other_id or change.source
+def _step(change: FactChange) -> str:
     made = change.action == "edited" and not change.before  # another fact was edited to be this one
-    about = f" {'from' if made else 'by' if change.other_id else 'in'} {ends}" if ends else ""
-    return f"{change.at:%Y-%m-%d %H:%M:%S}", f"{change.action}{about}", change.actor
+    if change.other_id:
+        return f"{change.action} {'from' if made else 'by'} {short_ids([change.other_id])[change.other_id]}"
+    return f"{change.action} in {change.source}" if change.source else change.action
+
+
+def _words(change: FactChange, texts: Mapping[UUID, str]) -> str:
+    """Give what a step is about: the words of the other fact, of the message, or what it changed; else of the fact."""
+    if (about := change.other_id or change.source) and change.action != "added":
+        return texts.get(about, "(it is gone)")
+    changed = [f"{name}: {_value(was)} → {_value(change.after.get(name))}" for name, was in change.changed.items()]
+    return "; ".join(changed) or texts.get(change.fact_id, "")
+
+
+def _value(value: object) -> str:
+    return "nothing" if value is None else str(value)

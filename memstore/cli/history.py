@@ -206,12 +206,21 @@ def _tell(one: Taken) -> None:
     if done.masked:
         hint(f"secrets masked in {done.masked} messages")
     for what, count in done.left_out.most_common():
-        hint(f"left out, as the format has it: {count} {what}")
+        hint(f"left out: {_left_out(what, count, done.format)}")
     for reason in one.reasons[:MOST_SHOWN]:
         err.print(line(f"skipped {reason.where}: {reason.reason}"), style="yellow")
     if done.passed_by > MOST_SHOWN:
         named = "them all" if done.passed_by == len(one.reasons) else f"the first {len(one.reasons):,}"
         err.print(f"… and {done.passed_by - MOST_SHOWN} more; --json names {named}", style="yellow")
+
+
+def _left_out(what: str, count: int, format: str) -> str:
+    from memstore.ingest.importers.records import ERASED
+
+    if what != ERASED:
+        return f"{count:,} {what}"
+    which = "messages, summaries, facts or documents, erased here or resting on what was"
+    return f"{count:,} of the {which if format == OWN else 'messages, erased here'}: that does not come back"
 
 
 def _preview(done: Imported) -> None:

@@ -214,7 +214,7 @@ def facts(
     """List what is known of a user, the latest first.
 
     On a pipe, a line a fact, its cells parted by tabs: id, type, day, confidence, text. Of the id it is how it begins,
-    as far as that tells these facts apart: other commands take it so.
+    as far as that tells these facts apart: other commands take it so. With --state all, the state is before the text.
 
     JSON: [{"user_id", "id", "type", "kind", "subject", "attribute", "value", "text", "language", "confidence", "state",
     "valid_from", "valid_to", "recipe", "occurred_at", "recorded_at", "sources", "spans": [{"message_id", "start",
@@ -227,13 +227,18 @@ def facts(
     if as_json:
         print_json(found)
     else:
-        show_facts(found)
+        show_facts(found, states=state == "all")
 
 
-def show_facts(found: Sequence[Fact]) -> None:
-    """Print facts as a table, on a pipe with tabs."""
+def show_facts(found: Sequence[Fact], *, states: bool = False) -> None:
+    """Print facts as a table, on a pipe with tabs; their states too where that is asked for."""
+    from memstore.models.facts import state_of
+
     ids = short_ids(fact.id for fact in found)
     rows = [
-        (ids[fact.id], fact.type, f"{fact.occurred_at:%Y-%m-%d}", f"{fact.confidence:.2f}", fact.text) for fact in found
+        (ids[fact.id], fact.type, f"{fact.occurred_at:%Y-%m-%d}", f"{fact.confidence:.2f}")
+        + ((state_of(fact),) if states else ())
+        + (fact.text,)
+        for fact in found
     ]
-    table(("id", "type", "said", "confidence", "fact"), rows)
+    table(("id", "type", "said", "confidence", *(("state",) if states else ()), "fact"), rows)

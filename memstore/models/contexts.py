@@ -27,6 +27,13 @@ class Context:
     messages_total: int = field(default=0, repr=False)
     strategies: tuple[str, ...] = field(default=(), repr=False)
 
+    def __repr__(self) -> str:
+        """Give it for people: how much there is of what, and which receipt says the rest."""
+        made = f"{len(self.messages)} messages" if self.text is None else "a text"
+        apart = " and a system prompt apart" if self.system is not None else ""
+        receipt = "no receipt was kept" if self.receipt.id is None else f"receipt {self.receipt.id}"
+        return f"<Context: {self.tokens:,} of {self.receipt.budget:,} tokens, {made}{apart}, {receipt}>"
+
     def statistics(self) -> Statistics:
         """Give tokens used of the budget, messages kept word for word of all in the conversation, strategies, roles.
 

@@ -37,9 +37,9 @@ class Decision:
 
     What is in has a reason only where it is not as it was said: cut, or compressed. `tokens` are what it was expected
     to add, `parts` what each signal adds to its score. `seqs` are the first and the last message that it is or stands
-    for, `others` the ids of a turn's further messages, `start` where in the item the shown text begins, `length` how
-    many characters of it are shown, `said_at` when a fact was said; `pinned` is in whatever is asked. `says` is how it
-    begins: for people, and kept nowhere.
+    for, `others` the ids of a turn's further messages, or of the fact that took the place of a superseded one; `start`
+    where in the item the shown text begins, `length` how many characters of it are shown, `said_at` when a fact was
+    said; `pinned` is in whatever is asked. `says` is how it begins: for people, and kept nowhere.
     """
 
     section: str

@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from pydantic import ValidationError
+
 from memstore.models.decisions import adapter
 from memstore.models.rows import Json
 
@@ -76,11 +78,16 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Certificate:
-        """Give the certificate of what `as_dict` gave. Raises `ValueError` for what is none."""
+        """Give the certificate of what `as_dict` gave. Raises `ValueError` for what is none, naming what is wrong."""
+        if not isinstance(body, Mapping):
+            raise ValueError("it is no object")
         known = {one.name for one in fields(cls)}
-        certificate: Certificate = adapter(Certificate).validate_python(
-            {name: value for name, value in body.items() if name in known}
-        )
+        try:
+            certificate: Certificate = adapter(Certificate).validate_python(
+                {name: value for name, value in body.items() if name in known}
+            )
+        except ValidationError as error:
+            raise ValueError(_wrong(error)) from None
         return certificate
 
 
@@ -106,6 +113,14 @@ class Remains:
     def as_dict(self) -> Json:
         """Give it as JSON has it."""
         return _as_json(self)
+
+
+def _wrong(error: ValidationError) -> str:
+    """Name what a certificate lacks, and what in it is of another kind."""
+    missing = [str(one["loc"][0]) for one in error.errors() if one["type"] == "missing"]
+    other = [".".join(map(str, one["loc"])) for one in error.errors() if one["type"] != "missing"]
+    told = ((missing, "it has no"), (other, "it has something else for its"))
+    return ", and ".join(f"{words} {', '.join(dict.fromkeys(names))}" for names, words in told if names)
 
 
 def _as_json(value: Any) -> Json:

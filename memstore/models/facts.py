@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 from uuid import UUID
 
@@ -77,6 +77,12 @@ QUARANTINED = "quarantined"  # said by somebody who is not believed alone: it wa
 FACT_STATES = ("active", "ended", QUARANTINED, "superseded", "retracted", "erased")  # "ended" is in no column
 _KINDS = {"event": "episodic", "plan": "episodic", "decision": "episodic", "procedure": "procedural"}
 HAND = "hand"  # the recipe and the actor of what people enter themselves
+
+
+def state_of(fact: FactColumns) -> str:
+    """Give the state of a fact as people and filters have it: `ended` where its end has passed."""
+    over = fact.valid_to is not None and fact.valid_to <= datetime.now(UTC)
+    return "ended" if fact.state == "active" and over else fact.state
 
 
 def kind_of(type: str) -> str:

@@ -118,7 +118,7 @@ def _sections(receipt: Receipt) -> Iterator[str]:
         outside = [one for one in receipt.left_out if one.section == section]
         yield f"{section}: {len(inside)} in, {len(outside)} out"
         for sign, decisions in (("+", inside), ("-", outside)):
-            yield from (f"  {sign} {_told(one)}" for one in decisions[:LISTED])
+            yield from (f"  {sign} {_told(one, receipt)}" for one in decisions[:LISTED])
             if len(decisions) > LISTED:
                 yield f"  {sign} and {len(decisions) - LISTED:,} more"
 
@@ -132,13 +132,25 @@ def _notes(receipt: Receipt) -> Iterator[str]:
     yield from receipt.hints
 
 
-def _told(one: Decision) -> str:
-    says = f"“{_short(one.says)}”" if one.says else f"[{one.kind} {one.id}]" if one.id else f"[{one.kind}]"
+def _told(one: Decision, receipt: Receipt) -> str:
     largest = sorted(one.parts.items(), key=lambda part: (-part[1], part[0]))
     parts = ", ".join(f"{name} {value:.2f}" for name, value in largest if value)
-    score = "" if one.score is None else f", score {one.score:.3f}" + (f" ({parts})" if parts else "")
-    why = "; ".join(filter(None, [IN_WORDS[one.reason] if one.reason else "", one.note]))
-    return f"{says} {one.tokens:,} tokens{score}{f': {why}' if why else ''}"
+    score = "" if one.score is None else f"score {one.score:.3f}" + (f" ({parts})" if parts else "")
+    size = f"{one.tokens:,} tokens" if one.tokens or not score else ""  # what does not hold was never counted
+    why = "; ".join(filter(None, [IN_WORDS[one.reason] if one.reason else "", one.note, _instead(one, receipt)]))
+    return f"{_named(one)} {', '.join(filter(None, [size, score]))}{f': {why}' if why else ''}"
+
+
+def _named(one: Decision) -> str:
+    return f"“{_short(one.says)}”" if one.says else f"[{one.kind} {one.id}]" if one.id else f"[{one.kind}]"
+
+
+def _instead(one: Decision, receipt: Receipt) -> str:
+    """Say which fact took the place of one: in its words, where the receipt has it too."""
+    if one.reason != Reason.SUPERSEDED or not one.others:
+        return ""
+    listed = (other for other in receipt.decisions() if other.id == one.others[0])
+    return f"in its place is {_named(next(listed, Decision(one.section, one.kind, one.others[0], 0)))}"
 
 
 def _short(text: str) -> str:

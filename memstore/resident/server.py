@@ -17,7 +17,7 @@ from types import FrameType
 from memstore.errors import MemstoreError
 from memstore.local_socket import Line, Message, Unanswered, check_peer
 from memstore.resident.answers import Answers
-from memstore.socket_place import say_ready
+from memstore.socket_place import leave, say_ready
 
 LOOKED_AFTER = 5.0  # seconds; how soon it sees that its time is over or its socket gone
 SECONDS_OF_SILENCE = 60.0  # after which a line is hung up; who has more to ask connects again
@@ -102,6 +102,7 @@ class Encoder:
             self._path.unlink(missing_ok=True)
         self._listening.close()
         self._answers.close()
+        leave(self._path, self._place)
 
     def _talk(self, connected: socket.socket) -> None:
         """Answer one connection until it is hung up; whoever goes away in the middle is nobody's trouble."""

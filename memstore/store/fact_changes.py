@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -38,6 +38,14 @@ class Pair(NamedTuple):
 
     fact_id: UUID
     other_id: UUID
+
+
+class Past(NamedTuple):
+    """A fact that does not hold: how it begins, and the one that took its place."""
+
+    id: UUID
+    text: str
+    successor: UUID | None
 
 
 async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
@@ -145,6 +153,12 @@ async def superseded_by(scope: Transaction, other: UUID, since: datetime | None 
 async def given_up(scope: Transaction, other: UUID, at: datetime) -> list[FactChange]:
     """Give what was done at this moment to facts whose place `other` had taken."""
     return await scope.all(SQL["given_up"], FactChange, other_id=other, at=at)
+
+
+async def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int) -> dict[UUID, Past]:
+    """Give of facts that do not hold their first characters, and which ones took their places by then."""
+    rows = await scope.all(SQL["past"], Past, fact_ids=list(facts), as_of=as_of, most=most)
+    return {one.id: one for one in rows}
 
 
 def is_as_left(done: FactChange, fact: FactColumns) -> bool:

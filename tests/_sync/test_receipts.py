@@ -12,7 +12,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from memstore import Context, InvalidInput, Receipt, Section
+from memstore import Context, InvalidInput, NotFound, Receipt, Section
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.store import MemoryStore
 from memstore.ids import user_id
@@ -145,6 +145,41 @@ def test_explain_says_what_items_say_and_why(store: MemoryStore) -> None:
     run(store, "DELETE FROM facts WHERE user_id = %s", ALICE)
     run(store, "DELETE FROM messages WHERE user_id = %s", ALICE)
     assert "peanuts" not in (scope.user.receipt(context.receipt)).explain()
+
+
+def test_a_context_is_printed_on_a_line_that_names_its_receipt(store: MemoryStore) -> None:
+    scope = talk(store, turns=4)
+    for format, made in (("openai", "3 messages"), ("anthropic", "a system prompt apart"), ("text", "a text")):
+        context = scope.context("What did we see in Lisbon?", budget=300, system="Be brief.", format=format)
+        shown = repr(context)
+        assert f"{context.tokens} of 300 tokens" in shown
+        assert str(context.receipt.id) in shown
+        assert made.replace("3", str(len(context.messages))) in shown
+        assert len(shown) < 150
+
+
+def test_explain_says_what_held_once_and_what_holds_in_its_place(store: MemoryStore) -> None:
+    alice = store.user("alice")
+    scope = alice.conversation("c")
+    scope.add("user", "Good morning.")
+    alice.add_fact("Alice lives in Leeds.", type="identity", subject="Alice")
+    moment = (alice.add_fact("Alice sings alto.", type="interest", subject="Alice")).recorded_at
+    porto = alice.add_fact("Alice lives in Porto.", type="identity", subject="Alice")
+    sings = alice.retract_fact((alice.facts(type="interest"))[0])
+    context = scope.context("Where does Alice live, and what does she sing?", budget=500)
+    held = {one.says: one for one in context.receipt.left_out if one.reason == Reason.SUPERSEDED}
+    assert held.keys() == {"Alice lives in Leeds.", sings.text}
+    assert held["Alice lives in Leeds."].others == (porto.id,)
+    assert held[sings.text].others == (), "nothing is in its place"
+    told = context.explain()
+    assert "does not hold any more; in its place is “Alice lives in Porto.”" in told
+    assert " 0 tokens, score" not in told
+    assert (alice.receipt(context)).explain() == told
+    past = scope.context("Where does Alice live?", budget=500, as_of=moment)
+    assert not [one for one in past.receipt.left_out if one.reason == Reason.SUPERSEDED]
+    alice.erase_fact(porto)
+    with pytest.raises(NotFound):
+        alice.receipt(context)
 
 
 def test_the_stable_prefix_is_what_the_context_before_had_too(store: MemoryStore) -> None:

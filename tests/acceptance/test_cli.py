@@ -934,7 +934,17 @@ def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytes
     other = cli("fact", "edit", added["id"], "--text", "Bo is Al's twin.", *of_alice).json
     [step] = [one for one in cli("fact", "history", other["id"], *of_alice).json if one["action"] == "edited"]
     assert (step["fact_id"], step["other_id"]) == (other["id"], added["id"])
-    assert f"edited from {added['id']}" in cli("fact", "history", other["id"], "-u", "alice").out
+    shown = cli("fact", "history", other["id"], "-u", "alice").out.splitlines()[-1].split("\t")
+    assert (shown[1], shown[-1]) == (f"edited from {added['id'][:8]}", "Bo is Al's brother.")
+    shown = cli("fact", "history", added["id"], "-u", "alice").out.splitlines()
+    assert [row.split("\t")[-1] for row in shown if "\tretracted\t" in row] == ["state: active → retracted"]
+    assert [row.split("\t")[-1] for row in (shown[0], shown[-1])] == ["Bo is Al's brother.", "Bo is Al's twin."]
+    rows = [row.split("\t") for row in cli("facts", "--state", "all", "-u", "alice").out.splitlines()]
+    assert {row[-1]: row[-2] for row in rows} == {"Bo is Al's brother.": "superseded", "Bo is Al's twin.": "active"}
+    over = ("--from", "2001-01-01", "--to", "2002-02-02")
+    cli("fact", "add", "Bo rows.", "--type", "interest", "--subject", "Bo", *over, *of_alice)
+    rows = [row.split("\t") for row in cli("facts", "--state", "all", "-u", "alice").out.splitlines()]
+    assert [row[-2] for row in rows if row[-1] == "Bo rows."] == ["ended"]
     assert {fact["state"] for fact in cli("facts", "--state", "all", *of_alice).json} == {"active", "superseded"}
     assert cli("fact", "history", "7", "-u", "alice").code == 2
     assert "no fact" in cli("fact", "retract", history[1]["id"], "-u", "alice").err

@@ -64,6 +64,34 @@ def test_what_was_erased_is_certified_and_verified(place: str, cli: Run, tmp_pat
     assert "nothing to erase" in again.out
 
 
+def test_all_certificates_of_a_list_are_verified(place: str, cli: Run, tmp_path: Path) -> None:
+    with memstore.open(place, settings=HASHING) as store:
+        user = store.user("alice")
+        first, second = user.conversation("lisbon").messages()[:2]
+        back = second.as_chat() | {"occurred_at": second.occurred_at}
+        gone = [user.erase_message(one).id for one in (first, second)]
+    file = tmp_path / "certificates.json"
+    file.write_text(cli("erasures", "-u", "alice", "--json", "-d", place).out)
+    found = cli("verify-erasure", str(file), "--json", "-d", place)
+    assert found.code == 0
+    assert [one["certificate"] for one in found.json] == [str(id) for id in reversed(gone)]
+    assert [one["found"] for one in found.json] == [{}, {}]
+    shown = cli("verify-erasure", str(file), "-d", place)
+    assert (shown.code, shown.out.count("nothing is left")) == (0, 2)
+    assert all(str(id) in shown.out for id in gone)
+
+    with memstore.open(place, settings=HASHING) as store:  # an id of the second one stands in a text
+        store.user("bob").conversation("gossip").add_many([back | {"content": f"It was {second.id}."}])
+    found = cli("verify-erasure", str(file), "--json", "-d", place)
+    assert (found.code, [bool(one["found"]) for one in found.json]) == (1, [True, False])
+    shown = cli("verify-erasure", str(file), "-d", place)
+    assert (shown.out.count("nothing is left"), shown.out.count("something is left")) == (1, 1)
+
+    file.write_text("[]")
+    found = cli("verify-erasure", str(file), "--json", "-d", place)
+    assert (found.code, found.json) == (0, [])
+
+
 def test_files_are_looked_through_too(place: str, cli: Run) -> None:
     with memstore.open(place, settings=HASHING) as store:
         store.user("alice").erase()
@@ -71,18 +99,48 @@ def test_files_are_looked_through_too(place: str, cli: Run) -> None:
     assert (found.code, found.json["found"]) == (0, {})
     assert found.json["pages"], "dead rows and the log still have it, and it is said"
     assert "VACUUM" in found.json["hints"][0]
+    shown = cli("verify-erasure", "--text", "alicelisbon2ville", "--files", "-d", place)
+    assert shown.out.count("\n") == 2, "once, and not for each file"
+    assert f"{sum(found.json['pages'].values()):,} parts of files" in shown.out
+    assert "nothing is left" in cli("verify-erasure", "--text", "neverwritten", "--files", "-d", place).out
+
+
+def test_an_import_says_that_what_it_leaves_out_was_erased(place: str, cli: Run, tmp_path: Path) -> None:
+    backup, own = tmp_path / "backup.jsonl", tmp_path / "own.jsonl"
+    cli("export", str(backup), "-d", place)
+    line = {"conversation": "porto", "role": "user", "content": "See you.", "occurred_at": "2024-05-01T10:00:00Z"}
+    own.write_text(json.dumps(line))
+    cli("import", str(own), "-u", "alice", "-d", place)
+    cli("erase", "user", "alice", "-y", "-d", place)
+    for file, many in ((backup, "summaries"), (own, "1 of the messages")):
+        done = cli("import", str(file), "-u", "alice", "-d", place)
+        assert done.code == 0
+        assert many in done.err
+        assert "erased here" in done.err
+        assert "as the format has it" not in done.err
 
 
 def test_mistakes_are_told(place: str, cli: Run, tmp_path: Path) -> None:
-    file = tmp_path / "other.json"
-    file.write_text(json.dumps({"scope": "planet"}))
-    for command in (
-        ("verify-erasure",),
-        ("verify-erasure", str(file)),
-        ("verify-erasure", str(tmp_path / "missing")),
-        ("erase", "message", "12", "-u", "alice", "-y"),
-    ):
+    for command in (("verify-erasure",), ("erase", "message", "12", "-u", "alice", "-y")):
         assert cli(*command, "-d", place).code == 2, command
+    file = tmp_path / "other.json"
+    wrong = {
+        json.dumps({"scope": "planet"}): "has no user_id, and it has something else for its scope",
+        "{}": "has no scope, user_id",
+        "3": "is no object",
+        json.dumps([{}]): "number 1 in",
+        "user: 34": "no JSON",
+        None: "No such file",
+    }
+    for body, why in wrong.items():
+        file.unlink(missing_ok=True)
+        if body is not None:
+            file.write_text(body)
+        done = cli("verify-erasure", str(file), "-d", place)
+        assert (done.code, done.out) == (2, "")
+        told = " ".join(done.err.split())
+        assert why in told
+        assert "memstore erasures --json" in told
     unknown = cli("erase", "message", str(ids.uuid7()), "-u", "alice", "-y", "-d", place)
     assert (unknown.code, "no message" in unknown.err) == (2, True)
 

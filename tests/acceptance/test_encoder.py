@@ -268,7 +268,10 @@ def test_recall_answers_the_same_through_it(cli: Run, url: str, monkeypatch: pyt
     other = cli(*wrong, resident_minutes="5", embedder="hashing:32")
     assert (other.code, other) == (1, cli(*wrong, embedder="hashing:32"))
     assert "resident encoder: process" in cli("doctor", "-d", url, resident_minutes="5").out
-    assert cli("encoder", "stop").out.strip() == "2 stopped"
+    ended = cli("encoder", "stop").out
+    assert ended.startswith("2 stopped\n")
+    assert EMBEDDER in ended
+    assert "hashing:32" in ended
     assert cli("encoder", "status", "--json").json == []
     assert cli("encoder", "start").code == 2  # with 0 minutes none may stay
 
@@ -334,14 +337,14 @@ def test_one_that_hangs_is_seen_and_ended(
     _, process = stopped
     (seen,) = cli("encoder", "status", "--json").json
     assert (seen["process"], seen["state"], seen["embedder"], seen["seconds"]) == (process, "silent", QUICK, None)
-    assert cli("encoder", "status").out.split() == [str(process), "silent", QUICK]
+    assert cli("encoder", "status").out.split("\t")[-3:-1] == ["silent", QUICK]
     told = cli("doctor", "-d", url, resident_minutes="5", embedder=QUICK)
     assert (told.code, f"process {process} does not answer" in told.out) == (1, True)
     with memstore.open(url, settings={"embedder": QUICK}) as store:
         store.user("alice").conversation("c").add("user", "I am allergic to peanuts.")
         store.derive()
     assert "peanuts" in cli("recall", "peanuts", "--user", "alice", "-d", url, resident_minutes="5", embedder=QUICK).out
-    assert cli("encoder", "stop").out.strip() == "1 stopped"
+    assert cli("encoder", "stop").out.startswith("1 stopped\n")
     assert cli("encoder", "status", "--json").json == []
 
 
@@ -437,6 +440,46 @@ def test_other_code_is_another_encoder(folder: Path, tmp_path: Path, monkeypatch
     assert before.parent == folder
     os.utime(module, ns=(1, 1))  # in place, as by git pull: no folder is touched
     assert before != socket_place.socket_path(QUICK)
+
+
+def test_another_installations_encoder_is_named_and_goes_on(
+    cli: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ResidentEmbedder(QUICK, 5)
+    [here] = residence.states()
+    package = Path(socket_place.__file__).parent
+    assert here["installation"] == str(package.resolve())
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(socket_place, "__file__", str(tmp_path / "memstore" / "socket_place.py"))
+        assert cli("encoder", "status", "--json").json[0]["installation"] == here["installation"]
+        left = cli("encoder", "stop")
+        assert left.out == "none was running\n"
+        assert str(package.resolve()) in left.err
+        assert str(here["process"]) in left.err
+    assert process_of() == here["process"]
+    assert list(folder.glob("*.lock"))
+    assert cli("encoder", "stop", "--json").json["stopped"] == 1
+    ResidentEmbedder(QUICK, 5)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(socket_place, "__file__", str(tmp_path / "memstore" / "socket_place.py"))
+        done = cli("encoder", "stop", "--all")
+    assert done.out.startswith("1 stopped\n")
+    assert str(package.resolve()) in done.out
+    until(lambda: not list(folder.iterdir()))
+
+
+def test_what_encoders_leave_is_removed(cli: Run, folder: Path) -> None:
+    ResidentEmbedder(QUICK, 0.02)
+    until(lambda: not list(folder.iterdir()))  # it ends by itself
+    ResidentEmbedder(QUICK, 5)
+    kill(process_of())
+    said, old = folder / "0123456789abcdef.log", folder / "fedcba9876543210.log"
+    for log in (said, old):
+        log.write_text("torch is not installed")
+    os.utime(old, (1, 1))
+    assert list(folder.glob("*.lock"))
+    cli("encoder", "stop")
+    assert list(folder.iterdir()) == [said], "why one has ended today may be asked still"
 
 
 def test_a_relative_folder_of_sockets_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

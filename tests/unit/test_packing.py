@@ -13,7 +13,7 @@ from memstore.assemble.fill import fullest
 from memstore.assemble.leftover import uncovered_first
 from memstore.assemble.material import Material
 from memstore.assemble.offers import Offering
-from memstore.assemble.pack import OVER_SHARE, Packing
+from memstore.assemble.pack import HAD_SHARE, OVER_SHARE, Packing
 from memstore.assemble.render import OPENAI, Chosen, Rendered
 from memstore.assemble.said import Said, Wording
 from memstore.assemble.turns import turns
@@ -134,6 +134,23 @@ def test_what_a_share_refused_is_told_from_what_did_not_fit() -> None:
     left = {one.id: one for one in compose(given, 90, WordCounter()).receipt.left_out}
     assert left[ALWAYS[2].id].note == OVER_SHARE
     assert {one.note for one in left.values() if one.section == "hits"} == {""}
+
+
+def test_a_fact_that_was_over_its_share_is_not_told_as_one_that_did_not_fit() -> None:
+    """What facts leave out goes to hits first, though their scores are lower."""
+    facts = [
+        Hit(Tier.FACTS, UUID(int=500 + n), f"Ann has been to town number {n}, and liked it.", 0.9, {}, (), START)
+        for n in range(8)
+    ]
+    hits = [hit(n, f"In the evening of day {n} we ate {n} different cakes near the harbour.") for n in range(10, 60)]
+    given = Material(question={"role": "user", "content": "?"}, facts=facts, hits=hits)
+    receipt = compose(given, 400, WordCounter()).receipt
+    out = [one for one in receipt.left_out if one.section == "facts"]
+    assert out
+    assert {(one.reason, one.note) for one in out} == {(Reason.OVER_BUDGET, HAD_SHARE)}
+    assert min(one.score or 0 for one in out) > max(one.score or 0 for one in receipt.included if one.section == "hits")
+    assert {one.note for one in receipt.left_out if one.section == "hits"} == {""}, "what came last did not fit"
+    assert not [one for one in compose(given, 4000, WordCounter()).receipt.left_out if one.section == "facts"]
 
 
 class Wordy:

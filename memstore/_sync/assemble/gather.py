@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from uuid import UUID
 
@@ -12,7 +12,9 @@ from memstore._sync.assemble.request import Assembly
 from memstore._sync.assemble.stretch import MOST_STANDING, Stretch
 from memstore._sync.retrieve import recall
 from memstore._sync.retrieve.question import Question
+from memstore._sync.store import fact_changes
 from memstore._sync.store.database import Transaction
+from memstore._sync.store.fact_changes import Past
 from memstore._sync.store.items import Filters
 from memstore.assemble.material import Material
 from memstore.assemble.receipt import GIST
@@ -113,7 +115,7 @@ def _recalled(
     twice = max(0, passed.through - len(wanted[2]) - hidden)
     unlisted = {Reason.FILTERED: passed.filtered, Reason.DUPLICATE: twice}
     unlisted[Reason.BELOW_SCORE] = max(0, len(ranking.tiers) - len(every) - hidden - sum(unlisted.values()))
-    gone = [_superseded(one) for one in every if one.unit.item_id not in known]
+    gone = _superseded(scope, [one for one in every if one.unit.item_id not in known], made)
     return Recalled(hits[0], hits[1], hits[2], gone, unlisted)
 
 
@@ -154,8 +156,17 @@ class _Passed:
         return unit.role not in NEVER_RECALLED and (self.asked is None or unit.item_id != self.asked.id)
 
 
-def _superseded(one: Candidate) -> Decision:
-    """Give the decision on a fact that held once."""
-    said_at, score = one.unit.occurred_at, round(one.score, 6)
-    section, kind = ("facts", "fact") if one.unit.tier == Tier.FACTS else ("hits", str(one.unit.tier))
-    return Decision(section, kind, one.unit.item_id, 0, Reason.SUPERSEDED, score, one.parts, said_at=said_at)
+def _superseded(scope: Transaction, gone: Sequence[Candidate], made: Assembly) -> list[Decision]:
+    """Give the decisions on facts that held once, each with the one that took its place; a viewer is told no more."""
+    facts = [] if made.sight.filters else [one.unit.item_id for one in gone if one.unit.tier == Tier.FACTS]
+    past = fact_changes.past(scope, facts, made.request.as_of, GIST) if facts else {}
+    return [_gone(one, past.get(one.unit.item_id)) for one in gone]
+
+
+def _gone(one: Candidate, past: Past | None) -> Decision:
+    unit, score = one.unit, round(one.score, 6)
+    section, kind = ("facts", "fact") if unit.tier == Tier.FACTS else ("hits", str(unit.tier))
+    found = Decision(section, kind, unit.item_id, 0, Reason.SUPERSEDED, score, one.parts, said_at=unit.occurred_at)
+    if past is None:
+        return found
+    return replace(found, says=past.text, others=(past.successor,) if past.successor else ())

@@ -38,7 +38,9 @@ class Memory(Result):
     valid_from: Time | None = None
     valid_to: Annotated[Time | None, Field(description="It does not hold any more from then on.")] = None
     confidence: Annotated[float | None, Field(description="Of a fact: from 0 to 1.")] = None
-    score: Annotated[float | None, Field(description="How well it answers, among those of one search.")] = None
+    score: Annotated[
+        float | None, Field(description="For the order within one search; no measure of whether it answers.")
+    ] = None
 
 
 class Found(Result):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from uuid import UUID
 
 from memstore.memory.user import AsyncUserScope
 from memstore.models import Fact, FactChange, Hit, Message, Summary, Tier
+from memstore.models.facts import state_of
 from memstore.server.mcp.identity import FACT, SUMMARY, of_message, short
 from memstore.server.mcp.results import Change, Detail, Memory, Source
 
@@ -43,8 +43,7 @@ def _of_hit(hit: Hit, names: Names) -> Memory:
 
 def of_fact(fact: Fact) -> Memory:
     """Give a fact as a memory."""
-    over = fact.state == "active" and fact.valid_to is not None and fact.valid_to <= datetime.now(UTC)
-    state = "ended" if over else None if fact.state == "active" else fact.state
+    state = state_of(fact)
     return Memory(
         id=short(FACT, fact.id),
         tier="facts",
@@ -52,7 +51,7 @@ def of_fact(fact: Fact) -> Memory:
         said_at=fact.occurred_at,
         type=fact.type,
         subject=fact.subject,
-        state=state,
+        state=None if state == "active" else state,
         valid_from=fact.valid_from,
         valid_to=fact.valid_to,
         confidence=round(fact.confidence, 2),

@@ -35,8 +35,9 @@ async def search_memories(asked: Asked, given: SearchMemories) -> Found:
     """Search the user's long-term memory by meaning and by words; the best matches come first.
 
     Use it before you answer anything that may depend on what the user has told before: their life, preferences, plans,
-    people, earlier work, "as I said". Results are facts (short, lasting), messages (word for word) and summaries. An
-    empty result means that nothing like it is remembered.
+    people, earlier work, "as I said". Results are facts (short, lasting), messages (word for word) and summaries. There
+    is always something nearest: judge by the texts whether any answers, as results alone do not mean that something
+    about it is remembered. None at all means that nothing is stored, or nothing that the filters let through.
     """
     hits = await asked.user.recall(
         given.query,
@@ -60,7 +61,7 @@ async def _note(asked: Asked, *, empty: bool) -> str | None:
         return "Nothing was found; some messages are not searchable yet, until they are derived."
     if not counts["messages"] + counts["facts"]:
         return "Nothing is remembered of this user yet. add_memory and remember_messages store something."
-    return "Nothing like this is remembered. Other words may find it, or a search without filters."
+    return "Nothing was found here. A search without filters may find something."
 
 
 async def add_memory(asked: Asked, given: AddMemory) -> Kept:

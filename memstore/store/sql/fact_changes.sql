@@ -110,6 +110,16 @@ WHERE c.user_id = %(user_id)s AND f.user_id = %(user_id)s AND f.state = 'superse
   AND c.action IN ('superseded', 'edited')
 ORDER BY c.fact_id, c.recorded_at DESC
 
+-- past --
+-- How facts begin that do not hold, and which one took the place of each with the last that was done to it by a moment.
+SELECT f.id, left(f.text, %(most)s) AS text,
+       (SELECT CASE WHEN c.action IN ('superseded', 'edited') THEN c.other_id END FROM fact_changes c
+        WHERE c.user_id = %(user_id)s AND c.fact_id = f.id
+          AND (%(as_of)s::timestamptz IS NULL OR c.recorded_at <= %(as_of)s)
+        ORDER BY c.recorded_at DESC, c.id DESC LIMIT 1) AS successor
+FROM facts f
+WHERE f.user_id = %(user_id)s AND f.id = ANY(%(fact_ids)s::uuid[])
+
 -- between --
 -- Which changes have ids from one to another: a few, to tell whether it is one.
 SELECT id FROM fact_changes
