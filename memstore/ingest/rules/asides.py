@@ -29,9 +29,8 @@ _PHRASES = (
 _POLITE = (
     r"(?:only |just )?(?:if|in case) (?:that|this|it|any of (?:that|this))(?: (?:matters|helps|counts|interests you"
     r"|makes (?:a|any) difference|changes anything|plays a role)|(?:'s| is| should be| might be"
-    r"| may be) (?:of (?:any )?(?:use"
-    r"|help|interest|importance)|any help|relevant|important|useful|helpful|needed|what you (?:mean|meant|ask)))"
-    r"(?: (?:at all|here|to you|for (?:you|this|that|the \w+)))?"
+    r"| may be) (?:of (?:any )?(?:use|help|interest|importance)|any help|relevant|important|useful|helpful|needed"
+    r"|what you (?:mean|meant|ask)))(?: (?:at all|here|to you|for (?:you|this|that|the \w+)))?"
     r"|(?:if|in case|since|when) you(?:'re| are| were) (?:wondering|asking|curious|interested)"
     r"|(?:if|since|because) you (?:ask(?:ed)?(?: me)?|mention(?:ed)? it|brought it up)"
     r"|(?:if|in case) you (?:(?:must|want to|need to|care to|would like to|didn't|did not|don't|do not) know(?: (?:it"
@@ -55,25 +54,21 @@ _UNMARKED = re.compile(
 # What "we" or "you" do, or what there will be, has no part in it; "they" may be what one is allergic to.
 _OTHERS = (
     r"(?:we|you(?! (?:do not |don't )?(?:count|ignore|call|consider))|your|anyone|anybody|someone|somebody|there|wir"
-    r"|ihr|du|jemand|es gibt|on|nous|tu|vous|quelqu'un"
-    r"|vamos|cocinamos|comemos|hacemos|alguien|vais|hay)\b"
+    r"|ihr|du|jemand|es gibt|on|nous|tu|vous|quelqu'un|vamos|cocinamos|comemos|hacemos|alguien|vais|hay)\b"
 )
 _UP_TO = (
     r"(?:(?!,?\s+(?:so|but|and|aber|und|also|donc|mais|pero|así)\s+(?:I|I'm|my|we|our|you|please|pls|no|don't|do not"
     r"|can|could|what|which|that's|ich|bitte|mein\w*|wir)\b|,\s+(?:and to|and also|und gegen|please|pls|so|but|can"
-    r"|could|what|which|bitte|also"
-    r"|aber)\b)[^.!?;\n]){1,100}"
+    r"|could|what|which|bitte|also|aber)\b)[^.!?;\n]){1,100}"
 )
 _WHEN = r"(?:if|in case|when(?:ever)?|should|falls|wenn|sofern|si|au cas où|por si|cuando|quand)"
 _CONDITION = re.compile(
     rf"(?:{HAS_CONDITION})(?:(?!\b(?:(?:and|but|so|or)\s+)?{_WHEN}\s)[^.!?;:\n]){{0,60}}?"
-    rf"(?P<cut>{_BEFORE}?\s{{0,400}}(?<!\w)(?:just "
-    rf"|only )?{_WHEN}\s+"
-    rf"{_OTHERS}{_UP_TO})",
+    rf"(?P<cut>{_BEFORE}?\s{{0,400}}(?<!\w)(?:just |only )?{_WHEN}\s+{_OTHERS}{_UP_TO})",
     re.IGNORECASE,
 )
 _CONDITION_FIRST = re.compile(
-    rf"(?:^|(?<=[.!?;\n])[ \t]{0, 9})(?P<cut>(?:if|in case"
+    rf"(?:^|(?<=[.!?;\n])[ \t]{{0,9}})(?P<cut>(?:if|in case"
     rf"|when(?:ever)?)\s+{_OTHERS}[^.!?;,\n]{{1,80}},)(?=\s+(?:(?:please )?"
     rf"(?:remember|note|keep in mind) (?:that )?)?(?:I(?:'m| am| have)|(?:my|our) \w+(?: \w+)? (?:is|has)) "
     rf"(?:\w+ )?(?:allergic|{HAS_CONDITION}))",

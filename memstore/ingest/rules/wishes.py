@@ -6,12 +6,10 @@ Only what a life is made of is read: what somebody wants of an assistant is the 
 from __future__ import annotations
 
 _LIFE = (
-    r"(?:(?:be|become) (?:an? |the |)(?!an? |the |more|less|able"
-    r"|bit|lot|little|sure|honest|clear|careful|like|with|in|on"
-    r"|there|here)|(?=(?:study|learn"
-    r"|move|live|work|travel|retire|emigrate|get married|have (?:kids|children)|open|adopt|go to (?:uni|university"
-    r"|college"
-    r"|art school|medical school)|run a|buy a (?:house|flat|dog|cat|car|farm))\b))"
+    r"(?:(?:be|become) (?:an? |the |)(?!an? |the |more|less|able|bit|lot|little|sure|honest|clear|careful|like|with|in"
+    r"|on|there|here)|(?=(?:study|learn|move|live|work|travel|retire|emigrate|get married|have (?:kids|children)|open"
+    r"|adopt|go to (?:uni|university|college|art school|medical school)|run a|buy a (?:house|flat|dog|cat|car"
+    r"|farm))\b))"
 )
 _STOP = r"any ?more|because|since|but|and|so|when|after|before|now|one day|some ?day|later"
 # What is wanted is the task at hand.
