@@ -114,4 +114,4 @@ def test_a_long_message_takes_time_in_proportion(piece):
 
 
 def test_a_condition_goes_from_before_a_statement_wherever_that_begins():
-    assert without_asides("Hi. If we cook, I'm allergic to nuts.").split() == "Hi. I'm allergic to nuts.".split()
+    assert without_asides("Hi. If we cook, I'm allergic to nuts.").split() == ["Hi.", "I'm", "allergic", "to", "nuts."]
