@@ -125,11 +125,11 @@ def test_a_context_is_packed_in_its_order_and_replayed_without_it(url: str) -> N
     reranker = Watched(url, about("museum"))
     with opened(url, reranker=reranker) as store:
         user = (talk(store)).user
-        made = user.conversation("new").context("Where is the ferry?", budget=90)
+        made = user.conversation("new").context("Where is the ferry?", budget=84)
         assert LINES[4][1] in str(made.messages)
         assert reranker.open == [0]
         user.conversation("new").add("user", "Where is the ferry?")
-        kept = user.conversation("new").context(budget=90)
+        kept = user.conversation("new").context(budget=84)
         assert kept.receipt.models["reranker"] == "scripted"
         [hit] = [one for one in kept.receipt.included if one.says == LINES[4][1]]
         assert hit.parts["reranker"] > 0
@@ -137,7 +137,7 @@ def test_a_context_is_packed_in_its_order_and_replayed_without_it(url: str) -> N
     with opened(url) as store:
         again = store.user("alice").replay(kept.receipt.id)  # type: ignore[arg-type]
         assert again.exact
-        without = store.user("alice").conversation("new").context(budget=90)
+        without = store.user("alice").conversation("new").context(budget=84)
         assert "reranker" not in without.receipt.models
         assert LINES[4][1] not in str(without.messages)
 

@@ -225,13 +225,6 @@ def test_floors_and_baselines_rank_as_their_names_say() -> None:
 
 
 @pytest.mark.usefixtures("measure")
-def test_pieces_are_dated_as_people_write_dates() -> None:
-    from evidence import line
-
-    assert line(datetime(2023, 5, 8, tzinfo=UTC), "Alice: hello") == "[8 May 2023] Alice: hello"
-
-
-@pytest.mark.usefixtures("measure")
 def test_figures_are_read_as_they_were_written_and_drawn_row_by_row(tmp_path: Path) -> None:
     from plot import drawn
     from report import Table, read, written

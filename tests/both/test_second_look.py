@@ -124,11 +124,11 @@ async def test_a_context_is_packed_in_its_order_and_replayed_without_it(url: str
     reranker = Watched(url, about("museum"))
     async with await opened(url, reranker=reranker) as store:
         user = (await talk(store)).user
-        made = await user.conversation("new").context("Where is the ferry?", budget=90)
+        made = await user.conversation("new").context("Where is the ferry?", budget=84)
         assert LINES[4][1] in str(made.messages)
         assert reranker.open == [0]
         await user.conversation("new").add("user", "Where is the ferry?")
-        kept = await user.conversation("new").context(budget=90)
+        kept = await user.conversation("new").context(budget=84)
         assert kept.receipt.models["reranker"] == "scripted"
         [hit] = [one for one in kept.receipt.included if one.says == LINES[4][1]]
         assert hit.parts["reranker"] > 0
@@ -136,7 +136,7 @@ async def test_a_context_is_packed_in_its_order_and_replayed_without_it(url: str
     async with await opened(url) as store:
         again = await store.user("alice").replay(kept.receipt.id)  # type: ignore[arg-type]
         assert again.exact
-        without = await store.user("alice").conversation("new").context(budget=90)
+        without = await store.user("alice").conversation("new").context(budget=84)
         assert "reranker" not in without.receipt.models
         assert LINES[4][1] not in str(without.messages)
 
