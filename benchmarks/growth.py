@@ -146,7 +146,7 @@ def _fill(peers: Peers, title: str, one: Person) -> None:
 def _copy(url: str, statement: str, one: Person) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         register_vector(connection)
-        connection.execute("SET maintenance_work_mem = '1GB'")
+        connection.execute("SET maintenance_work_mem = '4GB'")
         connection.execute("CREATE TEMPORARY TABLE staged (row integer, said text, embedding vector)")
         with connection.cursor() as cursor, cursor.copy("COPY staged FROM STDIN (FORMAT BINARY)") as copy:
             copy.set_types(["int4", "text", "vector"])
