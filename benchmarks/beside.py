@@ -60,7 +60,8 @@ def tables(options: argparse.Namespace) -> Iterator[Table]:
     """Put each set to every system that can be had."""
     for name in options.sets:
         if name in SETS:
-            data.file(options.data, SETS[name].file)
+            for file in (SETS[name].file, f"{SETS[name].file}-questions"):
+                data.file(options.data, file)
     pythons = installed(options.systems or PEERS, options.cache / "peers")
     for name in options.sets:
         yield from _beside(options, SETS[name], name, pythons) if name in SETS else growth.tables(options, pythons)

@@ -22,6 +22,7 @@ import numpy as np
 import psycopg
 from corpus import Unit
 from data import Question
+from opened import settings
 from pgvector.psycopg import register_vector
 from rankings import OURS
 from report import Cell, Table
@@ -80,7 +81,7 @@ def tables(options: argparse.Namespace, pythons: Mapping[str, Path]) -> Iterator
     asked = {text: vector for one in people for text, vector in one.asked.items()}
     with TemporaryDirectory(prefix="memstore-peers-") as folder:
         place = (options.store or Path(folder)).resolve() / "scale"
-        with memstore.open(f"embedded:{place}", settings={"receipts_days": 0}) as store:
+        with memstore.open(f"embedded:{place}", settings=settings(options)) as store:
             use(store, Disguised(None, asked))
             _write_vectors(Path(folder), people, asked)
             with Peers(Path(folder), pythons) as peers:

@@ -23,6 +23,7 @@ import data
 import numpy as np
 import psycopg
 from memory import Watched
+from opened import settings
 from pgvector.psycopg import register_vector
 from rankings import Rankings
 from report import Cell, Table
@@ -80,7 +81,7 @@ def tables(options: argparse.Namespace) -> Iterator[Table]:
     history, asked = data.file(options.data, NAME), data.questions(options.data, NAME)
     with tempfile.TemporaryDirectory(prefix="memstore-bench-") as folder:
         place = (options.store or Path(folder)).resolve() / "beam-10M"
-        with memstore.open(f"embedded:{place}", settings={"receipts_days": 0}) as store, Watched(place) as watched:
+        with memstore.open(f"embedded:{place}", settings=settings(options)) as store, Watched(place) as watched:
             made = _filled(store, history, Part(ids.user_id(asked[0].user), derivers=options.derivers), _steps(place))
             yield Table(
                 "ingest-10M", "A conversation of 5.8 million tokens, in and derived", COLUMNS, [*made, whole(made)]

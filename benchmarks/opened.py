@@ -18,7 +18,14 @@ from memstore._sync.ingest.derive import Part, derive
 from memstore.ingest.resources import Resources
 
 EVERY = ("embed", "summarize", "facts")
-SETTINGS = {"receipts_days": 0}  # a question must not make the next one slower
+
+
+def settings(options: argparse.Namespace) -> dict[str, object]:
+    """Give the settings of every store that is asked: the models beside the embedder, and no receipts.
+
+    A receipt that is kept would make the next question slower.
+    """
+    return {"receipts_days": 0, "reranker": options.reranker, "rewriter": options.rewriter}
 
 
 @contextmanager
@@ -32,8 +39,7 @@ def opened(
     embedder = Kept(options.cache / f"vectors-{name}.npz")
     with tempfile.TemporaryDirectory(prefix="memstore-bench-") as folder:
         place = (options.store or Path(folder)).resolve() / name
-        models = {"reranker": options.reranker, "rewriter": options.rewriter}
-        with memstore.open(f"embedded:{place}", settings=SETTINGS | models) as store:
+        with memstore.open(f"embedded:{place}", settings=settings(options)) as store:
             use(store, embedder)
             begun = perf_counter()
             store.import_file(history)

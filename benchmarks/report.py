@@ -126,7 +126,10 @@ def filled(page: str, figures: Path = FIGURES) -> str:
 def _block(name: str, figures: Path) -> str:
     file, _, table = name.partition(".")
     head, tables = read(figures / f"{file}.json")
-    return "".join(_parts(file, head, [one for one in tables if table in ("", one.name)]))
+    some = [one for one in tables if table in ("", one.name)]
+    if not some:
+        raise ValueError(f"{file}.json has no table {table!r}; name one of {', '.join(one.name for one in tables)}")
+    return "".join(_parts(file, head, some))
 
 
 def _parts(file: str, head: dict[str, Any], tables: Sequence[Table]) -> Iterator[str]:

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -32,6 +33,28 @@ from report import FIGURES, ROOT, Table, filled, written
 
 PARTS = ("locomo", "beam", "peers", "speed", "scale")
 PAGES = tuple(ROOT / name for name in ("README.md", "docs/reference/benchmarks.md", "docs/reference/rest.md"))
+SIZES = ("100K", "500K", "1M", "10M")
+DERIVERS = ("embed", "facts", "summarize")
+SETS = ("locomo", "beam", "sizes")
+FEWEST = 21  # units of a user: 20 hits are asked for
+# Options that not every part has: an option that is passed over in silence would stand in the figures' command.
+OF_PARTS = {
+    "plot": ("locomo", "beam", "peers"),
+    "reranker": ("locomo", "beam", "peers"),
+    "rewriter": ("locomo", "beam", "peers"),
+    "sizes": ("beam",),
+    "derivers": ("beam",),
+    "systems": ("peers",),
+    "sets": ("peers",),
+    "units": ("peers", "speed", "scale"),
+}
+DEFAULTS = {
+    "reranker": "none",
+    "rewriter": "none",
+    "sizes": ["100K", "500K", "1M"],
+    "derivers": [*DERIVERS],
+    "sets": ["locomo", "beam"],
+}
 
 
 def main() -> int:
@@ -53,8 +76,27 @@ def main() -> int:
     return 0
 
 
-def parsed() -> argparse.Namespace:
-    """Read the command line."""
+def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line; what would fail after hours of measuring fails here."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    for name, parts in OF_PARTS.items():
+        if getattr(options, name) is None:
+            setattr(options, name, DEFAULTS.get(name))
+        elif options.part not in parts:
+            parser.error(f"--{name} is of {', '.join(parts)}, not of {options.part}; leave it out")
+    for name in ("json", "plot"):
+        if path := getattr(options, name):
+            _made_ready(parser, name, path)
+    if options.systems:
+        from rivals import PEERS  # brings Postgres along, which no other option needs
+
+        if unknown := [one for one in options.systems if one not in PEERS]:
+            parser.error(f"--systems {shlex.join(unknown)}: choose from {shlex.join(PEERS)}")
+    return options
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=str(__doc__).partition("\n")[0], epilog=str(__doc__), formatter_class=argparse.RawTextHelpFormatter
     )
@@ -63,19 +105,33 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--store", type=Path, help="keep stores in this folder for the next run")
     parser.add_argument("--cache", type=Path, default=user_cache_path("memstore") / "benchmarks")
     parser.add_argument("--json", type=Path, help=f"write the figures, to {FIGURES.relative_to(ROOT)}/PART.json")
-    parser.add_argument("--plot", type=Path, help="draw them, as SVG")
+    parser.add_argument("--plot", type=Path, help="draw them, as SVG; of locomo, beam and peers")
+    parser.add_argument("--reranker", help="what reads the best hits once more, as the setting names it")
+    parser.add_argument("--rewriter", help="a chat model that rewrites questions, as the setting names it")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, help="of beam: 100K 500K 1M by default")
+    parser.add_argument("--derivers", nargs="+", choices=DERIVERS, help="of beam's 10M: all by default")
+    parser.add_argument("--systems", nargs="+", metavar="SYSTEM", help="of peers: some of them, by their names")
+    parser.add_argument("--sets", nargs="+", choices=SETS, help="of peers: locomo beam by default")
     parser.add_argument(
-        "--reranker", default="none", help="what reads the best hits once more, as the setting names it"
+        "--units", type=_enough, nargs="+", help="of speed, scale and peers' sizes: how many a user has"
     )
-    parser.add_argument(
-        "--rewriter", default="none", help="a chat model that rewrites questions, as the setting names it"
-    )
-    parser.add_argument("--sizes", nargs="+", default=["100K", "500K", "1M"], help="of beam: 100K 500K 1M 10M")
-    parser.add_argument("--derivers", nargs="+", default=["embed", "facts", "summarize"], help="of beam's 10M")
-    parser.add_argument("--systems", nargs="+", help="of peers: some of them")
-    parser.add_argument("--sets", nargs="+", default=["locomo", "beam"], help="of peers: locomo beam sizes")
-    parser.add_argument("--units", type=int, nargs="+", help="of speed and scale: how many a user has")
-    return parser.parse_args()
+    return parser
+
+
+def _enough(text: str) -> int:
+    units = int(text) if text.isdecimal() else 0
+    if units < FEWEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of {FEWEST} or more, of which 20 hits can be found")
+    return units
+
+
+def _made_ready(parser: argparse.ArgumentParser, name: str, path: Path) -> None:
+    if path.is_dir():
+        parser.error(f"--{name} {path} is a folder; name a file in it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--{name}: no folder can be made for {path} ({error.strerror}); name another file")
 
 
 def tables_of(part: str) -> Callable[[argparse.Namespace], Iterable[Table]]:
@@ -95,10 +151,11 @@ def shown(tables: Iterable[Table]) -> list[Table]:
 
 def command(options: argparse.Namespace) -> str:
     """Give the command as anybody can give it: without the folders of this machine."""
-    given = {"beam": {"--sizes": options.sizes}, "peers": {"--sets": options.sets, "--systems": options.systems}}.get(
-        options.part, {"--units": options.units}
-    )
-    more = [" ".join([name, *map(str, values)]) for name, values in given.items() if values]
+    names = {"beam": ("sizes", "derivers"), "peers": ("sets", "systems", "units")}.get(options.part, ("units",))
+    given = {name: getattr(options, name) for name in names}
+    if given.get("derivers") == DEFAULTS["derivers"]:
+        del given["derivers"]
+    more = [f"--{name} {shlex.join(map(str, values))}" for name, values in given.items() if values]
     for name, model in (("--reranker", options.reranker), ("--rewriter", options.rewriter)):
         if model != "none":
             more.append(f"{name} {re.sub(r':[/~.].*/', ':FOLDER/', model)}")
