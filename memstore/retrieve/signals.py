@@ -214,7 +214,7 @@ def brevity(arrays: Arrays) -> Floats:
 
 
 def question(arrays: Arrays, mark: int) -> Floats:
-    """Give -1 for a question that a person answers in the next message, less for a long one; `mark` is its term.
+    """Give -1 for a question after which the same role speaks next, less for a long one; `mark` is its term.
 
     The answer is what is looked for, and has the question beside it. Worth 0.4 points, all on LoCoMo, and 5 on those
     that need several messages. Who asks an assistant says what they want, so these questions count in full.
