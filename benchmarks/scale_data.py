@@ -1,7 +1,9 @@
 """Made-up users of any size for `scale.py`: vectors in clusters, words as frequent as in life, loaded by COPY.
 
 Nothing here means anything; what it has of real memories is what speed and approximate search depend on: how vectors
-lie, how frequencies of words fall (Zipf and Mandelbrot), how long messages are, and users mixed in the tables.
+lie, how frequencies of words fall (Zipf and Mandelbrot), how long messages are, and users mixed in the tables. One
+thing is harder than in life: topics are at random, so a graph of many vectors cannot be walked from one to another, and
+an index that tries few candidates finds all or nothing of a topic (NOTES.md has what that makes of it).
 """
 
 from __future__ import annotations
