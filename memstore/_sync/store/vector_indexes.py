@@ -51,7 +51,7 @@ def is_made(scope: Transaction, model: UUID) -> bool:
 
 
 def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list[Key]:
-    """Give the units nearest to a vector, about: of the 20 nearest ones 0.98 and more are found."""
+    """Give the units nearest to a vector, about: nearly all are found, the fewer the more there are (scale.md)."""
     effort = min(max(EFFORT, limit), MOST_EFFORT)
     values = {"model_id": str(model), "dimensions": len(query), "effort": effort, "limit": limit}
     return [Key(*row) for row in literally(scope, SQL["nearest"], query=query, **values)]
