@@ -68,7 +68,7 @@ def _frame(table: Table, places: Sequence[int], scale: Scale) -> Iterator[str]:
 
 
 def _lines(table: Table, places: Sequence[int], scale: Scale) -> Iterator[str]:
-    """Draw the rows, those that end highest first, as the key has them."""
+    """Draw the rows, those that end highest first, as the key has them; those after the last colour are dashed."""
     last = places[-1]
     ordered = sorted(table.rows, key=lambda row: -float(row[last] or 0))
     for n, (row, colour) in enumerate(zip(ordered, cycle(COLOURS), strict=False)):
@@ -77,9 +77,10 @@ def _lines(table: Table, places: Sequence[int], scale: Scale) -> Iterator[str]:
             for i, place in enumerate(places)
             if (cell := row[place]) is not None
         )
+        dashed = ' stroke-dasharray="5 3"' if n >= len(COLOURS) else ""
         y = TOP + 10 + 18 * n
-        yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
-        yield f'<rect x="{LEFT + WIDE + 12}" y="{y - 9}" width="12" height="12" fill="{colour}"/>'
+        yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"{dashed}/>'
+        yield f'<path d="M{LEFT + WIDE + 10} {y - 3}h14" stroke="{colour}" stroke-width="4"{dashed}/>'
         yield f'<text x="{LEFT + WIDE + 30}" y="{y + 1}">{escape(str(row[0]))}</text>'
 
 

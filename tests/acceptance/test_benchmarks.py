@@ -398,3 +398,13 @@ def test_a_page_that_asks_for_a_table_that_is_not_there_is_told_which_there_are(
 
     with pytest.raises(ValueError, match=r"peers\.json has no table 'recal'; name one of recall-locomo, "):
         filled("<!-- figures: peers.recal -->\n<!-- /figures -->")
+
+
+@pytest.mark.usefixtures("measure")
+def test_no_two_systems_of_a_picture_look_alike() -> None:
+    from plot import COLOURS, drawn
+    from report import Table
+
+    rows = [[f"system {n}", 90.0 - n, 95.0 - n] for n in range(2 * len(COLOURS))]
+    lines = ElementTree.fromstring(drawn([Table("t", "T", ("system", "500", "1,000"), rows)])).findall("{*}polyline")
+    assert len({(line.get("stroke"), line.get("stroke-dasharray")) for line in lines}) == len(rows)
