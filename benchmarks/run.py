@@ -31,7 +31,9 @@ from plot import drawn
 from report import FIGURES, ROOT, Table, filled, written
 
 PARTS = ("locomo", "beam", "peers", "speed", "scale")
-PAGES = tuple(ROOT / name for name in ("README.md", "docs/reference/benchmarks.md", "docs/reference/rest.md"))
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+# What of the command line says what was measured.
+SAID = {"beam": ["sizes"], "peers": ["sets", "systems", "units"], "speed": ["units"], "scale": ["units", "beside"]}
 
 
 def main() -> int:
@@ -39,7 +41,8 @@ def main() -> int:
     options = parsed()
     if options.part == "docs":
         for page in PAGES:
-            page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+            if (text := filled(before := page.read_text(encoding="utf-8"))) != before:
+                page.write_text(text, encoding="utf-8")
         return 0
     try:
         found = shown(tables_of(options.part)(options))
@@ -74,13 +77,14 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--derivers", nargs="+", default=["embed", "facts", "summarize"], help="of beam's 10M")
     parser.add_argument("--systems", nargs="+", help="of peers: some of them")
     parser.add_argument("--sets", nargs="+", default=["locomo", "beam"], help="of peers: locomo beam sizes")
-    parser.add_argument("--units", type=int, nargs="+", help="of speed and scale: how many a user has")
+    parser.add_argument("--units", type=int, nargs="+", help="of speed, scale and peers' sizes: how many a user has")
+    parser.add_argument("--beside", type=int, default=0, help="of scale: so many users with 5,000 units each")
     return parser.parse_args()
 
 
 def tables_of(part: str) -> Callable[[argparse.Namespace], Iterable[Table]]:
     """Give what measures a part; it is imported now, as each needs other things."""
-    module = {"peers": "beside", "speed": "latency", "scale": "sizes"}.get(part, part)
+    module = {"peers": "beside", "speed": "latency"}.get(part, part)
     return import_module(module).tables  # type: ignore[no-any-return]
 
 
@@ -95,10 +99,10 @@ def shown(tables: Iterable[Table]) -> list[Table]:
 
 def command(options: argparse.Namespace) -> str:
     """Give the command as anybody can give it: without the folders of this machine."""
-    given = {"beam": {"--sizes": options.sizes}, "peers": {"--sets": options.sets, "--systems": options.systems}}.get(
-        options.part, {"--units": options.units}
-    )
-    more = [" ".join([name, *map(str, values)]) for name, values in given.items() if values]
+    more = []
+    for name in SAID.get(options.part, []):
+        if given := getattr(options, name):
+            more.append(" ".join([f"--{name}", *map(str, given if isinstance(given, list) else [given])]))
     for name, model in (("--reranker", options.reranker), ("--rewriter", options.rewriter)):
         if model != "none":
             more.append(f"{name} {re.sub(r':[/~.].*/', ':FOLDER/', model)}")
