@@ -167,7 +167,7 @@ def test_evidence_counts_until_the_first_piece_that_does_not_fit() -> None:
     ranked = [Piece("a", 60), Piece("b", 40), Piece("c", 1), Piece("a", 1), Piece("d", 500)]
     assert share(ranked, frozenset("b"), [99, 100]) == [0, 1]
     assert share(ranked, frozenset("ac"), [100, 101]) == [0.5, 1]
-    assert share(ranked, frozenset("ad"), [50, 602, 10_000]) == [0, 1, 1]
+    assert share(ranked, frozenset("ad"), [50, 600, 601]) == [0, 0.5, 1], "a second chunk of a message takes no room"
     assert share([Piece("d", 500), Piece("a", 1)], frozenset("a"), [100, 1000]) == [0, 1]
     assert share([], frozenset("a"), [100]) == [0]
 
