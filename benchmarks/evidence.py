@@ -1,9 +1,9 @@
 """The measure of recall: which share of the messages that answer a question is within so many tokens.
 
 A system ranks pieces of a conversation. They are packed in their order until the budget is full; the figure is the
-share of the question's evidence that is in, mean over questions. A chunk of a long message counts as the message, for
-every system alike. No model judges anything. Pieces are rendered in two ways: each as "[8 May 2023] Alice: …", and as
-memstore's contexts have them, each day once as a heading.
+share of the question's evidence that is in, mean over questions. A chunk of a long message counts as the message, and a
+message is packed once, by the first of its chunks, for every system alike. No model judges anything. Pieces are
+rendered in two ways: each as "[8 May 2023] Alice: …", and as memstore's contexts have them, each day once as a heading.
 """
 
 from __future__ import annotations
@@ -56,12 +56,17 @@ def tokens(line: str) -> int:
 def share(
     ranked: Iterable[Piece], evidence: frozenset[str], budgets: Sequence[int], *, by_day: bool = False
 ) -> list[float]:
-    """Give the share of the evidence within each budget, which rise: packing ends with the first piece too many."""
+    """Give the share of the evidence within each budget, which rise: packing ends with the first piece too many.
+
+    A further chunk of a message that is in takes no room: to most rankings it would be worth nothing.
+    """
     found: set[str] = set()
     shares: list[float] = []
     days: set[str] = set()
     used = 0
     for piece in ranked:
+        if piece.message in found:
+            continue
         if by_day:
             used += piece.bare + (0 if piece.day in days else tokens(piece.day))
             days.add(piece.day)

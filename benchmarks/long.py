@@ -2,7 +2,8 @@
 
 Throughput is measured against the bare encoder, sentence-transformers alone: it encodes the texts of every few batches
 once more, at once after memstore had them encoded, so that what else the machine does falls on both sides. Its seconds
-are left out of memstore's. What each step took stands beside the store; a run that is cut off goes on where it was.
+are left out of memstore's. What each step took, and how much memory, stands beside the store; a run that is cut off
+goes on where it was.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ def tables(options: argparse.Namespace) -> Iterator[Table]:
             yield Table(
                 "ingest-10M", "A conversation of 5.8 million tokens, in and derived", COLUMNS, [*made, whole(made)]
             )
-            yield _size(store, watched, _asked(store, asked))
+            recalls = _asked(store, asked)
+            yield _size(store, _peaks(watched, place), recalls)
             embedder = Kept(options.cache / "vectors-beam-10M.npz")
             _read_vectors(store, asked[0].user, embedder)
             use(store, embedder)
@@ -188,12 +190,21 @@ def _read_vectors(store: MemoryStore, user: str, embedder: Kept) -> None:
                 embedder.know(said, vectors[unit.item_id, unit.chunk])
 
 
-def _size(store: MemoryStore, watched: Watched, recalls: Sequence[float]) -> Table:
+def _peaks(watched: Watched, place: Path) -> list[float]:
+    """Give the most memory that all processes and this one had, in GB, of any run on the store so far."""
+    kept = place.with_name(f"{place.name}-peaks.json")
+    before = json.loads(kept.read_text()) if kept.is_file() else [0.0, 0.0]
+    peaks = [max(pair) for pair in zip(before, (watched.peak, watched.own), strict=True)]
+    kept.write_text(json.dumps(peaks))
+    return peaks
+
+
+def _size(store: MemoryStore, peaks: Sequence[float], recalls: Sequence[float]) -> Table:
     stats, later = store.stats(), sorted(recalls[1:])
     rows: list[list[Cell]] = [
         *([name, stats[name]] for name in ("messages", "units", "summaries", "facts")),
-        ["peak of all processes but Postgres' shared buffers, GB", round(watched.peak, 2)],
-        ["of which this process, GB", round(watched.own, 2)],
+        ["peak of all processes but Postgres' shared buffers, GB", round(peaks[0], 2)],
+        ["of which this process, GB", round(peaks[1], 2)],
         ["first recall, ms", round(1000 * recalls[0], 1)],
         ["recall, p50, ms", round(1000 * later[len(later) // 2], 1)],
         ["recall, the slowest, ms", round(1000 * later[-1], 1)],

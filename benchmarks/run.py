@@ -32,7 +32,7 @@ from plot import drawn
 from report import FIGURES, ROOT, Table, filled, written
 
 PARTS = ("locomo", "beam", "peers", "speed", "scale")
-PAGES = tuple(ROOT / name for name in ("README.md", "docs/reference/benchmarks.md", "docs/reference/rest.md"))
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 SIZES = ("100K", "500K", "1M", "10M")
 DERIVERS = ("embed", "facts", "summarize")
 SETS = ("locomo", "beam", "sizes")
@@ -47,6 +47,14 @@ OF_PARTS = {
     "systems": ("peers",),
     "sets": ("peers",),
     "units": ("peers", "speed", "scale"),
+    "beside": ("scale",),
+}
+# What of the command line says what was measured.
+SAID = {
+    "beam": ("sizes", "derivers"),
+    "peers": ("sets", "systems", "units"),
+    "speed": ("units",),
+    "scale": ("units", "beside"),
 }
 DEFAULTS = {
     "reranker": "none",
@@ -54,6 +62,7 @@ DEFAULTS = {
     "sizes": ["100K", "500K", "1M"],
     "derivers": [*DERIVERS],
     "sets": ["locomo", "beam"],
+    "beside": 0,
 }
 
 
@@ -62,7 +71,8 @@ def main() -> int:
     options = parsed()
     if options.part == "docs":
         for page in PAGES:
-            page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+            if (text := filled(before := page.read_text(encoding="utf-8"))) != before:
+                page.write_text(text, encoding="utf-8")
         return 0
     try:
         found = shown(tables_of(options.part)(options))
@@ -115,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--units", type=_enough, nargs="+", help="of speed, scale and peers' sizes: how many a user has"
     )
+    parser.add_argument("--beside", type=int, help="of scale: so many users with 5,000 units each")
     return parser
 
 
@@ -136,7 +147,7 @@ def _made_ready(parser: argparse.ArgumentParser, name: str, path: Path) -> None:
 
 def tables_of(part: str) -> Callable[[argparse.Namespace], Iterable[Table]]:
     """Give what measures a part; it is imported now, as each needs other things."""
-    module = {"peers": "beside", "speed": "latency", "scale": "sizes"}.get(part, part)
+    module = {"peers": "beside", "speed": "latency"}.get(part, part)
     return import_module(module).tables  # type: ignore[no-any-return]
 
 
@@ -151,11 +162,11 @@ def shown(tables: Iterable[Table]) -> list[Table]:
 
 def command(options: argparse.Namespace) -> str:
     """Give the command as anybody can give it: without the folders of this machine."""
-    names = {"beam": ("sizes", "derivers"), "peers": ("sets", "systems", "units")}.get(options.part, ("units",))
-    given = {name: getattr(options, name) for name in names}
+    given = {name: getattr(options, name) for name in SAID.get(options.part, ())}
     if given.get("derivers") == DEFAULTS["derivers"]:
         del given["derivers"]
-    more = [f"--{name} {shlex.join(map(str, values))}" for name, values in given.items() if values]
+    listed = {name: values if isinstance(values, list) else [values] for name, values in given.items() if values}
+    more = [f"--{name} {shlex.join(map(str, values))}" for name, values in listed.items()]
     for name, model in (("--reranker", options.reranker), ("--rewriter", options.rewriter)):
         if model != "none":
             more.append(f"{name} {re.sub(r':[/~.].*/', ':FOLDER/', model)}")

@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
 """Recall as one user's memory grows: how long it takes beside the least it could take, and how much it finds.
-
-    benchmarks/scale.py --units 1000 5000 50000 200000 500000 --store /big/disk --beside 200
 
 The floor is to embed the question and run one bare statement, an exact kNN over the user's vectors. Rounds of the two
 sides take turns on one machine: read the ratios. Users are made up (`scale_data.py`): vectors in clusters, words by
@@ -12,21 +9,20 @@ with 5,000 units each. The embedder costs what the store's costs, and gives made
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import psycopg
 from pgvector.psycopg import register_vector
+from report import Table
 from scale_data import DIMENSIONS, MODEL, Made, load
 
 import memstore
@@ -39,10 +35,40 @@ from memstore._sync.store.database import Database
 from memstore.providers import Embedder, Vectors
 from memstore.store.statements import statements
 
+UNITS, QUESTIONS, ROUNDS = (1_000, 5_000, 50_000, 200_000, 500_000, 1_000_000), 20, 3
 EACH = 5000  # units of each user beside
 GOALS = {5000: 1.5, 50_000: 1.5, 500_000: 2.0}
-COLUMNS = ("units", "recall ms", "floor ms", "ratio", "goal", "cold ms", "recall@20", "built s", "memory MB")
+COLUMNS = (
+    "units",
+    "recall ms",
+    "floor ms",
+    "ratio",
+    "goal",
+    "first recall ms",
+    "recall@20 %",
+    "index made in s",
+    "held MB",
+)
 Figures = dict[str, Any]
+
+
+def tables(options: argparse.Namespace) -> Iterator[Table]:
+    """Load what the store has not, build what is missing, measure."""
+    with TemporaryDirectory(prefix="memstore-bench-") as folder:
+        place = (options.store or Path(folder)).resolve() / "scale"
+        with memstore.open(f"embedded:{place}") as store:
+            ensure(store.url, [Made(f"beside-{number}", EACH, seed=number) for number in range(options.beside)])
+            rows = []
+            for units in options.units or UNITS:
+                user = Made(f"scale-{units}", units, seed=units)
+                ensure(store.url, [user])
+                rows.append(measured(store.url, user, store.embedder))
+                print(rows[-1], file=sys.stderr, flush=True)
+            megabytes = sizes(store.url)
+    title = "recall(limit=20) of one user against embedding the question and one bare exact statement"
+    yield Table("recall", title, COLUMNS, [[f"{row['units']:,}", *(row[name] for name in COLUMNS[1:])] for row in rows])
+    held = [[name, megabytes[name]] for name in sorted(megabytes)]
+    yield Table("megabytes", "What recall reads, of all these users together", ("table or index", "MB"), held)
 
 
 class Disguised:
@@ -75,12 +101,6 @@ def timed(work: Callable[[], object]) -> float:
     return 1000 * (time.perf_counter() - start)
 
 
-def memory() -> float:
-    """Give the megabytes that this process holds."""
-    fields = Path("/proc/self/statm").read_text(encoding="ascii").split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
 def ensure(url: str, users: Sequence[Made]) -> None:
     """Load those of the users who are not there."""
     with psycopg.connect(url) as connection:
@@ -89,15 +109,15 @@ def ensure(url: str, users: Sequence[Made]) -> None:
         load(url, missing)
 
 
-def measured(url: str, user: Made, real: Embedder | None, questions: int, rounds: int) -> Figures:
+def measured(url: str, user: Made, real: Embedder | None) -> Figures:
     """Give the figures of one user."""
-    asked = dict(user.question(number) for number in range(questions))
+    asked = dict(user.question(number) for number in range(QUESTIONS))
     embedder, model = Disguised(real, asked), ids.model_id(MODEL, DIMENSIONS)
     with closing(Database(url, 2)) as database, psycopg.connect(url, autocommit=True) as connection:
         database.open()
         register_vector(connection)
         connection.prepare_threshold = None
-        built = timed(partial(tend, database, user.id)) / 1000
+        tend(database, user.id)
         filters = items.Filters()
 
         def ours(question: str) -> object:
@@ -107,22 +127,21 @@ def measured(url: str, user: Made, real: Embedder | None, questions: int, rounds
             values = {"user_id": user.id, "model_id": model, "limit": 20, "query": embedder.embed_query(question)}
             return connection.execute(statements("items")["nearest"], values).fetchall()
 
-        before = memory()
         first, *_ = asked
         embedder.embed_query(first)  # that its model is loaded is not of recall
         cold = timed(partial(ours, first))
-        pairs = [(timed(partial(ours, one)), timed(partial(floor, one))) for _ in range(rounds) for one in asked]
+        pairs = [(timed(partial(ours, one)), timed(partial(floor, one))) for _ in range(ROUNDS) for one in asked]
         found = [_found(database, user, model, vector, floor(text)) for text, vector in asked.items()]
+        arrays = database.cache.get(user.id, model)
     return {
         "units": user.units,
         "recall ms": round(median(a for a, _ in pairs), 1),
         "floor ms": round(median(b for _, b in pairs), 1),
         "ratio": round(median(a for a, _ in pairs) / median(b for _, b in pairs), 2),
         "goal": GOALS.get(user.units),
-        "cold ms": round(cold),
-        "recall@20": round(float(np.mean(found)), 4),
-        "built s": round(built, 1),
-        "memory MB": round(memory() - before),
+        "first recall ms": round(cold),
+        "recall@20 %": round(100 * float(np.mean(found)), 1),
+        "held MB": None if arrays is None else round(arrays.nbytes / 2**20),
     }
 
 
@@ -146,39 +165,3 @@ def sizes(url: str) -> Figures:
         WHERE i.indrelid IN ('item_text'::regclass, 'item_vectors'::regclass, 'term_postings'::regclass) GROUP BY 1"""
     with psycopg.connect(url) as connection:
         return {name: round(megabytes) for name, megabytes in connection.execute(statement)}
-
-
-def main() -> int:
-    """Load, build, measure, print."""
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--units", type=int, nargs="+", default=[1000, 5000, 50_000], help="of a user, one for each")
-    parser.add_argument("--beside", type=int, default=0, help=f"users with {EACH:,} units each beside them")
-    parser.add_argument("--store", type=Path, help="a folder in which the store is kept for the next run")
-    parser.add_argument("--questions", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--no-encoder", action="store_true", help="do not pay for embedding the question")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    options = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="memstore-bench-") as folder,
-        memstore.open(f"embedded:{options.store or Path(folder) / 'store'}") as store,
-    ):
-        users = [Made(f"scale-{units}", units, seed=units) for units in options.units]
-        beside = [Made(f"beside-{n}", EACH, seed=n) for n in range(options.beside)]
-        ensure(store.url, [*users, *beside])
-        real = None if options.no_encoder else store.embedder
-        print(" ".join(f"{name:>10}" for name in COLUMNS))
-        rows = []
-        for user in users:
-            rows.append(measured(store.url, user, real, options.questions, options.rounds))
-            print(" ".join(f"{'' if rows[-1][name] is None else rows[-1][name]!s:>10}" for name in COLUMNS), flush=True)
-        megabytes = sizes(store.url)
-        print(", ".join(f"{name} {size:,} MB" for name, size in sorted(megabytes.items())))
-    if options.json:
-        figures = {"beside": options.beside, "rows": rows, "megabytes": megabytes}
-        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Made-up users of any size for `scale.py`: vectors in clusters, words as frequent as in life, loaded by COPY.
+"""Made-up users of any size for `run.py scale`: vectors in clusters, words as frequent as in life, loaded by COPY.
 
 Nothing here means anything; what it has of real memories is what speed and approximate search depend on: how vectors
 lie, how frequencies of words fall (Zipf and Mandelbrot), how long messages are, and users mixed in the tables. One

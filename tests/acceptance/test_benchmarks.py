@@ -39,6 +39,22 @@ def test_linear_prints_a_row_for_each_size() -> None:
 
 
 @pytest.mark.slow
+def test_scale_compares_each_size_with_its_floor_and_says_how_it_was_asked(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    some = ["--units", "300", "600", "--beside", "2", "--json", str(figures)]
+    environment = os.environ | {"MEMSTORE_EMBEDDER": "none"}
+    command = [sys.executable, str(BENCHMARKS / "run.py"), "scale", *some]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(figures.read_text(encoding="utf-8"))
+    assert told["command"] == "benchmarks/run.py scale --units 300 600 --beside 2"
+    (recall,) = [one for one in told["tables"] if one["name"] == "recall"]
+    rows = [dict(zip(recall["columns"], row, strict=True)) for row in recall["rows"]]
+    assert [(row["units"], row["recall@20 %"]) for row in rows] == [("300", 100.0), ("600", 100.0)]
+    assert all(row["ratio"] == pytest.approx(row["recall ms"] / row["floor ms"], rel=0.1) for row in rows)
+
+
+@pytest.mark.slow
 def test_a_crowd_loses_nothing_when_its_server_is_killed() -> None:
     """With TEST_DOSE=120 for ten minutes and more."""
     minutes = str(0.08 * int(os.environ.get("TEST_DOSE", "1")))
@@ -152,7 +168,7 @@ def test_evidence_counts_until_the_first_piece_that_does_not_fit() -> None:
     ranked = [Piece("a", 60), Piece("b", 40), Piece("c", 1), Piece("a", 1), Piece("d", 500)]
     assert share(ranked, frozenset("b"), [99, 100]) == [0, 1]
     assert share(ranked, frozenset("ac"), [100, 101]) == [0.5, 1]
-    assert share(ranked, frozenset("ad"), [50, 602, 10_000]) == [0, 1, 1]
+    assert share(ranked, frozenset("ad"), [50, 600, 601]) == [0, 0.5, 1], "a second chunk of a message takes no room"
     assert share([Piece("d", 500), Piece("a", 1)], frozenset("a"), [100, 1000]) == [0, 1]
     assert share([], frozenset("a"), [100]) == [0]
 
