@@ -109,6 +109,24 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(store: AsyncMemoryS
         assert (await client.get("/readyz")).is_success
 
 
+async def test_a_client_that_leaves_while_much_is_sent_is_no_error(
+    store: AsyncMemoryStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "memstore.server")
+    talk = store.user("alice").conversation("talk")
+    for n in range(400):
+        await talk.add("user", f"{n}")
+    async with serving(store) as (client, _), asyncio.timeout(60):
+        for _ in range(3):
+            async with client.stream("GET", path("alice", "events", "stream")) as response:
+                await anext(response.aiter_bytes(64))
+        told = [one.getMessage() for one in caplog.records]
+        while sum("/events/stream 200" in one for one in told) < 3:
+            await asyncio.sleep(0.01)
+            told = [one.getMessage() for one in caplog.records]
+    assert not [one for one in told if "unexpected" in one]
+
+
 async def test_deriving_tells_how_far_it_is_and_what_it_made(store: AsyncMemoryStore) -> None:
     await store.user("alice").conversation("talk").add_many(history("talk", 40))
     async with serving(store) as (client, _), asyncio.timeout(60):

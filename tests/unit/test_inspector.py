@@ -81,6 +81,20 @@ def test_a_timeline_is_three_lanes_of_the_same_time() -> None:
     assert made.ticks[-1] == (1.0, since + timedelta(days=100))
 
 
+@pytest.mark.parametrize(
+    ("days", "told"),
+    [
+        (24, ["20 Dec 2024", "20 Dec 2024", "20 Dec – 21 Dec 2024", "21 Dec 2024"]),
+        (900, ["20 Dec 2024 – 01 Jan 2025", "01 Jan – 14 Jan 2025"]),
+    ],
+)
+def test_a_bar_tells_every_day_that_it_is_of(days: int, told: list[str]) -> None:
+    since = datetime(2024, 12, 20, 0, 30, tzinfo=UTC)
+    items = dict.fromkeys((Tier.MESSAGES, Tier.SUMMARIES, Tier.FACTS), tuple([1] * pictures.PARTS))
+    made = pictures.lanes(Timeline(since, since + timedelta(days=days), items))
+    assert [one.label for one in made.lanes[2].bars[: len(told)]] == told
+
+
 def test_the_words_of_a_fact_are_found_in_their_message() -> None:
     text = "x" * 1000 + "I like tea." + "y" * 1000
     before, words, after = around(text, Span(UUID(int=0), 1000, 1011, 2))

@@ -14,7 +14,9 @@ import traceback
 from http import HTTPMethod, HTTPStatus
 from uuid import uuid4
 
+from anyio import BrokenResourceError
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memstore import telemetry
@@ -67,11 +69,20 @@ class Told:
             detail = f"This took longer than {self._seconds:g} s and was given up: ask for less, or again later."
             return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too-slow", detail, headers={"Retry-After": "5"})
         except Exception as error:  # whatever it is: the client is owed an answer, and the log what happened
+            if _of_leaving(error):
+                return None
             where = "".join(traceback.format_tb(error.__traceback__))
             logger.error("unexpected %s\n%s", type(error).__name__, where)
             detail = "Something went wrong in the server, which its log tells by the id in X-Request-ID."
             return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", detail)
         return None
+
+
+def _of_leaving(error: Exception) -> bool:
+    """Whether there is nothing wrong but that the client has left while it was being answered."""
+    if isinstance(error, ExceptionGroup):
+        return all(map(_of_leaving, error.exceptions))
+    return isinstance(error, BrokenResourceError | ClientDisconnect)
 
 
 def _route(scope: Scope) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import cycle
 from math import sqrt
 
@@ -67,6 +67,7 @@ def lanes(timeline: Timeline) -> Lanes:
     """Give a timeline as three rows of bars. Heights are roots, so that one busy day does not flatten all others."""
     step = WIDTH / PARTS
     length = timeline.until - timeline.since
+    part = length / PARTS
     rows = []
     for tier in (Tier.FACTS, Tier.SUMMARIES, Tier.MESSAGES):
         counts = timeline.items[tier]
@@ -75,11 +76,19 @@ def lanes(timeline: Timeline) -> Lanes:
         for number, count in enumerate(counts):
             if count:
                 height = max(3.0, LANE * sqrt(count / most))
-                begins = f"{timeline.since + length * number / len(counts):%d %b %Y}"
-                bars.append(Bar(begins, tier, number * step, step - 3, count, LANE - height, height))
+                days = _days(timeline.since + number * part, part)
+                bars.append(Bar(days, tier, number * step, step - 3, count, LANE - height, height))
         rows.append(Lane(tier, sum(counts), most, tuple(bars)))
     ticks = tuple((share, timeline.since + length * share) for share in (0.0, 0.25, 0.5, 0.75, 1.0))
     return Lanes(timeline.since, timeline.until, tuple(rows), ticks)
+
+
+def _days(since: datetime, length: timedelta) -> str:
+    """Give the day from which on so much time is, and where it reaches into another the last one too."""
+    first, last = since.date(), (since + length - timedelta(microseconds=1)).date()
+    if first >= last:
+        return f"{first:%d %b %Y}"
+    return f"{first:{'%d %b' if first.year == last.year else '%d %b %Y'}} – {last:%d %b %Y}"
 
 
 def colours(sections: Iterable[str]) -> dict[str, str]:
