@@ -49,6 +49,28 @@ def test_what_follows_a_turn_is_not_parted_from_it(said, facts):
     assert told(said) == facts
 
 
+def test_one_of_two_is_not_both():
+    assert told("I'm vegan or vegetarian.") == ["Alice is vegan or vegetarian."]
+    assert told("I'm allergic to nuts or fish.") == ["Alice is allergic to nuts or fish."]
+    assert len(told("I'm not allergic to nuts or fish.")) == 2
+
+
+def test_a_list_of_lines_is_read_like_sentences():
+    facts = ["Alice is vegan.", "Alice lives in Rome."]
+    for marks in (("1.", "2."), ("1)", "2)"), ("-", "-"), ("*", "*")):
+        read_ = read(f"{marks[0]} I'm vegan\n{marks[1]} I live in Rome")
+        assert [one.draft.text for one in read_] == facts, marks
+        assert [one.draft.confidence for one in read_] == [0.9, 0.9], marks
+
+
+def test_a_bracket_that_was_opened_before_is_no_part_of_what_is_said():
+    assert told("(I'm vegan.) (I live in Rome.)") == ["Alice is vegan.", "Alice lives in Rome."]
+
+
+def test_who_is_not_kidding_means_it():
+    assert told("No kidding, I'm allergic to nuts.")[-1:] == ["Alice is allergic to nuts."]
+
+
 def test_a_list_without_a_turn_is_still_parted():
     assert told("I'm not allergic to peanuts or shellfish.") == [
         "Alice is not allergic to peanuts.",
@@ -81,6 +103,8 @@ def test_what_one_has_no_longer_another_has(said, expected):
         "Once I'm no longer allergic to nuts, I'll eat satay.", "I pretended I'm not allergic to nuts.",
         "Provided I'm not allergic to nuts, satay is fine.", "I'm not severely allergic to nuts.",
         "I forgot that I'm not allergic to nuts.", "Ich hoffe, ich bin nicht allergisch gegen Nüsse.",
+        "I didn't say that I'm vegan.", "I deny that I'm vegan.", "They think I live in Rome.", "I have a dog's life.",
+        "| I'm vegan | I live in Rome |", "I'm either vegan or vegetarian.",
         "For the sake of argument I'm diabetic.", "Assume I'm diabetic.", "Angenommen, ich bin Diabetiker.",
     ],
 )  # fmt: skip
@@ -107,7 +131,8 @@ def test_not_only_denies_nothing(said):
         "‘I'm no longer allergic to nuts,’ he wrote.", "'I'm allergic to shellfish', he said.",
         "Bob sagte: Ich bin nicht allergisch gegen Nüsse.", "Bob schrieb: ich wohne in Rom.",
         "Angenommen, ich bin Diabetiker.", "Nehmen wir an, ich bin Diabetiker.", "Sagen wir, ich bin Diabetiker.",
-        "Ich hoffe, ich bin nicht allergisch gegen Nüsse.", "Assume I'm diabetic.",
+        "Ich hoffe, ich bin nicht allergisch gegen Nüsse.", "Assume I'm diabetic.", "I'm vegan, just kidding.",
+        "I'm vegan /s", "Kidding, I'm not allergic to nuts.",
     ],
 )  # fmt: skip
 def test_what_somebody_else_says_or_nobody_asserts_is_no_fact(said):

@@ -60,6 +60,8 @@ _NO_PART = re.compile(
     r"|I|we|he|she|they|you|ich|wir|er|sie|es|du|ihr|man|(?:mein|unser)e?)(?!\w)",  # it has a subject itself
     re.IGNORECASE,
 )
+_EITHER = re.compile(r"\b(?:or|oder)\b", re.IGNORECASE)  # "vegan or vegetarian": one of them; "not … or …": neither
+_DENYING = re.compile(r"\b(?:not|no|never|neither|without|nicht|nie|keine?n?|weder|ohne|can't)\b|n't\b", re.IGNORECASE)
 # Behind such a word a list goes on with what is not so: "not allergic to peanuts, just to almonds and cashews".
 _TURNS = re.compile(
     r"\b(?:only|just|not|but|except\w*|excluding|rather|instead|however|unlike|apart from|other than|unless|without"
@@ -301,6 +303,8 @@ def _in_order(whole: Part, joints: _Joints, sure: Sure) -> Iterator[Part]:
     subjects, listed = _subjects(clause, joints), joints.listed.search(clause)
     begin, left_out = 0, ""
     for gap in islice(joints.joined.finditer(clause), MOST):
+        if _EITHER.search(gap[0]) and not _DENYING.search(clause, 0, gap.start()):
+            break
         if not begin and (is_past(subjects[-1].split()[-1]) or not sure(clause[: gap.start()])):
             return
         piece = joints.joined.split(clause[gap.end() :], maxsplit=1)[0]

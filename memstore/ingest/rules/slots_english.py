@@ -278,7 +278,7 @@ _ROWS = (
     # What they have.
     ("pet/{t}", "yes", r"<S:have|got|adopted|bought|own|rescued/has|got|adopted|bought|owns|rescued>(?:an? )(?:\w+"
      r" ){0,2}?(?P<t><pet>)"
-     r"(?! (?:phobia|allergy|hair))"),
+     r"(?!'s| (?:phobia|allergy|hair))"),
     ("petname/{t}", "", r"(?:my|our) (?:new )?(?P<t><pet>)(?: is (?:<call>)|'s name is) (?P<v>\w+)"),
     ("car", "", r"<S:drive|bought|got/drives|bought|got>(?:an? )(?:new |used |second-hand |old |red |blue |white "
      r"|black )*(?-i:(?=[A-Z]))(?P<v>[\w-]+(?: (?-i:[A-Z\d])[\w-]*)?)(?= (?:now|to|since|last|yesterday|and)|[,.!]|$)"),
@@ -331,11 +331,13 @@ ENGLISH = Grammar(
         r"|dreamed|dreamt|pretend\w*|joking|just kidding|tempted|used to be like|as if|like to|'d"
         r"|(?:do|does|did) not (?:think|believe|suppose|know)|used to (?:think|believe)|doubts?|doubted|hopes?|hoped"
         r"|hoping|pray|praying|not (?:that I|true)|untrue|lied|forgot(?:ten)? that|can not say|ruled out|nobody|no one"
-        r"|some say|makes? sure"
+        r"|some say|makes? sure|(?:do|does|did) not (?:say|mean|claim)|never (?:said|claimed|meant)|den(?:y|ies|ied)"
+        r"|they (?:think|say|believe)|either"
     ),
     doubtful=words(
         r"if|unless|suppose|supposing|imagine|imagining|hypothetically|wish|what if|let's say|let us say|in theory"
-        r"|assuming|^assume|for the sake of (?:the )?argument|provided (?:that )?I|pretend"
+        r"|(?<!no )(?<!not )(?:kidding|joking)|/s[.!]*$|assuming|^assume"
+        r"|for the sake of (?:the )?argument|provided (?:that )?I|pretend"
         r"|in (?:the|this|my) (?:story|novel|game|book|film|movie|dream)|my character|in case"
         r"|whether|role-?play"
     ),

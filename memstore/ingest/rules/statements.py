@@ -70,7 +70,11 @@ TIME_FIRST = (
     r"|one day|back in)\b(?:(?!\b(?:is|was|were|has|have|had)\b)[^,]){0,60}|(?:when|after|before|during|for|since"
     r"|growing up|as an?)\b[^,]{0,60})"
 )
-_NO_WORD_AT_START = re.compile(r"^[^\w\"“„«]+")
+# The mark of a list before it, too; "5. Mai" is a date.
+_NO_WORD_AT_START = re.compile(
+    r"[^\w\"“„«]*(?:\d{1,2}[.)]\s+(?=(?:I|my|we|our|please|ich|wir|mein\w*)\b))?", re.IGNORECASE
+)
+_NOT_MEANT = re.compile(r"(?<!no )(?<!not )\b(?:kidding|joking)\b|(?:^|\s)/s[.!]*$", re.IGNORECASE)
 _WHITE = re.compile(r"\s")
 _WHEN_FIRST = re.compile(TIME_FIRST, re.IGNORECASE)
 # "Tom and I broke up": no clause ends before the "and".
@@ -230,6 +234,8 @@ def _parts(clause: Clause, alone: Callable[[str], bool]) -> Iterator[Clause]:
 
 def _asserted(sentence: Clause) -> Iterator[Clause | None]:
     """Give the clauses, None in the place of one that asserts nothing."""
+    if _NOT_MEANT.search(sentence.text):
+        return
     clauses = list(_completed(_clauses(sentence)))
     if is_question(sentence.text):
         clauses[-1:] = []
@@ -276,4 +282,6 @@ def _part(sentence: Clause, start: int, stop: int) -> Clause:
 def _clause(said: str, start: int, stop: int) -> Clause | None:
     begin = _NO_WORD_AT_START.match(said, start, stop)
     start = begin.end() if begin else start
+    while said.endswith(")", start, stop) and "(" not in said[start:stop]:  # of "(I'm vegan.)"
+        stop -= 1
     return Clause(_WHITE.sub(" ", said[start:stop]), start, stop) if start < stop else None
