@@ -154,6 +154,18 @@ def test_what_is_asserted_beside_it_is_a_fact(said, fact):
     assert fact in told(said)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I hope you know I'm allergic to nuts.", "I doubt you know that I'm allergic to nuts.",
+        "I don't think I told you that I'm allergic to nuts.", "I forgot to say I'm allergic to nuts.",
+        "I'm allergic to nuts and don't know what to eat.", "I don't know if I told you, I'm allergic to nuts.",
+    ],
+)  # fmt: skip
+def test_what_others_may_not_know_is_so_all_the_same(said):
+    assert any("allergic to nuts" in text for text in told(said))
+
+
 def test_a_medicine_that_somebody_cannot_take_stands_in_every_context():
     assert [one.draft.type for one in read("I can't take penicillin because of my kidneys.")] == ["constraint"]
     assert [one.draft.type for one in read("I can't take a joke from my brother.")] != ["constraint"]

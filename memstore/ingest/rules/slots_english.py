@@ -323,16 +323,23 @@ _ENDS = (
     r"|every|over|under|either|as well|together|permanently|full-time|part-time|these days|again|full"
 )
 
+# "I hope I am not allergic", but not "I hope you know that I am", nor "I do not think I told you that I am".
+_OF_ME = (
+    r"(?:that )?(?:I|we|my|our)(?! (?:(?:have|ever|already) )*(?:told|tell|said|say|mention(?:ed)?|explain(?:ed)?|wrote"
+    r"|written)(?!\w))"
+)
+
 ENGLISH = Grammar(
     rules=table(_ROWS, _SUBJECT, _ENDS, _WORDS),
     unreal=words(
         r"would|could|should|might|may be|maybe|perhaps|probably|possibly|almost|nearly|wonder|thinking (?:of|about)"
         r"|considering|considered|not sure|hope to|want to|wants to|going to move|plan to|planning to|dream of"
         r"|dreamed|dreamt|pretend\w*|joking|just kidding|tempted|used to be like|as if|like to|'d"
-        r"|(?:do|does|did) not (?:think|believe|suppose|know)|used to (?:think|believe)|doubts?|doubted|hopes?|hoped"
-        r"|hoping|pray|praying|not (?:that I|true)|untrue|lied|forgot(?:ten)? that|can not say|ruled out|nobody|no one"
-        r"|some say|makes? sure|(?:do|does|did) not (?:say|mean|claim)|never (?:said|claimed|meant)|den(?:y|ies|ied)"
-        r"|they (?:think|say|believe)|either"
+        rf"|(?:(?:do|does|did) not (?:think|believe|suppose|say|mean|claim)|never (?:said|claimed|meant)|used to"
+        rf" (?:think|believe)|doubt(?:s|ed)?|hop(?:e|es|ed|ing)|pray(?:s|ed|ing)?|lied|forg[eo]t(?:ten)?|den(?:y|ies|ied)"
+        rf"|(?:nobody|no one) (?:says|thinks|believes|claims)) {_OF_ME}"
+        r"|not (?:that I|true)|untrue|can not say that|ruled out|some say|they (?:think|say|believe)|makes? sure"
+        r"|either (?:\w+ ){1,4}or"
     ),
     doubtful=words(
         r"if|unless|suppose|supposing|imagine|imagining|hypothetically|wish|what if|let's say|let us say|in theory"
