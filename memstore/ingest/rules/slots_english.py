@@ -336,8 +336,8 @@ ENGLISH = Grammar(
         r"|considering|considered|not sure|hope to|want to|wants to|going to move|plan to|planning to|dream of"
         r"|dreamed|dreamt|pretend\w*|joking|just kidding|tempted|used to be like|as if|like to|'d"
         rf"|(?:(?:do|does|did) not (?:think|believe|suppose|say|mean|claim)|never (?:said|claimed|meant)|used to"
-        rf" (?:think|believe)|doubt(?:s|ed)?|hop(?:e|es|ed|ing)|pray(?:s|ed|ing)?|lied|forg[eo]t(?:ten)?|den(?:y|ies|ied)"
-        rf"|(?:nobody|no one) (?:says|thinks|believes|claims)) {_OF_ME}"
+        rf" (?:think|believe)|doubt(?:s|ed)?|hop(?:e|es|ed|ing)|pray(?:s|ed|ing)?|lied|forg[eo]t(?:ten)?"
+        rf"|den(?:y|ies|ied)|(?:nobody|no one) (?:says|thinks|believes|claims)) {_OF_ME}"
         r"|not (?:that I|true)|untrue|can not say that|ruled out|some say|they (?:think|say|believe)|makes? sure"
         r"|either (?:\w+ ){1,4}or"
     ),
