@@ -142,6 +142,7 @@ def states() -> Iterator[Message]:
     """Give what each encoder of this account says of itself; of one that is silent, what is seen from outside."""
     for path in running():
         told = asked(path, {"ask": "status"})
+        told = told and _seen(path) | told  # one of another version may say less
         state = "ready" if told and told["ready"] else "loading" if told or is_starting(path) else "silent"
         yield (told or _seen(path)) | {"state": state, "installation": installation_at(path), "socket": str(path)}
 

@@ -88,6 +88,8 @@ class Certificate:
             )
         except ValidationError as error:
             raise ValueError(_wrong(error)) from None
+        if not certificate.erased:  # every erasure names one id: of none, all would be found to be gone
+            raise ValueError("it names nothing that was erased")
         return certificate
 
 

@@ -37,6 +37,11 @@ async def ids(scope: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
     return dict(await scope.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
 
 
+async def messages_of(scope: Transaction, conversations: Sequence[UUID]) -> list[UUID]:
+    """Give the ids of all messages of these conversations."""
+    return [id for (id,) in await scope.tuples(SQL["messages_of"], conversations=list(conversations))]
+
+
 async def of_user(scope: Transaction) -> dict[str, int]:
     """Give how many rows the user has, by table, where there are any; those too that are the operator's."""
     found = dict(await scope.tuples(SQL["rows_of_user"])) | await erasures.rows_of_operator(scope)

@@ -448,7 +448,10 @@ def test_old_messages_are_kept_no_longer_than_a_rule_says(store: MemoryStore) ->
     assert [one.id for one in alice.conversation("lisbon").messages()] == [recent.id]
     assert len(alice.conversation("work").messages()) == 12  # its own rule: for ever
     assert holding(store.url, "alicelisbon3ville", "alicelisbon12rex") == {}
-    assert (alice.erasures())[0].scope == "retention"
+    [kept] = alice.erasures()
+    assert kept.scope == "retention"
+    assert (store.verify_erasure(kept)).is_clean, "the conversation goes on"
+    assert not (store.verify_erasure(kept, files=True)).pages, "and so do its rows"
     alice.conversation("work").describe(settings={"messages_days": None})
     alice.conversation("work").add("user", "One more for the derivers.")
     store.derive()  # looks after whom it derived something of

@@ -468,6 +468,17 @@ def test_another_installations_encoder_is_named_and_goes_on(
     until(lambda: not list(folder.iterdir()))
 
 
+@pytest.mark.usefixtures("folder")
+def test_one_that_says_less_of_itself_is_listed(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    ResidentEmbedder(QUICK, 5)
+    process = process_of()
+    monkeypatch.setattr(residence, "asked", lambda path, message: {"embedder": QUICK})  # of another version
+    listed = cli("encoder", "status")
+    assert (listed.code, str(process) in listed.out) == (0, True)
+    [told] = cli("encoder", "status", "--json").json
+    assert (told["process"], told["state"]) == (process, "loading")
+
+
 def test_what_encoders_leave_is_removed(cli: Run, folder: Path) -> None:
     ResidentEmbedder(QUICK, 0.02)
     until(lambda: not list(folder.iterdir()))  # it ends by itself

@@ -451,7 +451,10 @@ async def test_old_messages_are_kept_no_longer_than_a_rule_says(store: AsyncMemo
     assert [one.id for one in await alice.conversation("lisbon").messages()] == [recent.id]
     assert len(await alice.conversation("work").messages()) == 12  # its own rule: for ever
     assert holding(store.url, "alicelisbon3ville", "alicelisbon12rex") == {}
-    assert (await alice.erasures())[0].scope == "retention"
+    [kept] = await alice.erasures()
+    assert kept.scope == "retention"
+    assert (await store.verify_erasure(kept)).is_clean, "the conversation goes on"
+    assert not (await store.verify_erasure(kept, files=True)).pages, "and so do its rows"
     await alice.conversation("work").describe(settings={"messages_days": None})
     await alice.conversation("work").add("user", "One more for the derivers.")
     await store.derive()  # looks after whom it derived something of

@@ -38,6 +38,11 @@ def ids(scope: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
     return dict(scope.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
 
 
+def messages_of(scope: Transaction, conversations: Sequence[UUID]) -> list[UUID]:
+    """Give the ids of all messages of these conversations."""
+    return [id for (id,) in scope.tuples(SQL["messages_of"], conversations=list(conversations))]
+
+
 def of_user(scope: Transaction) -> dict[str, int]:
     """Give how many rows the user has, by table, where there are any; those too that are the operator's."""
     found = dict(scope.tuples(SQL["rows_of_user"])) | erasures.rows_of_operator(scope)

@@ -204,8 +204,8 @@ def _within(place: int, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _is_quoted(text: str, start: int, stop: int) -> bool:
-    """Whether a sentence has words in quotation marks, or is a quoted line: they may be anybody's."""
-    return bool(_QUOTES.search(text, start, stop)) or text[start] == ">"
+    """Whether a sentence has quoted words, or is a quoted line or a row of a table: they may be anybody's."""
+    return bool(_QUOTES.search(text, start, stop)) or text[start] in ">|"
 
 
 def _meant(value: str, start: int, stop: int, said: Said, language: str, before: Sequence[Said]) -> Iterator[Statement]:

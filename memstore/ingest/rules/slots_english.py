@@ -189,7 +189,7 @@ _ROWS = (
     ("diet!", "omnivore", r"(?:I|we) (?:have )?(?:eat|started eating|am eating|been eating) meat again"),
     ("diet!", "vegetarian", r"(?:I|we) (?:still |now |also )?(?:(?:<stopped>) eating|gave up|have given up|no longer"
         r" eat|do not eat|eat"
-     r" no) meat(?: any ?more)?"),
+     r" no) meat(?! (?:except|apart from|unless|other than))(?: any ?more)?"),
     ("eats/{t}", "no", r"(?:I|we) (?:<stopped> eating|gave up|no longer eat|do not eat|can not eat|never eat"
      r"|(?:(?:still|also) )?eat no) <T>"),
     ("diet!", "vegetarian", r"<S:am not eating/does not eat|eats no|no longer eats>meat"),
@@ -248,7 +248,9 @@ _ROWS = (
     # What they like, and cannot have.
     ("favourite/{t}", "", r"my (?:new |all-time |absolute |current )?favou?rite (?P<t>[a-z]+(?: [a-z]+)?) (?:is|are"
      r"|has become|used to be) (?:now )?<V>"),
-    ("allergy/{t}", "no", r"(?:I am |<S:am/is>)(?:no longer|not)(?: \w+)? allergic to <T>"),
+    ("allergy/{t}", "yes", r"(?:I am |<S:am/is>)not (?:only|just|merely|simply|solely) allergic to <T>"),
+    ("allergy/{t}", "no", r"(?:I am |<S:am/is>)(?:no longer|not)(?: (?:really|actually|even|also|at all|in fact|too"
+     r"|currently|personally|now))? allergic to <T>"),
     ("allergy/{t}", "no", r"I (?:have )?outgr(?:ew|own) my (?P<t>\w+)(?: allergy)"),
     ("allergy/{t}", "no", r"<S:do not have|have no/does not have"
      r"|has no>(?:an? )?(?:\w+ )?(?P<t>\w+) allergy(?: any ?more)?"),
@@ -279,7 +281,7 @@ _ROWS = (
     # What they have.
     ("pet/{t}", "yes", r"<S:have|got|adopted|bought|own|rescued/has|got|adopted|bought|owns|rescued>(?:an? )(?:\w+"
      r" ){0,2}?(?P<t><pet>)"
-     r"(?! (?:phobia|allergy|hair))"),
+     r"(?!'s| (?:phobia|allergy|hair))"),
     ("petname/{t}", "", r"(?:my|our) (?:new )?(?P<t><pet>)(?: is (?:<call>)|'s name is) (?P<v>\w+)"),
     ("car", "", r"<S:drive|bought|got/drives|bought|got>(?:an? )(?:new |used |second-hand |old |red |blue |white "
      r"|black )*(?-i:(?=[A-Z]))(?P<v>[\w-]+(?: (?-i:[A-Z\d])[\w-]*)?)(?= (?:now|to|since|last|yesterday|and)|[,.!]|$)"),
@@ -324,16 +326,29 @@ _ENDS = (
     r"|every|over|under|either|as well|together|permanently|full-time|part-time|these days|again|full"
 )
 
+# "I hope I am not allergic", but not "I hope you know that I am", nor "I do not think I told you that I am".
+_OF_ME = (
+    r"(?:that )?(?:I|we|my|our)(?! (?:(?:have|ever|already) )*(?:told|tell|said|say|mention(?:ed)?|explain(?:ed)?|wrote"
+    r"|written)(?!\w))"
+)
+
 ENGLISH = Grammar(
     rules=table(_ROWS, _SUBJECT, _ENDS, _WORDS),
     unreal=words(
         r"would|could|should|might|may be|maybe|perhaps|probably|possibly|almost|nearly|wonder|thinking (?:of|about)"
         r"|considering|considered|not sure|hope to|want to|wants to|going to move|plan to|planning to|dream of"
-        r"|dreamed|dreamt|pretend|joking|just kidding|tempted|used to be like|as if|like to|'d"
+        r"|dreamed|dreamt|pretend\w*|joking|just kidding|tempted|used to be like|as if|like to|'d"
+        rf"|(?:(?:do|does|did) not (?:think|believe|suppose|say|mean|claim)|never (?:said|claimed|meant)|used to"
+        rf" (?:think|believe)|doubt(?:s|ed)?|hop(?:e|es|ed|ing)|pray(?:s|ed|ing)?|lied|forg[eo]t(?:ten)?"
+        rf"|den(?:y|ies|ied)|(?:nobody|no one) (?:says|thinks|believes|claims)) {_OF_ME}"
+        r"|not (?:that I|true)|untrue|can not say that|ruled out|some say|they (?:think|say|believe)|makes? sure"
+        r"|either (?:\w+ ){1,4}or"
     ),
     doubtful=words(
         r"if|unless|suppose|supposing|imagine|imagining|hypothetically|wish|what if|let's say|let us say|in theory"
-        r"|assuming|pretend|in (?:the|this|my) (?:story|novel|game|book|film|movie|dream)|my character|in case"
+        r"|(?<!no )(?<!not )(?:kidding|joking)|/s[.!]*$|assuming|^assume"
+        r"|for the sake of (?:the )?argument|provided (?:that )?I|pretend"
+        r"|in (?:the|this|my) (?:story|novel|game|book|film|movie|dream)|my character|in case"
         r"|whether|role-?play"
     ),
     reported=words(
@@ -343,7 +358,7 @@ ENGLISH = Grammar(
         r"|according to|rumou?r|apparently|supposedly|allegedly|I heard"
     ),
     subordinate=words(
-        r"(?:where|who|which|when|before|until|while|than|as|how|why|what|after|since|whether|if|the \w+ that"
+        r"(?:where|who|which|when|once|before|until|while|than|as|how|why|what|after|since|whether|if|the \w+ that"
         r"|the (?:day|time|year|place|city|town|reason|house|company|job|man|woman|person|one|first|last)"
         r"|everything|things|all that|did|do|does|have|are|were|said|says|thought"
         r"|of|from|with|without|by|near|for|about|against|like) *$"  # "the mother of Jonas is"

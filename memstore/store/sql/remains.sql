@@ -21,6 +21,10 @@
                                       WHERE v.user_id = %(user_id)s AND v.id = d.id))
  FROM documents d WHERE d.user_id = %(user_id)s)
 
+-- messages_of --
+-- The ids of all messages of some conversations.
+SELECT id FROM messages WHERE user_id = %(user_id)s AND conversation_id = ANY(%(conversations)s)
+
 -- words_left --
 -- Which words of erased texts stand in what is no message.
 SELECT DISTINCT word

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from uuid import UUID
 
 from memstore._sync.store import remains, searching, tombstones
-from memstore._sync.store.database import Database
+from memstore._sync.store.database import Database, Transaction
 from memstore.models import Certificate, ErasureScope, Remains
 
 SOUGHT = 20  # ids that are looked for in every table and column, one after the other
@@ -19,18 +21,30 @@ RESTORED = (
 
 
 def of_certificate(database: Database, certificate: Certificate, *, files: bool = False) -> Remains:
-    """Look for the ids that a certificate names, in the tables of its user and in every other."""
+    """Look for the ids that a certificate names, in the tables of its user and in every other.
+
+    That of a retention names the conversation, which goes on: looked for are messages in it that were erased.
+    """
+    gone = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     with database.scope(certificate.user_id) as scope:
         if certificate.scope == ErasureScope.USER:
             found = Counter(remains.of_user(scope))
+        elif certificate.scope == ErasureScope.RETENTION:
+            found = Counter(_come_back(scope, certificate.erased))
         else:
-            found = Counter(remains.ids(scope, certificate.erased))
+            found = Counter(remains.ids(scope, gone))
         kept = certificate.tombstones if certificate.id is None else tombstones.of_erasure(scope, certificate.id)
-    tables, elsewhere = searching.rows(database, [str(one) for one in certificate.erased[:SOUGHT]])
+    tables, elsewhere = searching.rows(database, [str(one) for one in gone[:SOUGHT]])
     found |= Counter(elsewhere)
     made = Remains(max(1, len(certificate.erased)), tables, +found)
     hints = () if kept == certificate.tombstones else (RESTORED,)
-    return _with_files(database, made, [str(one) for one in certificate.erased], hints, files=files)
+    return _with_files(database, made, [str(one) for one in gone], hints, files=files)
+
+
+def _come_back(scope: Transaction, conversations: Sequence[UUID]) -> dict[str, int]:
+    """Give how many messages of these conversations were erased and stand there all the same."""
+    there = remains.messages_of(scope, conversations)
+    return {"messages": len(tombstones.erased_items(scope, there))}
 
 
 def of_text(database: Database, text: str, *, files: bool = False) -> Remains:
