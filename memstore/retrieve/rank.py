@@ -6,7 +6,7 @@ A weighted sum of normalised scores beats reciprocal rank fusion by 2.5 points o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from uuid import UUID
 
@@ -66,6 +66,17 @@ class Ranking:
         places = (place for place, tier in enumerate(self.tiers) if tier in tiers)
         while some := list(islice(places, BUILT_AT_ONCE)):
             yield from self.build(some)
+
+    def first(self, most: int, best: float) -> Ranking:
+        """Give the first candidates alone, their scores in proportion: the first one's is `best`."""
+        found = self.build(range(min(most, len(self.tiers))))
+        if not found or found[0].score <= 0:
+            return NOTHING
+        scale = best / found[0].score
+        level = [
+            replace(one, parts={name: round(scale * part, 6) for name, part in one.parts.items()}) for one in found
+        ]
+        return Ranking([one.unit.tier for one in level], lambda places: [level[place] for place in places])
 
     def of_those_asked_for(self) -> Sequence[Candidate]:
         """Give the candidates that were asked for."""

@@ -41,10 +41,14 @@ async def candidates(
     Those of the `version` that was read before, or of a later one; None where there was nothing of the user. The
     question is one for that version: whatever serves since, it is compared with vectors of its own embedder alone.
     """
-    every = [
-        await _candidates(scope, one, filters, depth, also, version, together) for one in (question, *question.others)
-    ]
-    return best_of_all(every) if question.others else every[0]
+    whole = await _candidates(scope, question, filters, depth, also, version, together)
+    if not question.others or not whole.tiers:
+        return whole
+    every, best = [whole], next(whole.of(*Tier)).score
+    for one in question.others:
+        found = await _candidates(scope, one, filters, depth, also, version, together)
+        every.append(found if one.most is None else found.first(one.most, best))
+    return best_of_all(every)
 
 
 async def _candidates(

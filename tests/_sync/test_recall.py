@@ -75,6 +75,22 @@ def test_recall_ranks_what_matches_first_and_explains_it(store: MemoryStore) -> 
     assert scope.user.recall("Porto", min_score=99) == []
 
 
+def test_each_part_of_a_question_is_answered_among_the_first(store: MemoryStore) -> None:
+    scope = store.user("alice").conversation("c")
+    scope.add("user", "I'm allergic to peanuts.")
+    for n in range(12):
+        scope.add("user", f"We fly to Lisbon in May, flight number {n} to Lisbon.")
+    store.derive()
+    fly = "when do we fly to Lisbon?"
+    hits = scope.user.recall(f"What am I allergic to, and {fly}", limit=3, tiers=["messages"])
+    assert hits[0].text.startswith("We fly")
+    assert "I'm allergic to peanuts." in {hit.text for hit in hits}
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert all(hit.score == pytest.approx(sum(hit.parts.values()), abs=1e-5) for hit in hits)
+    alone = scope.user.recall(fly, limit=3, tiers=["messages"])
+    assert all(hit.text.startswith("We fly") for hit in alone)
+
+
 def test_a_summary_that_is_asked_for_counts_answers_with_what_they_answer(store: MemoryStore) -> None:
     alice = (filled(store)).user
 

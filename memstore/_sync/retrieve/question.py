@@ -17,6 +17,7 @@ from memstore._sync.store import embedders, items
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.items import Version
 from memstore.providers import Embedder, Exactly, load_exactly
+from memstore.retrieve.parts import parts_of
 from memstore.retrieve.rank import Asked
 from memstore.retrieve.voice import as_told
 from memstore.store.terms import QUESTION, hashed, terms
@@ -24,16 +25,21 @@ from memstore.waiting import in_place
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
+OF_A_PART = 5  # of what is found for a part of the question; 10 are worth the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question(Asked):
-    """A question made ready. `asked` is what was embedded: the text, as those speakers would put it whom it names."""
+    """A question made ready. `asked` is what was embedded: the text, as those speakers would put it whom it names.
+
+    Of what is found for a part of a question the first `most` count, and the very first as the whole question's does.
+    """
 
     asked: str
     embedder: Embedder | None
     model: UUID  # under which the embedder's vectors are kept
     others: tuple[Question, ...] = ()  # what is looked for beside it
+    most: int | None = None
 
     @property
     def embedded_by(self) -> str:
@@ -85,8 +91,12 @@ class Asker:
         return self._embedded(question)
 
     def beside(self, question: Question, others: Sequence[str]) -> Question:
-        """Give a question with others, embedded, that are looked for beside it."""
-        return replace(question, others=tuple([self.prepared(other, question.embedder) for other in others]))
+        """Give a question with others, embedded, that are looked for beside it: its own parts, where none are given."""
+        made = [self.prepared(other, question.embedder) for other in others]
+        if not others:
+            parts = [self.prepared(part, question.embedder) for part in parts_of(question.text)]
+            made = [replace(part, most=OF_A_PART) for part in parts]
+        return replace(question, others=tuple(made))
 
     def served(self, question: Question, version: Version | None) -> tuple[Question, Version | None]:
         """Give the question as it is compared in a version, or else in the one that there is by then, with that one.

@@ -42,8 +42,14 @@ def candidates(
     Those of the `version` that was read before, or of a later one; None where there was nothing of the user. The
     question is one for that version: whatever serves since, it is compared with vectors of its own embedder alone.
     """
-    every = [_candidates(scope, one, filters, depth, also, version, together) for one in (question, *question.others)]
-    return best_of_all(every) if question.others else every[0]
+    whole = _candidates(scope, question, filters, depth, also, version, together)
+    if not question.others or not whole.tiers:
+        return whole
+    every, best = [whole], next(whole.of(*Tier)).score
+    for one in question.others:
+        found = _candidates(scope, one, filters, depth, also, version, together)
+        every.append(found if one.most is None else found.first(one.most, best))
+    return best_of_all(every)
 
 
 def _candidates(
