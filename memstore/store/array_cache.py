@@ -8,7 +8,7 @@ from uuid import UUID
 
 from memstore.store.arrays import Arrays
 
-MOST_UNITS = 150_000  # of a user (130,000 messages); others are scanned in the database. 315 MB with 384 dimensions
+MOST_UNITS = 150_000  # of a user (130,000 messages); others are scanned in the database. 355 MB with 384 dimensions
 MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
 MOST_HEARD = 1000  # users without arrays whose speakers are known
 NOBODY: frozenset[str] = frozenset()
