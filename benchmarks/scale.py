@@ -46,7 +46,6 @@ COLUMNS = (
     "goal",
     "first recall ms",
     "recall@20 %",
-    "index made in s",
     "held MB",
 )
 Figures = dict[str, Any]
