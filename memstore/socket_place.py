@@ -25,6 +25,7 @@ if sys.platform != "win32":
     import fcntl
 
 SUPPORTED = hasattr(socket, "AF_UNIX") and sys.platform != "win32"
+PACKAGE = Path(__file__).parent
 PATH_BYTES = 100  # sun_path holds 104 on macOS, 108 on Linux
 SECONDS_TO_START = 120.0  # torch from a cold disk, on a busy machine
 # What of the environment decides what a model gives, bit for bit, and in which folders things lie.
@@ -62,17 +63,12 @@ def _surroundings() -> Iterator[str]:
 
 def _installation() -> Iterator[str]:
     """Give what changes with the code, memstore's and that of the libraries; 1 ms for its 330 files."""
-    package = _package()
-    found = list(_times(package))
-    yield f"{package} {len(found)} {sum(found)}"
+    found = list(_times(PACKAGE))
+    yield f"{PACKAGE} {len(found)} {sum(found)}"
     libraries = [place for place in sys.path if place.endswith(("site-packages", "dist-packages"))]
-    for place in dict.fromkeys([str(package.parent), *libraries]):
+    for place in dict.fromkeys([str(PACKAGE.parent), *libraries]):
         with suppress(OSError):
             yield f"{place} {Path(place).stat().st_mtime_ns}"  # installing touches the folder
-
-
-def _package() -> Path:
-    return Path(__file__).parent
 
 
 def _times(folder: str | Path) -> Iterator[int]:
@@ -152,8 +148,11 @@ def clean() -> None:
     for path in left:
         with suppress(OSError):
             place = take(path)
-            if place is not None:
+            if place is None:
+                continue
+            try:
                 _remove(path)
+            finally:
                 os.close(place)
 
 
@@ -168,7 +167,7 @@ def _remove(path: Path) -> None:
 
 def _owner() -> str:
     """Give what says of which installation this is: its folder, and what tells its container from others."""
-    return json.dumps([str(_package().resolve()), *_surroundings()])
+    return json.dumps([str(PACKAGE.resolve()), *_surroundings()])
 
 
 def installation_at(path: Path) -> str | None:

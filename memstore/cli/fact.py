@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memstore.cli.options import KINDS, DatabaseOption, JsonFlag, UserOption, beginning, moment, name, one_of
-from memstore.cli.show import hint, line, print_json, say, short_ids, table
+from memstore.cli.show import hint, line, print_json, say, short_id, short_ids, table
 from memstore.cli.stores import Asked, hint_why, new_names, opened
 
 if TYPE_CHECKING:
@@ -177,10 +177,10 @@ def undo(
     with opened(database) as store:
         whose = store.user(user)
         done = whose.undo(whose.find_id(change, of="change"))
-        [(at, what, by, _, words)] = _rows(whose, [done])
+        rows = [] if as_json else _rows(whose, [done])
     if as_json:
         print_json(done)
-    else:
+    for at, what, by, _, words in rows:
         say(f"{at} {what} {by} ", line(words))
 
 
@@ -258,7 +258,7 @@ def _show(fact: Fact, as_json: bool) -> None:
         print_json(fact)
     else:
         say(
-            (f"{short_ids([fact.id])[fact.id]} ", "bright_black"),
+            (f"{short_id(fact.id)} ", "bright_black"),
             line(fact.text),
             (f" ({fact.type}, {fact.state})", "bright_black"),
         )
@@ -278,7 +278,7 @@ def _rows(whose: UserScope, changes: Sequence[FactChange]) -> list[tuple[str, st
 def _step(change: FactChange) -> str:
     made = change.action == "edited" and not change.before  # another fact was edited to be this one
     if change.other_id:
-        return f"{change.action} {'from' if made else 'by'} {short_ids([change.other_id])[change.other_id]}"
+        return f"{change.action} {'from' if made else 'by'} {short_id(change.other_id)}"
     return f"{change.action} in {change.source}" if change.source else change.action
 
 

@@ -205,6 +205,11 @@ def _drawn(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
     return drawn
 
 
+def short_id(id: UUID) -> str:
+    """Give how an id begins, where it is told alone."""
+    return id.hex[:SHORT]
+
+
 def short_ids(ids: Iterable[UUID]) -> dict[UUID, str]:
     """Give how each id begins, with as many digits as tell these apart, and eight at least."""
     every = set(ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from memstore.models.receipts import Receipt
 from memstore.models.rows import Json
@@ -23,13 +23,14 @@ class Context:
     receipt: Receipt
     system: str | None = None
     text: str | None = None
-    messages_kept: int = field(default=0, repr=False)
-    messages_total: int = field(default=0, repr=False)
-    strategies: tuple[str, ...] = field(default=(), repr=False)
+    messages_kept: int = 0
+    messages_total: int = 0
+    strategies: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Give it for people: how much there is of what, and which receipt says the rest."""
-        made = f"{len(self.messages)} messages" if self.text is None else "a text"
+        many = len(self.messages)
+        made = f"{many} message{'s' if many != 1 else ''}" if self.text is None else "a text"
         apart = " and a system prompt apart" if self.system is not None else ""
         receipt = "no receipt was kept" if self.receipt.id is None else f"receipt {self.receipt.id}"
         return f"<Context: {self.tokens:,} of {self.receipt.budget:,} tokens, {made}{apart}, {receipt}>"

@@ -433,7 +433,7 @@ def test_other_code_is_another_encoder(folder: Path, tmp_path: Path, monkeypatch
     module = tmp_path / "memstore" / "retrieve" / "rank.py"
     module.parent.mkdir(parents=True)
     module.write_text("before")
-    monkeypatch.setattr(socket_place, "__file__", str(tmp_path / "memstore" / "socket_place.py"))
+    monkeypatch.setattr(socket_place, "PACKAGE", tmp_path / "memstore")
     before = socket_place.socket_path(QUICK)
     assert before == socket_place.socket_path(QUICK)
     assert before
@@ -447,10 +447,10 @@ def test_another_installations_encoder_is_named_and_goes_on(
 ) -> None:
     ResidentEmbedder(QUICK, 5)
     [here] = residence.states()
-    package = Path(socket_place.__file__).parent
+    package = socket_place.PACKAGE
     assert here["installation"] == str(package.resolve())
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(socket_place, "__file__", str(tmp_path / "memstore" / "socket_place.py"))
+        elsewhere.setattr(socket_place, "PACKAGE", tmp_path / "memstore")
         assert cli("encoder", "status", "--json").json[0]["installation"] == here["installation"]
         left = cli("encoder", "stop")
         assert left.out == "none was running\n"
@@ -461,7 +461,7 @@ def test_another_installations_encoder_is_named_and_goes_on(
     assert cli("encoder", "stop", "--json").json["stopped"] == 1
     ResidentEmbedder(QUICK, 5)
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(socket_place, "__file__", str(tmp_path / "memstore" / "socket_place.py"))
+        elsewhere.setattr(socket_place, "PACKAGE", tmp_path / "memstore")
         done = cli("encoder", "stop", "--all")
     assert done.out.startswith("1 stopped\n")
     assert str(package.resolve()) in done.out

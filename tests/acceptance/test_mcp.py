@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import httpx
@@ -734,4 +735,14 @@ async def test_what_is_posted_has_the_deadline_of_a_request(url: str, monkeypatc
         asked = request(2, "tools/call", name="search_memories", arguments={"query": "tea"})
         told = json.loads((await post(asked, **session)).text.partition("data: ")[2])
         assert told["result"]["isError"] and "took too long" in told["result"]["content"][0]["text"]
-        assert "search_memories" in (await post(request(3, "tools/list"), **session)).text  # the session goes on
+        monkeypatch.setattr(AsyncUserScope, "facts", slowly)
+        monkeypatch.setattr(AsyncUserScope, "conversation", lambda *_, **__: SimpleNamespace(describe=slowly))
+        for number, asked in enumerate(
+            (
+                request(3, "resources/read", uri="memstore://facts"),
+                request(4, "prompts/get", name="with_memory", arguments={"question": "Tea?"}),
+            )
+        ):
+            told = json.loads((await post(asked, **session)).text.partition("data: ")[2])
+            assert "took too long" in told["error"]["message"], number
+        assert "search_memories" in (await post(request(5, "tools/list"), **session)).text  # the session goes on

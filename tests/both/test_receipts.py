@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from uuid import uuid4
@@ -157,6 +158,7 @@ async def test_a_context_is_printed_on_a_line_that_names_its_receipt(store: Asyn
         assert str(context.receipt.id) in shown
         assert made.replace("3", str(len(context.messages))) in shown
         assert len(shown) < 150
+    assert "1 message," in repr(replace(await scope.context("What of Porto?", budget=300), messages=[{}]))
 
 
 async def test_explain_says_what_held_once_and_what_holds_in_its_place(store: AsyncMemoryStore) -> None:

@@ -94,19 +94,91 @@ def test_two_clauses_are_not_glued(said, facts):
     assert told(said) == facts
 
 
+@pytest.mark.parametrize(
+    ("said", "facts"),
+    [
+        ("I don't eat meat when we travel.", ["Alice doesn't eat meat when they travel."]),
+        ("I'm vegetarian when we eat out.", ["Alice is vegetarian when they eat out."]),
+        ("I'm vegan and eat fish when there is nothing else.",
+         ["Alice is vegan and eat fish when there is nothing else."]),
+        ("I'm allergic to nuts and I will move to Berlin if you come.", ["Alice is allergic to nuts."]),
+        ("I'm allergic to apples only when you eat them raw.",
+         ['Alice: "I\'m allergic to apples only when you eat them raw."']),
+        ("I have asthma, especially when we run.", ["Alice has asthma, especially when they run."]),
+        ("I can't eat nuts when on holiday.", ["Alice can't eat nuts when on holiday."]),
+        ("When we're at my parents, I'm vegetarian.",
+         ["When Alice and others are at their parents, Alice is vegetarian."]),
+        ("I work late if it's important.", ["Alice works late if it's important."]),
+        ("I take ibuprofen if it is needed.", ["Alice takes ibuprofen if it is needed."]),
+        ("Always call me only if that matters.", ['Alice: "Always call me only if that matters."']),
+    ],
+)  # fmt: skip
+def test_a_condition_that_is_meant_stays_with_its_statement(said, facts):
+    assert told(said) == facts
+
+
+@pytest.mark.parametrize(
+    ("said", "facts"),
+    [
+        ("I'm allergic to nuts if we bake, my brother is allergic to milk.",
+         ["Alice is allergic to nuts.", "Alice's brother is allergic to milk."]),
+        ("I'm allergic to nuts (in case we cook) and eggs.",
+         ["Alice is allergic to nuts.", "Alice is allergic to eggs."]),
+        ("I'm allergic, as I said, to nuts and eggs.", ["Alice is allergic to nuts.", "Alice is allergic to eggs."]),
+        ("I'm allergic to nuts if we all go together to that lovely little restaurant next to the old station that you"
+         " told me about when you came here the last time in spring.", ["Alice is allergic to nuts."]),
+        ("If we read aloud, I'm dyslexic.", ["Alice is dyslexic."]),
+        ("If we run, I have asthma.", ["Alice has asthma."]),
+        ("If you recommend a restaurant, I'm vegan.", ["Alice is vegan."]),
+        ("I have a dog, as I said, a cat, and a bird.",
+         ["Alice has a dog.", "Alice has a cat.", "Alice has a bird."]),
+        ("My name is Ann, by the way, a nurse from Bern.", ["Alice's name is Ann, a nurse from Bern."]),
+        ('Tom said "I am allergic to nuts if you cook with them" and left.', []),
+        ("J’ai de l’asthme, au fait.", ['Alice: "J’ai de l’asthme."']),
+    ],
+)  # fmt: skip
+def test_a_condition_takes_nothing_else_with_it(said, facts):
+    assert told(said) == facts
+
+
+@pytest.mark.parametrize(
+    ("said", "facts"),
+    [
+        ("I live in Leeds and just adopted a dog.", ["Alice lives in Leeds.", "Alice just adopted a dog."]),
+        ("I live in Leeds and actually have a dog.", ["Alice lives in Leeds.", "Alice has a dog."]),
+        ("I work at Siemens and as a tutor.", ["Alice works at Siemens.", "Alice works as a tutor."]),
+        ("I'm allergic to nuts and eggs which are raw.",
+         ["Alice is allergic to nuts.", "Alice is allergic to eggs which are raw."]),
+        ("I live in Bern, like my sister.", ["Alice lives in Bern, like their sister."]),
+        ("I'm allergic to nuts, unfortunately.", ["Alice is allergic to nuts, unfortunately."]),
+    ],
+)  # fmt: skip
+def test_what_two_clauses_say_is_told_apart(said, facts):
+    assert told(said) == facts
+
+
+def test_what_is_liked_beside_something_else_is_known_of_itself():
+    found = slotted(Said("I live in Bern and like hiking.", "user", "Alice", MONDAY))
+    assert [one.slot and one.slot.attribute for one in found] == ["residence", "likes/hiking"]
+
+
 def test_a_list_of_favourites_is_one_fact():
     assert told("My favourite subjects are art and music.") == ["Alice's favourite subjects are art and music."]
 
 
-@given(st.lists(st.sampled_from([*"if,. -–\n()", "by the way", "allergic to ", "I'm ", "we ", "in case "])))
+@given(st.lists(st.sampled_from([*"if,. -–\n()’", "'", '"', "by the way", "allergic to ", "I'm ", "we ", "in case "])))
 def test_every_character_keeps_its_place(pieces):
     text = "".join(pieces)
-    assert len(without_asides(text)) == len(text)
+    assert all(left in (was, " ") for was, left in zip(text, without_asides(text), strict=True))
 
 
 @pytest.mark.parametrize(
-    "piece", [", by the way", "allergic to nuts, ", "I'm allergic if we go ", "\n\n\n  ", "   ", "I have ", "when you "]
-)
+    "piece",
+    [
+        ", by the way", "allergic to nuts, ", "I'm allergic if we go ", "\n\n\n  ", "   ", "I have ", "when you ",
+        "I'm vegan, ",
+    ],
+)  # fmt: skip
 def test_a_long_message_takes_time_in_proportion(piece):
     begin = time.perf_counter()
     without_asides(piece * (60_000 // len(piece)))

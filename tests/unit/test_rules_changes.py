@@ -51,6 +51,22 @@ def standing(*said: str) -> set[str]:
          {"Alice goes to Lindenhof School.", "Alice is going to Seefeld School next year (2027)."}),
         (("I go to Lindenhof School.", "My daughter goes to Seefeld School."),
          {"Alice goes to Lindenhof School.", "Alice's daughter goes to Seefeld School."}),
+        (("I go to Lindenhof School.", "My daughter's school is Seefeld School."),
+         {"Alice goes to Lindenhof School.", "Alice's daughter's school is Seefeld School."}),
+        (("I go to Lindenhof School.", "I'm at Seefeld School on Friday."),
+         {"Alice goes to Lindenhof School.", "Alice is at Seefeld School on Friday (6 March 2026)."}),
+        (("I go to Lindenhof School.", "I left Lindenhof School at 3 yesterday."),
+         {"Alice goes to Lindenhof School.", "Alice left Lindenhof School at 3 yesterday (1 March 2026)."}),
+        (("I live in Bern.", "I go to Lindenhof School.", "I moved to Oxford."),
+         {"Alice goes to Lindenhof School.", "Alice moved to Oxford."}),
+        (("I go to Lindenhof School.", "I study at Oxford now."), {"Alice studies at Oxford now."}),
+        (("I go to Lindenhof School.", "My school is Catholic."),
+         {"Alice goes to Lindenhof School.", "Alice's school is Catholic."}),
+        (("My teacher is Ms Brunner.", "My old teacher is Mr Keller."),
+         {"Alice's teacher is Ms Brunner.", "Alice's old teacher is Mr Keller."}),
+        (("My boss is Anna.", "My boss is Julian."), {"Alice's boss is Julian."}),
+        (("Ich gehe auf die Kantonsschule Wetzikon.", "Ich bin an der Uni Mitarbeiter."),
+         {'Alice: "Ich gehe auf die Kantonsschule Wetzikon."'}),
         (("Ich gehe auf die Kantonsschule Wetzikon.", "Ich bin jetzt am Gymnasium Friedberg."),
          {'Alice: "Ich bin jetzt am Gymnasium Friedberg."'}),
         (("I have asthma.", "I no longer have asthma."), {"Alice no longer has asthma."}),
@@ -68,6 +84,10 @@ def test_a_date_that_was_wrong_ends():
 
 def test_an_idiom_is_no_fact_and_what_is_to_come_is_a_plan():
     assert standing("The orange got me.") == set()
+    assert standing("Spiders scare me.") == {"Spiders scare Alice."}
+    assert standing("My dad is a funny man.") == {"Alice's dad is a funny man."}
     messages = [{"role": "user", "name": None, "occurred_at": "2026-03-02T09:00:00+00:00",
                  "content": "Mum lands on Friday at 21:50, Tom and I pick her up together."}]  # fmt: skip
     assert [one.type for one in incoming_facts({"messages": messages})] == ["plan"]
+    messages[0]["content"] = "I get up at 6am."
+    assert [one.type for one in incoming_facts({"messages": messages})] == ["preference"]

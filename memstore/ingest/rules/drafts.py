@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
+
+from memstore.ingest.rules.asides import without_asides
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Said:
     """A message as the rules read it; `speaker` is the name that facts are told of, None for "The user"."""
 
@@ -19,6 +22,11 @@ class Said:
     def subject(self) -> str:
         """Whom the speaker's facts are about."""
         return self.speaker or "The user"
+
+    @cached_property
+    def stated(self) -> str:
+        """The text with blanks for its asides, every character in its place: what all rules read, made once."""
+        return without_asides(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from itertools import islice
 
 from memstore.ingest.rules import german
 from memstore.ingest.rules.answers import joined_answer, last_question
+from memstore.ingest.rules.asides import closed_up
 from memstore.ingest.rules.dates import anchor
 from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.reading import Reading, instructed, loosely, precisely
@@ -38,8 +39,10 @@ MOST_SENTENCES = 1000  # of a message; what is longer is a paste, and its end is
 MOST_WORDS, MOST_JOINED = 60, 16
 NEAR = 40  # characters between two sentences that are joined: what was between them was "Yeah!"
 _OUR = re.compile(r"\bour\b")
-# A few words of what something does to the speaker, who has no other part in it: they say how it felt.
-_ONLY_ME = re.compile(r"(?!(?:my|our|I|we)\b)(?:[\w'-]+ ){2,4}(?:me|us)", re.IGNORECASE)
+# How something felt, and not what it does: "Spiders scare me" is a fact.
+_IDIOM = re.compile(
+    r"(?!(?:my|our|I|we)\b)(?:[\w'-]+ ){1,3}(?:gets?|got|kills?|killed|slays?|slayed) (?:me|us)", re.IGNORECASE
+)
 _DETERMINERS = frozenset(("a", "an", "the", "my", "our", "some", "this", "these"))
 
 
@@ -77,12 +80,12 @@ def _talk(said: Said, before: Sequence[Said]) -> Talk:
     others = {one.speaker if one.role == "user" else None for one in before} - {said.speaker}
     partner = others.pop() if said.speaker and len(others) == 1 else None
     last = before[-1] if before else None
-    asked = last_question(last.text) if last and partner and last.speaker == partner else None
+    asked = last_question(last.stated) if last and partner and last.speaker == partner else None
     return Talk(said.speaker, partner, asked)
 
 
 def _candidates(message: _Message) -> Iterator[_Candidate]:
-    heard, spoken = list(islice(sentences_of(message.said.text), MOST_SENTENCES)), False
+    heard, spoken = list(islice(sentences_of(message.said.stated), MOST_SENTENCES)), False
     for sentence in heard:
         if german.is_german(sentence.text):
             for clause, reading in german.read(sentence):
@@ -108,7 +111,7 @@ def _stands_alone(clause: str) -> bool:
 
 
 def _plain(words: str) -> str:
-    return " ".join(trimmed(long_forms(words)).split())
+    return closed_up(trimmed(long_forms(words)))
 
 
 def _is_sure(reading: Reading) -> bool:
@@ -142,14 +145,14 @@ def _is_believed(standing: Standing, talk: Talk, rule: Reading | None) -> bool:
     first, _, rest = standing.plain.partition(" ")
     if talk.partner is None and is_present(first) and rest.split(" ")[0].lower() in _DETERMINERS:
         return False  # "Visit my parents in June": a command, or a note of one
-    if talk.partner is None and rule is None and _ONLY_ME.fullmatch(standing.plain):
+    if talk.partner is None and rule is None and _IDIOM.fullmatch(standing.plain):
         return False  # "The orange got me"
     own = standing.named or (rule is not None and rule.about is not None)
     return talk.partner is not None or (own and not standing.to_you)
 
 
 def _verbatim(clause: Clause, reading: Reading, message: _Message, language: str) -> _Candidate:
-    anchored, begins = anchor(" ".join(clause.text.split()), message.said.occurred_at, past=reading.past)
+    anchored, begins = anchor(closed_up(clause.text), message.said.occurred_at, past=reading.past)
     text = f'{message.talk.subject}: "{anchored[0].upper()}{anchored[1:]}."'
     return _Candidate(_made(text, clause, reading, message, begins, language), SURE)
 

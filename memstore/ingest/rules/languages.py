@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from memstore.ingest.rules.asides import closed_up
 from memstore.ingest.rules.dates import anchor
 from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.slots import FORMER, GRAMMARS, TEMPORARY, Statement
@@ -43,7 +44,8 @@ _TELLS = {
 _ROWS = {
     "fr": (
         ("constraint", 0.9, r"j'ai (?:de l'|du |de la |une |des |un )?(?:\w+ )?(?:asthme|diabète|allergie\w*|migraines?"
-         r"|épilepsie|dys(?:lexie|calculie|praxie)|\w{3,}ite(?! de)|tdah|cancer|eczéma|hypertension)(?!\w)"),
+         r"|épilepsie|dys(?:lexie|calculie|praxie)|\w*(?:arthr|bronch|sinus|hépat|gastr|ot|appendic|tendin|cyst|dermat"
+         r"|méning|col|laryng|pharyng|conjonctiv|rhin|pancréat)ite|tdah|cancer|eczéma|hypertension)(?!\w)"),
         ("constraint", 0.9, r"(?:je suis|(?:mon|ma) \w+ est) (?:\w+ment )?(?:\w+(?:lexique|praxique|leptique|thmatique)"
          r"|diabétique|autiste|daltonien(?:ne)?|malentendante?|sourde?|aveugle|c[oœ]e?liaque|intolérante?)(?!\w)"),
         ("constraint", 0.9, r"je ne (?:peux|dois) pas (?:manger|boire|prendre|porter)"),
@@ -96,7 +98,7 @@ _ROWS = {
         ("identity", 0.9, r"我(?:现在)?(?:住在|搬到|来自|在)[^，,]{1,12}(?:了|工作|上班|上学)?$"),
         ("identity", 0.9, r"我今年[\d一二三四五六七八九十]+岁"),
         ("constraint", 0.95, r"我患?有(?:轻度|严重的?|一点|先天性)?(?:哮喘|糖尿病|癫痫|阅读障碍|读写障碍|高血压"
-         r"|心脏病|自闭症|多动症|抑郁症)"
+         r"|心脏病|自闭症|多动症|抑郁症)(?!的|患者)"
          r"|我对.{1,10}过敏|我(?:不吃|不能吃|不喝|不能喝).{1,10}"),
         ("relationship", 0.9, r"我(?:的)?(?:妈妈|爸爸|姐姐|妹妹|哥哥|弟弟|妻子|丈夫|女儿|儿子|朋友).{0,6}"
          r"(?:住在|叫|是|在)"),
@@ -168,8 +170,8 @@ def extract_foreign(said: Said, language: str, statements: Sequence[Statement]) 
         subject = f"{said.subject}'s {who}" if who else said.subject
         type = type_of(slot.attribute, kin=bool(who))
         drafts[start] = quoted(said, (start, stop), type, 0.9, language, subject, words)
-    for start, stop in _clauses(said.text, language):
-        found = _row(said.text[start:stop], language)
+    for start, stop in _clauses(said.stated, language):
+        found = _row(said.stated[start:stop], language)
         if found and not any(one.start < stop and start < one.stop for one in drafts.values()):
             drafts[start] = quoted(said, (start, stop), *found, language, said.subject)
     return [drafts[start] for start in sorted(drafts)]
@@ -210,7 +212,7 @@ def quoted(
 
     `words` are given where they are not those of the span alone: they have a subject that the span leaves out.
     """
-    clause = " ".join((words or said.text[slice(*span)]).split()).strip(" ,;.!¡。！，；")
+    clause = closed_up(words or said.stated[slice(*span)]).strip(" ,;.!¡。！，；")
     anchored, begins = anchor(clause, said.occurred_at, past=type not in ("plan", "goal"), language=language)
     told = begins is None or begins > said.occurred_at or type in ("plan", "goal")
     end = "。" if language == "zh" else "."

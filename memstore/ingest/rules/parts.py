@@ -51,22 +51,28 @@ _NAME = (
 )
 _DENIES = re.compile(r"(?:not|n't)$", re.IGNORECASE)
 _LISTED = re.compile(r" (?:to|gegen|eat|keine?n?)$", re.IGNORECASE)
+# "…, like my sister" compares, "and like hiking" says something.
+_COMPARED = (
+    r"(?:I|we|he|she|they|you|it|my|our|his|her|their|the|an?|this|that|these|those|most|many|all|every\w*|half|some\w*"
+    r"|so|others?|people|kids|children|in|at|on|last|when|before|always|usual)(?!\w)|(?-i:[A-Z])"
+)
 _NO_PART = re.compile(
     r"(?:sorry|haha|lol|ok(?:ay)?|right|yeah|unfortunately|sadly|luckily|obviously|apparently|actually|probably|maybe"
     r"|perhaps|possibly|etc|leider|vielleicht|wahrscheinlich"
-    r"|if|unless|when(?:ever)?|while|since|because|as|like|just|though|although|until|before|after|especially|mainly"
-    r"|mostly|at least|in case|by the|you know|I think|wenn|falls|weil|seit|während|obwohl|wie|besonders|zumindest"
+    rf"|if|unless|when(?:ever)?|while|since|because|as(?! an? )|like(?= (?:{_COMPARED}))|just|though|although|until"
+    r"|before|after|especially|mainly|mostly|at least|in case|by the|you know|I think|wenn|falls|weil|seit|während"
+    r"|obwohl|wie|besonders|zumindest"
     r"|not|but|so|which|who|where|please|thanks|no|yes|nicht|sondern|aber|wo|bitte|kein\w*"
     r"|I|we|he|she|they|you|ich|wir|er|sie|es|du|ihr|man|(?:mein|unser)e?)(?!\w)",  # it has a subject itself
     re.IGNORECASE,
 )
-_OWN = re.compile(r"(?:my|our|his|her|their|meine?|unsere?) ", re.IGNORECASE)
+_ADVERB = re.compile(r"(?:just|actually) (?=\w)", re.IGNORECASE)  # "and just adopted a dog"
+_OWN = re.compile(r"(?:my|our|his|her|their) ", re.IGNORECASE)
 _OTHER_SUBJECT = re.compile(r"\S+ (?:is|are|was|were|has|had|does|did)(?!\w)", re.IGNORECASE)
 # What follows another subject: "…, red is ugly" is a clause of its own, and nothing that blue is.
 _FINITE = re.compile(
-    r"\S+(?: \S+){0,5}? (?:(?:is|are|was|were|has|have|had|does|do|did|can|will|must|should)(?:n't)?|can't|won't|not"
-    r"|ist|sind"
-    r"|war|waren|hat|haben|kann|wird|nicht)(?!\w)",
+    r"\S+(?: (?!which |that |who )\S+){0,5}? (?:(?:is|are|was|were|has|have|had|does|do|did|can|will|must|should)"
+    r"(?:n't)?|can't|won't|not|ist|sind|war|waren|hat|haben|kann|wird|nicht)(?!\w)",
     re.IGNORECASE,
 )
 _STATES = frozenset(
@@ -107,7 +113,7 @@ _JOINTS = {
         r"|does not"
         r"|don't|doesn't|can not|can't|teach|teaches|study|studies|moved|relocated",
         r"and also|as well as|and|or",
-        r"(?:allergic to|not eat|n't eat|never eat|no longer eat)(?= )",
+        r"(?:allergic\s+to|not eat|n't eat|never eat|no longer eat)(?= )",
         r"(?P<one>(?:in|near|at) [^,]{2,40}?) (?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60})",
         r"(?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60}?) (?P<one>(?:in"
         r"|near) (?-i:[A-Z])[^,]{1,40})",
@@ -121,7 +127,7 @@ _JOINTS = {
         r"bin|sind|ist|habe|haben|hat|wohne|wohnen|wohnt|lebe|leben|lebt|arbeite|arbeiten|arbeitet|esse|isst|spreche"
         r"|spricht",
         r"und auch|sowie|und|oder",
-        r"(?:allergisch gegen|esse keine?n?|isst keine?n?)(?= )",
+        r"(?:allergisch\s+gegen|esse keine?n?|isst keine?n?)(?= )",
         r"(?P<one>(?:in|bei) [^,]{2,40}?) (?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60})",
         r"(?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60}?) (?P<one>in (?-i:[A-ZÄÖÜ])[^,]{1,40})",
         rf"(?P<one>als [^,]{{2,40}}?) (?P<two>{_WHERE_DE})",
@@ -255,9 +261,12 @@ def _long(short: re.Match[str]) -> str:
 
 def goes_on(piece: str, subjects: list[str], sure: Sure) -> str | None:
     """Give what a piece of a sentence leaves out before its first word; None where nothing makes sense of it."""
-    if not piece or _OPEN.search(piece) or _NO_PART.match(piece) or _OTHER_SUBJECT.match(piece):
+    verb = _ADVERB.sub("", piece, count=1).split(" ", 1)[0]
+    if not piece or _OPEN.search(piece) or _OTHER_SUBJECT.match(piece):
         return None
-    if _is_verb(piece.split()[0]):  # "I teach and prepare all day": not "I teach prepare all day"
+    if _NO_PART.match(piece) and not (_ADVERB.match(piece) and _is_verb(verb)):
+        return None
+    if _is_verb(verb):  # "I teach and prepare all day": not "I teach prepare all day"
         subjects = subjects[:1]
     elif _FINITE.match(piece):
         return None

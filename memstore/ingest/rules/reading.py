@@ -102,10 +102,10 @@ _OF_NOW = re.compile(
     r"|tired|grateful|thankful|nervous|sorry|sad|busy|ready|thrilled|stoked|lucky|torn|stuck|motivated)\b)",
     re.IGNORECASE,
 )
-# "Mum lands on Friday at 21:50": what is to come, whoever does it.
+# "Mum lands on Friday": what is to come, whoever does it; "I get up at six" says no day.
 _AHEAD = re.compile(
     r"\b(?:tomorrow|tonight|next (?:week|month|year|\w+day)|(?:on|by) (?:(?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
-    r"(?!s)|the \d{1,2}(?:st|nd|rd|th)\b)|at \d{1,2}(?:[:.]\d\d| ?[ap]m)\b)",
+    r"(?!s)|the \d{1,2}(?:st|nd|rd|th)\b))",
     re.IGNORECASE,
 )
 # "My rent is 900 euros": what is said to be so, where no cue says that it is liked.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memstore.ingest.rules.conditions import HAS, ILLNESS, IS
+from memstore.ingest.rules.conditions import DEGREE, HAS, ILLNESS, IS
 from memstore.ingest.rules.name_words import AMOUNTS, GERMAN_AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
 
 FOODS = (
@@ -149,8 +149,8 @@ FIRST = _table(
     ("constraint", 0.95, r"(?:am|was) (?:\w+ )?(?:allergic|intolerant|diabetic|asthmatic|c(?:o)?eliac|anaemic|anemic)"
      r"|(?:am|was) (?:lactose|gluten)[- ]intolerant|have (?:been )?(?:diagnosed with|a \w+ allergy)"
      r"|was diagnosed with"),
-    ("constraint", 0.95, rf"(?:am|was) (?:not )?(?:{IS})"),
-    ("constraint", 0.9, rf"(?:don't |do not )?(?:have no )?(?:{HAS})|have no (?:{ILLNESS})"),
+    ("constraint", 0.95, rf"(?:am|was) (?:not )?{IS}"),
+    ("constraint", 0.9, rf"(?:don't |do not )?{HAS}|have no {DEGREE}{ILLNESS}"),
     ("constraint", 0.9, r"suffer from|am recovering from|(?:take|am taking|am on) (?:\w+ )?(?:medication"
      r"|antibiotics|insulin|antidepressants)|(?:take|am taking|am on) (?:[\w-]+ ){0,3}?(?:\d+ ?(?:mg|mcg|µg|ml)"
      r"|tablets?|pills?"
@@ -310,10 +310,9 @@ GERMAN = _table(
     ("event", 0.85, r"<name> ist (?:[\w.]+ ){0,5}(?:gestorben|verstorben)"),
     ("constraint", 0.95, r"(?:ich habe?|<name> hat|(?:mein|unser)e? (?:\w+ )?(?:<familie>)(?: <name>)? hat)"
      r" (?:\w+ ){0,2}"
-     r"(?:\w*allergie|\w{3,}itis|\w*(?:lexie|kalkulie|praxie|phobie|algie|anämie|asthenie|epsie|sthenie)|legasthenie"
-     r"|asthma"
-     r"|diabetes|migräne|zöliakie|adhs|ads|autismus|depressionen|bluthochdruck|rheuma|neurodermitis|krebs"
-     r"|\w*herz\w*fehler)"),
+     r"(?:\w*allergie|\w{3,}itis|\w*(?:lexie|kalkulie|praxie|phobie|(?<!nost)algie|anämie|epsie|sthenie)"
+     r"|legasthenie|asthma|diabetes|migräne|zöliakie|adhs|(?-i:ADS)|autismus|depressionen|bluthochdruck|rheuma"
+     r"|neurodermitis|krebs|\w*herz\w*fehler)"),
     ("constraint", 0.95, r"(?:ich bin|<name> ist|(?:mein|unser)e? (?:\w+ )?(?:<familie>)(?: <name>)? ist) (?:\w+ ){0,2}"
      r"(?:(?:diabet|asthmat|legasthen|epilept|dyslekt|bulimik|hämophil|phob)(?:iker(?:in)?|isch)|autist(?:in|isch)?"
      r"|legasthenisch|farbenblind|schwerhörig|gehörlos|blind|sehbehindert|gehbehindert)"),

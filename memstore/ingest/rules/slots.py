@@ -21,7 +21,7 @@ from functools import cache
 from importlib import import_module
 from typing import ClassVar, NamedTuple
 
-from memstore.ingest.rules.asides import without_asides
+from memstore.ingest.rules.asides import APOSTROPHES, closed_up
 from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.parts import Part, completed, goes_on, lists_in, parts_of, subjects_of
 from memstore.ingest.rules.places import COUNTRY, is_country
@@ -106,7 +106,6 @@ _SORT = re.compile(
     r"\d|[周月]|星期|礼拜|day\b|tag\b|di\b|mittwoch|lunes|martes|jueves|viernes|sábado|domingo|miércoles", re.IGNORECASE
 )
 _LONGEST = 600  # characters of a clause
-_APOSTROPHES = {ord(sign): "'" for sign in "’‘ʼ`´"}
 _SHORT = {"'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
 _SHORTENED = re.compile(r"(?<=\w)'(?:m|re|ve|ll)\b|\b(?:can't|won't)\b|(?<=\w)n't\b|\b(?<=[iI]t)'s\b", re.IGNORECASE)
 # Attributes that may hold for a while only, beside the lasting value; a name or an allergy does not.
@@ -141,8 +140,8 @@ def statements_with_slots(said: Said, language: str, before: Sequence[Said] = ()
     if grammar is None or said.role != "user":
         return []
     found: list[Statement] = []
-    text = without_asides(said.text.translate(_APOSTROPHES))
-    for start, stop in sentences(said.text):
+    text = said.stated.translate(APOSTROPHES)
+    for start, stop in sentences(said.stated):
         if stop - start <= _LONGEST and not _is_quoted(text, start, stop):
             found += _of_sentence(text, start, stop, language, grammar)
             meant = grammar.meant.search(_spelled_out(text[start:stop])) if not found else None
@@ -156,7 +155,7 @@ def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Gramm
     if grammar.doubtful.search(sentence) or grammar.reported.search(_spelled_out(sentence)):
         return
     asks = sentence.rstrip("\"')»” ").endswith(("?", "？"))
-    clauses = list(_clauses(sentence.translate(_APOSTROPHES), language, grammar))
+    clauses = list(_clauses(sentence, language, grammar))
 
     def fills(words: str) -> bool:
         return _read(words, language) is not None
@@ -167,7 +166,7 @@ def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Gramm
             read = _read(part.words, language)
             if read is not None:
                 first = max(start + clause.start, begin + part.start)
-                told = " ".join(part.words.split())
+                told = closed_up(part.words)
                 yield Statement(first, max(first + 1, begin + part.stop), read.slot, told, read.who)
 
 
@@ -265,7 +264,7 @@ def _without_contrast(text: str, grammar: Grammar) -> str:
 
 
 def _spelled_out(clause: str) -> str:
-    text = " ".join(clause.translate(_APOSTROPHES).split())
+    text = " ".join(clause.split())
     return _SHORTENED.sub(_expanded, text)
 
 

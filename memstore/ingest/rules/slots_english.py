@@ -130,17 +130,20 @@ _ROWS = (
     # Where they go to school.
     ("former/school!", "", r"<S:no longer go to|do not go to|do not attend|used to go to|graduated from|dropped out"
      r" of|left"
-     r"/no longer goes to|used to go to|graduated from|dropped out of|left>(?P<v><school>)(?: any ?more)?"),
+     r"/no longer goes to|used to go to|graduated from|dropped out of|left>(?P<v><school>)(?: any ?more)?"
+     r"(?! (?:at (?:\d|noon)|early|late)\b)"),
     ("school!", "", r"<S:changed|switched|transferred|moved/changed|switched|transferred|moved>(?:over )?(?:schools )?"
      r"(?:from [^,]{1,40}? )?to (?P<v><school>)"),
+    ("school", "", r"<S:attend|attending|study at|studying at|enrolled at|transferred to|switched to/attends"
+     r"|studies at|studying at|enrolled at|transferred to|switched to>(?P<v><campus>)"),
     ("school", "", r"<S:go|attend|attending|study at|studying at|enrolled at|enrolled in|at/goes|attends"
      r"|studies at|studying at|enrolled at|at>(?:to )?(?:school (?:at|in) )?(?P<v><school>)(?=[.,;:!]|$| (?:in|now|and"
-     r"|but|since|because|near|every|again|currently|at|as|where|so|on|too)(?!\w))"),
+     r"|but|since|because|near|every|again|currently|at|as|where|so|too)(?!\w))"),
     ("school", "", r"(?:I am |<S:am/is>)(?:(?:now|also|still) )?(?:an? |in )(?:[\w-]+ ){0,3}?(?:pupil|school ?(?:boy"
      r"|girl)|year \d+|\d+th grade|grade \d+) at"
      r" (?P<v><school>|(?:the )?(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?)"),
-    ("school", "", r"my (?:new |current |daughter's |son's )?(?:school|university|college|uni) is (?:now )?(?:called )?"
-     r"(?P<v>(?-i:[A-Z])[\w'-]+(?: [\w'-]+){0,3}?)(?=[.!,;]|$| now| in| and| but)"),
+    ("school", "", r"(?:my|our) (?:(?P<who><kin>)'s )?(?:new |current )?(?:school|university|college|uni) is (?:now )?"
+     r"(?:called )?(?!<nation>)(?P<v>(?-i:[A-Z])[\w'-]+(?: [\w'-]+){0,3}?)(?=[.!,;]|$| now| in| and| but)"),
     # Where people are.
     ("residence", "", r"<S:live|living|reside|based|have lived/lives|living|resides|based>(?:in|near) <V>"),
     ("residence!", "", r"<S:moved|relocated/moved|relocated>(?:back |over |away |out |down |up |here |in )?(?:from"
@@ -201,7 +204,7 @@ _ROWS = (
      r"(?=[.!]*$)"),
     ("surname", "", r"my (?:new |married )?(?:surname|last name|family name) is (?:now )?<V>"),
     ("name!", "", r"<S:changed/changed>(?:my|his|her) (?:last |legal )?name to <V>"),
-    ("person/{t}", "", r"(?:my|our) (?:(?:new|current|old) )?(?P<t>(?:(?!new |current )[\w-]+ ){0,2}?<person>)(?:'s"
+    ("person/{t}", "", r"(?:my|our) (?:(?:new|current) )?(?P<t>(?:(?!new |current )[\w-]+ ){0,2}?<person>)(?:'s"
      r" name)? is"
      r" (?:now )?(?:(?:called|named) )?(?!<nation>)(?P<v>(?:(?:mr|mrs|ms|miss|dr|prof|herr|frau)\.? )(?:[\w'-]+)"
      r"(?: (?-i:[A-Z])[\w'-]+)?|(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?)"),
@@ -253,11 +256,11 @@ _ROWS = (
      r"|hardly)\w+ )?allergic to"
      r" <T>"),
     ("allergy/{t}", "yes", r"(?:I have |I developed |<S:developed/has|developed>)an? (?:\w+ )?(?P<t>\w+) allergy"),
-    ("health/{t}", "no", rf"I (?:no longer have|do not have|have no) {DEGREE}(?P<t>{ILLNESS})"),
-    ("health/{t}", "no", rf"<S:no longer have|do not have/no longer has|does not have|has no>{DEGREE}(?P<t>{ILLNESS})"),
+    ("health/{t}", "no", rf"<S:no longer have|do not have|have no/no longer has|does not have|has no>{DEGREE}"
+     rf"(?P<t>{ILLNESS})"),
     ("health/{t}", "no", rf"(?:I am |<S:am/is>)(?:no longer|not) (?:an? )?(?P<t>{ILL})"),
-    ("health/{t}", "yes", rf"<S:have|have got/has>{DEGREE}(?P<t>{ILLNESS})(?! (?:test|exam|research|charity))"),
-    ("health/{t}", "yes", rf"(?:I am |<S:am/is>)(?:an? )?(?P<t>{ILL})(?! (?:to|people|man|spot)\b)"),
+    ("health/{t}", "yes", rf"<S:have|have got/has>{DEGREE}(?P<t>{ILLNESS})"),
+    ("health/{t}", "yes", rf"(?:I am |<S:am/is>)(?:an? )?(?P<t>{ILL})"),
     ("likes/{t}", "no", r"(?:I|we) (?:no longer (?:like|love|enjoy)|have gone off|went off|have lost interest"
      r" in|stopped liking"
      r"|stopped enjoying|have stopped liking) <T>"),

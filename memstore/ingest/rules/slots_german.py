@@ -37,9 +37,9 @@ _WORDS = {
 }
 _WORDS["schule"] = (
     r"(?!(?:die|der|das|eine?|meine?)\b)[\w-]+ (?:schule|gymnasium|hochschule|universität)"
-    r"|(?:\w*schule|gymnasium|kanti|uni(?:versität)?|lyzeum|hochschule|fachhochschule|tu|eth|fh|(?:primar|real"
-    r"|sekundar)schule)"
-    r" (?-i:[A-ZÄÖÜ])[\w-]+|(?-i:[A-ZÄÖÜ])[\w-]*-(?:schule|gymnasium|universität)"
+    r"|(?:\w*schule|gymnasium|kanti|uni(?:versität)?|lyzeum|tu|eth|fh) (?!student|schüler|lehrer|mitarbeit|professor"
+    r"|dozent|assisten|mitglied|klasse|\w+tags?\b)(?-i:[A-ZÄÖÜ])[\w-]+"  # "Ich bin an der Uni Student"
+    r"|(?-i:[A-ZÄÖÜ])[\w-]*-(?:schule|gymnasium|universität)"
 )
 _I = r"(?:ich|wir)"
 _SUBJECT = Subject(

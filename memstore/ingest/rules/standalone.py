@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from memstore.ingest.rules.asides import closed_up
 from memstore.ingest.rules.languages import language_of
 from memstore.ingest.rules.statements import without_lead_in
 from memstore.ingest.rules.thirdperson import is_past, third_person
@@ -54,7 +55,7 @@ _FILLER = re.compile(
 )
 _TAIL = re.compile(
     r"(?:[\s,]+(?:too|as well|though|tho|lol|haha+|btw|by the way|you know|huh|for sure|as usual|anyway|actually"
-    r"|please|man|right|ya know|already))+$",
+    r"|please|(?<=, )(?:man|right)|ya know|already))+$",
     re.IGNORECASE,
 )
 _NO_WORD_AT_START = re.compile(r"^[^\w\"“„«(]+")
@@ -180,7 +181,7 @@ def trimmed(words: str) -> str:
 
 def stand_alone(statement: str, talk: Talk) -> Standing | None:
     """Rewrite a statement; None where nothing is left of it."""
-    plain = " ".join(without_lead_in(without_address(statement, talk.partner)).split()).replace(" ,", ",")
+    plain = closed_up(without_lead_in(without_address(statement, talk.partner)))
     plain = _NO_WORD_AT_START.sub("", plain)
     if _NO_STATEMENT.match(plain):
         return None

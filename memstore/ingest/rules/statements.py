@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from memstore.ingest.rules.asides import without_asides
 from memstore.ingest.rules.parts import completed, parts_of
 from memstore.ingest.sentences import sentences
 
@@ -145,10 +144,9 @@ class Clause:
 
 
 def heard(text: str) -> str:
-    """Blank what was not said by the author, and asides; every character keeps its place."""
+    """Blank what was not said by the author; every character keeps its place."""
     text = _UNSAID.sub(lambda found: (found["name"] or "").center(len(found[0])), text.translate(_SIGNS))
-    text = _QUOTED.sub(lambda found: '"…"'.ljust(len(found[0])) if _SPEECH.search(found[1]) else found[0], text)
-    return without_asides(text)
+    return _QUOTED.sub(lambda found: '"…"'.ljust(len(found[0])) if _SPEECH.search(found[1]) else found[0], text)
 
 
 def sentences_of(text: str) -> Iterator[Clause]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -13,10 +14,12 @@ from pydantic import ValidationError
 from memstore.errors import InvalidInput
 from memstore.server.mcp import resources
 from memstore.server.mcp.arguments import GetContext
-from memstore.server.mcp.asked import Call, Whose
+from memstore.server.mcp.asked import Asked, Call, Whose
 from memstore.server.mcp.catalogue import TOOLS, Tool
 from memstore.server.mcp.faults import words, wrong
 from memstore.server.mcp.tools import get_context
+
+T = TypeVar("T")
 
 PROMPT = types.Prompt(
     name="with_memory",
@@ -50,8 +53,7 @@ class Answers:
 
     async def _called(self, call: Call, tool: Tool, given: Any) -> types.CallToolResult:
         try:
-            async with asyncio.timeout(self._seconds):
-                result = (await tool.call(await self._whose(call), given)).as_json()
+            result = (await self._timed(call, lambda asked: tool.call(asked, given))).as_json()
         except Exception as error:  # whatever it is: it is told or logged, and the server goes on
             return _failed(words(error, tool.name))
         return types.CallToolResult(content=[_text(_compact(result))], structured_content=result)
@@ -70,12 +72,12 @@ class Answers:
         """Read a resource; raises `MCPError` where there is none."""
         uri = str(params.uri)
         try:
-            async with asyncio.timeout(self._seconds):
-                return types.ReadResourceResult(contents=[await resources.read(await self._whose(call), uri)])
+            content = await self._timed(call, lambda asked: resources.read(asked, uri))
         except InvalidInput as error:
             raise _refused(str(error), uri=uri) from None
         except Exception as error:  # as of tools
             raise MCPError(types.INTERNAL_ERROR, words(error, "reading a resource"), {"uri": uri}) from None
+        return types.ReadResourceResult(contents=[content])
 
     async def list_prompts(self, call: Call, _: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         """List the prompts."""
@@ -87,8 +89,7 @@ class Answers:
             raise _refused(f"There is no prompt {params.name!r:.60}: there is {PROMPT.name}.")
         try:
             given = GetContext.model_validate({"query": (params.arguments or {}).get("question")})
-            async with asyncio.timeout(self._seconds):
-                found = await get_context(await self._whose(call), given)
+            found = await self._timed(call, lambda asked: get_context(asked, given))
         except ValidationError:
             raise _refused("question: give what you want to ask, in at most 4,000 characters.") from None
         except InvalidInput as error:
@@ -96,6 +97,11 @@ class Answers:
         except Exception as error:  # as of tools
             raise MCPError(types.INTERNAL_ERROR, words(error, PROMPT.name)) from None
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=_text(found.text))])
+
+    async def _timed(self, call: Call, work: Callable[[Asked], Awaitable[T]]) -> T:
+        """Do something with the memory that a call is about, within the seconds that it may take."""
+        async with asyncio.timeout(self._seconds):
+            return await work(await self._whose(call))
 
 
 def _compact(value: Any) -> str:
