@@ -26,6 +26,17 @@ _NEXT_CLAUSE = re.compile(
     r"|und)\b)|: (?=(?:ich|meine?|wir)\b)",
     re.IGNORECASE,
 )
+# What follows is hoped or supposed: "Ich hoffe, ich bin …", "Angenommen, ich bin …".
+_SUPPOSES = re.compile(
+    r"(?:ich (?:hoffe|dachte|glaubte|meinte|träumte?|wünschte?)|angenommen|nehmen wir(?: mal)? an|sagen wir(?: mal)?"
+    r"|stell(?:t|en sie)?(?: \w+){0,3} vor|gesetzt den fall|tu[ent]? so)",
+    re.IGNORECASE,
+)
+# What follows its colon somebody else says.
+_TELLS = re.compile(
+    r"\b(?!ich\b|wir\b)\w+ (?:sagte?|meinte?|schr(?:ie|ei)bt?|erzählte?|behauptete?|antwortete?|rief)(?: \w+){0,3}$",
+    re.IGNORECASE,
+)
 _LEAD_IN = re.compile(
     r"(?:(?:ach|ja|nein|hallo|hi|hey|also|und|aber|übrigens|nee|naja|danke|denn|gut|okay|ok|genau|merk dir|weil"
     r"|guten tag|grüß gott|moin)[ ,:!.-]+)+(?:dass )?",
@@ -99,8 +110,11 @@ def _clauses(sentence: Clause) -> list[Clause]:
     before = ""
     for gap in [*_NEXT_CLAUSE.finditer(text), None]:
         end = gap.start() if gap else len(text)
-        if gap and ":" in gap[0] and SLOTS.asks.search(text[begin:end]):
-            return clauses  # what follows are words of a letter that is asked for
+        told = text[begin:end]
+        if gap and ":" in gap[0] and (SLOTS.asks.search(told) or _TELLS.search(told)):
+            return clauses  # what follows are words of a letter that is asked for, or of somebody else's
+        if gap and "," in gap[0] and _SUPPOSES.fullmatch(told):
+            return clauses
         if end > begin:
             before = completed(text[begin:end], before, "de")
             clauses.append(Clause(before, sentence.start + begin, sentence.start + end))

@@ -67,6 +67,13 @@ _NO_PART = re.compile(
     re.IGNORECASE,
 )
 _ADVERB = re.compile(r"(?:just|actually) (?=\w)", re.IGNORECASE)  # "and just adopted a dog"
+# Behind such a word a list goes on with what is not so: "not allergic to peanuts, just to almonds and cashews".
+_TURNS = re.compile(
+    r"\b(?:only|just|not|but|except\w*|excluding|rather|instead|however|unlike|apart from|other than|unless|without"
+    r"|never|though|yes|no|respectively|nur|bloß|nicht|sondern|außer|ausser|ohne|sonst|aber|jedoch|stattdessen|dafür"
+    r"|doch|ja|schon|anders)\b|(?:my|our|his|her|their|meine?|unsere?) (?:[\w-]+ ){1,3}?(?:to|gegen)\b",
+    re.IGNORECASE,
+)
 _OWN = re.compile(r"(?:my|our|his|her|their) ", re.IGNORECASE)
 _OTHER_SUBJECT = re.compile(r"\S+ (?:is|are|was|were|has|had|does|did)(?!\w)", re.IGNORECASE)
 # What follows another subject: "…, red is ugly" is a clause of its own, and nothing that blue is.
@@ -186,12 +193,21 @@ _OBJECT = {
         re.IGNORECASE,
     ),
 }
+# What one is said not to be, and the other is: "I'm no longer allergic to nuts, but my son is".
+_DENIED = (
+    r"(?:not|no longer|never|hardly|rarely|seldom|nicht mehr|nicht|nie(?:mals)?|kaum|selten|keine?n?)"
+    r"(?: any ?more| ever| mehr)?"
+)
+_ANY_MORE = re.compile(r" (?:any ?more|any longer|at all|yet|mehr)$", re.IGNORECASE)
+_NONE = re.compile(
+    r"(?:(?:have|has|eat|drink|speak|own|take)s? )?(?:no|neither|nothing|none|nichts|weder)\b", re.IGNORECASE
+)
 _COMPLETE = {
     "en": re.compile(
-        r"(?:.{1,40}?(?P<be> am| is| are)|(?:I|we)(?: do(?= not))?) (?:not )?(?P<rest>\S.*)",
+        rf"(?:.{{1,40}}?(?P<be> am| is| are)|(?:I|we)(?: do(?= not))?) (?:{_DENIED} )?(?P<rest>\S.*)",
         re.IGNORECASE,
     ),
-    "de": re.compile(r".{1,40}?(?P<be> bin| ist| sind) (?:nicht )?(?P<rest>\S.*)", re.IGNORECASE),
+    "de": re.compile(rf".{{1,40}}?(?P<be> bin| ist| sind) (?:{_DENIED} )?(?P<rest>\S.*)", re.IGNORECASE),
 }
 
 
@@ -234,10 +250,11 @@ def completed(clause: str, before: str, language: str) -> str:
     form, past = _ELLIPSES.get(language), _COMPLETE.get(language)
     found = form.fullmatch(_LONG.sub(_long, clause.strip(" .!"))) if form else None
     whole = past.match(_LONG.sub(_long, before)) if found and past else None
-    if not found or not whole or bool(found["be"]) != bool(whole["be"]):
+    if not found or not whole or bool(found["be"]) != bool(whole["be"]) or _NONE.match(whole["rest"]):
         return clause
     if found["be"]:
-        return f"{found['subject']} {found['be']}{' not' if found['no'] else ''} {whole['rest']}"
+        rest = whole["rest"] if found["no"] else _ANY_MORE.sub("", whole["rest"])
+        return f"{found['subject']} {found['be']}{' not' if found['no'] else ''} {rest}"
     if found["no"]:
         return f"{found['subject']} {found['do']} not {whole['rest']}"
     verb, _, rest = whole["rest"].partition(" ")
@@ -290,12 +307,15 @@ def _is_verb(word: str) -> bool:
 def _in_order(whole: Part, joints: _Joints, sure: Sure) -> Iterator[Part]:
     """Part what is joined by "and", as far as each part is told for itself."""
     clause = whole.words
-    subjects = _subjects(clause, joints)
+    subjects, listed = _subjects(clause, joints), joints.listed.search(clause)
     begin, left_out = 0, ""
     for gap in islice(joints.joined.finditer(clause), MOST):
         if not begin and (is_past(subjects[-1].split()[-1]) or not sure(clause[: gap.start()])):
             return
-        following = goes_on(joints.joined.split(clause[gap.end() :], maxsplit=1)[0], subjects, sure)
+        piece = joints.joined.split(clause[gap.end() :], maxsplit=1)[0]
+        following = goes_on(piece, subjects, sure)
+        if listed and following == subjects[-1] and _TURNS.search(clause, listed.end(), gap.end() + len(piece)):
+            break  # the rest stays together, as it was said
         if following is not None:
             yield Part(f"{left_out}{clause[begin : gap.start()]}", begin, gap.start())
             begin, left_out = gap.end(), f"{following} "

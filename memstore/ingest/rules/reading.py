@@ -74,8 +74,8 @@ _MOOD = re.compile(
 _CUES = tuple(
     (type, re.compile(rf"\b(?:{cue})\b", re.IGNORECASE))
     for type, cue in (
-        ("constraint", r"allergi\w+|intolerant|vegan|vegetarian|diagnosed|medication|injured|not allowed"
-             r"|on an? [\w-]+ diet"),
+        ("constraint", r"allergi\w+|anaphyla\w+|epipens?|intolerant|vegan|vegetarian|diagnosed|medication|injured"
+             r"|not allowed|on an? [\w-]+ diet"),
         ("decision", r"decid\w+|chose|made up my mind|agreed (?:to|on)|settled on"),
         ("weakness", r"struggl\w+|bad at|afraid|scared|nervous about|can't seem to|hard for me|have trouble"
              r"|difficult for me"),

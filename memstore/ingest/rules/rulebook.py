@@ -78,6 +78,8 @@ _WORDS = {
     "people": NO_SURNAME,
     "a": r"(?:an?|the|my|our|some|another|one|two|three|four|five|six|\d+|several|many|lots of|no|any)(?: \w+){0,3}?",
     "trait": r"vegan|vegetarian|pescatarian|flexitarian|kosher|halal",
+    "drug": r"\w+(?:cillin|profen|mycin|cycline|oxacin|statin|prazole|codone|codeine)|codeine|morphine|aspirin"
+    r"|paracetamol|acetaminophen|nsaids?|antibiotics|painkillers|blood thinners|sulfa\w*|latex|lactose",
     "state": r"single|married|divorced|engaged|widowed|pregnant|retired|unemployed|self-employed|left-handed|adopted"
     r"|gay|bisexual|lesbian|queer|trans|transgender|bilingual|colou?r[- ]?blind|deaf|blind|christian|catholic|muslim"
     r"|jewish|buddhist|hindu|atheist|an only child",
@@ -155,6 +157,8 @@ FIRST = _table(
      r"|antibiotics|insulin|antidepressants)|(?:take|am taking|am on) (?:[\w-]+ ){0,3}?(?:\d+ ?(?:mg|mcg|µg|ml)"
      r"|tablets?|pills?"
      r"|painkillers?|blood thinners?|[a-z]+ \d+ (?:once|twice|daily|every|\w+ times))"),
+    ("constraint", 0.9, r"(?:can ?not|can't|must ?n[o']t|must not|am not allowed to|may not) (?:take|tolerate|have)"
+     r" (?:any )?(?:<drug>)"),
     ("constraint", 0.9, r"am (?:an? )?(?:<trait>)|am on an? (?:[\w-]+ ){0,3}diet|(?:went|became|turned"
          r"|am going) (?:<trait>|gluten-free|dairy-free)"
      r"|(?:can ?not|can't|don't|do not|never|stopped|quit|gave up|avoid) (?:eat|eating|drink|drinking|smoke|smoking"

@@ -189,7 +189,7 @@ _ROWS = (
     ("diet!", "omnivore", r"(?:I|we) (?:have )?(?:eat|started eating|am eating|been eating) meat again"),
     ("diet!", "vegetarian", r"(?:I|we) (?:still |now |also )?(?:(?:<stopped>) eating|gave up|have given up|no longer"
         r" eat|do not eat|eat"
-     r" no) meat(?: any ?more)?"),
+     r" no) meat(?! (?:except|apart from|unless|other than))(?: any ?more)?"),
     ("eats/{t}", "no", r"(?:I|we) (?:<stopped> eating|gave up|no longer eat|do not eat|can not eat|never eat"
      r"|(?:(?:still|also) )?eat no) <T>"),
     ("diet!", "vegetarian", r"<S:am not eating/does not eat|eats no|no longer eats>meat"),
@@ -248,7 +248,9 @@ _ROWS = (
     # What they like, and cannot have.
     ("favourite/{t}", "", r"my (?:new |all-time |absolute |current )?favou?rite (?P<t>[a-z]+(?: [a-z]+)?) (?:is|are"
      r"|has become|used to be) (?:now )?<V>"),
-    ("allergy/{t}", "no", r"(?:I am |<S:am/is>)(?:no longer|not)(?: \w+)? allergic to <T>"),
+    ("allergy/{t}", "yes", r"(?:I am |<S:am/is>)not (?:only|just|merely|simply|solely) allergic to <T>"),
+    ("allergy/{t}", "no", r"(?:I am |<S:am/is>)(?:no longer|not)(?: (?:really|actually|even|also|at all|in fact|too"
+     r"|currently|personally|now))? allergic to <T>"),
     ("allergy/{t}", "no", r"I (?:have )?outgr(?:ew|own) my (?P<t>\w+)(?: allergy)"),
     ("allergy/{t}", "no", r"<S:do not have|have no/does not have"
      r"|has no>(?:an? )?(?:\w+ )?(?P<t>\w+) allergy(?: any ?more)?"),
@@ -329,11 +331,15 @@ ENGLISH = Grammar(
     unreal=words(
         r"would|could|should|might|may be|maybe|perhaps|probably|possibly|almost|nearly|wonder|thinking (?:of|about)"
         r"|considering|considered|not sure|hope to|want to|wants to|going to move|plan to|planning to|dream of"
-        r"|dreamed|dreamt|pretend|joking|just kidding|tempted|used to be like|as if|like to|'d"
+        r"|dreamed|dreamt|pretend\w*|joking|just kidding|tempted|used to be like|as if|like to|'d"
+        r"|(?:do|does|did) not (?:think|believe|suppose|know)|used to (?:think|believe)|doubts?|doubted|hopes?|hoped"
+        r"|hoping|pray|praying|not (?:that I|true)|untrue|lied|forgot(?:ten)? that|can not say|ruled out|nobody|no one"
+        r"|some say|makes? sure"
     ),
     doubtful=words(
         r"if|unless|suppose|supposing|imagine|imagining|hypothetically|wish|what if|let's say|let us say|in theory"
-        r"|assuming|pretend|in (?:the|this|my) (?:story|novel|game|book|film|movie|dream)|my character|in case"
+        r"|assuming|^assume|for the sake of (?:the )?argument|provided (?:that )?I|pretend"
+        r"|in (?:the|this|my) (?:story|novel|game|book|film|movie|dream)|my character|in case"
         r"|whether|role-?play"
     ),
     reported=words(
@@ -343,7 +349,7 @@ ENGLISH = Grammar(
         r"|according to|rumou?r|apparently|supposedly|allegedly|I heard"
     ),
     subordinate=words(
-        r"(?:where|who|which|when|before|until|while|than|as|how|why|what|after|since|whether|if|the \w+ that"
+        r"(?:where|who|which|when|once|before|until|while|than|as|how|why|what|after|since|whether|if|the \w+ that"
         r"|the (?:day|time|year|place|city|town|reason|house|company|job|man|woman|person|one|first|last)"
         r"|everything|things|all that|did|do|does|have|are|were|said|says|thought"
         r"|of|from|with|without|by|near|for|about|against|like) *$"  # "the mother of Jonas is"

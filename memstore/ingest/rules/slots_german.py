@@ -143,7 +143,9 @@ _ROWS = (
     ("answers/language", "", r"(?:bitte )?(?:antworte|antworten sie|schreib|schreibe)(?: mir)?(?: ab jetzt| bitte|"
      r" immer)? auf (?P<v><tongue>)"),
     ("favourite/{t}", "", r"meine? lieblings(?P<t>\w+) (?:ist|sind) (?:jetzt |inzwischen |nun |mittlerweile )?<V>"),
-    ("allergy/{t}", "no", r"<S:bin/ist>nicht (?:mehr )?(?:\w+ )?allergisch gegen <T>"),
+    ("allergy/{t}", "yes", r"<S:bin/ist>nicht (?:nur|bloß|allein) allergisch gegen <T>"),
+    ("allergy/{t}", "no", r"<S:bin/ist>nicht (?:mehr )?(?:(?:wirklich|eigentlich|auch|tatsächlich|selbst|übrigens)"
+     r" )?allergisch gegen <T>"),
     ("allergy/{t}", "no", r"<S:habe|hab/hat>keine (?P<t>\w+)allergie(?: mehr)?"),
     ("allergy/{t}", "yes", r"<S:bin/ist>(?:\w+ )?allergisch gegen <T>"),
     ("allergy/{t}", "yes", r"<S:habe|hab/hat>eine (?P<t>\w+)allergie"),
@@ -189,7 +191,8 @@ GERMAN = Grammar(
     unreal=words(r"würde\w*|könnte\w*|hätte\w*|wäre\w*|sollte\w*|vielleicht|möglicherweise|wahrscheinlich|fast"
     r"|eventuell"
                  r"|möchte|will|überlege|denke darüber nach|scherz|angeblich"),
-    doubtful=words(r"wenn|falls|ob|stell dir vor|stellt euch vor|angenommen|nehmen wir an|hypothetisch|theoretisch"
+    doubtful=words(r"wenn|falls|ob|stell dir vor|stellt euch vor|angenommen|nehmen wir(?: mal)? an|sagen wir"
+                   r"|ich (?:hoffe|dachte|glaubte),?(?: dass)? (?:ich|mein\w*)|hypothetisch|theoretisch"
     r"|wünschte"
                    r"|in (?:der|dem|meinem|meiner) (?:geschichte|roman|spiel|buch|film|traum)|im (?:spiel|roman|film"
                    r"|traum)"),

@@ -26,6 +26,11 @@ _UNSAID = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»\n]{0,500})[\"”“»]")
+# In single quotation marks, which are apostrophes too: only what somebody says of themself, behind a blank.
+_IN_SINGLE = re.compile(
+    r"(?<![\w'])'(?!(?:cause|cuz|em|til|tis|twas|bout|n|s|d)\b)(?=[^\s'])((?:[^'\n]|'(?=\w)){1,500}?[.!?,]?)'(?![\w'])",
+    re.IGNORECASE,
+)
 _SPEECH = re.compile(r"\b(?:I|I'm|I'll|I've|my|me|we|you|ich|mein|wir)\b|[.!?]\s+\w", re.IGNORECASE)
 _NOT_PROSE = re.compile(r"[\\{}=<>|]|\"…\"")
 _SIGNS = {ord(sign): "'" for sign in "’‘ʼ"}
@@ -77,7 +82,8 @@ _ASKS = re.compile(r"\?[\"')\s]*$")
 
 # What makes a clause no assertion: it is supposed, proposed or asked, whether or not a question mark follows.
 _UNREAL = re.compile(
-    r"^(?:if|unless|whether|let's|let us|let me|not sure|wondering)\b|^(?:how|what|where|why|who|which) (?:do|does"
+    r"^(?:if|unless|whether|assum(?:e|ing)|for (?:the sake of (?:the )?argument|argument's sake)|let's"
+    r"|let us|let me|not sure|wondering)\b|^(?:how|what|where|why|who|which) (?:do|does"
     r"|did|can|could|should|would|will|is|are|was|were|about)\b|^(?:how|what|where|who)'s\b|^(?:can|could|would|will"
     r"|do|does|is|are|should|did) (?:you|I|we|it|there|that|this|the)\b|\b(?:wish I|maybe|perhaps|might|imagine"
     r"|suppose|supposing|pretend|hypothetically|as though|wonder\w*|supposedly|would(?! (?:like|love|prefer)\b)|could"
@@ -107,6 +113,12 @@ _ASKED = re.compile(
     r"|write|create"
     r"|make|give|explain|describe|outline|calculate|convert|check|review|edit|improve|build|set up|add) (?:me|us|him"
     r"|her|them|my|our|the|an?|some|this|that|it|two|three|\d+)\b",
+    re.IGNORECASE,
+)
+# What follows its colon somebody else says: "Bob said: I'm not allergic to nuts".
+_TELLS = re.compile(
+    r"\b(?!I\b|we\b)[\w'-]+ (?:said|says|told (?:me|us|him|her|them|\w+)|wrote|writes|texted|answered|answers|replied"
+    r"|replies|claimed|claims|announced|insisted|insists|joked|goes|was like)(?: (?:to )?[\w'-]+){0,3}$",
     re.IGNORECASE,
 )
 # What follows its colon are words of a text that is asked for.
@@ -146,7 +158,9 @@ class Clause:
 def heard(text: str) -> str:
     """Blank what was not said by the author; every character keeps its place."""
     text = _UNSAID.sub(lambda found: (found["name"] or "").center(len(found[0])), text.translate(_SIGNS))
-    return _QUOTED.sub(lambda found: '"…"'.ljust(len(found[0])) if _SPEECH.search(found[1]) else found[0], text)
+    for quoted in (_QUOTED, _IN_SINGLE):
+        text = quoted.sub(lambda found: '"…"'.ljust(len(found[0])) if _SPEECH.search(found[1]) else found[0], text)
+    return text
 
 
 def sentences_of(text: str) -> Iterator[Clause]:
@@ -221,7 +235,8 @@ def _asserted(sentence: Clause) -> Iterator[Clause | None]:
     doubtful = False
     for clause in clauses:
         words = without_lead_in(clause.text)
-        if _DICTATES.match(words) and sentence.text[clause.stop - sentence.start :].lstrip().startswith(":"):
+        colon = sentence.text[clause.stop - sentence.start :].lstrip().startswith(":")
+        if colon and (_DICTATES.match(words) or _TELLS.search(words)):
             return
         unreal = bool(_UNREAL.search(words) or (clause.start == sentence.start and _WHO_ASKS.match(words)))
         yield None if unreal or doubtful else clause
