@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from memstore.ingest.rules.parts import completed, parts_of
+from memstore.ingest.rules.questions import asking
 from memstore.ingest.rules.reading import ALLERGY, Reading
 from memstore.ingest.rules.rulebook import GERMAN, GERMAN_KIN, Rule
 from memstore.ingest.rules.slots_german import GERMAN as SLOTS
@@ -119,4 +120,4 @@ def _clauses(sentence: Clause) -> list[Clause]:
             before = completed(text[begin:end], before, "de")
             clauses.append(Clause(before, sentence.start + begin, sentence.start + end))
         begin = gap.end() if gap else end
-    return clauses[:-1] if is_question(text) else clauses
+    return clauses[: -asking([one.text for one in clauses])] if is_question(text) else clauses

@@ -25,6 +25,7 @@ from memstore.ingest.rules.asides import APOSTROPHES, closed_up
 from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.parts import Part, completed, goes_on, lists_in, parts_of, subjects_of
 from memstore.ingest.rules.places import COUNTRY, is_country
+from memstore.ingest.rules.questions import asking
 from memstore.ingest.rules.slotbook import Grammar, SlotRule, caught
 from memstore.ingest.rules.until import says_until
 from memstore.ingest.sentences import sentences
@@ -160,7 +161,7 @@ def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Gramm
     def fills(words: str) -> bool:
         return _read(words, language) is not None
 
-    for clause in clauses[:-1] if asks else clauses:
+    for clause in clauses[: -asking([one.words for one in clauses])] if asks else clauses:
         begin = start + clause.stop - len(clause.words)  # where the clause would begin with all that it leaves out
         for part in parts_of(clause.words, language, fills):
             read = _read(part.words, language)
