@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.test_changing_minds import incoming_facts
 from tests.unit.test_rules_changes import standing
 
 PEANUTS = "Alice is allergic to peanuts."
@@ -28,3 +29,97 @@ def test_what_is_asked_with_a_tag_ends_nothing(said, holds):
 def test_what_stands_before_another_question_is_still_told():
     assert standing("I'm allergic to peanuts, is that a problem?") == {PEANUTS}
     assert standing("I live in Leeds, isn't that great?") == {'Alice: "I live in Leeds."'}
+
+
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [
+        ("It turns out I'm not allergic to peanuts after all, it's sesame.",
+         {"It turns out Alice is not allergic to peanuts after all.", "Alice is allergic to sesame."}),
+        ("I'm not allergic to peanuts but to sesame.",
+         {"Alice is not allergic to peanuts.", "Alice is allergic to sesame."}),
+        ("I'm allergic to sesame, not peanuts.", {"Alice is not allergic to peanuts.", "Alice is allergic to sesame."}),
+        ("I'm allergic to nuts, not almonds or cashews.",
+         {"Alice is allergic to nuts.", "Alice is not allergic to almonds.", "Alice is not allergic to cashews."}),
+        ("It's not peanuts, it's sesame I'm allergic to.",
+         {'Alice: "I\'m not allergic to peanuts."', 'Alice: "I\'m allergic to sesame."'}),
+        ("It's not peanuts I'm allergic to, it's sesame.",
+         {'Alice: "I\'m not allergic to peanuts."', 'Alice: "I\'m allergic to sesame."'}),
+        ("My son isn't allergic to peanuts but to sesame.",
+         {"Alice's son is not allergic to peanuts.", "Alice's son is allergic to sesame."}),
+        ("Ich bin nicht allergisch gegen Nüsse, sondern gegen Mandeln und Cashews.",
+         {'Alice: "Ich bin nicht allergisch gegen Nüsse."', 'Alice: "Ich bin allergisch gegen Mandeln."',
+          'Alice: "Ich bin allergisch gegen Cashews."'}),
+        ("Ich bin allergisch gegen Sesam, nicht gegen Erdnüsse.",
+         {'Alice: "Ich bin allergisch gegen Sesam."', 'Alice: "Ich bin nicht allergisch gegen Erdnüsse."'}),
+        ("I'm not allergic to nuts, it's fine.", {"Alice is not allergic to nuts."}),
+        ("I'm allergic to sesame, not vegan.", {"Alice is allergic to sesame, not vegan."}),
+        ("I'm allergic to nuts, not just peanuts.", {"Alice is allergic to nuts, not just peanuts."}),
+    ],
+)  # fmt: skip
+def test_not_this_but_that_loses_neither(said, holds):
+    assert standing(said) == holds
+
+
+@pytest.mark.parametrize(
+    "denial", ["It's sesame I'm allergic to, not peanuts.", "I'm not allergic to peanuts, it's sesame.",
+               "I'm allergic to sesame, not peanuts."],
+)  # fmt: skip
+def test_a_turn_ends_what_it_denies_and_leaves_the_other(denial):
+    held = standing("I'm allergic to peanuts.", "I'm allergic to cats.", denial)
+    assert PEANUTS not in held
+    assert {"Alice is allergic to cats."} < held
+    assert any("allergic to sesame" in text for text in held)
+
+
+@pytest.mark.parametrize(
+    "heard",
+    [
+        "The doctor says I'm allergic to peanuts.", "My doctor told me I was allergic to peanuts.",
+        "My mum thinks I'm allergic to peanuts.", "They told me I'm allergic to peanuts.",
+        "I was told that I'm allergic to peanuts.", "It turns out I'm allergic to peanuts.",
+        "Apparently I'm allergic to peanuts.",
+    ],
+)  # fmt: skip
+def test_what_others_said_of_my_health_ends_with_my_word_alone(heard):
+    assert standing(heard, "I'm not allergic to peanuts.") == {"Alice is not allergic to peanuts."}
+    for other in ("I'm not allergic to cashews.", "My brother isn't allergic to peanuts.",
+                  "I'm not allergic to peanuts, am I?", "If I weren't allergic to peanuts, I'd eat satay.",
+                  "My brother says I'm not allergic to peanuts."):  # fmt: skip
+        assert standing(heard) < standing(heard, other) or standing(heard) == standing(heard, other)
+
+
+@pytest.mark.parametrize("who", ["The doctor says", "My mum thinks", "My mum still believes that"])
+def test_what_others_say_of_my_health_ends_nothing_that_i_said(who):
+    assert PEANUTS in standing("I'm allergic to peanuts.", f"{who} I'm not allergic to peanuts.")
+    denied = "Alice is not allergic to peanuts."
+    assert denied in standing("I'm not allergic to peanuts.", f"{who} I'm allergic to peanuts.")
+
+
+def test_one_of_two_allergies_that_the_doctor_found_stays():
+    held = standing("The doctor says I'm allergic to peanuts and shellfish.", "I'm not allergic to peanuts.")
+    assert held == {
+        "Alice is not allergic to peanuts.", 'Alice: "The doctor says I am allergic to shellfish."',
+    }  # fmt: skip
+
+
+def test_who_is_thought_to_be_allergic_and_is_not():
+    held = standing("My mum thinks I'm allergic to peanuts, but I'm not.")
+    assert held == {"Alice is not allergic to peanuts."}
+
+
+def test_german_hearsay_is_kept_as_hearsay():
+    heard = 'Alice: "Der Arzt sagt, ich bin allergisch gegen Nüsse."'
+    assert standing("Der Arzt sagt, ich bin allergisch gegen Nüsse.") == {heard}
+    assert heard not in standing(
+        "Der Arzt sagt, ich bin allergisch gegen Nüsse.", "Ich bin nicht allergisch gegen Nüsse."
+    )
+    assert NUTS in standing(
+        "Ich bin allergisch gegen Nüsse.", "Meine Mutter glaubt, ich bin nicht allergisch gegen Nüsse."
+    )
+
+
+def test_a_condition_told_by_a_doctor_is_a_constraint():
+    messages = [{"role": "user", "name": None, "occurred_at": "2026-03-02T09:00:00+00:00",
+                 "content": "My doctor told me I have coeliac disease."}]  # fmt: skip
+    assert [one.type for one in incoming_facts({"messages": messages})] == ["constraint"]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from memstore.ingest.rules.allergens import instead, turned, turns_in
 from memstore.ingest.rules.name_words import GERMAN_JOBS, JOBS, ROLES
 from memstore.ingest.rules.thirdperson import agreeing_verb, is_past, is_present
 
@@ -213,8 +214,21 @@ _COMPLETE = {
 
 def parts_of(clause: str, language: str, sure: Sure) -> list[Part]:
     """Give the parts of a clause; one where it says one thing, or not all of them can be told for themselves."""
-    whole = Part(clause, 0, len(clause))
-    joints = _JOINTS.get(language)
+    both = [Part(*one) for one in turned(clause, language)]
+    if both and all(sure(one.words) for one in both):
+        return [part for one in both for part in _listed(one, language, sure)]
+    return _told_apart(Part(clause, 0, len(clause)), language, sure)
+
+
+def _listed(part: Part, language: str, sure: Sure) -> list[Part]:
+    """Give the parts of one of two things, by their places in the whole clause."""
+    shift = part.stop - len(part.words)
+    parts = _told_apart(Part(part.words, 0, len(part.words)), language, sure)
+    return [Part(one.words, max(part.start, one.start + shift), max(part.start + 1, one.stop + shift)) for one in parts]
+
+
+def _told_apart(whole: Part, language: str, sure: Sure) -> list[Part]:
+    clause, joints = whole.words, _JOINTS.get(language)
     head = joints.subject.match(clause) if joints else None
     if joints is None or head is None or not sure(clause):
         return [whole]
@@ -234,9 +248,9 @@ def subjects_of(clause: str, language: str) -> list[str]:
 
 
 def lists_in(sentence: str, language: str) -> list[re.Match[str]]:
-    """Give where a sentence lists things with commas, behind a verb of which each of them is a fact."""
+    """Give where a sentence lists things of which each is a fact, or says that it is not this but that."""
     joints = _JOINTS.get(language)
-    return list(joints.several.finditer(sentence)) if joints else []
+    return [*joints.several.finditer(sentence), *turns_in(sentence, language)] if joints else []
 
 
 def completed(clause: str, before: str, language: str) -> str:
@@ -244,9 +258,9 @@ def completed(clause: str, before: str, language: str) -> str:
 
     "but still no meat" behind "I eat fish again" is "I still eat no meat".
     """
-    denied = _denied(clause.strip(" .!"), before, language)
-    if denied:
-        return denied
+    told = _denied(clause.strip(" .!"), before, language) or instead(clause, before, language)
+    if told:
+        return told
     form, past = _ELLIPSES.get(language), _COMPLETE.get(language)
     found = form.fullmatch(_LONG.sub(_long, clause.strip(" .!"))) if form else None
     whole = past.match(_LONG.sub(_long, before)) if found and past else None

@@ -122,7 +122,7 @@ _WORDS = {
     r"|later (?:today|this \w+)|in (?:\d+|a|two|three|four|a few|a couple of) (?:days?|weeks?|months?)|soon|(?:on|by"
     r"|until|for) (?:(?:mon|tues|wednes|thurs|fri|satur|sun)day(?!s)|the \d+(?:st|nd|rd|th)?)|on \d+|at the end of"
     r"|(?:in|on|by) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)",
-    "about": rf"(?:is|are) (?:not )?{IS}|"
+    "about": rf"(?:is|are) (?:not )?{IS}|(?:isn't|aren't) allergic|"
     r"(?:is|are|was|were) (?:\w+ )?(?:(?-i:[A-Z])\w+|an?|my|from|in|at|\d\S*|called|named|allergic|<trait>"
     r"|c(?:o)?eliac|diabetic|asthmatic|\w*[- ]?intolerant|<state>|getting|moving|having|coming|turning|visiting"
     r"|studying|working|living|expecting|training|learning"

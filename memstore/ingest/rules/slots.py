@@ -33,6 +33,7 @@ from memstore.ingest.sentences import sentences
 FORMER = "former/"  # an attribute of what has ended: "former/residence" is "berlin"
 WANTS = "wants/"  # of what somebody wants to become or do: yes, or no more
 TEMPORARY = "temporary/"  # of what holds for a while, beside the lasting value
+REPORTED = "reported/"  # of the speaker's health as others say it is: ended by what the speaker says, and ends nothing
 
 
 class Manner(StrEnum):
@@ -115,7 +116,8 @@ _PASSING |= {"car", "address", "phone", "email"}
 # Attributes whose value is a name: "in a small flat" is no residence, "at a bank" no employer.
 _NAMES = frozenset(["school", "residence", "hometown", "employer", "name", "nickname", "partner"])
 PLACES = frozenset(["residence", "hometown"])
-_FLIPS = frozenset(["likes", "eats", "allergy", "health", "wants", "pet", "owns", "language"])
+_FLIPS = frozenset(["likes", "eats", "allergy", "health", "medication", "wants", "pet", "owns", "language"])
+_HEALTH = frozenset(["allergy", "health"])
 _POSSESSIVE = re.compile(
     r"my|our|meine?n?|unsere?[nmr]?|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?|我的?|我们的?", re.IGNORECASE
 )
@@ -123,12 +125,16 @@ _BEFORE_KIN = frozenset({"little", "big", "older", "younger", "elder", "twin", "
 _BEFORE_KIN |= {"kleine", "große", "ältere", "jüngere", "beste", "neue"}
 _BEFORE_KIN |= {"kleiner", "großer", "älterer", "jüngerer", "bester", "neuer"}
 _BEFORE_KIN |= {"petit", "petite", "grand", "grande", "meilleur", "meilleure", "mejor", "nuevo", "nueva"}
+# What others said that somebody was or had, told as they are: "The doctor said I was allergic".
+_NOW = {"was": "am", "had": "have"}
+_AS_NOW = re.compile(r"^(?:was|had)\b", re.IGNORECASE)
+_BUT = re.compile(r"\b(?:but|although|though|aber|doch)\b", re.IGNORECASE)
 _APPOINTMENTS = re.compile(r"\s*\b(?:appointment|termin|rendez-vous|cita)\b\s*", re.IGNORECASE)
 
 
 def holds_many(attribute: str) -> bool:
     """Whether values of an attribute stand beside each other, where nothing but its name is known of a fact."""
-    return attribute.startswith((FORMER, TEMPORARY)) or attribute.split("/")[0] in _FLIPS
+    return attribute.startswith((FORMER, TEMPORARY, REPORTED)) or attribute.split("/")[0] in _FLIPS
 
 
 def statements_with_slots(said: Said, language: str, before: Sequence[Said] = ()) -> list[Statement]:
@@ -153,8 +159,9 @@ def statements_with_slots(said: Said, language: str, before: Sequence[Said] = ()
 
 def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Grammar) -> Iterator[Statement]:
     sentence = text[start:stop]
-    if grammar.doubtful.search(sentence) or grammar.reported.search(_spelled_out(sentence)):
+    if grammar.doubtful.search(sentence):
         return
+    reported, heard = grammar.reported.search(_spelled_out(sentence)), False
     asks = sentence.rstrip("\"')»” ").endswith(("?", "？"))
     clauses = list(_clauses(sentence, language, grammar))
 
@@ -163,6 +170,12 @@ def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Gramm
 
     for clause in clauses[: -asking([one.words for one in clauses])] if asks else clauses:
         begin = start + clause.stop - len(clause.words)  # where the clause would begin with all that it leaves out
+        found = grammar.hearsay.match(_spelled_out(clause.words)) if grammar.hearsay else None
+        heard = heard or found is not None
+        if found:
+            yield from _heard(found, clause, start, language)
+        if found or (reported and not (heard and _BUT.search(sentence, max(0, clause.start - 10), clause.start + 10))):
+            continue
         for part in parts_of(clause.words, language, fills):
             read = _read(part.words, language)
             if read is not None:
@@ -171,12 +184,27 @@ def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Gramm
                 yield Statement(first, max(first + 1, begin + part.stop), read.slot, told, read.who)
 
 
+def _heard(found: re.Match[str], clause: Part, start: int, language: str) -> Iterator[Statement]:
+    """Give what a clause says that others say of the speaker's health: "The doctor says I'm allergic to nuts"."""
+    told = f"{found['own']} {_AS_NOW.sub(lambda verb: _NOW[verb[0].casefold()], found['rest'])}"
+    for part in parts_of(told, language, lambda words: _read(words, language) is not None):
+        read = _read(part.words, language)
+        if read is not None and read.who is None and read.slot.attribute.split("/")[0] in _HEALTH:
+            slot = Slot(f"{REPORTED}{read.slot.attribute}", read.slot.value, True, Manner.HOLDS)
+            whole = part.words == told
+            words = clause.words if whole else f"{found.string[: found.start('own')]}{part.words}"
+            first = max(clause.start, clause.stop - len(told) + part.start) if part.start else clause.start
+            last = max(first + 1, clause.stop - len(told) + part.stop)
+            yield Statement(start + first, start + last, slot, closed_up(words), None)
+
+
 def _clauses(sentence: str, language: str, grammar: Grammar) -> Iterator[Part]:
     """Give the clauses of a sentence without those that ask for something, each with the subject that it leaves out.
 
     What is asked for may be a letter, and then what follows a colon stands in it.
     """
     kept = [one.span() for one in [*lists_in(sentence, language), *_contrasts(sentence, grammar)]]
+    kept += [(one.start(), one.end("own")) for one in (grammar.hearsay.finditer(sentence) if grammar.hearsay else ())]
     gaps = [one for one in grammar.next_clause.finditer(sentence) if not _within(one.start(), kept)]
     starts, stops = [0, *(gap.end() for gap in gaps)], [*(gap.start() for gap in gaps), len(sentence)]
     subjects: list[str] = []

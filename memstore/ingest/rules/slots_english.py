@@ -254,6 +254,8 @@ _ROWS = (
     ("allergy/{t}", "no", r"I (?:have )?outgr(?:ew|own) my (?P<t>\w+)(?: allergy)"),
     ("allergy/{t}", "no", r"<S:do not have|have no/does not have"
      r"|has no>(?:an? )?(?:\w+ )?(?P<t>\w+) allergy(?: any ?more)?"),
+    ("allergy/{t}", "yes", r"it is (?:actually |really )?(?:the )?(?P<t>(?!not\b|what\b)[\w'-]+(?: [\w'-]+)?) (?:that |which )?(?:I am"
+     r"|(?P<who>my <kin>) is) allergic to"),
     ("allergy/{t}", "yes", r"(?:I am |<S:am|became|become|have/is|became>)(?:(?!not|no|never|neither"
      r"|hardly)\w+ )?allergic to"
      r" <T>"),
@@ -396,6 +398,14 @@ ENGLISH = Grammar(
         r"|message|remind|book|reserve|order|schedule|cancel|summari[sz]e|rewrite|proofread|correct|fix|pretend|let"
         r"|imagine|play|plan|find|search|look up|suggest|recommend|list|generate|create|make(?! (?:your|the) (?:answers"
         r"|replies|responses)))"
+    ),
+    hearsay=re.compile(
+        r"(?:(?:so|well|and|but|yes|now|also|actually|unfortunately|sadly),? )*(?:(?:(?:the|my|our|an?|his|her) (?:[\w'-]+ )"
+        r"{0,2}?[\w'-]+|they|he|she|every(?:one|body)|some(?:one|body)|(?:dr\.? )?(?-i:[A-Z])[\w'-]+) (?:(?:has|have|had|also"
+        r"|always|still|just|now|all) )*(?:says?|said|tells? (?:me|us)|told (?:me|us)|thinks?|believes?|insists?|confirms?"
+        r"|confirmed|found(?: out)?|discovered|suspects?|claims?|claimed|reckons?|shows?|showed)|I (?:was|have been|just got)"
+        r" told|apparently)(?: that)?,? (?P<own>I)(?:(?=')| )(?P<rest>\S.*)",
+        re.IGNORECASE,
     ),
     wishes=table(WISHES, _SUBJECT, _ENDS, _WORDS),
     contrasts=(

@@ -231,6 +231,13 @@ GERMAN = Grammar(
         r"|schreibe|schreiben sie)(?! (?:mir )?(?:bitte |immer |ab jetzt )*auf )|übersetze?|sage?|erinnere|buche?"
         r"|reserviere?|bestelle?|storniere?|frage?|formuliere|verfasse|korrigiere|plane|suche?|finde|erstelle|fasse)"
     ),
+    hearsay=re.compile(
+        r"(?P<before>(?:(?:der|die|mein|meine|unser|unsere|ein|eine) (?:[\w-]+ ){0,2}?[\w-]+|er|sie|man|jemand|(?-i:[A-ZÄÖÜ])[\w-]+)"
+        r" (?:(?:auch|immer|jetzt|noch) )*(?:sagte?n?|meinte?n?|glaubt|glauben|denkt|denken|behaupte(?:t|n)"
+        r"|(?:hat|haben) (?:mir )?(?:gesagt|gemeint|bestätigt|festgestellt|herausgefunden)),? )(?P<own>ich)"
+        r" (?P<rest>(?:bin|habe?) .*)",
+        re.IGNORECASE,
+    ),
     contrasts=(
         Contrast(
             re.compile(
