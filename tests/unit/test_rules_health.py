@@ -123,3 +123,99 @@ def test_a_condition_told_by_a_doctor_is_a_constraint():
     messages = [{"role": "user", "name": None, "occurred_at": "2026-03-02T09:00:00+00:00",
                  "content": "My doctor told me I have coeliac disease."}]  # fmt: skip
     assert [one.type for one in incoming_facts({"messages": messages})] == ["constraint"]
+
+
+METFORMIN = "Alice takes metformin twice a day."
+
+
+@pytest.mark.parametrize(
+    ("later", "ended"),
+    [
+        ("I no longer take metformin.", True), ("I stopped taking metformin, I'm on Ozempic now.", True),
+        ("I don't take metformin any more.", True), ("I switched from metformin to Ozempic.", True),
+        ("I came off metformin last month.", True), ("I stopped taking metformin for a week.", False),
+        ("I don't take metformin on Sundays.", False), ("My dad no longer takes metformin.", False),
+        ("I no longer take ibuprofen.", False), ("I want to stop taking metformin.", False),
+        ("I'm not on metformin, am I?", False), ("My doctor says I should stop taking metformin.", False),
+    ],
+)  # fmt: skip
+def test_a_medicine_ends_when_its_user_stops_taking_it(later, ended):
+    held = standing("I take metformin twice a day.", later)
+    assert (METFORMIN not in held) == ended
+
+
+def test_of_two_medicines_one_ends_and_what_takes_its_place_is_known():
+    held = standing("I take metformin and warfarin.", "I switched from metformin to Ozempic.")
+    assert held == {"Alice takes warfarin.", "Alice switched from metformin to Ozempic.", 'Alice: "I take Ozempic."'}
+    held = standing("Ich nehme Metformin und Warfarin.", "Ich habe Metformin abgesetzt.")
+    assert held == {'Alice: "Ich nehme Warfarin."', 'Alice: "Ich habe Metformin abgesetzt."'}
+
+
+def kinds(said: str) -> list[str]:
+    return [one.type for one in incoming_facts({"messages": [
+        {"role": "user", "name": "Alice", "occurred_at": "2026-03-02T09:00:00+00:00", "content": said}]})]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I take metformin twice a day.", "I no longer take metformin.", "I take insulin 10 units.",
+        "I'm on the Mediterranean diet now.", "I follow the Mediterranean diet.", "I'm on keto.", "I gave up keto.",
+        "I don't tolerate lactose.", "I can't tolerate milk.", "My sister can't tolerate lactose.",
+        "My doctor told me I have coeliac disease.", "I've been a vegetarian for six years.", "Ich nehme Metformin.",
+    ],
+)  # fmt: skip
+def test_what_is_of_the_body_is_a_constraint(said):
+    assert kinds(said) == ["constraint"]
+
+
+@pytest.mark.parametrize("said", ["I take the bus twice a day.", "I take photos every day.", "I'm on the coast."])
+def test_what_is_no_medicine_and_no_diet_is_no_constraint(said):
+    assert "constraint" not in kinds(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "later", "ended"),
+    [
+        ("I'm on a low-carb diet.", "I'm on the Mediterranean diet now.", True),
+        ("I'm on a low-carb diet.", "I stopped the low-carb diet.", True),
+        ("I'm on keto.", "I gave up keto.", True), ("I'm on keto.", "I'm not on the ketogenic diet any more.", True),
+        ("I've been a vegetarian for six years.", "I'm not vegetarian any more.", True),
+        ("I'm on a gluten-free diet.", "I stopped the gluten-free diet.", True),
+        ("I'm on a gluten-free diet.", "I'm on a low-carb diet.", False),
+        ("I'm vegetarian.", "I'm on keto.", False), ("I'm on keto.", "My brother gave up keto.", False),
+        ("I'm on keto.", "I stopped keto for a week.", False), ("I'm on keto.", "I gave up sugar.", False),
+        ("I'm on keto.", "This week I'm on the Mediterranean diet.", False),
+        ("I'm on keto.", "I gave up keto, didn't I?", False),
+        ("Ich mache Keto.", "Ich mache kein Keto mehr.", True),
+        ("Ich mache eine Low-Carb-Diät.", "Ich mache jetzt Paleo.", True),
+    ],
+)  # fmt: skip
+def test_a_diet_ends_when_another_takes_its_place_or_it_is_given_up(said, later, ended):
+    assert (standing(said) <= standing(said, later)) != ended
+
+
+@pytest.mark.parametrize(
+    ("said", "later", "ended"),
+    [
+        ("I'm pregnant!", "I lost the baby.", True), ("I'm 12 weeks pregnant.", "I had a miscarriage.", True),
+        ("I'm pregnant, due in May.", "We lost the baby last week.", True),
+        ("I'm pregnant!", "I had a miscarriage in 2019.", False), ("I'm pregnant!", "I lost the baby's toy.", False),
+        ("I'm pregnant!", "My sister had a miscarriage.", False), ("I'm pregnant!", "I'm due in June.", False),
+        ("I'm pregnant!", "My sister isn't pregnant.", False), ("I'm pregnant!", "I'm not pregnant, am I?", False),
+        ("My sister is pregnant.", "My sister had a miscarriage.", True),
+        ("My sister Hanna is pregnant.", "Hanna lost the baby.", True),
+        ("My sister Hanna is pregnant.", "Anna lost the baby.", False),
+        ("Ich bin schwanger.", "Ich habe das Baby verloren.", True),
+        ("Ich bin schwanger.", "Meine Schwester ist nicht schwanger.", False),
+    ],
+)  # fmt: skip
+def test_a_pregnancy_ends_with_the_baby(said, later, ended):
+    assert bool(standing(said) & standing(said, later)) != ended
+
+
+def test_a_baby_is_due_when_it_was_said_last():
+    said = "My sister Hanna is pregnant, due in May."
+    held = standing(said, "Hanna's baby is due in June, not in May.")
+    assert held == {"Alice's sister Hanna is pregnant.", 'Alice: "Hanna\'s baby is due in June (June 2026)."'}
+    assert standing(said) <= standing(said, "Anna's baby is due in June.")

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from memstore.ingest.rules.allergens import instead, turned, turns_in
 from memstore.ingest.rules.name_words import GERMAN_JOBS, JOBS, ROLES
 from memstore.ingest.rules.thirdperson import agreeing_verb, is_past, is_present
+from memstore.ingest.rules.turns import instead, turned, turns_in
 
 Sure = Callable[[str], bool]
 MOST = 12  # places at which a clause may be parted: each is tried with every rule
@@ -51,7 +51,7 @@ _NAME = (
     r"(?:'s? [\w-]+)?"
 )
 _DENIES = re.compile(r"(?:not|n't)$", re.IGNORECASE)
-_LISTED = re.compile(r" (?:to|gegen|eat|keine?n?)$", re.IGNORECASE)
+_LISTED = re.compile(r" (?:to|gegen|eat|keine?n?|takes?|taking|(?:am|is) on|nehme|nimmt)$|'m on$", re.IGNORECASE)
 # "…, like my sister" compares, "and like hiking" says something.
 _COMPARED = (
     r"(?:I|we|he|she|they|you|it|my|our|his|her|their|the|an?|this|that|these|those|most|many|all|every\w*|half|some\w*"
@@ -119,9 +119,10 @@ _JOINTS = {
         r"I|we|(?:my|our) (?:[\w-]+ ){0,2}?[\w-]+",
         r"am|is|are|have|has|live|lives|work|works|am living|is living|am working|is working|speak|speaks|do not"
         r"|does not"
-        r"|don't|doesn't|can not|can't|teach|teaches|study|studies|moved|relocated",
+        r"|don't|doesn't|can not|can't|teach|teaches|study|studies|moved|relocated|take|takes"
+        r"|no longer takes?|(?:stopped|started) taking",
         r"and also|as well as|and|or",
-        r"(?:allergic\s+to|not eat|n't eat|never eat|no longer eat)(?= )",
+        r"(?:allergic\s+to|not eat|n't eat|never eat|no longer eat|(?<= )takes?|(?<= )taking|(?:am|'m|is) on)(?= )",
         r"(?P<one>(?:in|near|at) [^,]{2,40}?) (?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60})",
         r"(?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60}?) (?P<one>(?:in"
         r"|near) (?-i:[A-Z])[^,]{1,40})",
@@ -133,9 +134,9 @@ _JOINTS = {
     "de": _joints(
         r"ich|wir|(?:mein|unser)e? (?:[\w-]+ ){0,2}?[\w-]+",
         r"bin|sind|ist|habe|haben|hat|wohne|wohnen|wohnt|lebe|leben|lebt|arbeite|arbeiten|arbeitet|esse|isst|spreche"
-        r"|spricht",
+        r"|spricht|nehme|nimmt",
         r"und auch|sowie|und|oder",
-        r"(?:allergisch\s+gegen|esse keine?n?|isst keine?n?)(?= )",
+        r"(?:allergisch\s+gegen|esse keine?n?|isst keine?n?|(?<= )nehme|(?<= )nimmt)(?= )",
         r"(?P<one>(?:in|bei) [^,]{2,40}?) (?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60})",
         r"(?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60}?) (?P<one>in (?-i:[A-ZÄÖÜ])[^,]{1,40})",
         rf"(?P<one>als [^,]{{2,40}}?) (?P<two>{_WHERE_DE})",

@@ -112,11 +112,11 @@ _SHORT = {"'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
 _SHORTENED = re.compile(r"(?<=\w)'(?:m|re|ve|ll)\b|\b(?:can't|won't)\b|(?<=\w)n't\b|\b(?<=[iI]t)'s\b", re.IGNORECASE)
 # Attributes that may hold for a while only, beside the lasting value; a name or an allergy does not.
 _PASSING = frozenset({"residence", "job", "employer", "diet", "eats", "smoking", "drinking", "likes"})
-_PASSING |= {"car", "address", "phone", "email"}
+_PASSING |= {"car", "address", "phone", "email", "regimen"}
 # Attributes whose value is a name: "in a small flat" is no residence, "at a bank" no employer.
 _NAMES = frozenset(["school", "residence", "hometown", "employer", "name", "nickname", "partner"])
 PLACES = frozenset(["residence", "hometown"])
-_FLIPS = frozenset(["likes", "eats", "allergy", "health", "medication", "wants", "pet", "owns", "language"])
+_FLIPS = frozenset(["likes", "eats", "allergy", "health", "medication", "restriction", "wants", "pet", "owns", "language"])
 _HEALTH = frozenset(["allergy", "health"])
 _POSSESSIVE = re.compile(
     r"my|our|meine?n?|unsere?[nmr]?|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?|我的?|我们的?", re.IGNORECASE
@@ -128,6 +128,7 @@ _BEFORE_KIN |= {"petit", "petite", "grand", "grande", "meilleur", "meilleure", "
 # What others said that somebody was or had, told as they are: "The doctor said I was allergic".
 _NOW = {"was": "am", "had": "have"}
 _AS_NOW = re.compile(r"^(?:was|had)\b", re.IGNORECASE)
+_ADJECTIVE = re.compile(r"due\b", re.IGNORECASE)  # behind "I'm pregnant," it goes on with "I'm"
 _BUT = re.compile(r"\b(?:but|although|though|aber|doch)\b", re.IGNORECASE)
 _APPOINTMENTS = re.compile(r"\s*\b(?:appointment|termin|rendez-vous|cita)\b\s*", re.IGNORECASE)
 
@@ -218,7 +219,8 @@ def _clauses(sentence: str, language: str, grammar: Grammar) -> Iterator[Part]:
             continue
         own = subjects_of(words, language)
         words = completed(words, before, language)
-        left_out = goes_on(words, subjects[:1], lambda told: _read(told, language) is not None) if not own else None
+        first_of = slice(1, 2) if _ADJECTIVE.match(words) else slice(1)
+        left_out = goes_on(words, subjects[first_of], lambda told: _read(told, language) is not None) if not own else None
         subjects = own or subjects
         before = f"{left_out} {words}" if left_out else words
         yield Part(before, first, last)
@@ -317,6 +319,8 @@ def _slot(rule: SlotRule, found: re.Match[str], text: str, grammar: Grammar) -> 
     if "{t}" in attribute and not thing:
         return None
     attribute = attribute.replace("{t}", thing).replace("{plan}", _plan(thing))
+    if root == "regimen":  # one diet, however it is written
+        value = value.replace("-", " ").replace("ketogenic", "keto").replace("ketogen", "keto")
     if attribute in PLACES and not rule.lasting and is_country(value):  # who moves to a country has left the town
         attribute += COUNTRY
     return _in_manner(rule, attribute, root, value, text, grammar, many=indefinite or root in _FLIPS)

@@ -8,6 +8,7 @@ from memstore.ingest.rules.conditions import DEGREE, ILL, ILLNESS
 from memstore.ingest.rules.name_words import AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
 from memstore.ingest.rules.school_words import PERSONS_AND_SCHOOLS
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
+from memstore.ingest.rules.slots_of_health import DIETS, HEALTH_WORDS, MEDICATION, PREGNANCY
 from memstore.ingest.rules.thirdperson import agreeing_verb
 from memstore.ingest.rules.wishes import WISHES
 
@@ -70,7 +71,7 @@ _WORDS = {
     r"|hindi|urdu|bengali|vietnamese|thai|catalan|basque|irish|welsh",
 }
 
-_WORDS |= PERSONS_AND_SCHOOLS
+_WORDS |= PERSONS_AND_SCHOOLS | HEALTH_WORDS
 
 _SUBJECT = Subject(
     first=r"(?:I|we)",
@@ -183,6 +184,7 @@ _ROWS = (
     ("studies!", "", r"<S:switched|changed/switched|changed>(?:my |his |her )?(?:major|degree|studies|course)(?: from"
      r" [^,]{1,30}?)? to <V>"),
     # What they eat.
+    *DIETS,
     ("diet", "", r"(?:I am (?:now )?|we are (?:now |both |all )?|<S:became|become|went|gone|turned|am going/is"
      r"|became|went|turned>)(?:an? )?(?:(?!not|no|never|neither)"
      r"\w+ )?(?P<v><diet>)"),
@@ -265,6 +267,8 @@ _ROWS = (
     ("health/{t}", "no", rf"(?:I am |<S:am/is>)(?:no longer|not) (?:an? )?(?P<t>{ILL})"),
     ("health/{t}", "yes", rf"<S:have|have got/has>{DEGREE}(?P<t>{ILLNESS})"),
     ("health/{t}", "yes", rf"(?:I am |<S:am/is>)(?:an? )?(?P<t>{ILL})"),
+    *MEDICATION,
+    *PREGNANCY,
     ("likes/{t}", "no", r"(?:I|we) (?:no longer (?:like|love|enjoy)|have gone off|went off|have lost interest"
      r" in|stopped liking"
      r"|stopped enjoying|have stopped liking) <T>"),

@@ -1,8 +1,9 @@
-"""Not this but that, of what somebody is allergic to: two facts, each of one thing, so that either can end alone.
+"""Not this but that, of what somebody is allergic to or takes: two facts, each of one thing, so that either can end.
 
     "I'm not allergic to peanuts but to sesame"     -> "I'm not allergic to peanuts", "I'm allergic to sesame"
     "I'm allergic to sesame, not peanuts"           -> "I'm allergic to sesame", "I'm not allergic to peanuts"
     "It's not peanuts, it's sesame I'm allergic to" -> the same
+    "I switched from metformin to Ozempic"          -> "I no longer take metformin", "I take Ozempic"
     "I'm not allergic to peanuts after all, it's sesame": the second clause is told as "I'm allergic to sesame"
 
 What is only said to be "it" is an allergen by a list: "I'm not allergic to nuts, it's fine".
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
+
+from memstore.ingest.rules.medicines import GERMAN_MEDICINE, MEDICINE
 
 ALLERGENS = (
     r"(?:(?:tree|cashew|brazil|pine|macadamia|ground) ?)?nuts?|peanuts?|almonds?|cashews?|hazelnuts?|walnuts?|pecans?"
@@ -79,6 +82,20 @@ _TURNS = {
 }  # fmt: skip
 _FORMS = {"en": ("{own} not allergic to {no}", "{own} allergic to {yes}"),
           "de": ("{own} nicht allergisch gegen {no}", "{own} allergisch gegen {yes}")}  # fmt: skip
+_SWITCHES = {
+    "en": re.compile(
+        r"(?<![\w'])(?P<own>I|we)(?:'ve| have| was| were| just| recently| finally){0,3} (?:switched|changed|moved|gone|went)"
+        rf"(?: over)? from (?:my |the )?(?P<no>{MEDICINE}) (?:over )?to (?P<yes>{MEDICINE})",
+        re.IGNORECASE,
+    ),
+    "de": re.compile(
+        rf"(?<!\w)(?P<own>ich) (?:bin|habe) (?:\w+ )?von (?P<no>{GERMAN_MEDICINE}) (?:auf|zu) (?P<yes>{GERMAN_MEDICINE})"
+        r" (?:umgestiegen|gewechselt|umgestellt)(?: worden)?",
+        re.IGNORECASE,
+    ),
+}
+_SWITCHED = {"en": ("{own} no longer take {no}", "{own} take {yes}"),
+             "de": ("{own} nehme kein {no} mehr", "{own} nehme {yes}")}  # fmt: skip
 # The clause before, and the one that says what it is instead.
 _DENIED = {
     "en": re.compile(
@@ -108,11 +125,11 @@ _INSTEAD = {
 
 def turned(clause: str, language: str) -> list[Turned]:
     """Give the two things that a clause says which turns from one allergen to another; nothing for any other."""
-    for form in _TURNS.get(language, ()):
+    for form, forms in _forms(language):
         found = form.search(clause)
         if not found:
             continue
-        no, yes = (told.format(**found.groupdict()) for told in _FORMS[language])
+        no, yes = (told.format(**found.groupdict()) for told in forms)
         first, second = (no, yes) if found.start("no") < found.start("yes") else (yes, no)
         before = clause[: found.start()]
         plain = not before or not found.group().startswith(found["own"])  # "It's not peanuts …" has no words of its own
@@ -123,7 +140,14 @@ def turned(clause: str, language: str) -> list[Turned]:
 
 def turns_in(sentence: str, language: str) -> list[re.Match[str]]:
     """Give where a sentence says that it is not this but that: no clause ends within."""
-    return [found for form in _TURNS.get(language, ()) for found in form.finditer(sentence)]
+    return [found for form, _ in _forms(language) for found in form.finditer(sentence)]
+
+
+def _forms(language: str) -> list[tuple[re.Pattern[str], tuple[str, str]]]:
+    if language not in _TURNS:
+        return []
+    turns = [(form, _FORMS[language]) for form in _TURNS[language]]
+    return [*turns, (_SWITCHES[language], _SWITCHED[language])]
 
 
 def instead(clause: str, before: str, language: str) -> str | None:
