@@ -1,4 +1,4 @@
-"""What people may not eat, what they take and how they are: a true allergy stays, what is over ends, nothing is lost."""
+"""What people may not eat, what they take, how they are: a true allergy stays, what is over ends, nothing is lost."""
 
 from __future__ import annotations
 

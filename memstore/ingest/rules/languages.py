@@ -130,7 +130,8 @@ _WANTS = frozenset({"goal"})
 # What kind of fact a slot is, by the first part of its attribute; all others are of identity.
 _TYPES = {
     "diet": "constraint", "eats": "constraint", "allergy": "constraint", "health": "constraint",
-    "medication": "constraint", "regimen": "constraint", "restriction": "constraint", "expecting": "relationship",
+    "medication": "constraint", "regimen": "constraint", "restriction": "constraint",
+    "expecting": "relationship",
     "wants": "goal", "likes": "preference", "favourite":
     "preference",
     "plan": "plan", "appointment": "plan", "deadline": "plan", "partner": "relationship", "marital_status":

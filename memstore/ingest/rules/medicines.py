@@ -27,7 +27,8 @@ _NAMES = (
 _KINDS = (
     r"antibiotics|anti-?depressants?|anti-?histamines?|blood (?:thinners?|pressure (?:tablets|pills|meds|medication))"
     r"|beta[- ]?blockers?|statins|painkillers?|sleeping (?:pills|tablets)|steroids|anti-?psychotics|ssris?|immuno"
-    r"suppressants|chemo(?:therapy)?|hormone replacement(?: therapy)?|hrt|birth control(?: pills?)?|iron (?:tablets|pills)"
+    r"suppressants|chemo(?:therapy)?|hormone replacement(?: therapy)?|hrt|birth control(?: pills?)?|iron (?:tablets"
+    r"|pills)"
 )
 MEDICINE = rf"(?:{_STEMS}|{_NAMES}|{_KINDS})(?!\w)(?! (?:research|shares?|stocks?|trial|study|class(?:es)?|course)\b)"
 # In German its names have the same stems, mostly without the last letter.

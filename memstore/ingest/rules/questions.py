@@ -1,4 +1,4 @@
-"""How much of a sentence with a question mark asks: its last clause, and with a tag behind it the one before as well."""
+"""How much of a sentence with a question mark asks: its last clause, and before a tag the one before as well."""
 
 from __future__ import annotations
 

@@ -158,8 +158,10 @@ FIRST = _table(
      r"|antibiotics|insulin|antidepressants)|(?:take|am taking|am on) (?:[\w-]+ ){0,3}?(?:\d+ ?(?:mg|mcg|µg|ml)"
      r"|tablets?|pills?"
      r"|painkillers?|blood thinners?|[a-z]+ \d+ (?:once|twice|daily|every|\w+ times))"),
-    ("constraint", 0.9, rf"(?:(?:don't |do not |never )?(?:take|use)|am (?:not )?(?:taking|on|off|using|back on)|started(?: taking"
-     r"| on| using)?|stopped(?: taking| using)?|quit(?: taking)?|gave up(?: taking)?|have (?:stopped|started|quit)(?: taking)?"
+    ("constraint", 0.9, rf"(?:(?:don't |do not |never )?(?:take|use)|am (?:not )?(?:taking|on|off|using|back on)"
+     rf"|started(?: taking"
+     r"| on| using)?|stopped(?: taking| using)?|quit(?: taking)?|gave up(?: taking)?|have (?:stopped|started|quit)(?:"
+     r" taking)?"
      r"|came off|went off|was (?:put on|prescribed|taken off)|have been (?:put on|prescribed|taken off))"
      rf" (?:my |the |any |some |(?:\d+ ?(?:mg|mcg|µg|g|units)|a (?:low|high|small) dose)(?: of)? )?{MEDICINE}"),
     ("constraint", 0.9, r"(?:can ?not|can't|must ?n[o']t|must not|am not allowed to|may not) (?:take|tolerate|have)"
@@ -356,7 +358,8 @@ GERMAN = _table(
      r" (?:noch )?(?:(?:mit|bei|in|per|von) )?(?!\d|ein|kurz|mal|es\b)\w+"),
     ("preference", 0.85, r"ich \w+ (?:sehr |besonders )?(?:gern|gerne|lieber|am liebsten)"),
     ("strength", 0.75, r"ich (?:spreche|spiele|lerne) (?!das\b|es\b)\w+"),
-    ("constraint", 0.9, rf"ich (?:nehme|habe) (?:[\w]+ ){{0,3}}?{GERMAN_MEDICINE}(?: (?:nicht mehr|mehr|abgesetzt)|[ ,.]|$)"),
+    ("constraint", 0.9, rf"ich (?:nehme|habe) (?:[\w]+ ){{0,3}}?{GERMAN_MEDICINE}(?: (?:nicht mehr|mehr|abgesetzt)"
+     rf"|[ ,.]|$)"),
     ("constraint", 0.9, r"ich nehme .*?(?:\d+ ?(?:mg|µg|ml|milligramm)|\w*tabletten?|\w*medikament\w*"
         r"|\w*antibiotik\w*|insulin"
      r"|\w*blutverdünner|\w*antidepressiv\w*|\w*k?c?ortison|(?-i:[A-ZÄÖÜ])[\w-]{4,} \d+$)"),

@@ -116,7 +116,9 @@ _PASSING |= {"car", "address", "phone", "email", "regimen"}
 # Attributes whose value is a name: "in a small flat" is no residence, "at a bank" no employer.
 _NAMES = frozenset(["school", "residence", "hometown", "employer", "name", "nickname", "partner"])
 PLACES = frozenset(["residence", "hometown"])
-_FLIPS = frozenset(["likes", "eats", "allergy", "health", "medication", "restriction", "wants", "pet", "owns", "language"])
+_FLIPS = frozenset(
+    ["likes", "eats", "allergy", "health", "medication", "restriction", "wants", "pet", "owns", "language"]
+)
 _HEALTH = frozenset(["allergy", "health"])
 _POSSESSIVE = re.compile(
     r"my|our|meine?n?|unsere?[nmr]?|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?|我的?|我们的?", re.IGNORECASE
@@ -220,7 +222,9 @@ def _clauses(sentence: str, language: str, grammar: Grammar) -> Iterator[Part]:
         own = subjects_of(words, language)
         words = completed(words, before, language)
         first_of = slice(1, 2) if _ADJECTIVE.match(words) else slice(1)
-        left_out = goes_on(words, subjects[first_of], lambda told: _read(told, language) is not None) if not own else None
+        left_out = (
+            goes_on(words, subjects[first_of], lambda told: _read(told, language) is not None) if not own else None
+        )
         subjects = own or subjects
         before = f"{left_out} {words}" if left_out else words
         yield Part(before, first, last)

@@ -8,7 +8,7 @@ from memstore.ingest.rules.conditions import DEGREE, ILL, ILLNESS
 from memstore.ingest.rules.name_words import AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
 from memstore.ingest.rules.school_words import PERSONS_AND_SCHOOLS
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
-from memstore.ingest.rules.slots_of_health import DIETS, HEALTH_WORDS, MEDICATION, PREGNANCY
+from memstore.ingest.rules.slots_of_health import DIETS, HEALTH_WORDS, HEARSAY, MEDICATION, PREGNANCY
 from memstore.ingest.rules.thirdperson import agreeing_verb
 from memstore.ingest.rules.wishes import WISHES
 
@@ -256,7 +256,8 @@ _ROWS = (
     ("allergy/{t}", "no", r"I (?:have )?outgr(?:ew|own) my (?P<t>\w+)(?: allergy)"),
     ("allergy/{t}", "no", r"<S:do not have|have no/does not have"
      r"|has no>(?:an? )?(?:\w+ )?(?P<t>\w+) allergy(?: any ?more)?"),
-    ("allergy/{t}", "yes", r"it is (?:actually |really )?(?:the )?(?P<t>(?!not\b|what\b)[\w'-]+(?: [\w'-]+)?) (?:that |which )?(?:I am"
+    ("allergy/{t}", "yes", r"it is (?:actually |really )?(?:the )?(?P<t>(?!not\b|what\b)[\w'-]+(?: [\w'-]+)?) (?:that"
+     r" |which )?(?:I am"
      r"|(?P<who>my <kin>) is) allergic to"),
     ("allergy/{t}", "yes", r"(?:I am |<S:am|became|become|have/is|became>)(?:(?!not|no|never|neither"
      r"|hardly)\w+ )?allergic to"
@@ -403,14 +404,7 @@ ENGLISH = Grammar(
         r"|imagine|play|plan|find|search|look up|suggest|recommend|list|generate|create|make(?! (?:your|the) (?:answers"
         r"|replies|responses)))"
     ),
-    hearsay=re.compile(
-        r"(?:(?:so|well|and|but|yes|now|also|actually|unfortunately|sadly),? )*(?:(?:(?:the|my|our|an?|his|her) (?:[\w'-]+ )"
-        r"{0,2}?[\w'-]+|they|he|she|every(?:one|body)|some(?:one|body)|(?:dr\.? )?(?-i:[A-Z])[\w'-]+) (?:(?:has|have|had|also"
-        r"|always|still|just|now|all) )*(?:says?|said|tells? (?:me|us)|told (?:me|us)|thinks?|believes?|insists?|confirms?"
-        r"|confirmed|found(?: out)?|discovered|suspects?|claims?|claimed|reckons?|shows?|showed)|I (?:was|have been|just got)"
-        r" told|apparently)(?: that)?,? (?P<own>I)(?:(?=')| )(?P<rest>\S.*)",
-        re.IGNORECASE,
-    ),
+    hearsay=HEARSAY,
     wishes=table(WISHES, _SUBJECT, _ENDS, _WORDS),
     contrasts=(
         # "I was wrong about the test: it was on 27 March" says it of the test.

@@ -151,17 +151,22 @@ _ROWS = (
     ("allergy/{t}", "no", r"<S:habe|hab/hat>keine (?P<t>\w+)allergie(?: mehr)?"),
     ("allergy/{t}", "yes", r"<S:bin/ist>(?:\w+ )?allergisch gegen <T>"),
     ("allergy/{t}", "yes", r"<S:habe|hab/hat>eine (?P<t>\w+)allergie"),
-    ("pregnancy!", "no", r"<S:habe|hab|haben/hat>(?:gestern |letzte \w+ |leider )?(?:das|unser|mein|ihr) (?:baby|kind) verloren"
+    ("pregnancy!", "no", r"<S:habe|hab|haben/hat>(?:gestern |letzte \w+ |leider )?(?:das|unser|mein|ihr) (?:baby"
+     r"|kind) verloren"
      r"|<S:hatte|hatten/hatte>(?:gestern |letzte \w+ |leider )?eine (?:fehl|tot)geburt(?! vor )"
      r"|<S:bin/ist>nicht (?:mehr )?schwanger"),
     ("pregnancy", "due", r"<S:bin|sind/ist>(?:(?!nicht\b)\w+ ){0,3}?schwanger"),
-    ("former/regimen!", "", r"<S:mache|esse|lebe/macht|isst|lebt>(?:keine? |nicht mehr )(?P<v><kost>)(?:[- ]?diät)?(?: mehr)?"
-     r"|<S:habe|hab/hat>(?:mit )?(?:der |die )?(?P<v><kost>)(?:[- ]?diät)? (?:aufgehört|aufgegeben|beendet|abgebrochen)"),
+    ("former/regimen!", "", r"<S:mache|esse|lebe/macht|isst|lebt>(?:keine? |nicht mehr"
+     r" )(?P<v><kost>)(?:[- ]?diät)?(?: mehr)?"
+     r"|<S:habe|hab/hat>(?:mit )?(?:der |die )?(?P<v><kost>)(?:[- ]?diät)? (?:aufgehört|aufgegeben|beendet"
+     r"|abgebrochen)"),
     ("regimen", "", r"<S:mache|esse|lebe|ernähre mich|bin auf/macht|isst|lebt|ernährt sich>(?:eine |die )?(?P<v><kost>)"
      r"(?:[- ]?diät)?"),
-    ("medication/{t}!", "no", rf"<S:nehme/nimmt>(?:kein(?:e|en)? (?P<t>{GERMAN_MEDICINE})(?: mehr)?|(?:das |mein |meine )?"
+    ("medication/{t}!", "no", rf"<S:nehme/nimmt>(?:kein(?:e|en)? (?P<t>{GERMAN_MEDICINE})(?: mehr)?|(?:das |mein "
+     rf"|meine )?"
      rf"(?P<t>{GERMAN_MEDICINE}) nicht mehr)"),
-    ("medication/{t}!", "no", rf"<S:habe|hab/hat>(?:das |mein |meine )?(?P<t>{GERMAN_MEDICINE}) (?:endlich )?abgesetzt"),
+    ("medication/{t}!", "no", rf"<S:habe|hab/hat>(?:das |mein |meine )?(?P<t>{GERMAN_MEDICINE}) (?:endlich"
+     rf" )?abgesetzt"),
     ("medication/{t}", "yes", rf"<S:nehme/nimmt>(?:(?:täglich|morgens|abends|jeden \w+|\w+mal (?:täglich|am tag)|\d+ mg"
      rf"|mein|meine) )?(?P<t>{GERMAN_MEDICINE})"),
     ("likes/{t}", "no", r"<S:mag|liebe|mögen/mag|liebt>(?:kein(?:e|en)? |nicht mehr )<T>(?: mehr)?"),
@@ -247,7 +252,8 @@ GERMAN = Grammar(
         r"|reserviere?|bestelle?|storniere?|frage?|formuliere|verfasse|korrigiere|plane|suche?|finde|erstelle|fasse)"
     ),
     hearsay=re.compile(
-        r"(?P<before>(?:(?:der|die|mein|meine|unser|unsere|ein|eine) (?:[\w-]+ ){0,2}?[\w-]+|er|sie|man|jemand|(?-i:[A-ZÄÖÜ])[\w-]+)"
+        r"(?P<before>(?:(?:der|die|mein|meine|unser|unsere|ein|eine) (?:[\w-]+ ){0,2}?[\w-]+|er|sie|man|jemand"
+        r"|(?-i:[A-ZÄÖÜ])[\w-]+)"
         r" (?:(?:auch|immer|jetzt|noch) )*(?:sagte?n?|meinte?n?|glaubt|glauben|denkt|denken|behaupte(?:t|n)"
         r"|(?:hat|haben) (?:mir )?(?:gesagt|gemeint|bestätigt|festgestellt|herausgefunden)),? )(?P<own>ich)"
         r" (?P<rest>(?:bin|habe?) .*)",

@@ -18,12 +18,15 @@ from memstore.ingest.rules.medicines import GERMAN_MEDICINE, MEDICINE
 
 ALLERGENS = (
     r"(?:(?:tree|cashew|brazil|pine|macadamia|ground) ?)?nuts?|peanuts?|almonds?|cashews?|hazelnuts?|walnuts?|pecans?"
-    r"|pistachios?|sesame(?: seeds?)?|mustard|celery|lupins?|soya?|gluten|wheat|rye|barley|oats|lactose|dairy|(?:cow'?s )"
-    r"?milk|cheese|eggs?(?: whites?| yolks?)?|(?:shell)?fish|seafood|shrimps?|prawns?|crabs?|lobsters?|mussels?|oysters?"
+    r"|pistachios?|sesame(?: seeds?)?|mustard|celery|lupins?|soya?|gluten|wheat|rye|barley|oats|lactose|dairy"
+    r"|(?:cow'?s )"
+    r"?milk|cheese|eggs?(?: whites?| yolks?)?|(?:shell)?fish|seafood|shrimps?|prawns?|crabs?|lobsters?|mussels?"
+    r"|oysters?"
     r"|squid|kiwis?|bananas?|strawberr(?:y|ies)|tomato(?:es)?|apples?|citrus|avocados?|mango(?:es)?|peach(?:es)?"
     r"|chickpeas|lentils|peas|garlic|onions?|corn|yeast|cinnamon|cocoa|chocolate|(?:(?:grass|tree|birch|weed) )?pollen"
     r"|grass|birch|ragweed|(?:house )?dust(?: mites?)?|mou?lds?|cats?(?: hair)?|dogs?(?: hair)?|horses?|feathers"
-    r"|(?:bee|wasp)(?:s| stings?| venom)?|latex|nickel|perfumes?|penicillin|amoxicillin|ibuprofen|aspirin|sulfa\w*|iodine"
+    r"|(?:bee|wasp)(?:s| stings?| venom)?|latex|nickel|perfumes?|penicillin|amoxicillin|ibuprofen|aspirin|sulfa\w*"
+    r"|iodine"
     r"|codeine|fur|wool"
 )
 _DEUTSCH = (
@@ -61,7 +64,8 @@ _TURNS = {
             rf"{_NONE}{_AFTER_ALL}(?=[.!]*\s*$|\s*[,;.!])",
             rf"(?<![\w'])(?:it(?:'s| is) )?not (?:the )?{_NONE}{_AFTER_ALL},? (?:but )?(?:{_IT_IS} )?"
             rf"(?P<yes>(?!it\b)[\w'-]+(?: [\w'-]+)?) (?:that |which )?{_BE} allergic to",
-            rf"(?<![\w'])(?:it(?:'s| is) not|it isn't)(?: the)? (?P<no>[\w'-]+(?: [\w'-]+)?) (?:that |which )?{_BE} allergic"
+            rf"(?<![\w'])(?:it(?:'s| is) not|it isn't)(?: the)? (?P<no>[\w'-]+(?: [\w'-]+)?) (?:that |which )?{_BE}"
+            rf" allergic"
             rf" to,? (?:but )?{_IT_IS} (?P<yes>[\w'-]+(?: [\w'-]+)?)(?=[.!]*\s*$|\s*[,;.!])",
             rf"(?<![\w']){_IT_IS} (?P<yes>[\w'-]+(?: [\w'-]+)?) (?:that |which )?{_BE} allergic to,? (?:and |but )?not"
             rf" (?:the )?{_NONE}(?=[.!]*\s*$|\s*[,;.!])",
@@ -74,7 +78,8 @@ _TURNS = {
             re.IGNORECASE,
         ),
         re.compile(
-            rf"(?<!\w)(?P<own>{_WER} (?:bin|sind|ist)) (?:(?:doch|aber|eigentlich) )?allergisch gegen (?P<yes>(?!nicht\b)"
+            rf"(?<!\w)(?P<own>{_WER} (?:bin|sind|ist)) (?:(?:doch|aber|eigentlich) )?allergisch gegen"
+            rf" (?P<yes>(?!nicht\b)"
             rf"[\w -]{{1,60}}?),? (?:und |aber )?nicht (?:gegen )?(?P<no>{_DEUTSCH}){_ENDE}",
             re.IGNORECASE,
         ),
@@ -84,12 +89,14 @@ _FORMS = {"en": ("{own} not allergic to {no}", "{own} allergic to {yes}"),
           "de": ("{own} nicht allergisch gegen {no}", "{own} allergisch gegen {yes}")}  # fmt: skip
 _SWITCHES = {
     "en": re.compile(
-        r"(?<![\w'])(?P<own>I|we)(?:'ve| have| was| were| just| recently| finally){0,3} (?:switched|changed|moved|gone|went)"
+        r"(?<![\w'])(?P<own>I|we)(?:'ve| have| was| were| just| recently| finally){0,3} (?:switched|changed|moved"
+        r"|gone|went)"
         rf"(?: over)? from (?:my |the )?(?P<no>{MEDICINE}) (?:over )?to (?P<yes>{MEDICINE})",
         re.IGNORECASE,
     ),
     "de": re.compile(
-        rf"(?<!\w)(?P<own>ich) (?:bin|habe) (?:\w+ )?von (?P<no>{GERMAN_MEDICINE}) (?:auf|zu) (?P<yes>{GERMAN_MEDICINE})"
+        rf"(?<!\w)(?P<own>ich) (?:bin|habe) (?:\w+ )?von (?P<no>{GERMAN_MEDICINE}) (?:auf|zu)"
+        rf" (?P<yes>{GERMAN_MEDICINE})"
         r" (?:umgestiegen|gewechselt|umgestellt)(?: worden)?",
         re.IGNORECASE,
     ),
@@ -110,13 +117,15 @@ _DENIED = {
 }
 _INSTEAD = {
     "en": re.compile(
-        r"(?:(?:but|and|so|no) )?(?:it(?:'s| is| was)|they're|they are)(?: (?:actually|really|just|only|in fact|probably"
+        r"(?:(?:but|and|so|no) )?(?:it(?:'s| is| was)|they're|they are)(?: (?:actually|really|just|only|in fact"
+        r"|probably"
         rf"(?! not)))*(?: to)?(?: the)? (?P<yes>(?:{ALLERGENS})(?:,? (?:and|or) (?:{ALLERGENS}))?)(?: (?:instead|after"
         r" all|that (?:did|does) it|actually|apparently))?[ .!]*",
         re.IGNORECASE,
     ),
     "de": re.compile(
-        r"(?:(?:aber|und|sondern) )?(?:es (?:ist|sind|war|waren)|das (?:ist|sind|war|waren))(?: (?:eigentlich|der|die|das"
+        r"(?:(?:aber|und|sondern) )?(?:es (?:ist|sind|war|waren)|das (?:ist|sind|war|waren))(?: (?:eigentlich|der|die"
+        r"|das"
         rf"|nur|wohl))* (?P<yes>(?:{_DEUTSCH})(?: und (?:{_DEUTSCH}))?)[ .!]*",
         re.IGNORECASE,
     ),
