@@ -27,6 +27,7 @@ from memstore.ingest.rules.parts import Part, completed, goes_on, lists_in, part
 from memstore.ingest.rules.places import COUNTRY, is_country
 from memstore.ingest.rules.questions import asking
 from memstore.ingest.rules.slotbook import Grammar, SlotRule, caught
+from memstore.ingest.rules.turns import instead
 from memstore.ingest.rules.until import says_until
 from memstore.ingest.sentences import sentences
 
@@ -109,7 +110,11 @@ _SORT = re.compile(
 )
 _LONGEST = 600  # characters of a clause
 _SHORT = {"'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
-_SHORTENED = re.compile(r"(?<=\w)'(?:m|re|ve|ll)\b|\b(?:can't|won't)\b|(?<=\w)n't\b|\b(?<=[iI]t)'s\b", re.IGNORECASE)
+_SHORTENED = re.compile(
+    r"(?<=\w)'(?:m|re|ve|ll)\b|\b(?:can't|won't)\b|(?<=\w)n't\b|\b(?<=[iI]t)'s\b"
+    r"|(?<=\w)'s(?= (?:(?:not|no longer|also|still|very|severely|really|now) )?(?:allergic|vegan|vegetarian|pregnant|diabetic)\b)",
+    re.IGNORECASE,
+)
 # Attributes that may hold for a while only, beside the lasting value; a name or an allergy does not.
 _PASSING = frozenset({"residence", "job", "employer", "diet", "eats", "smoking", "drinking", "likes"})
 _PASSING |= {"car", "address", "phone", "email", "regimen"}
@@ -150,14 +155,25 @@ def statements_with_slots(said: Said, language: str, before: Sequence[Said] = ()
     if grammar is None or said.role != "user":
         return []
     found: list[Statement] = []
+    last = ""
     text = said.stated.translate(APOSTROPHES)
     for start, stop in sentences(said.stated):
         if stop - start <= _LONGEST and not _is_quoted(text, start, stop):
             found += _of_sentence(text, start, stop, language, grammar)
+            found += _instead(text[start:stop], last, (start, stop), language)
+            last = text[start:stop]
             meant = grammar.meant.search(_spelled_out(text[start:stop])) if not found else None
             if meant:
                 found += _meant(_value(meant["v"], grammar), start, stop, said, language, before)
     return found
+
+
+def _instead(sentence: str, last: str, span: tuple[int, int], language: str) -> Iterator[Statement]:
+    """Give "I'm allergic to sesame" for "It's sesame." behind "I'm not allergic to peanuts."."""
+    told = instead(sentence, last, language)
+    read = _read(told, language) if told else None
+    if told and read:
+        yield Statement(*span, read.slot, told, read.who)
 
 
 def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Grammar) -> Iterator[Statement]:

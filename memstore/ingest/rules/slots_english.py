@@ -347,10 +347,11 @@ ENGLISH = Grammar(
         r"if|unless|suppose|supposing|imagine|imagining|hypothetically|wish|what if|let's say|let us say|in theory"
         r"|assuming|^assume|for the sake of (?:the )?argument|provided (?:that )?I|pretend"
         r"|in (?:the|this|my) (?:story|novel|game|book|film|movie|dream)|my character|in case"
-        r"|whether|role-?play"
+        r"|whether|role-?play|(?:just|only|I am|I'm) (?:kidding|joking)"
     ),
     reported=words(
-        r"(?:he|she|they|(?<!I )(?-i:[A-Z])[a-z]+|my \w+|everyone|people|someone|somebody|who) (?:said|says|told|tells"
+        r"(?:he|she|they|(?<!I )(?-i:[A-Z])[a-z]+|(?:my|our|the|an?) (?:\w+ )?\w+"
+        r"|everyone|people|someone|somebody|who) (?:said|says|told|tells"
         r"|thinks"
         r"|thought|claims|claimed|believes|believed|wrote|writes|texted|asked|asks|announced|mentioned|insists|swears)"
         r"|according to|rumou?r|apparently|supposedly|allegedly|I heard"
@@ -358,7 +359,8 @@ ENGLISH = Grammar(
     subordinate=words(
         r"(?:where|who|which|when|once|before|until|while|than|as|how|why|what|after|since|whether|if|the \w+ that"
         r"|the (?:day|time|year|place|city|town|reason|house|company|job|man|woman|person|one|first|last)"
-        r"|everything|things|all that|did|do|does|have|are|were|said|says|thought"
+        r"|everything|things|all that|did|do|does|have|are|were|said|says|thought|thinks"
+        r"|believes|claims|insists|suspects|told (?:me|us)"
         r"|of|from|with|without|by|near|for|about|against|like) *$"  # "the mother of Jonas is"
     ),
     temporary=words(

@@ -18,12 +18,13 @@ HEALTH_WORDS = {
     "restriction": r"(?:gluten|dairy|lactose|sugar|nut|egg|soy)[- ]free|low[- ](?:sodium|salt|sugar|fodmap|histamine"
     r"|fibre"
     r"|fiber|potassium)|fodmap|renal|diabetic|liquid|soft|bland|kosher|halal",
+    "opening": r"(?:(?:last|this) \w+,? |(?:yesterday|today|sadly|unfortunately|so|well|and|but|oh|no|then),? )*",
     "closing": r"(?=[.,;:!?)]|$| (?:now|again|any ?more|any longer|and|but|because|since|as|so|for|at|this|last|to"
     r"|from|instead"
     r"|right|with|without|currently|these|two|three|a|in|on|yesterday|today|these|after|until|which|already|too|or"
     r"|before)(?!\w))",
     "for_a_while": r"(?! (?:for (?:an?|one|two|three|four|a few|the|this|\d+)|until|during|before|after|while|when|with"
-    r"|without|on|at|in the|every|unless|except|more than|twice|as)(?!\w))",
+    r"|without|on|at|in the|every|unless|except|more than|once|twice|as|in (?:19|20)\d\d)(?!\w))",
     "years_ago": r"(?!(?: [\w']+){0,6}? (?:(?:19|20)\d\d|years? (?:ago|back)|last year|before|once|when)(?!\w))",
     "term": r"(?:early |late |mid[- ]|the (?:end|middle|beginning) of )?(?:<month>)(?: \d{1,2}(?:st|nd|rd|th)?)?"
     r"|(?:the )?"
@@ -78,8 +79,8 @@ MEDICATION = (
 )  # fmt: skip
 # Of somebody who is named the slot is the speaker's: "my sister Hanna" is Hanna.
 PREGNANCY = (
-    ("expecting/{t}!", "no", r"(?:(?:my|our) (?:\w+ )?(?:<kin>) )?(?P<t><first_name>) (?:has )?<bore><years_ago>"),
-    ("pregnancy!", "no", r"(?:(?:I|we)(?: have)?|(?P<who>(?:my|our) (?:\w+ )?(?:<kin>))(?: has)?)(?: just| recently|"
+    ("expecting/{t}!", "no", r"^<opening>(?:(?:my|our) (?:\w+ )?(?:<kin>) )?(?P<t><first_name>) (?:has )?<bore><years_ago>"),
+    ("pregnancy!", "no", r"^<opening>(?:(?:I|we)(?: have)?|(?P<who>(?:my|our) (?:\w+ )?(?:<kin>))(?: has)?)(?: just| recently|"
      r" sadly"
      r"| unfortunately)* <bore><years_ago>|(?:I am |<S:am/is>)(?:no longer|not) pregnant"),
     ("expecting/{t}", "", r"(?:(?:my|our) (?:\w+ )?(?:<kin>) )?(?P<t><first_name>)(?:'s baby)? is (?:now |actually )?"
@@ -92,16 +93,17 @@ PREGNANCY = (
     ("pregnancy", "due", r"(?:(?:I am|we are)(?: now| also| finally)? |<S:am/is>)<pregnant>"),
 )  # fmt: skip
 # What stands before what others say of the speaker: "The doctor says I'm allergic to nuts".
+_NO_DENIAL = r"(?!(?:not|never|no|longer|nor|hardly|does|do|did|is|was|has|have|that|who|which)\b|\w+n't\b)[\w'-]+"
 HEARSAY = re.compile(
     r"(?:(?:so|well|and|but|yes|now|also|actually|unfortunately|sadly|yesterday|today|recently"
     r"|(?:last|this) \w+),? )*(?:(?:(?:the|my|our|an?|his|her)"
-    r" (?:[\w'-]+ )"
-    r"{0,2}?[\w'-]+|they|he|she|every(?:one|body)|some(?:one|body)|(?:dr\.? )?(?-i:[A-Z])[\w'-]+) (?:(?:has|have"
+    r" (?:<word> ){0,2}?<word>|they|he|she|every(?:one|body)|some(?:one|body)|(?:dr\.? )?(?!(?:I|No|Nobody|Nothing|Who)\b)"
+    r"(?-i:[A-Z])[\w'-]+) (?:(?:has|have"
     r"|had|also"
     r"|always|still|just|now|all) )*(?:says?|said|tells? (?:me|us)|told (?:me|us)|thinks?|believes?|insists?"
     r"|confirms?"
     r"|confirmed|found(?: out)?|discovered|suspects?|claims?|claimed|reckons?|shows?|showed)|I (?:was|have been"
     r"|just got)"
-    r" told|apparently)(?: that)?,? (?P<own>I)(?:(?=')| )(?P<rest>\S.*)",
+    r" told|apparently)(?: that)?,? (?P<own>I)(?:(?=')| )(?P<rest>\S.*)".replace("<word>", _NO_DENIAL),
     re.IGNORECASE,
 )
