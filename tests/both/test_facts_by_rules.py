@@ -75,8 +75,8 @@ async def test_what_the_doctor_says_against_my_word_is_a_conflict_to_be_seen(
     assert await active(store) == {
         "The user is allergic to peanuts.", "The doctor says the user is not allergic to peanuts.",
     }  # fmt: skip
-    (found,) = await store.user("alice").audit_facts()
-    assert (found.problem, len(found.facts)) == ("conflict", 2)
+    found = [one for one in await store.user("alice").audit_facts() if one.problem == "conflict"]
+    assert [len(one.facts) for one in found] == [2]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
@@ -92,7 +92,7 @@ async def test_my_word_ends_what_the_doctor_said_whichever_is_derived_first(
     assert await active(store) == {
         "The user is allergic to cats.", "The user is allergic to sesame.", "The user is not allergic to peanuts.",
     }  # fmt: skip
-    assert await store.user("alice").audit_facts() == []
+    assert "conflict" not in {one.problem for one in await store.user("alice").audit_facts()}
 
 
 async def test_an_undone_denial_lets_what_the_doctor_said_hold_again(store: AsyncMemoryStore) -> None:

@@ -112,7 +112,8 @@ _LONGEST = 600  # characters of a clause
 _SHORT = {"'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
 _SHORTENED = re.compile(
     r"(?<=\w)'(?:m|re|ve|ll)\b|\b(?:can't|won't)\b|(?<=\w)n't\b|\b(?<=[iI]t)'s\b"
-    r"|(?<=\w)'s(?= (?:(?:not|no longer|also|still|very|severely|really|now) )?(?:allergic|vegan|vegetarian|pregnant|diabetic)\b)",
+    r"|(?<=\w)'s(?= (?:(?:not|no longer|also|still|very|severely|really|now) )?(?:allergic|vegan|vegetarian|pregnant"
+    r"|diabetic)\b)",
     re.IGNORECASE,
 )
 # Attributes that may hold for a while only, beside the lasting value; a name or an allergy does not.

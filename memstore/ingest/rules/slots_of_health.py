@@ -79,8 +79,10 @@ MEDICATION = (
 )  # fmt: skip
 # Of somebody who is named the slot is the speaker's: "my sister Hanna" is Hanna.
 PREGNANCY = (
-    ("expecting/{t}!", "no", r"^<opening>(?:(?:my|our) (?:\w+ )?(?:<kin>) )?(?P<t><first_name>) (?:has )?<bore><years_ago>"),
-    ("pregnancy!", "no", r"^<opening>(?:(?:I|we)(?: have)?|(?P<who>(?:my|our) (?:\w+ )?(?:<kin>))(?: has)?)(?: just| recently|"
+    ("expecting/{t}!", "no", r"^<opening>(?:(?:my|our) (?:\w+ )?(?:<kin>) )?(?P<t><first_name>) (?:has )?<bore>"
+     r"<years_ago>"),
+    ("pregnancy!", "no", r"^<opening>(?:(?:I|we)(?: have)?|(?P<who>(?:my|our) (?:\w+ )?(?:<kin>))(?: has)?)(?: just"
+     r"| recently|"
      r" sadly"
      r"| unfortunately)* <bore><years_ago>|(?:I am |<S:am/is>)(?:no longer|not) pregnant"),
     ("expecting/{t}", "", r"(?:(?:my|our) (?:\w+ )?(?:<kin>) )?(?P<t><first_name>)(?:'s baby)? is (?:now |actually )?"
@@ -97,8 +99,8 @@ _NO_DENIAL = r"(?!(?:not|never|no|longer|nor|hardly|does|do|did|is|was|has|have|
 HEARSAY = re.compile(
     r"(?:(?:so|well|and|but|yes|now|also|actually|unfortunately|sadly|yesterday|today|recently"
     r"|(?:last|this) \w+),? )*(?:(?:(?:the|my|our|an?|his|her)"
-    r" (?:<word> ){0,2}?<word>|they|he|she|every(?:one|body)|some(?:one|body)|(?:dr\.? )?(?!(?:I|No|Nobody|Nothing|Who)\b)"
-    r"(?-i:[A-Z])[\w'-]+) (?:(?:has|have"
+    r" (?:<word> ){0,2}?<word>|they|he|she|every(?:one|body)|some(?:one|body)|(?:dr\.? )?"
+    r"(?!(?:I|No|Nobody|Nothing|Who)\b)(?-i:[A-Z])[\w'-]+) (?:(?:has|have"
     r"|had|also"
     r"|always|still|just|now|all) )*(?:says?|said|tells? (?:me|us)|told (?:me|us)|thinks?|believes?|insists?"
     r"|confirms?"
