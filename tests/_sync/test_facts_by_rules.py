@@ -64,3 +64,42 @@ def test_a_disagreement_is_logged_the_same_whichever_is_derived_first(store: Mem
         steps = [step for fact in found for step in store.user(user).fact_history(fact)]
         (step,) = [step for step in steps if step.action == "conflicted"]
         assert (step.fact_id, step.other_id) == (max(fact.id for fact in found), min(fact.id for fact in found))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_what_the_doctor_says_against_my_word_is_a_conflict_to_be_seen(
+    store: MemoryStore, order: tuple[int, int]
+) -> None:
+    said = [("I'm allergic to peanuts.", 0), ("The doctor says I'm not allergic to peanuts.", 5)]
+    for place in order:
+        say(store, *said[place], place=f"place {place}")
+    assert active(store) == {
+        "The user is allergic to peanuts.", "The doctor says the user is not allergic to peanuts.",
+    }  # fmt: skip
+    found = [one for one in store.user("alice").audit_facts() if one.problem == "conflict"]
+    assert [len(one.facts) for one in found] == [2]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+def test_my_word_ends_what_the_doctor_said_whichever_is_derived_first(
+    store: MemoryStore, order: tuple[int, ...]
+) -> None:
+    said = [
+        ("The doctor says I'm allergic to peanuts.", 0), ("I'm allergic to cats.", 1),
+        ("I'm allergic to sesame, not peanuts.", 5),
+    ]  # fmt: skip
+    for place in order:
+        say(store, *said[place], place=f"place {place}")
+    assert active(store) == {
+        "The user is allergic to cats.", "The user is allergic to sesame.", "The user is not allergic to peanuts.",
+    }  # fmt: skip
+    assert "conflict" not in {one.problem for one in store.user("alice").audit_facts()}
+
+
+def test_an_undone_denial_lets_what_the_doctor_said_hold_again(store: MemoryStore) -> None:
+    say(store, "The doctor says I'm allergic to peanuts.")
+    say(store, "I'm not allergic to peanuts.", 5)
+    alice = store.user("alice")
+    (denial,) = alice.facts()
+    alice.retract_fact(denial)
+    assert active(store) == {"The doctor says the user is allergic to peanuts."}

@@ -63,3 +63,42 @@ async def test_a_disagreement_is_logged_the_same_whichever_is_derived_first(stor
         steps = [step for fact in found for step in await store.user(user).fact_history(fact)]
         (step,) = [step for step in steps if step.action == "conflicted"]
         assert (step.fact_id, step.other_id) == (max(fact.id for fact in found), min(fact.id for fact in found))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+async def test_what_the_doctor_says_against_my_word_is_a_conflict_to_be_seen(
+    store: AsyncMemoryStore, order: tuple[int, int]
+) -> None:
+    said = [("I'm allergic to peanuts.", 0), ("The doctor says I'm not allergic to peanuts.", 5)]
+    for place in order:
+        await say(store, *said[place], place=f"place {place}")
+    assert await active(store) == {
+        "The user is allergic to peanuts.", "The doctor says the user is not allergic to peanuts.",
+    }  # fmt: skip
+    found = [one for one in await store.user("alice").audit_facts() if one.problem == "conflict"]
+    assert [len(one.facts) for one in found] == [2]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+async def test_my_word_ends_what_the_doctor_said_whichever_is_derived_first(
+    store: AsyncMemoryStore, order: tuple[int, ...]
+) -> None:
+    said = [
+        ("The doctor says I'm allergic to peanuts.", 0), ("I'm allergic to cats.", 1),
+        ("I'm allergic to sesame, not peanuts.", 5),
+    ]  # fmt: skip
+    for place in order:
+        await say(store, *said[place], place=f"place {place}")
+    assert await active(store) == {
+        "The user is allergic to cats.", "The user is allergic to sesame.", "The user is not allergic to peanuts.",
+    }  # fmt: skip
+    assert "conflict" not in {one.problem for one in await store.user("alice").audit_facts()}
+
+
+async def test_an_undone_denial_lets_what_the_doctor_said_hold_again(store: AsyncMemoryStore) -> None:
+    await say(store, "The doctor says I'm allergic to peanuts.")
+    await say(store, "I'm not allergic to peanuts.", 5)
+    alice = store.user("alice")
+    (denial,) = await alice.facts()
+    await alice.retract_fact(denial)
+    assert await active(store) == {"The doctor says the user is allergic to peanuts."}

@@ -32,7 +32,6 @@ def slots(text: str) -> list[tuple[str, str, str]]:
          ["Alice is not allergic to peanuts, just to almonds and cashews."]),
         ("I'm not allergic to any nuts except peanuts and almonds.",
          ["Alice is not allergic to any nuts except peanuts and almonds."]),
-        ("I'm allergic to nuts, not almonds or cashews.", ["Alice is allergic to nuts, not almonds or cashews."]),
         ("I'm allergic to nuts, except almonds and pecans.", ["Alice is allergic to nuts, except almonds and pecans."]),
         ("I can't eat peanuts, just almonds and cashews.", ["Alice can't eat peanuts, just almonds and cashews."]),
         ("My son is allergic to nuts, my daughter to bees.",
@@ -40,8 +39,6 @@ def slots(text: str) -> list[tuple[str, str, str]]:
         ("My son is allergic to nuts, unlike me.", ["Alice's son is allergic to nuts, unlike Alice."]),
         ("Ich bin nicht allergisch gegen Nüsse, nur gegen Mandeln.",
          ['Alice: "Ich bin nicht allergisch gegen Nüsse, nur gegen Mandeln."']),
-        ("Ich bin nicht allergisch gegen Nüsse, sondern gegen Mandeln und Cashews.",
-         ['Alice: "Ich bin nicht allergisch gegen Nüsse, sondern gegen Mandeln und Cashews."']),
         ("Ich esse kein Fleisch, nur Fisch und Eier.", ['Alice: "Ich esse kein Fleisch, nur Fisch und Eier."']),
     ],
 )  # fmt: skip

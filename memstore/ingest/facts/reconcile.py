@@ -5,7 +5,7 @@
 | same | the same words, or near ones of the same content; a retracted fact stays so | one: it gains the source |
 | supersedes | a later value of a slot that holds one; "no longer" | they end |
 | outdated | a known value of the slot is later | they stay; the new fact has ended already |
-| conflict | it cannot be told which holds | they stay, beside the new one |
+| conflict | it cannot be told which holds; others say so of the speaker's health | they stay, beside the new one |
 | new | none of these | none |
 
 The verdict does not depend on the order of the known facts; and of facts of one slot with different times, the same
@@ -23,7 +23,7 @@ from uuid import UUID
 
 from memstore.ingest.facts.wording import NOT, content
 from memstore.ingest.rules.places import COUNTRY, is_country
-from memstore.ingest.rules.slots import FORMER, TEMPORARY, Manner, Slot
+from memstore.ingest.rules.slots import FORMER, REPORTED, TEMPORARY, Manner, Slot
 from memstore.models import kind_of
 
 NEAR = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts-dedupe.md
@@ -120,15 +120,27 @@ def _of_slot(incoming: Incoming, slot: Slot, active: Iterable[Known]) -> Verdict
     rivals = [one for one in active if _rivals(incoming, slot, one)]
     if not rivals:
         return None
+    own = [one for one in rivals if not _is_reported(one.attribute)]
+    later = [one for one in own if one.occurred_at > incoming.occurred_at]
+    if _is_reported(slot.attribute) and incoming.said_by_subject:
+        later = [one for one in own if one.occurred_at >= incoming.occurred_at]
+        return _verdict("outdated", later) if later else _verdict("conflict", rivals)
     if not incoming.said_by_subject:
         return _verdict("conflict", rivals)
-    later = [one for one in rivals if one.occurred_at > incoming.occurred_at]
     if later:
         return _verdict("outdated", later)
-    equal = [one for one in rivals if one.occurred_at == incoming.occurred_at]
+    heard_later = [one for one in rivals if one not in own and one.occurred_at > incoming.occurred_at]
+    rivals = [one for one in rivals if one not in heard_later]
+    if not rivals:
+        return _verdict("conflict", heard_later)
+    equal = [one for one in own if one.occurred_at == incoming.occurred_at]
     if slot.manner is Manner.HOLDS and equal:
         return _verdict("conflict", equal)
     return _verdict("supersedes", rivals)
+
+
+def _is_reported(attribute: str | None) -> bool:
+    return bool(attribute) and str(attribute).startswith(REPORTED)
 
 
 def _of_past(incoming: Incoming, slot: Slot, mates: Iterable[Known]) -> Verdict | None:
@@ -137,7 +149,7 @@ def _of_past(incoming: Incoming, slot: Slot, mates: Iterable[Known]) -> Verdict 
         one
         for one in mates
         if one.state == "superseded"
-        and one.attribute == slot.attribute
+        and one.attribute == slot.attribute.removeprefix(REPORTED)
         and one.occurred_at > incoming.occurred_at
         and _rivals(incoming, slot, one)
     ]
@@ -151,7 +163,7 @@ def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
     apart = abs(one.occurred_at - incoming.occurred_at)
     if slot.attribute.removeprefix(FORMER).startswith(PLANS) and slot.manner is Manner.HOLDS and apart > ONE_PLAN:
         return False
-    if slot.attribute == one.attribute:
+    if slot.attribute.removeprefix(REPORTED) == one.attribute.removeprefix(REPORTED):
         return other_value(slot, one.value) or narrows(slot, incoming.occurred_at, one.value, one.occurred_at)
     if slot.attribute.endswith(COUNTRY) != one.attribute.endswith(COUNTRY):
         return _abroad(incoming, slot, one.attribute, one.value, one.occurred_at)

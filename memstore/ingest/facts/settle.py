@@ -21,7 +21,7 @@ from memstore.ingest.facts.extracted import ExtractedFact
 from memstore.ingest.facts.filled import slot_of_fact
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, Incoming, Known, Verdict, narrows, other_value, reconcile
 from memstore.ingest.rules.places import COUNTRY
-from memstore.ingest.rules.slots import FORMER, PLACES, Manner, Slot
+from memstore.ingest.rules.slots import FORMER, PLACES, REPORTED, Manner, Slot
 from memstore.models import HAND, QUARANTINED, FactColumns
 from memstore.store import fact_changes, facts, items
 from memstore.store.database import Transaction
@@ -186,9 +186,10 @@ def related(slot: Slot | None) -> list[str]:
     """Give the attributes whose facts a slot has to do with: where somebody lives, in which country, and no longer."""
     if slot is None:
         return []
-    plain = slot.attribute.removeprefix(FORMER).removesuffix(COUNTRY)
+    plain = slot.attribute.removeprefix(FORMER).removeprefix(REPORTED).removesuffix(COUNTRY)
     countries = [plain + COUNTRY, plain] if plain in PLACES else []
-    return [slot.attribute, FORMER + slot.attribute, slot.attribute.removeprefix(FORMER), *countries]
+    ended = [FORMER + slot.attribute, slot.attribute.removeprefix(FORMER)]
+    return [slot.attribute, *ended, plain, REPORTED + plain, *countries]
 
 
 def _twin(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
@@ -320,7 +321,10 @@ async def _outdate(
 
 def _rivals(slot: Slot, fact: FactColumns, one: KnownFact) -> bool:
     """Whether a fact gives another value to the same slot, or did."""
-    if one.fact.value is None or (one.fact.subject, one.fact.attribute) != (fact.subject, slot.attribute):
+    if one.fact.value is None or (one.fact.subject, one.fact.attribute) != (
+        fact.subject,
+        slot.attribute.removeprefix(REPORTED),
+    ):
         return False
     if one.fact.state not in ("active", "superseded") or slot.manner is Manner.TEMPORARY:
         return False

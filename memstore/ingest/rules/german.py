@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from memstore.ingest.rules.parts import completed, parts_of
+from memstore.ingest.rules.questions import asking
 from memstore.ingest.rules.reading import ALLERGY, Reading
 from memstore.ingest.rules.rulebook import GERMAN, GERMAN_KIN, Rule
 from memstore.ingest.rules.slots_german import GERMAN as SLOTS
@@ -108,7 +109,9 @@ def _clauses(sentence: Clause) -> list[Clause]:
     clauses: list[Clause] = []
     text, begin = sentence.text, 0
     before = ""
-    for gap in [*_NEXT_CLAUSE.finditer(text), None]:
+    heard = [found.span("before") for found in SLOTS.hearsay.finditer(text)] if SLOTS.hearsay else []
+    gaps = [gap for gap in _NEXT_CLAUSE.finditer(text) if not any(a < gap.end() <= b for a, b in heard)]
+    for gap in [*gaps, None]:
         end = gap.start() if gap else len(text)
         told = text[begin:end]
         if gap and ":" in gap[0] and (SLOTS.asks.search(told) or _TELLS.search(told)):
@@ -119,4 +122,4 @@ def _clauses(sentence: Clause) -> list[Clause]:
             before = completed(text[begin:end], before, "de")
             clauses.append(Clause(before, sentence.start + begin, sentence.start + end))
         begin = gap.end() if gap else end
-    return clauses[:-1] if is_question(text) else clauses
+    return clauses[: -asking([one.text for one in clauses])] if is_question(text) else clauses

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from memstore.ingest.rules.asides import closed_up
 from memstore.ingest.rules.dates import anchor
 from memstore.ingest.rules.drafts import FactDraft, Said
-from memstore.ingest.rules.slots import FORMER, GRAMMARS, TEMPORARY, Statement
+from memstore.ingest.rules.slots import FORMER, GRAMMARS, REPORTED, TEMPORARY, Statement
 from memstore.ingest.sentences import sentences
 from memstore.models import kind_of
 
@@ -130,6 +130,8 @@ _WANTS = frozenset({"goal"})
 # What kind of fact a slot is, by the first part of its attribute; all others are of identity.
 _TYPES = {
     "diet": "constraint", "eats": "constraint", "allergy": "constraint", "health": "constraint",
+    "medication": "constraint", "regimen": "constraint", "restriction": "constraint",
+    "expecting": "relationship",
     "wants": "goal", "likes": "preference", "favourite":
     "preference",
     "plan": "plan", "appointment": "plan", "deadline": "plan", "partner": "relationship", "marital_status":
@@ -153,7 +155,7 @@ def language_of(text: str) -> str:
 
 def type_of(attribute: str, *, kin: bool = False) -> str:
     """Give the type of the facts that fill an attribute; whoever has a constraint, it is one."""
-    root = attribute.removeprefix(FORMER).removeprefix(TEMPORARY).split("/")[0]
+    root = attribute.removeprefix(FORMER).removeprefix(TEMPORARY).removeprefix(REPORTED).split("/")[0]
     type = _TYPES.get(root, "identity")
     return "relationship" if kin and type != "constraint" else type
 

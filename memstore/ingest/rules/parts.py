@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from memstore.ingest.rules.name_words import GERMAN_JOBS, JOBS, ROLES
 from memstore.ingest.rules.thirdperson import agreeing_verb, is_past, is_present
+from memstore.ingest.rules.turns import instead, turned, turns_in
 
 Sure = Callable[[str], bool]
 MOST = 12  # places at which a clause may be parted: each is tried with every rule
@@ -50,7 +51,7 @@ _NAME = (
     r"(?:'s? [\w-]+)?"
 )
 _DENIES = re.compile(r"(?:not|n't)$", re.IGNORECASE)
-_LISTED = re.compile(r" (?:to|gegen|eat|keine?n?)$", re.IGNORECASE)
+_LISTED = re.compile(r" (?:to|gegen|eat|keine?n?|takes?|taking|(?:am|is) on|nehme|nimmt)$|'m on$", re.IGNORECASE)
 # "…, like my sister" compares, "and like hiking" says something.
 _COMPARED = (
     r"(?:I|we|he|she|they|you|it|my|our|his|her|their|the|an?|this|that|these|those|most|many|all|every\w*|half|some\w*"
@@ -120,9 +121,10 @@ _JOINTS = {
         r"I|we|(?:my|our) (?:[\w-]+ ){0,2}?[\w-]+",
         r"am|is|are|have|has|live|lives|work|works|am living|is living|am working|is working|speak|speaks|do not"
         r"|does not"
-        r"|don't|doesn't|can not|can't|teach|teaches|study|studies|moved|relocated",
+        r"|don't|doesn't|can not|can't|teach|teaches|study|studies|moved|relocated|take|takes"
+        r"|no longer takes?|(?:stopped|started) taking",
         r"and also|as well as|and|or",
-        r"(?:allergic\s+to|not eat|n't eat|never eat|no longer eat)(?= )",
+        r"(?:allergic\s+to|not eat|n't eat|never eat|no longer eat|(?<= )takes?|(?<= )taking|(?:am|'m|is) on)(?= )",
         r"(?P<one>(?:in|near|at) [^,]{2,40}?) (?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60})",
         r"(?P<two>with (?:my|our|his|her|their|an?|two|three|four) [^,]{2,60}?) (?P<one>(?:in"
         r"|near) (?-i:[A-Z])[^,]{1,40})",
@@ -134,9 +136,9 @@ _JOINTS = {
     "de": _joints(
         r"ich|wir|(?:mein|unser)e? (?:[\w-]+ ){0,2}?[\w-]+",
         r"bin|sind|ist|habe|haben|hat|wohne|wohnen|wohnt|lebe|leben|lebt|arbeite|arbeiten|arbeitet|esse|isst|spreche"
-        r"|spricht",
+        r"|spricht|nehme|nimmt",
         r"und auch|sowie|und|oder",
-        r"(?:allergisch\s+gegen|esse keine?n?|isst keine?n?)(?= )",
+        r"(?:allergisch\s+gegen|esse keine?n?|isst keine?n?|(?<= )nehme|(?<= )nimmt)(?= )",
         r"(?P<one>(?:in|bei) [^,]{2,40}?) (?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60})",
         r"(?P<two>(?:mit|bei) (?:mein|unser|ein|zwei|drei)[^,]{2,60}?) (?P<one>in (?-i:[A-ZÄÖÜ])[^,]{1,40})",
         rf"(?P<one>als [^,]{{2,40}}?) (?P<two>{_WHERE_DE})",
@@ -215,8 +217,21 @@ _COMPLETE = {
 
 def parts_of(clause: str, language: str, sure: Sure) -> list[Part]:
     """Give the parts of a clause; one where it says one thing, or not all of them can be told for themselves."""
-    whole = Part(clause, 0, len(clause))
-    joints = _JOINTS.get(language)
+    both = [Part(*one) for one in turned(clause, language)]
+    if both and all(sure(one.words) for one in both):
+        return [part for one in both for part in _listed(one, language, sure)]
+    return _told_apart(Part(clause, 0, len(clause)), language, sure)
+
+
+def _listed(part: Part, language: str, sure: Sure) -> list[Part]:
+    """Give the parts of one of two things, by their places in the whole clause."""
+    shift = part.stop - len(part.words)
+    parts = _told_apart(Part(part.words, 0, len(part.words)), language, sure)
+    return [Part(one.words, max(part.start, one.start + shift), max(part.start + 1, one.stop + shift)) for one in parts]
+
+
+def _told_apart(whole: Part, language: str, sure: Sure) -> list[Part]:
+    clause, joints = whole.words, _JOINTS.get(language)
     head = joints.subject.match(clause) if joints else None
     if joints is None or head is None or not sure(clause):
         return [whole]
@@ -236,9 +251,9 @@ def subjects_of(clause: str, language: str) -> list[str]:
 
 
 def lists_in(sentence: str, language: str) -> list[re.Match[str]]:
-    """Give where a sentence lists things with commas, behind a verb of which each of them is a fact."""
+    """Give where a sentence lists things of which each is a fact, or says that it is not this but that."""
     joints = _JOINTS.get(language)
-    return list(joints.several.finditer(sentence)) if joints else []
+    return [*joints.several.finditer(sentence), *turns_in(sentence, language)] if joints else []
 
 
 def completed(clause: str, before: str, language: str) -> str:
@@ -246,9 +261,9 @@ def completed(clause: str, before: str, language: str) -> str:
 
     "but still no meat" behind "I eat fish again" is "I still eat no meat".
     """
-    denied = _denied(clause.strip(" .!"), before, language)
-    if denied:
-        return denied
+    told = _denied(clause.strip(" .!"), before, language) or instead(clause, before, language)
+    if told:
+        return told
     form, past = _ELLIPSES.get(language), _COMPLETE.get(language)
     found = form.fullmatch(_LONG.sub(_long, clause.strip(" .!"))) if form else None
     whole = past.match(_LONG.sub(_long, before)) if found and past else None

@@ -122,7 +122,7 @@ _WORD = re.compile(r"[A-Za-z']+")
 ALLERGY = re.compile(
     r"\ballergi(?:c|es)\b|\ballergy\b|\bintoleran(?:t|ce)\b|allergisch|allergie|intolerant|\bco?eliac\b|zöliakie"
     r"|\bdiabetic\b|\b(?:can't|can ?not|mustn't|must not|isn't allowed to|is not allowed to)"
-    rf" (?:eat|drink|have (?:any )?(?:{FOODS}))\b"
+    rf" (?:eat|drink|(?:have|tolerate) (?:any )?(?:{FOODS}))\b"
     r"|\bvertr(?:age|ägt|agen)\b|\b(?:am|is|are|bin|ist|sind) (?:\w+ )?(?:vegan|vegetarian|pescatarian|vegetarisch"
     r"|(?:vegetarier|veganer)(?:in)?)\b(?! (?:restaurant|caf|chef|cook|food))|\bdarf (?:\w+ ){0,2}kein|\b(?:a|in a"
     r"|the) wheelchair\b|\brollstuhl",

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from memstore.ingest.rules.conditions import DEGREE, HAS, ILLNESS, IS
+from memstore.ingest.rules.medicines import GERMAN_MEDICINE, MEDICINE
 from memstore.ingest.rules.name_words import AMOUNTS, GERMAN_AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
 
 FOODS = (
@@ -122,7 +123,7 @@ _WORDS = {
     r"|later (?:today|this \w+)|in (?:\d+|a|two|three|four|a few|a couple of) (?:days?|weeks?|months?)|soon|(?:on|by"
     r"|until|for) (?:(?:mon|tues|wednes|thurs|fri|satur|sun)day(?!s)|the \d+(?:st|nd|rd|th)?)|on \d+|at the end of"
     r"|(?:in|on|by) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)",
-    "about": rf"(?:is|are) (?:not )?{IS}|"
+    "about": rf"(?:is|are) (?:not )?{IS}|(?:isn't|aren't) allergic|"
     r"(?:is|are|was|were) (?:\w+ )?(?:(?-i:[A-Z])\w+|an?|my|from|in|at|\d\S*|called|named|allergic|<trait>"
     r"|c(?:o)?eliac|diabetic|asthmatic|\w*[- ]?intolerant|<state>|getting|moving|having|coming|turning|visiting"
     r"|studying|working|living|expecting|training|learning"
@@ -130,7 +131,7 @@ _WORDS = {
     r"|given|shown|a lot)|works?|lives?|lived|loves?|likes?|hates?|enjoys?|prefers?|plays?|stud(?:y|ies)|teach(?:es)?"
     r"|owns?|runs?|moved|died|passed away|got (?!me\b)|turned|turns|comes?|came|visited|grew up|started|joined"
     r"|graduated|speaks?|wants? (?:a|an|to)|bought|adopted|gave me an?|had|took|(?:can't|can ?not|doesn't|does not)"
-    r" (?:eat|drink|like|have)|uses? a wheelchair",
+    r" (?:eat|drink|like|have|tolerate)|uses? a wheelchair",
     "bald": r"morgen|übermorgen|am \w+tag|am wochenende|nächste[nmrs]? \w+|am \d+\. ?\w+|bald|heute abend|im (?:januar"
     r"|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember|sommer|herbst|winter|frühling)"
     r"|in (?:einer|einem|zwei|drei|vier) (?:tagen|wochen?|monate?n?)",
@@ -157,9 +158,18 @@ FIRST = _table(
      r"|antibiotics|insulin|antidepressants)|(?:take|am taking|am on) (?:[\w-]+ ){0,3}?(?:\d+ ?(?:mg|mcg|µg|ml)"
      r"|tablets?|pills?"
      r"|painkillers?|blood thinners?|[a-z]+ \d+ (?:once|twice|daily|every|\w+ times))"),
+    ("constraint", 0.9, rf"(?:(?:don't |do not |never )?(?:take|use)|am (?:not )?(?:taking|on|off|using|back on)"
+     rf"|started(?: taking"
+     r"| on| using)?|stopped(?: taking| using)?|quit(?: taking)?|gave up(?: taking)?|have (?:stopped|started|quit)(?:"
+     r" taking)?"
+     r"|came off|went off|was (?:put on|prescribed|taken off)|have been (?:put on|prescribed|taken off))"
+     rf" (?:my |the |any |some |(?:\d+ ?(?:mg|mcg|µg|g|units)|a (?:low|high|small) dose)(?: of)? )?{MEDICINE}"),
     ("constraint", 0.9, r"(?:can ?not|can't|must ?n[o']t|must not|am not allowed to|may not) (?:take|tolerate|have)"
-     r" (?:any )?(?:<drug>)"),
-    ("constraint", 0.9, r"am (?:an? )?(?:<trait>)|am on an? (?:[\w-]+ ){0,3}diet|(?:went|became|turned"
+     r" (?:any )?(?:<drug>)|(?:can ?not|can't|don't|do not) tolerate (?:any )?(?:<food>)"),
+    ("constraint", 0.9, r"am (?:an? )?(?:<trait>)|have (?:always )?been (?:an? )?(?:\w+ )?(?:<trait>)"
+     r"|(?:am on|follow|am following|started|went on|am back on|need|keep to|am doing|switched to) (?:an?|the|my)"
+     r" (?:[\w-]+ ){0,3}diet|(?:am (?:not )?(?:on|off|doing|back on)|am doing|started|stopped|quit|gave up|went) (?:the"
+     r" )?(?:keto|paleo|atkins|low[- ]carb|whole ?30)|(?:went|became|turned"
          r"|am going) (?:<trait>|gluten-free|dairy-free)"
      r"|(?:can ?not|can't|don't|do not|never|stopped|quit|gave up|avoid) (?:eat|eating|drink|drinking|smoke|smoking"
      r"|have|having)? ?(?:meat|fish|seafood|shellfish|pork|beef|dairy|milk|gluten|eggs?|nuts?|peanuts?|sugar|alcohol"
@@ -265,6 +275,7 @@ MINE = _table(
 # "<Name> …": people who are named, and said to be something that lasts. ----------------------------------------------
 NAMED = _table(
     ("relationship", 0.9, r"(?:is|was) my (?:\w+ ){0,2}?(?:<kin>|<pet>)"),
+    ("constraint", 0.9, r"(?:can't|can ?not|must not|mustn't|doesn't|does not) tolerate (?:any )?(?:<food>|<drug>)"),
     ("constraint", 0.9, r"(?:can't|can ?not|must not|mustn't) (?:have (?:any )?(?:<food>)|(?:eat"
      r"|drink) (?!it|that|this|them|any more"
      r"|enough)\w+)"
@@ -347,6 +358,8 @@ GERMAN = _table(
      r" (?:noch )?(?:(?:mit|bei|in|per|von) )?(?!\d|ein|kurz|mal|es\b)\w+"),
     ("preference", 0.85, r"ich \w+ (?:sehr |besonders )?(?:gern|gerne|lieber|am liebsten)"),
     ("strength", 0.75, r"ich (?:spreche|spiele|lerne) (?!das\b|es\b)\w+"),
+    ("constraint", 0.9, rf"ich (?:nehme|habe) (?:[\w]+ ){{0,3}}?{GERMAN_MEDICINE}(?: (?:nicht mehr|mehr|abgesetzt)"
+     rf"|[ ,.]|$)"),
     ("constraint", 0.9, r"ich nehme .*?(?:\d+ ?(?:mg|µg|ml|milligramm)|\w*tabletten?|\w*medikament\w*"
         r"|\w*antibiotik\w*|insulin"
      r"|\w*blutverdünner|\w*antidepressiv\w*|\w*k?c?ortison|(?-i:[A-ZÄÖÜ])[\w-]{4,} \d+$)"),

@@ -25,13 +25,16 @@ from memstore.ingest.rules.asides import APOSTROPHES, closed_up
 from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.parts import Part, completed, goes_on, lists_in, parts_of, subjects_of
 from memstore.ingest.rules.places import COUNTRY, is_country
+from memstore.ingest.rules.questions import asking
 from memstore.ingest.rules.slotbook import Grammar, SlotRule, caught
+from memstore.ingest.rules.turns import instead
 from memstore.ingest.rules.until import says_until
 from memstore.ingest.sentences import sentences
 
 FORMER = "former/"  # an attribute of what has ended: "former/residence" is "berlin"
 WANTS = "wants/"  # of what somebody wants to become or do: yes, or no more
 TEMPORARY = "temporary/"  # of what holds for a while, beside the lasting value
+REPORTED = "reported/"  # of the speaker's health as others say it is: ended by what the speaker says, and ends nothing
 
 
 class Manner(StrEnum):
@@ -107,14 +110,22 @@ _SORT = re.compile(
 )
 _LONGEST = 600  # characters of a clause
 _SHORT = {"'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
-_SHORTENED = re.compile(r"(?<=\w)'(?:m|re|ve|ll)\b|\b(?:can't|won't)\b|(?<=\w)n't\b|\b(?<=[iI]t)'s\b", re.IGNORECASE)
+_SHORTENED = re.compile(
+    r"(?<=\w)'(?:m|re|ve|ll)\b|\b(?:can't|won't)\b|(?<=\w)n't\b|\b(?<=[iI]t)'s\b"
+    r"|(?<=\w)'s(?= (?:(?:not|no longer|also|still|very|severely|really|now) )?(?:allergic|vegan|vegetarian|pregnant"
+    r"|diabetic)\b)",
+    re.IGNORECASE,
+)
 # Attributes that may hold for a while only, beside the lasting value; a name or an allergy does not.
 _PASSING = frozenset({"residence", "job", "employer", "diet", "eats", "smoking", "drinking", "likes"})
-_PASSING |= {"car", "address", "phone", "email"}
+_PASSING |= {"car", "address", "phone", "email", "regimen"}
 # Attributes whose value is a name: "in a small flat" is no residence, "at a bank" no employer.
 _NAMES = frozenset(["school", "residence", "hometown", "employer", "name", "nickname", "partner"])
 PLACES = frozenset(["residence", "hometown"])
-_FLIPS = frozenset(["likes", "eats", "allergy", "health", "wants", "pet", "owns", "language"])
+_FLIPS = frozenset(
+    ["likes", "eats", "allergy", "health", "medication", "restriction", "wants", "pet", "owns", "language"]
+)
+_HEALTH = frozenset(["allergy", "health"])
 _POSSESSIVE = re.compile(
     r"my|our|meine?n?|unsere?[nmr]?|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?|我的?|我们的?", re.IGNORECASE
 )
@@ -122,12 +133,17 @@ _BEFORE_KIN = frozenset({"little", "big", "older", "younger", "elder", "twin", "
 _BEFORE_KIN |= {"kleine", "große", "ältere", "jüngere", "beste", "neue"}
 _BEFORE_KIN |= {"kleiner", "großer", "älterer", "jüngerer", "bester", "neuer"}
 _BEFORE_KIN |= {"petit", "petite", "grand", "grande", "meilleur", "meilleure", "mejor", "nuevo", "nueva"}
+# What others said that somebody was or had, told as they are: "The doctor said I was allergic".
+_NOW = {"was": "am", "had": "have"}
+_AS_NOW = re.compile(r"^(?:was|had)\b", re.IGNORECASE)
+_ADJECTIVE = re.compile(r"due\b", re.IGNORECASE)  # behind "I'm pregnant," it goes on with "I'm"
+_BUT = re.compile(r"\b(?:but|although|though|aber|doch)\b", re.IGNORECASE)
 _APPOINTMENTS = re.compile(r"\s*\b(?:appointment|termin|rendez-vous|cita)\b\s*", re.IGNORECASE)
 
 
 def holds_many(attribute: str) -> bool:
     """Whether values of an attribute stand beside each other, where nothing but its name is known of a fact."""
-    return attribute.startswith((FORMER, TEMPORARY)) or attribute.split("/")[0] in _FLIPS
+    return attribute.startswith((FORMER, TEMPORARY, REPORTED)) or attribute.split("/")[0] in _FLIPS
 
 
 def statements_with_slots(said: Said, language: str, before: Sequence[Said] = ()) -> list[Statement]:
@@ -140,28 +156,46 @@ def statements_with_slots(said: Said, language: str, before: Sequence[Said] = ()
     if grammar is None or said.role != "user":
         return []
     found: list[Statement] = []
+    last = ""
     text = said.stated.translate(APOSTROPHES)
     for start, stop in sentences(said.stated):
         if stop - start <= _LONGEST and not _is_quoted(text, start, stop):
             found += _of_sentence(text, start, stop, language, grammar)
+            found += _instead(text[start:stop], last, (start, stop), language)
+            last = text[start:stop]
             meant = grammar.meant.search(_spelled_out(text[start:stop])) if not found else None
             if meant:
                 found += _meant(_value(meant["v"], grammar), start, stop, said, language, before)
     return found
 
 
+def _instead(sentence: str, last: str, span: tuple[int, int], language: str) -> Iterator[Statement]:
+    """Give "I'm allergic to sesame" for "It's sesame." behind "I'm not allergic to peanuts."."""
+    told = instead(sentence, last, language)
+    read = _read(told, language) if told else None
+    if told and read:
+        yield Statement(*span, read.slot, told, read.who)
+
+
 def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Grammar) -> Iterator[Statement]:
     sentence = text[start:stop]
-    if grammar.doubtful.search(sentence) or grammar.reported.search(_spelled_out(sentence)):
+    if grammar.doubtful.search(sentence):
         return
+    reported, heard = grammar.reported.search(_spelled_out(sentence)), False
     asks = sentence.rstrip("\"')»” ").endswith(("?", "？"))
     clauses = list(_clauses(sentence, language, grammar))
 
     def fills(words: str) -> bool:
         return _read(words, language) is not None
 
-    for clause in clauses[:-1] if asks else clauses:
+    for clause in clauses[: -asking([one.words for one in clauses])] if asks else clauses:
         begin = start + clause.stop - len(clause.words)  # where the clause would begin with all that it leaves out
+        found = grammar.hearsay.match(_spelled_out(clause.words)) if grammar.hearsay else None
+        heard = heard or found is not None
+        if found:
+            yield from _heard(found, clause, start, language)
+        if found or (reported and not (heard and _BUT.search(sentence, max(0, clause.start - 10), clause.start + 10))):
+            continue
         for part in parts_of(clause.words, language, fills):
             read = _read(part.words, language)
             if read is not None:
@@ -170,12 +204,27 @@ def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Gramm
                 yield Statement(first, max(first + 1, begin + part.stop), read.slot, told, read.who)
 
 
+def _heard(found: re.Match[str], clause: Part, start: int, language: str) -> Iterator[Statement]:
+    """Give what a clause says that others say of the speaker's health: "The doctor says I'm allergic to nuts"."""
+    told = f"{found['own']} {_AS_NOW.sub(lambda verb: _NOW[verb[0].casefold()], found['rest'])}"
+    for part in parts_of(told, language, lambda words: _read(words, language) is not None):
+        read = _read(part.words, language)
+        if read is not None and read.who is None and read.slot.attribute.split("/")[0] in _HEALTH:
+            slot = Slot(f"{REPORTED}{read.slot.attribute}", read.slot.value, True, Manner.HOLDS)
+            whole = part.words == told
+            words = clause.words if whole else f"{found.string[: found.start('own')]}{part.words}"
+            first = max(clause.start, clause.stop - len(told) + part.start) if part.start else clause.start
+            last = max(first + 1, clause.stop - len(told) + part.stop)
+            yield Statement(start + first, start + last, slot, closed_up(words), None)
+
+
 def _clauses(sentence: str, language: str, grammar: Grammar) -> Iterator[Part]:
     """Give the clauses of a sentence without those that ask for something, each with the subject that it leaves out.
 
     What is asked for may be a letter, and then what follows a colon stands in it.
     """
     kept = [one.span() for one in [*lists_in(sentence, language), *_contrasts(sentence, grammar)]]
+    kept += [(one.start(), one.end("own")) for one in (grammar.hearsay.finditer(sentence) if grammar.hearsay else ())]
     gaps = [one for one in grammar.next_clause.finditer(sentence) if not _within(one.start(), kept)]
     starts, stops = [0, *(gap.end() for gap in gaps)], [*(gap.start() for gap in gaps), len(sentence)]
     subjects: list[str] = []
@@ -189,7 +238,10 @@ def _clauses(sentence: str, language: str, grammar: Grammar) -> Iterator[Part]:
             continue
         own = subjects_of(words, language)
         words = completed(words, before, language)
-        left_out = goes_on(words, subjects[:1], lambda told: _read(told, language) is not None) if not own else None
+        first_of = slice(1, 2) if _ADJECTIVE.match(words) else slice(1)
+        left_out = (
+            goes_on(words, subjects[first_of], lambda told: _read(told, language) is not None) if not own else None
+        )
         subjects = own or subjects
         before = f"{left_out} {words}" if left_out else words
         yield Part(before, first, last)
@@ -288,6 +340,8 @@ def _slot(rule: SlotRule, found: re.Match[str], text: str, grammar: Grammar) -> 
     if "{t}" in attribute and not thing:
         return None
     attribute = attribute.replace("{t}", thing).replace("{plan}", _plan(thing))
+    if root == "regimen":  # one diet, however it is written
+        value = value.replace("-", " ").replace("ketogenic", "keto").replace("ketogen", "keto")
     if attribute in PLACES and not rule.lasting and is_country(value):  # who moves to a country has left the town
         attribute += COUNTRY
     return _in_manner(rule, attribute, root, value, text, grammar, many=indefinite or root in _FLIPS)

@@ -8,6 +8,7 @@ from memstore.ingest.rules.conditions import DEGREE, ILL, ILLNESS
 from memstore.ingest.rules.name_words import AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
 from memstore.ingest.rules.school_words import PERSONS_AND_SCHOOLS
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
+from memstore.ingest.rules.slots_of_health import DIETS, HEALTH_WORDS, HEARSAY, MEDICATION, PREGNANCY
 from memstore.ingest.rules.thirdperson import agreeing_verb
 from memstore.ingest.rules.wishes import WISHES
 
@@ -70,7 +71,7 @@ _WORDS = {
     r"|hindi|urdu|bengali|vietnamese|thai|catalan|basque|irish|welsh",
 }
 
-_WORDS |= PERSONS_AND_SCHOOLS
+_WORDS |= PERSONS_AND_SCHOOLS | HEALTH_WORDS
 
 _SUBJECT = Subject(
     first=r"(?:I|we)",
@@ -183,6 +184,7 @@ _ROWS = (
     ("studies!", "", r"<S:switched|changed/switched|changed>(?:my |his |her )?(?:major|degree|studies|course)(?: from"
      r" [^,]{1,30}?)? to <V>"),
     # What they eat.
+    *DIETS,
     ("diet", "", r"(?:I am (?:now )?|we are (?:now |both |all )?|<S:became|become|went|gone|turned|am going/is"
      r"|became|went|turned>)(?:an? )?(?:(?!not|no|never|neither)"
      r"\w+ )?(?P<v><diet>)"),
@@ -254,6 +256,9 @@ _ROWS = (
     ("allergy/{t}", "no", r"I (?:have )?outgr(?:ew|own) my (?P<t>\w+)(?: allergy)"),
     ("allergy/{t}", "no", r"<S:do not have|have no/does not have"
      r"|has no>(?:an? )?(?:\w+ )?(?P<t>\w+) allergy(?: any ?more)?"),
+    ("allergy/{t}", "yes", r"it is (?:actually |really )?(?:the )?(?P<t>(?!not\b|what\b)[\w'-]+(?: [\w'-]+)?) (?:that"
+     r" |which )?(?:I am"
+     r"|(?P<who>my <kin>) is) allergic to"),
     ("allergy/{t}", "yes", r"(?:I am |<S:am|became|become|have/is|became>)(?:(?!not|no|never|neither"
      r"|hardly)\w+ )?allergic to"
      r" <T>"),
@@ -263,6 +268,8 @@ _ROWS = (
     ("health/{t}", "no", rf"(?:I am |<S:am/is>)(?:no longer|not) (?:an? )?(?P<t>{ILL})"),
     ("health/{t}", "yes", rf"<S:have|have got/has>{DEGREE}(?P<t>{ILLNESS})"),
     ("health/{t}", "yes", rf"(?:I am |<S:am/is>)(?:an? )?(?P<t>{ILL})"),
+    *MEDICATION,
+    *PREGNANCY,
     ("likes/{t}", "no", r"(?:I|we) (?:no longer (?:like|love|enjoy)|have gone off|went off|have lost interest"
      r" in|stopped liking"
      r"|stopped enjoying|have stopped liking) <T>"),
@@ -349,10 +356,11 @@ ENGLISH = Grammar(
         r"|(?<!no )(?<!not )(?:kidding|joking)|/s[.!]*$|assuming|^assume"
         r"|for the sake of (?:the )?argument|provided (?:that )?I|pretend"
         r"|in (?:the|this|my) (?:story|novel|game|book|film|movie|dream)|my character|in case"
-        r"|whether|role-?play"
+        r"|whether|role-?play|(?:just|only|I am|I'm) (?:kidding|joking)"
     ),
     reported=words(
-        r"(?:he|she|they|(?<!I )(?-i:[A-Z])[a-z]+|my \w+|everyone|people|someone|somebody|who) (?:said|says|told|tells"
+        r"(?:he|she|they|(?<!I )(?-i:[A-Z])[a-z]+|(?:my|our|the|an?) (?:\w+ )?\w+"
+        r"|everyone|people|someone|somebody|who) (?:said|says|told|tells"
         r"|thinks"
         r"|thought|claims|claimed|believes|believed|wrote|writes|texted|asked|asks|announced|mentioned|insists|swears)"
         r"|according to|rumou?r|apparently|supposedly|allegedly|I heard"
@@ -360,7 +368,8 @@ ENGLISH = Grammar(
     subordinate=words(
         r"(?:where|who|which|when|once|before|until|while|than|as|how|why|what|after|since|whether|if|the \w+ that"
         r"|the (?:day|time|year|place|city|town|reason|house|company|job|man|woman|person|one|first|last)"
-        r"|everything|things|all that|did|do|does|have|are|were|said|says|thought"
+        r"|everything|things|all that|did|do|does|have|are|were|said|says|thought|thinks"
+        r"|believes|claims|insists|suspects|told (?:me|us)"
         r"|of|from|with|without|by|near|for|about|against|like) *$"  # "the mother of Jonas is"
     ),
     temporary=words(
@@ -406,6 +415,7 @@ ENGLISH = Grammar(
         r"|imagine|play|plan|find|search|look up|suggest|recommend|list|generate|create|make(?! (?:your|the) (?:answers"
         r"|replies|responses)))"
     ),
+    hearsay=HEARSAY,
     wishes=table(WISHES, _SUBJECT, _ENDS, _WORDS),
     contrasts=(
         # "I was wrong about the test: it was on 27 March" says it of the test.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memstore.ingest.rules.medicines import GERMAN_MEDICINE
 from memstore.ingest.rules.name_words import GERMAN_AMOUNTS, GERMAN_JOBS
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 
@@ -41,6 +42,7 @@ _WORDS["schule"] = (
     r"|dozent|assisten|mitglied|klasse|\w+tags?\b)(?-i:[A-ZÄÖÜ])[\w-]+"  # "Ich bin an der Uni Student"
     r"|(?-i:[A-ZÄÖÜ])[\w-]*-(?:schule|gymnasium|universität)"
 )
+_WORDS["kost"] = r"low[- ]?carb|keto(?:gen)?|paleo|mediterran|atkins"
 _I = r"(?:ich|wir)"
 _SUBJECT = Subject(
     first=_I,
@@ -149,6 +151,24 @@ _ROWS = (
     ("allergy/{t}", "no", r"<S:habe|hab/hat>keine (?P<t>\w+)allergie(?: mehr)?"),
     ("allergy/{t}", "yes", r"<S:bin/ist>(?:\w+ )?allergisch gegen <T>"),
     ("allergy/{t}", "yes", r"<S:habe|hab/hat>eine (?P<t>\w+)allergie"),
+    ("pregnancy!", "no", r"<S:habe|hab|haben/hat>(?:gestern |letzte \w+ |leider )?(?:das|unser|mein|ihr) (?:baby"
+     r"|kind) verloren"
+     r"|<S:hatte|hatten/hatte>(?:gestern |letzte \w+ |leider )?eine (?:fehl|tot)geburt(?! vor )"
+     r"|<S:bin/ist>nicht (?:mehr )?schwanger"),
+    ("pregnancy", "due", r"<S:bin|sind/ist>(?:(?!nicht\b)\w+ ){0,3}?schwanger"),
+    ("former/regimen!", "", r"<S:mache|esse|lebe/macht|isst|lebt>(?:keine? |nicht mehr"
+     r" )(?P<v><kost>)(?:[- ]?diät)?(?: mehr)?"
+     r"|<S:habe|hab/hat>(?:mit )?(?:der |die )?(?P<v><kost>)(?:[- ]?diät)? (?:aufgehört|aufgegeben|beendet"
+     r"|abgebrochen)"),
+    ("regimen", "", r"<S:mache|esse|lebe|ernähre mich|bin auf/macht|isst|lebt|ernährt sich>(?:eine |die )?(?P<v><kost>)"
+     r"(?:[- ]?diät)?"),
+    ("medication/{t}!", "no", rf"<S:nehme/nimmt>(?:kein(?:e|en)? (?P<t>{GERMAN_MEDICINE})(?: mehr)?|(?:das |mein "
+     rf"|meine )?"
+     rf"(?P<t>{GERMAN_MEDICINE}) nicht mehr)"),
+    ("medication/{t}!", "no", rf"<S:habe|hab/hat>(?:das |mein |meine )?(?P<t>{GERMAN_MEDICINE}) (?:endlich"
+     rf" )?abgesetzt"),
+    ("medication/{t}", "yes", rf"<S:nehme/nimmt>(?:(?:täglich|morgens|abends|jeden \w+|\w+mal (?:täglich|am tag)|\d+ mg"
+     rf"|mein|meine) )?(?P<t>{GERMAN_MEDICINE})"),
     ("likes/{t}", "no", r"<S:mag|liebe|mögen/mag|liebt>(?:kein(?:e|en)? |nicht mehr )<T>(?: mehr)?"),
     ("likes/{t}", "no", r"<S:mag|liebe/mag|liebt>(?P<t>\w+) (?:überhaupt |gar )?nicht(?: mehr)?"),
     ("likes/{t}", "no", r"<S:hasse/hasst><T>"),
@@ -230,6 +250,14 @@ GERMAN = Grammar(
         r"^(?:(?:bitte|kannst du|könntest du|können sie|und|jetzt|dann|mir|ich möchte dass du)[, ]+)*(?:(?:schreib"
         r"|schreibe|schreiben sie)(?! (?:mir )?(?:bitte |immer |ab jetzt )*auf )|übersetze?|sage?|erinnere|buche?"
         r"|reserviere?|bestelle?|storniere?|frage?|formuliere|verfasse|korrigiere|plane|suche?|finde|erstelle|fasse)"
+    ),
+    hearsay=re.compile(
+        r"(?P<before>(?:(?:der|die|mein|meine|unser|unsere|ein|eine) (?:[\w-]+ ){0,2}?[\w-]+|er|sie|man|jemand"
+        r"|(?-i:[A-ZÄÖÜ])[\w-]+)"
+        r" (?:(?:auch|immer|jetzt|noch) )*(?:sagte?n?|meinte?n?|glaubt|glauben|denkt|denken|behaupte(?:t|n)"
+        r"|(?:hat|haben) (?:mir )?(?:gesagt|gemeint|bestätigt|festgestellt|herausgefunden)),? )(?P<own>ich)"
+        r" (?P<rest>(?:bin|habe?) .*)",
+        re.IGNORECASE,
     ),
     contrasts=(
         Contrast(

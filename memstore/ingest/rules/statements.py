@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from memstore.ingest.rules.parts import completed, parts_of
+from memstore.ingest.rules.questions import asking
 from memstore.ingest.sentences import sentences
 
 LONGEST = 600  # characters of a sentence; what is longer is a paste, not a statement
@@ -237,7 +238,7 @@ def _asserted(sentence: Clause) -> Iterator[Clause | None]:
         return
     clauses = list(_completed(_clauses(sentence)))
     if is_question(sentence.text):
-        clauses[-1:] = []
+        clauses[-asking([one.text for one in clauses]) :] = []
     doubtful = False
     for clause in clauses:
         words = without_lead_in(clause.text)

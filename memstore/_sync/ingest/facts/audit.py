@@ -23,7 +23,7 @@ from memstore.ingest import secret_numbers
 from memstore.ingest.facts.filled import slot_in, slot_of_fact
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, other_value
 from memstore.ingest.facts.wording import content
-from memstore.ingest.rules.slots import TEMPORARY, Slot
+from memstore.ingest.rules.slots import REPORTED, TEMPORARY, Slot
 from memstore.ingest.secret_shapes import DOCUMENT, JWT, KEYS
 from memstore.models import HAND, FactColumns, Finding
 from memstore.waiting import in_place
@@ -91,7 +91,7 @@ def in_one_slot(active: Sequence[Audited], now: datetime) -> Iterator[Finding]:
         fact = one.fact
         holds = fact.valid_to is None or fact.valid_to > now
         if holds and fact.value and fact.attribute and not fact.attribute.startswith(TEMPORARY):
-            slots.setdefault((fact.subject.casefold(), fact.attribute), []).append(one)
+            slots.setdefault((fact.subject.casefold(), fact.attribute.removeprefix(REPORTED)), []).append(one)
     for (_, attribute), filled in slots.items():
         read = {one.fact.id: _surely(one.fact) for one in filled} if len(filled) > 1 else {}
         for first, second in combinations(filled, 2):
@@ -100,7 +100,7 @@ def in_one_slot(active: Sequence[Audited], now: datetime) -> Iterator[Finding]:
             pair, told = (first.fact.id, second.fact.id), f"{first.fact.text} / {second.fact.text}"
             value, other = str(first.fact.value), str(second.fact.value)
             mine, others = read[first.fact.id], read[second.fact.id]
-            if value.casefold() == other.casefold():
+            if value.casefold() == other.casefold() and first.fact.attribute == second.fact.attribute:
                 yield Finding("duplicate", pair, f"{told} (both: {attribute} is {value})")
             elif (mine and other_value(mine, other)) or (others and other_value(others, value)):
                 yield Finding("conflict", pair, f"{told} (of {attribute})")
