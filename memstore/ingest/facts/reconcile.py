@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
+from memstore.ingest.facts.linked import Filled, ends_too
 from memstore.ingest.facts.wording import NOT, content
 from memstore.ingest.rules.places import COUNTRY, is_country
 from memstore.ingest.rules.slots import FORMER, TEMPORARY, Manner, Slot
@@ -160,7 +161,16 @@ def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
         return one.occurred_at <= incoming.occurred_at if not slot.value else compatible(slot.value, one.value)
     if one.attribute == FORMER + slot.attribute:
         return one.occurred_at > incoming.occurred_at if not one.value else compatible(slot.value, one.value)
-    return False
+    return _ended_beside(incoming, slot, one)
+
+
+def _ended_beside(incoming: Incoming, slot: Slot, one: Known) -> bool:
+    """Whether the later of two values of different slots ends the earlier: a divorce the marriage."""
+    assert one.attribute is not None and one.value is not None
+    mine, other = Filled(slot.attribute, slot.value, incoming.text), Filled(one.attribute, one.value, one.text)
+    if one.occurred_at > incoming.occurred_at:
+        return ends_too(other, mine)
+    return ends_too(mine, other)
 
 
 def _abroad(incoming: Incoming, slot: Slot, attribute: str, value: str, said: datetime) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 from memstore.ingest.rules.conditions import DEGREE, ILL, ILLNESS
-from memstore.ingest.rules.name_words import AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
+from memstore.ingest.rules.habits import HABITS, HABITS_OVER
+from memstore.ingest.rules.name_words import AMOUNTS, CAR_MAKES, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
+from memstore.ingest.rules.partings import PARTINGS
 from memstore.ingest.rules.school_words import PERSONS_AND_SCHOOLS
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 from memstore.ingest.rules.thirdperson import agreeing_verb
@@ -71,6 +73,7 @@ _WORDS = {
 }
 
 _WORDS |= PERSONS_AND_SCHOOLS
+_WORDS["make"] = CAR_MAKES
 
 _SUBJECT = Subject(
     first=r"(?:I|we)",
@@ -109,13 +112,10 @@ _ROWS = (
      r")*(?P<v><diet>)(?: any ?more)?"),
     ("former/marital_status", "", r"(?:I am|we are) (?:no longer|not) (?:\w+ )?(?P<v><married>)(?: any ?more)?"),
     ("former/diet!", "", r"I (?:stopped|quit) being (?:an? )?(?P<v><diet>)"),
-    ("former/partner!", "", r"<S:broke up|split up|have broken up/broke up|split up>with <V>"),
-    ("former/partner!", "", r"(?P<v>(?-i:[A-Z])\w+) and I (?:broke up|split up|separated|are no longer together|are not"
-     r" together any ?more)"),
     ("former/partner!", "", r"(?P<v>(?-i:[A-Z])\w+) (?:broke up with|split up with|left) me"),
     ("former/partner!", "*", r"my (?:girlfriend|boyfriend|partner|husband|wife) (?:broke up with|split up with"
      r"|left) me"),
-    ("former/partner!", "*", r"(?:we|my (?:girlfriend|boyfriend|partner) and I) (?:broke up|split up|separated)"),
+    ("former/partner!", "", r"<S:broke up|split up|have broken up/broke up|split up>with <V>"),
     ("former/pet/{t}!", "*", r"(?:my|our) (?P<t><pet>)(?: (?-i:[A-Z])\w+)? (?:died|passed away|ran away)"),
     ("former/pet/{t}!", "*", r"(?:I|we) (?:lost|had to put down|gave away|had to give away) (?:my|our) (?P<t><pet>)"),
     ("former/car!", "*", r"<S:sold|got rid of|gave up|crashed|totaled|no longer have|do not have/sold|got rid of|gave"
@@ -126,7 +126,7 @@ _ROWS = (
      r" (?:is|was|has been|got)"
      r" (?:cancell?ed|called off|off(?=[.,!]|$))"),
     ("former/{plan}!", "*", r"(?:I|we) (?:have )?(?:cancell?ed|called off) (?:the|my|our) (?P<t>(?:[\w-]+"
-     r" ){0,2}?<event>)"),
+     r" ){0,2}?<event>)(?! (?:\w+er|cake|dress|venue|band|rehearsal|list|room|flowers|tickets?|guests?)(?!\w))"),
     # Where they go to school.
     ("former/school!", "", r"<S:no longer go to|do not go to|do not attend|used to go to|graduated from|dropped out"
      r" of|left"
@@ -176,7 +176,7 @@ _ROWS = (
      r" <V>"),
     ("employer!", "", r"<S:joined|switched to|moved over to/joined|switched to>(?-i:(?=[A-Z]))<V>"),
     ("employer!", "", r"<S:got|found|took|accepted|started|landed/got|found|took|started>(?:an? |my )(?:new )?(?:job"
-     r"|position|role|offer) (?:at|with|from) <V>"),
+     r"|position|role|offer) (?:at|with|from) (?!the (?:beginning|start|end|moment|age|help) )<V>"),
     ("employer", "", r"my (?:new |current )?(?:employer|company) is <V>"),
     ("studies", "", r"<S:study|studying|major in|majoring in/studies|studying|majors in>(?!for|hard|at|with|every|all"
      r"|until|abroad|in)<V>"),
@@ -283,8 +283,9 @@ _ROWS = (
      r" ){0,2}?(?P<t><pet>)"
      r"(?! (?:phobia|allergy|hair))"),
     ("petname/{t}", "", r"(?:my|our) (?:new )?(?P<t><pet>)(?: is (?:<call>)|'s name is) (?P<v>\w+)"),
-    ("car", "", r"<S:drive|bought|got/drives|bought|got>(?:an? )(?:new |used |second-hand |old |red |blue |white "
-     r"|black )*(?-i:(?=[A-Z]))(?P<v>[\w-]+(?: (?-i:[A-Z\d])[\w-]*)?)(?= (?:now|to|since|last|yesterday|and)|[,.!]|$)"),
+    ("car", "", r"(?:<S:drive/drives>|<S:bought|got|own/bought|got|owns>(?=[^,.]{1,30}(?<!\w)<make>))(?:an? )(?:new "
+     r"|used |second-hand |old |red |blue |white |black )*(?-i:(?=[A-Z]))(?P<v>[\w-]+(?: (?-i:[A-Z\d])[\w-]*)*)"
+     r"(?= (?:now|to|since|last|yesterday|and|instead)|[,.!]|$)"),
     ("car", "", r"my (?:new )?car is an? <V>"),
     ("owns/{t}", "no", r"<S:sold|gave away|lost|got rid of|no longer have|do not have/sold|gave away>(?:my|our|the|his"
      r"|her|an?) (?:\w+ )?(?P<t><thing>)"),
@@ -327,7 +328,7 @@ _ENDS = (
 )
 
 ENGLISH = Grammar(
-    rules=table(_ROWS, _SUBJECT, _ENDS, _WORDS),
+    rules=table((*PARTINGS, *HABITS_OVER, *_ROWS, *HABITS), _SUBJECT, _ENDS, _WORDS),
     unreal=words(
         r"would|could|should|might|may be|maybe|perhaps|probably|possibly|almost|nearly|wonder|thinking (?:of|about)"
         r"|considering|considered|not sure|hope to|want to|wants to|going to move|plan to|planning to|dream of"
@@ -383,8 +384,10 @@ ENGLISH = Grammar(
     ),
     article=words(r"^(?:an?|the|some|any|my|our|being|working as|to)(?= )"),
     next_clause=re.compile(
-        r"\s*[,;:—–]\s+|\s[-–—]\s|\s+(?:and|but|so|because|plus|though|although)\s+(?=(?:I(?! (?:broke|split|separated"
-        r"|are))|we|my|our|he|she|they|it|now|then|the|"
+        r"\s*[,;:—–]\s+|\s[-–—]\s|\s+(?:and|but|so|because|plus|though|although)\s+(?=(?:I(?! (?:(?:have|just|finally"
+        r"|recently|both|then|also|officially) )*(?:broken?|split|separated|parted|called it|are|were|no longer"
+        r"|got divorced)\b)"
+        r"|we|my|our|he|she|they|it|now|then|the|"
         r"also|started|moved|works?|joined|have|has|am|is|lives?|speaks?|drives?)\b)",
         re.IGNORECASE,
     ),
@@ -399,6 +402,16 @@ ENGLISH = Grammar(
     ),
     wishes=table(WISHES, _SUBJECT, _ENDS, _WORDS),
     contrasts=(
+        # "My number has changed, it's 07700 900123 now" says it of the number.
+        Contrast(
+            re.compile(
+                r"(?<!\w)(?P<what>my (?:[\w-]+ ){0,2}?(?:number|e-?mail|e-?mail address|address|surname|last name"
+                r"|employer|salary|rent|weight))(?: has|'s)? (?:just |recently )?changed"
+                r"(?:\s*[,:;—–-]+\s*|\s+(?:and|to) )(?:(?:it|that)(?:'s| is) )?(?=\S)",
+                re.IGNORECASE,
+            ),
+            r"\g<what> is ",
+        ),
         # "I was wrong about the test: it was on 27 March" says it of the test.
         Contrast(
             re.compile(

@@ -24,6 +24,7 @@ from memstore._sync.store.items import new_unit
 from memstore.ingest.facts.entry import still_said
 from memstore.ingest.facts.extracted import ExtractedFact
 from memstore.ingest.facts.filled import slot_of_fact
+from memstore.ingest.facts.linked import attributes_beside
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, Incoming, Known, Verdict, narrows, other_value, reconcile
 from memstore.ingest.rules.places import COUNTRY
 from memstore.ingest.rules.slots import FORMER, PLACES, Manner, Slot
@@ -187,7 +188,8 @@ def related(slot: Slot | None) -> list[str]:
         return []
     plain = slot.attribute.removeprefix(FORMER).removesuffix(COUNTRY)
     countries = [plain + COUNTRY, plain] if plain in PLACES else []
-    return [slot.attribute, FORMER + slot.attribute, slot.attribute.removeprefix(FORMER), *countries]
+    plain = slot.attribute.removeprefix(FORMER)
+    return [slot.attribute, FORMER + slot.attribute, plain, *countries, *attributes_beside(slot.attribute)]
 
 
 def _twin(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:

@@ -1,0 +1,107 @@
+"""What ends between people, at work and in the week: by what is said later, and by nothing that only sounds like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.test_changing_minds import fold, incoming_facts
+from tests.unit.test_rules_changes import standing
+
+
+@pytest.mark.parametrize(
+    ("said", "ended"),
+    [
+        ("Jonas is my boyfriend.", "Jonas and I broke up."),
+        ("Jonas is my boyfriend.", "Jonas and I have split up for good."),
+        ("Jonas is my boyfriend.", "We broke up last week."),
+        ("Jonas is my boyfriend.", "Jonas is no longer my boyfriend."),
+        ("I'm dating Jonas.", "I dumped Jonas."),
+        ("I'm engaged to Leo!", "We called off the wedding."),
+        ("I'm engaged to Leo!", "Our engagement is off."),
+        ("I'm engaged to Leo.", "Leo and I broke up."),
+        ("The wedding is on 5 May.", "We called off the wedding."),
+        ("I'm married to Tom.", "Tom divorced me."),
+        ("Paul is my husband.", "Paul and I got divorced."),
+        ("I've been promoted to head of maths.", "I won't be head of maths after all."),
+        ("I'm head of maths.", "I stepped down as head of maths."),
+        ("I teach maths at Greenfield School.", "I quit Greenfield yesterday."),
+        ("I work at Brenner Pharma.", "I got a new job at the botanical garden."),
+        ("I work at Brenner Pharma.", "I've started a new job at a bank."),
+        ("I go swimming every Tuesday.", "I don't go swimming any more."),
+        ("I go swimming every Tuesday.", "From now on I go swimming on Thursdays."),
+        ("I go swimming every Tuesday.", "I go swimming on Thursdays now."),
+        ("I go swimming every Tuesday.", "I don't go swimming on Tuesdays any more."),
+        ("I play tennis on Fridays.", "I stopped playing tennis."),
+        ("I do karate twice a week.", "I gave up doing karate."),
+        ("I go to choir practice on Mondays.", "I no longer go to choir practice."),
+        ("I drive a Golf.", "We sold the Golf and bought a Skoda Enyaq."),
+        ("I drive a Golf.", "I bought a Toyota."),
+        ("My phone number is 07700 900999.", "My phone number changed, it's 07700 900123 now."),
+        ("My phone number is 07700 900999.", "My phone number has changed to 07700 900123."),
+        ("My address is 4 Elm Road.", "My address changed, it's 9 Oak Lane now."),
+    ],
+)
+def test_what_is_over_ends(said, ended):
+    first = standing(said)
+    assert len(first) == 1
+    assert not first & standing(said, ended)
+
+
+@pytest.mark.parametrize(
+    ("said", "later"),
+    [
+        ("Jonas is my boyfriend.", "Jonas and I broke up laughing."),
+        ("Jonas is my boyfriend.", "We broke up the party."),
+        ("Jonas is my boyfriend.", "We split up at the station to look for the dog."),
+        ("Jonas is my boyfriend.", "Jonas and I broke up in stitches."),
+        ("Jonas is my boyfriend.", "Jonas and I broke up a fight."),
+        ("Jonas is my boyfriend.", "Max and Anna broke up."),
+        ("Jonas is my brother.", "Jonas and I broke up."),
+        ("I'm dating Jonas.", "Leo and I broke up."),
+        ("I'm dating Jonas.", "I got divorced."),
+        ("I'm engaged to Leo.", "Max and I broke up."),
+        ("I'm engaged to Leo.", "My sister's wedding is called off."),
+        ("I'm engaged to Leo.", "We called off the wedding photographer."),
+        ("The wedding is on 5 May.", "We cancelled the wedding photographer."),
+        ("I'm a nurse.", "I won't be head of maths after all."),
+        ("I work at Brenner Pharma.", "I teach yoga at Lotus Studio."),
+        ("I work at Brenner Pharma.", "I quit Greenfield yesterday."),
+        ("I teach maths at Greenfield School.", "I quit Facebook."),
+        ("I work at Brenner Pharma.", "I got a new job at the beginning of May."),
+        ("I go swimming every Tuesday.", "I don't go swimming on Mondays."),
+        ("I go swimming every Tuesday.", "I don't go swimming on Mondays any more."),
+        ("I go swimming every Tuesday.", "I go swimming on Thursdays."),
+        ("I go swimming every Tuesday.", "I don't go running any more."),
+        ("I drive a Golf.", "I bought a Kindle."),
+        ("I drive a Golf.", "I sold the Picasso."),
+        ("My phone number is 07700 900999.", "My phone plan changed, it's 20 euros now."),
+    ],
+)
+def test_what_only_sounds_like_it_ends_nothing(said, later):
+    (first,) = standing(said)
+    assert first in standing(said, later)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("My birthday is the 12th of March.", "Alice's birthday is the 12th of March."),
+        ("I was born on 4 May.", "Alice was born on 4 May."),
+        ("My birthday is on Friday.", "Alice's birthday is on Friday (6 March 2026)."),
+        ("My birthday party is on 12 March.", "Alice's birthday party is on 12 March (12 March 2026)."),
+        ("Mein Geburtstag ist am 14. März.", 'Alice: "Mein Geburtstag ist am 14. März."'),
+    ],
+)
+def test_a_birthday_has_no_year(said, told):
+    assert standing(said) == {told}
+
+
+def test_the_order_of_reading_leaves_no_trace_where_one_slot_ends_another():
+    messages = [
+        {"role": "user", "name": "Alice", "occurred_at": f"2026-03-0{day}T09:00:00+00:00", "content": text}
+        for day, text in ((1, "I'm engaged to Leo."), (2, "Leo and I broke up."))
+    ]
+    both = [fold(incoming_facts({"messages": order})) for order in (messages, messages[::-1])]
+    assert [{one.text for one in known.values() if one.state == "active"} for known in both] == [
+        {"Leo and Alice broke up."}
+    ] * 2
