@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import pytest
 
+from memstore.ingest.rules.misstated import without_misstatements
 from tests.unit.test_changing_minds import fold, incoming_facts
 from tests.unit.test_rules_changes import standing
 
@@ -105,3 +108,42 @@ def test_the_order_of_reading_leaves_no_trace_where_one_slot_ends_another():
     assert [{one.text for one in known.values() if one.state == "active"} for known in both] == [
         {"Leo and Alice broke up."}
     ] * 2
+
+
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [
+        (
+            "I said my birthday is the 14th of March. That was a typo, it's the 24th of March.",
+            {"Alice's birthday is the 24th of March."},
+        ),
+        (
+            "My birthday is the 14th of March. That was wrong, it's the 24th of March.",
+            {"Alice's birthday is the 24th of March."},
+        ),
+        ("I said I live in Leeds. That was wrong, I live in Bonn.", {"Alice lives in Bonn."}),
+        (
+            "I told you that my phone number is 07700 900999, but that was wrong, it's 07700 900123.",
+            {"Alice's phone number is 07700 900123."},
+        ),
+        ("My boss is Anna. That was wrong of me, I know.", {"Alice's boss is Anna."}),
+    ],
+)
+def test_what_is_taken_back_at_once_is_no_fact(said, holds):
+    first = standing("My birthday is the 12th of March.", said)
+    assert first - {"Alice's birthday is the 12th of March."} == holds
+    assert "birthday" not in said or first == holds
+
+
+def test_a_typo_is_mended_by_the_next_message():
+    (fact,) = standing("My birthday is the 14th of March.", "That was a typo, it's the 24th of March.")
+    assert "24th" in fact
+
+
+@pytest.mark.parametrize(
+    "piece", ["I said my ", "my a a a is ", "I said my b is 4. That was ", "that was wrong, it's "]
+)
+def test_misstatements_are_looked_for_in_linear_time(piece):
+    began = perf_counter()
+    without_misstatements(piece * (200_000 // len(piece)))
+    assert perf_counter() - began < 2

@@ -370,7 +370,9 @@ ENGLISH = Grammar(
     meant=re.compile(
         r"(?:^|\b)(?:(?:sorry|no|oops|wait|correction|actually|my mistake|typo)[,:;.!—– -]+)*(?:i (?:meant|mean)|make"
         r" that"
-        r"|it's actually|it is actually|actually it's|actually it is|correction:|i meant to say)"
+        r"|it's actually|it is actually|actually it's|actually it is|correction:|i meant to say"
+        r"|(?:that|this|it) (?:was|is) (?:a typo|wrong|a mistake|an error|my mistake|not right|incorrect)[,;:.!—– -]+"
+        r"(?:it is|it was|it should be|it should have been))"
         r" (?:on |at |in |the )?(?P<v>[^,.;!?]{1,40}?)(?:,? (?:not|and not|instead of) [^.;!?]{1,40})?[.!]*$",
         re.IGNORECASE,
     ),
@@ -385,8 +387,7 @@ ENGLISH = Grammar(
     article=words(r"^(?:an?|the|some|any|my|our|being|working as|to)(?= )"),
     next_clause=re.compile(
         r"\s*[,;:—–]\s+|\s[-–—]\s|\s+(?:and|but|so|because|plus|though|although)\s+(?=(?:I(?! (?:(?:have|just|finally"
-        r"|recently|both|then|also|officially) )*(?:broken?|split|separated|parted|called it|are|were|no longer"
-        r"|got divorced)\b)"
+        r"|recently|both|then|also|officially) )*(?:broken?|split|separated|parted|called it|are|were)\b)"
         r"|we|my|our|he|she|they|it|now|then|the|"
         r"also|started|moved|works?|joined|have|has|am|is|lives?|speaks?|drives?)\b)",
         re.IGNORECASE,
