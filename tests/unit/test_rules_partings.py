@@ -147,3 +147,37 @@ def test_misstatements_are_looked_for_in_linear_time(piece):
     began = perf_counter()
     without_misstatements(piece * (200_000 // len(piece)))
     assert perf_counter() - began < 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Until then we stay in Bristol.",
+        "I stay with Anna until then.",
+        "We move in on the 12th of December",
+        "The interview went well, I think they liked me.",
+        "they switched me to Ozempic",
+        "They asked me about breakfast and my diet…",
+        "Yesterday they took my blood.",
+    ],
+)
+def test_what_only_the_talk_before_explains_is_no_fact(said):
+    assert standing(said) == set()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("My neighbours are loud, they keep me awake.", "Alice's neighbours are loud, they keep Alice awake."),
+        ("We got married in May.", "Alice and others got married in May (May 2025)."),
+        ("We're moving to Bristol in May.", "Alice and others are moving to Bristol in May (May 2026)."),
+        ("We stay with Anna this week.", "Alice and others stay with Anna this week (week of 23 February 2026)."),
+        (
+            "They diagnosed me with type 2 diabetes last month.",
+            "They diagnosed Alice with type 2 diabetes last month (February 2026).",
+        ),
+        ("I love tulips, they remind me of my gran.", "Alice loves tulips, they remind Alice of their gran."),
+    ],
+)
+def test_what_names_whom_it_means_stays_a_fact(said, told):
+    assert told in standing(said)
