@@ -64,3 +64,31 @@ def test_a_disagreement_is_logged_the_same_whichever_is_derived_first(store: Mem
         steps = [step for fact in found for step in store.user(user).fact_history(fact)]
         (step,) = [step for step in steps if step.action == "conflicted"]
         assert (step.fact_id, step.other_id) == (max(fact.id for fact in found), min(fact.id for fact in found))
+
+
+@pytest.mark.parametrize("days", [(0, 5), (5, 0)])
+def test_a_divorce_a_death_and_a_birthday_are_of_who_was_told_of(store: MemoryStore, days: tuple[int, int]) -> None:
+    pairs = [
+        ("My husband Paul is a chef.", "Paul and I got divorced."),
+        ("We have a cat called Momo.", "Momo died."),
+        ("My daughter Lily is 9.", "Lily is 10, not 9."),
+        ("I'm engaged to Leo.", "We called off the wedding."),
+    ]
+    earlier, later = zip(*pairs, strict=True)
+    for day in days:  # what is said first is derived first, or last
+        for place, text in enumerate(later if day else earlier):
+            say(store, text, day, place=f"{day} {place}")
+    assert active(store) == {
+        "Paul and the user got divorced.",
+        "Momo died.",
+        'The user: "Lily is 10."',
+        "The user and others called off the wedding.",
+    }
+
+
+def test_what_another_says_of_a_cat_of_the_name_ends_nothing(store: MemoryStore) -> None:
+    say(store, "We have a cat called Momo.")
+    conversation = store.user("alice").conversation("two")
+    conversation.add("user", "Momo died.", name="Bob", occurred_at=START + timedelta(days=5))
+    store.derive()
+    assert "The user and others have a cat called Momo." in active(store)

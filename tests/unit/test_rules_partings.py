@@ -181,3 +181,43 @@ def test_what_only_the_talk_before_explains_is_no_fact(said):
 )
 def test_what_names_whom_it_means_stays_a_fact(said, told):
     assert told in standing(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "later"),
+    [
+        ("My daughter Lily is 9.", "Lily is 10, not 9."),
+        ("My daughter Lily is 9.", "Lily turned 10 today."),
+        ("My daughter Lily is allergic to nuts.", "Lily is no longer allergic to nuts."),
+        ("Lily is 9.", "My daughter Lily is 10."),
+        ("My daughter Lily is 9.", "My daughter is 10."),
+        ("We have a cat called Momo.", "Momo died yesterday."),
+        ("My cat is called Momo.", "Momo passed away last week."),
+        ("We have a cat.", "Our cat Momo died."),
+        ("My husband Paul is a chef.", "Paul and I got divorced."),
+        ("My boyfriend Jonas lives in Bern.", "Jonas and I broke up."),
+    ],
+)
+def test_who_is_named_is_the_one_that_was_told_of(said, later):
+    (first,) = standing(said)
+    assert first not in standing(said, later)
+
+
+@pytest.mark.parametrize(
+    ("said", "later"),
+    [
+        (("My daughter Lily is 9.", "My friend Lily is 40."), "Lily is 10."),
+        (("My daughter Lily is 9.",), "My daughter Emma is 12."),
+        (("My daughter Lily is 9.",), "My friend Lily is 40."),
+        (("My daughter Lily is allergic to nuts.",), "Lilly is no longer allergic to nuts."),
+        (("My husband Paul is allergic to nuts.",), "Paul and I got divorced."),
+        (("My brother Paul is a chef.",), "Paul and I got divorced."),
+        (("My husband Paul is a chef.",), "Max and I got divorced."),
+        (("We have a cat called Momo.", "My friend Momo lives in Bern."), "Momo died yesterday."),
+        (("We have a cat called Momo.",), "Lola died yesterday."),
+        (("We have a cat called Momo.",), "Our cat Lola died."),
+        (("We have a cat called Momo.",), "Momo nearly died."),
+    ],
+)
+def test_somebody_else_of_the_name_ends_nothing(said, later):
+    assert standing(*said) <= standing(*said, later)

@@ -46,6 +46,11 @@ PARTINGS = (
      rf"|cancell?ed|off|broken off){_OVER}"),
     ("partner", "", rf"(?P<v>{_NAME}) is my (?:new )?(?:(?:girlfriend|boyfriend|husband|wife|spouse|fianc[ée]e?)"
      r"(?=[.,!;]|$| (?:and|now|since|of|for|who|but|so)\b)|partner(?=[.,!;]|$))"),
+    ("former/life!", "*", rf"(?P<who>(?:my|our) (?:old |beloved )?<kin>(?: {_NAME})?"
+     rf"|(?:(?<!\w )|(?<=yesterday )|(?<=today )|(?<=sadly )){_NAME})"
+     r" (?:has |have )?(?:sadly |just )?(?:died|passed away|had to be put (?:down|to sleep)|was put (?:down|to sleep))"
+     r"(?=[.,!;]|$| (?:yesterday|last|this|today|on|in|at (?:the age|home|\d)|of|from|when|after|two|three|four|five"
+     r"|a|years|\d+)\b)"),
     # Posts that are not, or no longer, theirs, and a new one, wherever it is.
     ("former/job!", "", r"I (?:will not be|did not become) (?:an? |the )?(?P<v>(?:[\w-]+ ){0,2}?<job>|<role>)"
      r"(?=[.,!]|$| after all| any ?more)"),
