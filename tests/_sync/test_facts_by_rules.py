@@ -92,3 +92,9 @@ def test_what_another_says_of_a_cat_of_the_name_ends_nothing(store: MemoryStore)
     conversation.add("user", "Momo died.", name="Bob", occurred_at=START + timedelta(days=5))
     store.derive()
     assert "The user and others have a cat called Momo." in active(store)
+
+
+def test_what_one_says_of_ones_daughter_by_her_name_alone_holds_each_time(store: MemoryStore) -> None:
+    for day, text in enumerate(["My daughter Lily is 9.", "Lily is 10.", "Lily is 11."]):
+        say(store, text, day)
+    assert active(store) == {'The user: "Lily is 11."'}

@@ -93,3 +93,9 @@ async def test_what_another_says_of_a_cat_of_the_name_ends_nothing(store: AsyncM
     await conversation.add("user", "Momo died.", name="Bob", occurred_at=START + timedelta(days=5))
     await store.derive()
     assert "The user and others have a cat called Momo." in await active(store)
+
+
+async def test_what_one_says_of_ones_daughter_by_her_name_alone_holds_each_time(store: AsyncMemoryStore) -> None:
+    for day, text in enumerate(["My daughter Lily is 9.", "Lily is 10.", "Lily is 11."]):
+        await say(store, text, day)
+    assert await active(store) == {'The user: "Lily is 11."'}

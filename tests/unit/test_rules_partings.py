@@ -221,3 +221,24 @@ def test_who_is_named_is_the_one_that_was_told_of(said, later):
 )
 def test_somebody_else_of_the_name_ends_nothing(said, later):
     assert standing(*said) <= standing(*said, later)
+
+
+@pytest.mark.parametrize(
+    ("said", "later", "ends"),
+    [
+        ("Jonas ist mein Mann.", "Jonas und ich haben uns scheiden lassen.", True),
+        ("Jonas ist mein Mann.", "Jonas und ich haben uns getrennt.", True),
+        ("Jonas ist mein Mann.", "Jonas und ich haben uns kaputtgelacht.", False),
+        ("Ich gehe jeden Dienstag schwimmen.", "Ich gehe nicht mehr schwimmen.", True),
+        ("Ich gehe jeden Dienstag schwimmen.", "Ab jetzt gehe ich donnerstags schwimmen.", True),
+        ("Ich gehe jeden Dienstag schwimmen.", "Ich gehe montags nicht schwimmen.", False),
+        (
+            "Meine Telefonnummer ist 07700 900999.",
+            "Meine Telefonnummer hat sich geändert, sie ist jetzt 07700 900123.",
+            True,
+        ),
+    ],
+)
+def test_german_ends_likewise(said, later, ends):
+    (first,) = standing(said)
+    assert (first not in standing(said, later)) is ends

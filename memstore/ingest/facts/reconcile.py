@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
@@ -82,6 +82,8 @@ def reconcile(incoming: Incoming, known: Sequence[Known]) -> Verdict:
     known = [one for one in known if one.state != "erased"]
     new = _told(incoming)
     subjects = alike(new, map(_told, known))
+    if incoming.speaker and any(one.startswith(f"{incoming.speaker}'s ") for one in subjects):
+        incoming = replace(incoming, said_by_subject=True)  # what one says of one's own daughter, by her name alone
     mates = [one for one in known if is_of(_told(one), new, subjects)]
     twin = _twin(incoming, mates)
     if twin is not None:
