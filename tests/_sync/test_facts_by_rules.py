@@ -98,3 +98,9 @@ def test_what_one_says_of_ones_daughter_by_her_name_alone_holds_each_time(store:
     for day, text in enumerate(["My daughter Lily is 9.", "Lily is 10.", "Lily is 11."]):
         say(store, text, day)
     assert active(store) == {'The user: "Lily is 11."'}
+
+
+def test_german_kin_are_known_by_their_names_too(store: MemoryStore) -> None:
+    say(store, "Meine Tochter Lily ist 9.")
+    say(store, "Lily ist 10.", 5)
+    assert active(store) == {'The user: "Lily ist 10."'}

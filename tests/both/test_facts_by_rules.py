@@ -99,3 +99,9 @@ async def test_what_one_says_of_ones_daughter_by_her_name_alone_holds_each_time(
     for day, text in enumerate(["My daughter Lily is 9.", "Lily is 10.", "Lily is 11."]):
         await say(store, text, day)
     assert await active(store) == {'The user: "Lily is 11."'}
+
+
+async def test_german_kin_are_known_by_their_names_too(store: AsyncMemoryStore) -> None:
+    await say(store, "Meine Tochter Lily ist 9.")
+    await say(store, "Lily ist 10.", 5)
+    assert await active(store) == {'The user: "Lily ist 10."'}

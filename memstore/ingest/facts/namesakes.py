@@ -64,14 +64,14 @@ def beside(new: Told, speaker: str) -> Beside | None:
     if name is not None and name != speaker:
         kin = _kin(new.subject)
         own = [speaker] if new.attribute == LIFE or kin in _PARTNERS else []
-        return Beside([name, *own, *(f"{speaker}'s {one}" for one in (*_KIN, *_PARTNERS))], name)
+        return Beside([name, *own, *_theirs(speaker, [*_KIN, *_PARTNERS])], name)
     if new.subject != speaker:
         return None
     pet = _called(new.text) if new.attribute.startswith(_PETS) else None
     if pet is not None:
-        return Beside([pet, *(f"{speaker}'s {one}" for one in _KIN)], pet)
+        return Beside([pet, *_theirs(speaker, _KIN)], pet)
     left = _left(new)
-    return Beside([f"{speaker}'s {one}" for one in _PARTNERS], left) if left else None
+    return Beside(_theirs(speaker, _PARTNERS), left) if left else None
 
 
 def alike(new: Told, known: Iterable[Told]) -> set[str]:
@@ -105,7 +105,7 @@ def parts(later: Told, earlier: Told, known: Iterable[Told]) -> bool:
         return not any(_kin(one.subject) and _kin(one.subject) not in _ANIMALS and _name(one) == name for one in known)
     owner, _, kin = earlier.subject.rpartition("'s ")
     name = _left(later)
-    if owner != later.subject or kin not in _PARTNERS or name is None or earlier.type == "constraint":
+    if owner != later.subject or kin.casefold() not in _PARTNERS or name is None or earlier.type == "constraint":
         return False
     return _name(earlier) == name
 
@@ -129,7 +129,12 @@ def _left(new: Told) -> str | None:
 
 
 def _kin(subject: str) -> str:
-    return subject.rpartition("'s ")[2] if "'s " in subject else ""
+    return subject.rpartition("'s ")[2].casefold() if "'s " in subject else ""
+
+
+def _theirs(speaker: str, kin: list[str]) -> list[str]:
+    """Give what somebody's kin are called as subjects, in German with a capital."""
+    return [f"{speaker}'s {form}" for one in kin for form in (one, one.capitalize())]
 
 
 def _name(one: Told) -> str | None:
