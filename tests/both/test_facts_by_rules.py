@@ -102,3 +102,45 @@ async def test_an_undone_denial_lets_what_the_doctor_said_hold_again(store: Asyn
     (denial,) = await alice.facts()
     await alice.retract_fact(denial)
     assert await active(store) == {"The doctor says the user is allergic to peanuts."}
+
+
+@pytest.mark.parametrize("days", [(0, 5), (5, 0)])
+async def test_a_divorce_a_death_and_a_birthday_are_of_who_was_told_of(
+    store: AsyncMemoryStore, days: tuple[int, int]
+) -> None:
+    pairs = [
+        ("My husband Paul is a chef.", "Paul and I got divorced."),
+        ("We have a cat called Momo.", "Momo died."),
+        ("My daughter Lily is 9.", "Lily is 10, not 9."),
+        ("I'm engaged to Leo.", "We called off the wedding."),
+    ]
+    earlier, later = zip(*pairs, strict=True)
+    for day in days:  # what is said first is derived first, or last
+        for place, text in enumerate(later if day else earlier):
+            await say(store, text, day, place=f"{day} {place}")
+    assert await active(store) == {
+        "Paul and the user got divorced.",
+        "Momo died.",
+        'The user: "Lily is 10."',
+        "The user and others called off the wedding.",
+    }
+
+
+async def test_what_another_says_of_a_cat_of_the_name_ends_nothing(store: AsyncMemoryStore) -> None:
+    await say(store, "We have a cat called Momo.")
+    conversation = store.user("alice").conversation("two")
+    await conversation.add("user", "Momo died.", name="Bob", occurred_at=START + timedelta(days=5))
+    await store.derive()
+    assert "The user and others have a cat called Momo." in await active(store)
+
+
+async def test_what_one_says_of_ones_daughter_by_her_name_alone_holds_each_time(store: AsyncMemoryStore) -> None:
+    for day, text in enumerate(["My daughter Lily is 9.", "Lily is 10.", "Lily is 11."]):
+        await say(store, text, day)
+    assert await active(store) == {'The user: "Lily is 11."'}
+
+
+async def test_german_kin_are_known_by_their_names_too(store: AsyncMemoryStore) -> None:
+    await say(store, "Meine Tochter Lily ist 9.")
+    await say(store, "Lily ist 10.", 5)
+    assert await active(store) == {'The user: "Lily ist 10."'}

@@ -37,7 +37,7 @@ def standing(*said: str) -> set[str]:
         (("I want to become a pilot.", "Maybe I don't want to become a pilot any more."),
          {"Alice wants to become a pilot."}),
         (("My birthday is on 3 May.", "I was wrong about my birthday: it's on 4 May."),
-         {"Alice was wrong about their birthday: it's on 4 May (4 May 2026)."}),
+         {"Alice was wrong about their birthday: it's on 4 May."}),
         (("I'm 13 and I go to Lindenhof School in Bern.", "I go to Seefeld school now."),
          {"Alice is 13.", "Alice goes to Seefeld school now."}),
         (("I attend Seefeld High School.", "I'm at Gymnasium Friedberg now."),

@@ -143,14 +143,18 @@ def known(
     model: UUID | None,
     *,
     nearest: int,
+    aside: tuple[list[str], str] | None = None,
 ) -> list[KnownFact]:
     """Give what a new fact is judged by: itself, what it has these attributes in common with, the `nearest` ones.
+
+    And of the subjects `aside` what fills a slot and has that name in it.
 
     Facts of any state, but of a slot's past only what held when it was said, and what came next. `span` is where it is
     said, `query` and `model` its vector and who made that.
     """
     values: dict[str, Any] = {name: getattr(new, name) for name in ("id", "subject", "type", "occurred_at")}
     values |= {"attributes": list(attributes), "query": query, "model_id": model, "limit": nearest}
+    values |= {"subjects": aside[0] if aside else [], "name": aside[1] if aside else ""}
     place = {"message_id": None, "start": None, "stop": None} if span is None else asdict(span)
     return scope.all(SQL["known"], _known, **values, **place)
 

@@ -43,7 +43,7 @@ class Maker:
 class ExtractedFact:
     """A fact as it was extracted: its columns, what it fills, where it is said, its unit of recall and vector.
 
-    It is said in one place; one that a person enters may have several, or none.
+    It is said in one place, by `speaker`, as facts name them; one that a person enters may have several, or none.
 
     `heard_at` is when memstore learnt what says it: what a person has done to a fact later was done knowing that. Its
     state is "quarantined" where who says it is not believed alone.
@@ -56,6 +56,7 @@ class ExtractedFact:
     vector: Vectors | None
     said_by_subject: bool
     heard_at: datetime
+    speaker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +101,25 @@ def extracted(
     )
     span = Span(message.id, *place, level)
     return ExtractedFact(
-        fact, slot, (span,), unit_of(fact, message), vector, _of_speaker(fact.subject, message), message.recorded_at
+        fact,
+        slot,
+        (span,),
+        unit_of(fact, message),
+        vector,
+        _of_speaker(fact.subject, message),
+        message.recorded_at,
+        _speaker(message),
     )
 
 
 def _of_speaker(subject: str, message: Message) -> bool:
     """Whether a fact is about the speaker of a message, or about somebody or something of theirs."""
-    speaker = (message.name or UNNAMED[Role(message.role)]).casefold()
+    speaker = _speaker(message).casefold()
     return subject.casefold() == speaker or subject.casefold().startswith(f"{speaker}'s ")
+
+
+def _speaker(message: Message) -> str:
+    return message.name or UNNAMED[Role(message.role)]
 
 
 def unit_of(fact: FactColumns, message: Message | None = None) -> Unit:

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
+from memstore.ingest.facts.linked import Filled, ends_too
+from memstore.ingest.facts.namesakes import Told, alike, is_another_pet, is_of, parts, told
 from memstore.ingest.facts.wording import NOT, content
 from memstore.ingest.rules.places import COUNTRY, is_country
 from memstore.ingest.rules.slots import FORMER, REPORTED, TEMPORARY, Manner, Slot
@@ -47,6 +49,7 @@ class Incoming:
     occurred_at: datetime
     confidence: float
     said_by_subject: bool
+    speaker: str = ""  # who says it, where that is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +79,20 @@ class Verdict:
 
 def reconcile(incoming: Incoming, known: Sequence[Known]) -> Verdict:
     """Judge a new fact by the known ones of its subject: those of its slot, and those that are near in meaning."""
-    mates = [one for one in known if one.subject.casefold() == incoming.subject.casefold() and one.state != "erased"]
+    known = [one for one in known if one.state != "erased"]
+    new = _told(incoming)
+    subjects = alike(new, map(_told, known))
+    if incoming.speaker and any(one.startswith(f"{incoming.speaker}'s ") for one in subjects):
+        incoming = replace(incoming, said_by_subject=True)  # what one says of one's own daughter, by her name alone
+    mates = [one for one in known if is_of(_told(one), new, subjects)]
     twin = _twin(incoming, mates)
     if twin is not None:
         return Verdict("same", (twin.id,))
     active = [one for one in mates if one.state == "active"]
     slot = incoming.slot
     if slot is not None and slot.manner is not Manner.TEMPORARY:
-        verdict = _of_slot(incoming, slot, active)
+        apart = [one for one in known if one.state == "active" and _ends_apart(incoming, one, known)]
+        verdict = _of_slot(incoming, slot, active, apart)
         if verdict is None or (verdict.kind == "supersedes" and slot.manner is Manner.HOLDS):
             verdict = _of_past(incoming, slot, mates) or verdict
         if verdict is not None:
@@ -116,8 +125,9 @@ def _filled(one: Slot | Known) -> tuple[str | None, str]:
 
 
 # Of one slot. ---------------------------------------------------------------------------------------------------------
-def _of_slot(incoming: Incoming, slot: Slot, active: Iterable[Known]) -> Verdict | None:
-    rivals = [one for one in active if _rivals(incoming, slot, one)]
+def _of_slot(incoming: Incoming, slot: Slot, active: Iterable[Known], apart: Iterable[Known]) -> Verdict | None:
+    """Judge by the values of the slot, and by what is `apart`: facts of other subjects that end it, or that it ends."""
+    rivals = list({one.id: one for one in (*(one for one in active if _rivals(incoming, slot, one)), *apart)}.values())
     if not rivals:
         return None
     own = [one for one in rivals if not _is_reported(one.attribute)]
@@ -125,7 +135,8 @@ def _of_slot(incoming: Incoming, slot: Slot, active: Iterable[Known]) -> Verdict
     if _is_reported(slot.attribute) and incoming.said_by_subject:
         later = [one for one in own if one.occurred_at >= incoming.occurred_at]
         return _verdict("outdated", later) if later else _verdict("conflict", rivals)
-    if not incoming.said_by_subject:
+    of_theirs = all(f"{one.subject}'s ".startswith(f"{incoming.speaker}'s ") for one in rivals)
+    if not (incoming.said_by_subject or (incoming.speaker and of_theirs)):
         return _verdict("conflict", rivals)
     if later:
         return _verdict("outdated", later)
@@ -141,6 +152,19 @@ def _of_slot(incoming: Incoming, slot: Slot, active: Iterable[Known]) -> Verdict
 
 def _is_reported(attribute: str | None) -> bool:
     return bool(attribute) and str(attribute).startswith(REPORTED)
+
+
+def _ends_apart(incoming: Incoming, one: Known, known: Sequence[Known]) -> bool:
+    """Whether the later of the two ends the earlier, which is of another subject."""
+    mine, other = _told(incoming), _told(one)
+    later, earlier = (other, mine) if one.occurred_at > incoming.occurred_at else (mine, other)
+    return parts(later, earlier, map(_told, known))
+
+
+def _told(one: Incoming | Known) -> Told:
+    if isinstance(one, Known):
+        return Told(one.subject, one.text, one.type, one.attribute, one.value)
+    return told(one.text, one.type, one.subject, one.slot)
 
 
 def _of_past(incoming: Incoming, slot: Slot, mates: Iterable[Known]) -> Verdict | None:
@@ -168,11 +192,22 @@ def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
     if slot.attribute.endswith(COUNTRY) != one.attribute.endswith(COUNTRY):
         return _abroad(incoming, slot, one.attribute, one.value, one.occurred_at)
     if slot.attribute == FORMER + one.attribute:
+        if slot.attribute.startswith(f"{FORMER}pet/") and is_another_pet(one.attribute, incoming.text, one.text):
+            return False
         # "I quit my job" ends every job before it, and says nothing of the next one.
         return one.occurred_at <= incoming.occurred_at if not slot.value else compatible(slot.value, one.value)
     if one.attribute == FORMER + slot.attribute:
         return one.occurred_at > incoming.occurred_at if not one.value else compatible(slot.value, one.value)
-    return False
+    return _ended_beside(incoming, slot, one)
+
+
+def _ended_beside(incoming: Incoming, slot: Slot, one: Known) -> bool:
+    """Whether the later of two values of different slots ends the earlier: a divorce the marriage."""
+    assert one.attribute is not None and one.value is not None
+    mine, other = Filled(slot.attribute, slot.value, incoming.text), Filled(one.attribute, one.value, one.text)
+    if one.occurred_at > incoming.occurred_at:
+        return ends_too(other, mine)
+    return ends_too(mine, other)
 
 
 def _abroad(incoming: Incoming, slot: Slot, attribute: str, value: str, said: datetime) -> bool:

@@ -60,6 +60,14 @@ _FORMS: dict[str, str] = {
 _RELATIVE = re.compile(rf"\b(?:{'|'.join(_FORMS.values())})\b(?! \()", re.IGNORECASE)
 # "I've started, and it must be done by June": what is due lies ahead, whatever the tense.
 _DUE = re.compile(r"\b(?:by|due(?: on)?|deadline(?: of| on|:)?|starting|begins) (?:the )?$", re.IGNORECASE)
+# A day that comes every year has no year of its own: it is told again as it was said.
+_YEARLY = re.compile(
+    r"\b(?:(?:birthday|geburtstag|name day|namenstag)(?::| it's|[,:]? it (?:is|was)|[,:] it's| is| was| falls| ist"
+    r"| war)|born|geboren)(?: (?:actually|really|always|now|not|on|the|am|den|eigentlich|immer)){0,5} $",
+    re.IGNORECASE,
+)
+_YEARLY_BEHIND = re.compile(r" (?:\w+ )?(?:geboren|geburtstag)(?!\w)|(?:,| is| as) (?:\w+ )?birthday\b", re.IGNORECASE)
+_DAYS_OF_YEAR = {"day_month", "month_day", "tag_monat"}
 _MOVED = re.compile(r"\b(?:moved|staying|lent|rented|sublet)\b", re.IGNORECASE)  # "… until March" lies ahead too
 _GERMAN = {"welch", "vor", "tag", "tag_monat", "monat"}
 _GERMAN_NEAR = {"heute", "gestern", "vorgestern", "morgen", "übermorgen"}
@@ -108,6 +116,8 @@ def _anchored(text: str, today: date, past: bool) -> tuple[str, list[date]]:
 
     def replace(found: re.Match[str]) -> str:
         said = {name: value.lower() for name, value in found.groupdict().items() if value}
+        if _DAYS_OF_YEAR & said.keys() and _is_yearly(text, found.start(), found.end()):
+            return found[0]
         due = bool(_DUE.search(found.string, max(0, found.start() - 20), found.start()))
         due |= found[0].lower().startswith("until ") and bool(_MOVED.search(found.string))
         german = bool(_GERMAN & said.keys()) or said.get("near") in _GERMAN_NEAR
@@ -120,6 +130,11 @@ def _anchored(text: str, today: date, past: bool) -> tuple[str, list[date]]:
         return f"{found[0]} ({_write(stretch, german=german)})"
 
     return _RELATIVE.sub(replace, text), begins
+
+
+def _is_yearly(text: str, start: int, stop: int) -> bool:
+    """Whether a day is that of a birthday, which comes every year."""
+    return bool(_YEARLY.search(text, max(0, start - 60), start) or _YEARLY_BEHIND.match(text, stop))
 
 
 def _anchored_by_phrases(text: str, said_at: datetime, past: bool, language: str) -> tuple[str, list[date]]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import cached_property
 
 from memstore.ingest.rules.asides import without_asides
+from memstore.ingest.rules.misstated import without_misstatements
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class Said:
 
     @cached_property
     def stated(self) -> str:
-        """The text with blanks for its asides, every character in its place: what all rules read, made once."""
-        return without_asides(self.text)
+        """The text with blanks for its asides and what it takes back, every character in its place; made once."""
+        return without_asides(without_misstatements(self.text))
 
 
 @dataclass(frozen=True, slots=True)

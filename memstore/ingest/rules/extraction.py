@@ -17,6 +17,7 @@ from itertools import islice
 from memstore.ingest.rules import german
 from memstore.ingest.rules.answers import joined_answer, last_question
 from memstore.ingest.rules.asides import closed_up
+from memstore.ingest.rules.dangling import dangles
 from memstore.ingest.rules.dates import anchor
 from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.reading import Reading, instructed, loosely, precisely
@@ -128,6 +129,8 @@ def _of_statement(statement: Clause, message: _Message) -> _Candidate | None:
         return None
     rule = next(filter(None, map(precisely, [standing.plain, *clauses_of(standing.plain)])), None)
     if not _is_believed(standing, message.talk, rule):
+        return None
+    if message.talk.partner is None and not (rule and _is_sure(rule)) and dangles(standing.plain):
         return None
     reading = rule or loosely(standing.plain)
     if standing.left_out or standing.of_us:

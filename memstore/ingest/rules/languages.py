@@ -136,7 +136,8 @@ _TYPES = {
     "preference",
     "plan": "plan", "appointment": "plan", "deadline": "plan", "partner": "relationship", "marital_status":
     "relationship",
-    "pet": "relationship", "petname": "relationship", "language": "strength", "answers": "procedure",
+    "pet": "relationship", "petname": "relationship", "habit": "interest",
+    "language": "strength", "answers": "procedure",
 }  # fmt: skip
 
 

@@ -40,3 +40,12 @@ ROLES = (
     r"|teacher|coach)"
     r"|c[etfo]o|managing director|vice president|co-founder|founder|chair(?:man|woman|person)?|principal"
 )
+# What people buy and get is a car if it is called so: "I bought a Kindle" ends no Golf.
+CAR_MAKES = (
+    r"volkswagen|vw|golf|polo|passat|tiguan|touran|beetle|audi|bmw|mercedes|benz|opel|vauxhall|corsa|astra|ford|fiesta"
+    r"|focus|mustang|toyota|prius|yaris|corolla|rav4|honda|civic|accord|hyundai|kia|mazda|nissan|leaf|micra|mini|fiat"
+    r"|panda|peugeot|renault|clio|twingo|zoe|citro[eë]n|dacia|duster|seat|ibiza|leon|cupra|skoda|škoda|octavia|fabia"
+    r"|enyaq|volvo|saab|tesla|porsche|jaguar|land rover|range rover|lexus|subaru|suzuki|mitsubishi|chevrolet|chevy|jeep"
+    r"|dodge|chrysler|cadillac|buick|gmc|alfa romeo|lancia|ferrari|lamborghini|maserati|bentley|rolls-royce|polestar"
+    r"|byd|smart|lada|infiniti|acura|lincoln|pontiac|genesis|rivian|lucid"
+)

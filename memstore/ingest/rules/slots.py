@@ -333,8 +333,9 @@ def _slot(rule: SlotRule, found: re.Match[str], text: str, grammar: Grammar) -> 
     thing = _thing(caught(found, "t") or "", grammar)
     raw = caught(found, "v") or ("" if rule.value else caught(found, "t")) or ""
     value = {"*": "", "": _value(raw, grammar)}.get(rule.value, rule.value)
+    named = root not in _NAMES or "new" in found.groupdict()  # "a new job at a bank" is told of by no name
     if not rule.value and (
-        not value or (root in _NAMES and not _is_name(raw, text, grammar, within=root in ("employer", "school")))
+        not value or not (named or _is_name(raw, text, grammar, within=root in ("employer", "school")))
     ):
         return None
     if "{t}" in attribute and not thing:

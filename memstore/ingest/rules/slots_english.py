@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 from memstore.ingest.rules.conditions import DEGREE, ILL, ILLNESS
-from memstore.ingest.rules.name_words import AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
+from memstore.ingest.rules.habits import HABITS, HABITS_OVER
+from memstore.ingest.rules.name_words import AMOUNTS, CAR_MAKES, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
+from memstore.ingest.rules.partings import PARTINGS
 from memstore.ingest.rules.school_words import PERSONS_AND_SCHOOLS
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
 from memstore.ingest.rules.slots_of_health import DIETS, HEALTH_WORDS, HEARSAY, MEDICATION, PREGNANCY
@@ -28,8 +30,7 @@ _WORDS = {
     "pet": r"dog|puppy|cat|kitten|turtle|tortoise|hamster|rabbit|parrot|horse|pony|snake|guinea pig|goldfish|bird"
     r"|lizard|gecko|chicken|ferret|budgie|canary",
     "thing": r"bike|bicycle|motorbike|motorcycle|house|flat|apartment|guitar|piano|violin|keyboard|camera|boat|van"
-    r"|truck"
-    r"|laptop|telescope|drone|scooter|cabin|allotment|kayak|television|tv|smartwatch|e-?bike|campervan",
+    r"|truck|laptop|telescope|drone|scooter|cabin|allotment|kayak|television|tv|smartwatch|e-?bike|campervan",
     "day": r"mon|tues|wednes|thurs|fri|satur|sun",
     "month": r"january|february|march|april|may|june|july|august|september|october|november|december",
     "date": r"(?:(?:next|this|the following|early|late|mid) )?(?:(?:<day>)day(?:s)?(?: (?:morning|afternoon|evening))?"
@@ -57,12 +58,10 @@ _WORDS = {
     "call": r"called|named",
     "stopped": r"stopped|quit|gave up|have stopped|have quit|have given up|has stopped|has quit|has given up",
     "bad": r"do not (?:really |actually )?(?:like|enjoy|love)|hate|dislike|can not stand|cannot stand|can't stand"
-    r"|loathe"
-    r"|detest|am not (?:really )?(?:a fan of|into|fond of|keen on)|never liked",
+    r"|loathe|detest|am not (?:really )?(?:a fan of|into|fond of|keen on)|never liked",
     "bads": r"does not (?:really )?(?:like|enjoy|love)|hates|dislikes|can not stand|cannot stand|loathes|detests",
     "good": r"love|(?<!am )(?<!are )(?<!was )(?<!were )like|enjoy|adore|really like|have come to (?:love|like|enjoy)"
-    r"|have grown to (?:love|like)|am"
-    r" (?:really |totally )?(?:into"
+    r"|have grown to (?:love|like)|am (?:really |totally )?(?:into"
     r"|fond of|keen on|a (?:big |huge )?fan of|crazy about)|started (?:liking|enjoying|loving)",
     "goods": r"loves|likes|enjoys|adores|is (?:really |totally )?(?:into|fond of|keen on|a (?:big |huge )?fan of)",
     "employed": r"work|works|am working|is working|have worked|have been working|has been working",
@@ -72,6 +71,7 @@ _WORDS = {
 }
 
 _WORDS |= PERSONS_AND_SCHOOLS | HEALTH_WORDS
+_WORDS["make"] = CAR_MAKES
 
 _SUBJECT = Subject(
     first=r"(?:I|we)",
@@ -98,40 +98,31 @@ _ROWS = (
     ("former/employer!", "", r"<S:was|got|were/was|got>(?:fired|laid off|let go|made redundant) (?:from|by|at) <V>"),
     ("former/job!", "", r"(?:I|we) (?:no longer|do not|used to) work as <V>"),
     ("former/job!", "", r"<S:quit|left|lost|gave up/quit|left|lost|gave up>(?:my|the|his|her) (?:\w+ ){0,2}?(?:job"
-     r"|position)"
-     r" as <V>"),
+     r"|position) as <V>"),
     ("former/job!", "", r"I am no longer (?P<v>an? (?:\w+ ){0,2}?<job>)"),
     ("former/employer!", "*", r"<S:quit|lost|left|resigned from|have quit|have lost|have left/quit|lost|left>(?:my|the"
-     r"|his|her)"
-     r" (?:old |current |day )?(?:job|position)"),
+     r"|his|her) (?:old |current |day )?(?:job|position)"),
     ("former/employer!", "*", r"<S:got|was|have been/got|was>(?:fired|laid off|let go|made redundant)"),
     ("former/studies!", "", r"I (?:no longer study|do not study|dropped out of|quit studying|stopped studying) <V>"),
     ("former/diet", "", r"I (?:am|was) no longer (?:an? )?(?P<v><diet>)|I am not (?:an? |actually |really "
      r")*(?P<v><diet>)(?: any ?more)?"),
     ("former/marital_status", "", r"(?:I am|we are) (?:no longer|not) (?:\w+ )?(?P<v><married>)(?: any ?more)?"),
     ("former/diet!", "", r"I (?:stopped|quit) being (?:an? )?(?P<v><diet>)"),
-    ("former/partner!", "", r"<S:broke up|split up|have broken up/broke up|split up>with <V>"),
-    ("former/partner!", "", r"(?P<v>(?-i:[A-Z])\w+) and I (?:broke up|split up|separated|are no longer together|are not"
-     r" together any ?more)"),
     ("former/partner!", "", r"(?P<v>(?-i:[A-Z])\w+) (?:broke up with|split up with|left) me"),
     ("former/partner!", "*", r"my (?:girlfriend|boyfriend|partner|husband|wife) (?:broke up with|split up with"
      r"|left) me"),
-    ("former/partner!", "*", r"(?:we|my (?:girlfriend|boyfriend|partner) and I) (?:broke up|split up|separated)"),
+    ("former/partner!", "", r"<S:broke up|split up|have broken up/broke up|split up>with <V>"),
     ("former/pet/{t}!", "*", r"(?:my|our) (?P<t><pet>)(?: (?-i:[A-Z])\w+)? (?:died|passed away|ran away)"),
     ("former/pet/{t}!", "*", r"(?:I|we) (?:lost|had to put down|gave away|had to give away) (?:my|our) (?P<t><pet>)"),
     ("former/car!", "*", r"<S:sold|got rid of|gave up|crashed|totaled|no longer have|do not have/sold|got rid of|gave"
-     r" up>(?:my|our|the|his|her|a"
-     r"|an) (?:\w+ )?car"),
+     r" up>(?:my|our|the|his|her|a|an) (?:\w+ )?car"),
     ("former/{plan}!", "*", r"(?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>(?: with (?-i:[A-Z])\w+)?)(?: (?:with|to|in"
-     r"|at|on) [^,]{1,30}?)?"
-     r" (?:is|was|has been|got)"
-     r" (?:cancell?ed|called off|off(?=[.,!]|$))"),
+     r"|at|on) [^,]{1,30}?)? (?:is|was|has been|got) (?:cancell?ed|called off|off(?=[.,!]|$))"),
     ("former/{plan}!", "*", r"(?:I|we) (?:have )?(?:cancell?ed|called off) (?:the|my|our) (?P<t>(?:[\w-]+"
-     r" ){0,2}?<event>)"),
+     r" ){0,2}?<event>)(?! (?:\w+er|cake|dress|venue|band|rehearsal|list|room|flowers|tickets?|guests?)(?!\w))"),
     # Where they go to school.
     ("former/school!", "", r"<S:no longer go to|do not go to|do not attend|used to go to|graduated from|dropped out"
-     r" of|left"
-     r"/no longer goes to|used to go to|graduated from|dropped out of|left>(?P<v><school>)(?: any ?more)?"
+     r" of|left/no longer goes to|used to go to|graduated from|dropped out of|left>(?P<v><school>)(?: any ?more)?"
      r"(?! (?:at (?:\d|noon)|early|late)\b)"),
     ("school!", "", r"<S:changed|switched|transferred|moved/changed|switched|transferred|moved>(?:over )?(?:schools )?"
      r"(?:from [^,]{1,40}? )?to (?P<v><school>)"),
@@ -141,15 +132,13 @@ _ROWS = (
      r"|studies at|studying at|enrolled at|at>(?:to )?(?:school (?:at|in) )?(?P<v><school>)(?=[.,;:!]|$| (?:in|now|and"
      r"|but|since|because|near|every|again|currently|at|as|where|so|too)(?!\w))"),
     ("school", "", r"(?:I am |<S:am/is>)(?:(?:now|also|still) )?(?:an? |in )(?:[\w-]+ ){0,3}?(?:pupil|school ?(?:boy"
-     r"|girl)|year \d+|\d+th grade|grade \d+) at"
-     r" (?P<v><school>|(?:the )?(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?)"),
+     r"|girl)|year \d+|\d+th grade|grade \d+) at (?P<v><school>|(?:the )?(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?)"),
     ("school", "", r"(?:my|our) (?:(?P<who><kin>)'s )?(?:new |current )?(?:school|university|college|uni) is (?:now )?"
      r"(?:called )?(?!<nation>)(?P<v>(?-i:[A-Z])[\w'-]+(?: [\w'-]+){0,3}?)(?=[.!,;]|$| now| in| and| but)"),
     # Where people are.
     ("residence", "", r"<S:live|living|reside|based|have lived/lives|living|resides|based>(?:in|near) <V>"),
     ("residence!", "", r"<S:moved|relocated/moved|relocated>(?:back |over |away |out |down |up |here |in )?(?:from"
-     r" [^,]{1,40}? )?to"
-     r" <V>"),
+     r" [^,]{1,40}? )?to <V>"),
     ("residence!", "", r"<S:settled|settled down/settled|settled down>in <V>"),
     ("residence", "", r"(?:I am|we are) (?:now |finally )?(?:home |living )?back (?:home )?in <V>"),
     ("residence", "", r"my (?:new )?home is (?:now )?(?:in )?<V>"),
@@ -177,7 +166,7 @@ _ROWS = (
      r" <V>"),
     ("employer!", "", r"<S:joined|switched to|moved over to/joined|switched to>(?-i:(?=[A-Z]))<V>"),
     ("employer!", "", r"<S:got|found|took|accepted|started|landed/got|found|took|started>(?:an? |my )(?:new )?(?:job"
-     r"|position|role|offer) (?:at|with|from) <V>"),
+     r"|position|role|offer) (?:at|with|from) (?!the (?:beginning|start|end|moment|age|help) )<V>"),
     ("employer", "", r"my (?:new |current )?(?:employer|company) is <V>"),
     ("studies", "", r"<S:study|studying|major in|majoring in/studies|studying|majors in>(?!for|hard|at|with|every|all"
      r"|until|abroad|in)<V>"),
@@ -186,12 +175,10 @@ _ROWS = (
     # What they eat.
     *DIETS,
     ("diet", "", r"(?:I am (?:now )?|we are (?:now |both |all )?|<S:became|become|went|gone|turned|am going/is"
-     r"|became|went|turned>)(?:an? )?(?:(?!not|no|never|neither)"
-     r"\w+ )?(?P<v><diet>)"),
+     r"|became|went|turned>)(?:an? )?(?:(?!not|no|never|neither)\w+ )?(?P<v><diet>)"),
     ("diet!", "omnivore", r"(?:I|we) (?:have )?(?:eat|started eating|am eating|been eating) meat again"),
     ("diet!", "vegetarian", r"(?:I|we) (?:still |now |also )?(?:(?:<stopped>) eating|gave up|have given up|no longer"
-        r" eat|do not eat|eat"
-     r" no) meat(?! (?:except|apart from|unless|other than))(?: any ?more)?"),
+        r" eat|do not eat|eat no) meat(?! (?:except|apart from|unless|other than))(?: any ?more)?"),
     ("eats/{t}", "no", r"(?:I|we) (?:<stopped> eating|gave up|no longer eat|do not eat|can not eat|never eat"
      r"|(?:(?:still|also) )?eat no) <T>"),
     ("diet!", "vegetarian", r"<S:am not eating/does not eat|eats no|no longer eats>meat"),
@@ -202,8 +189,7 @@ _ROWS = (
     # Who they are.
     ("name", "", r"my (?:full |real |legal )?name is (?:now )?<V>"),
     ("name", "", r"I am (?P<v>(?!(?:<region>) )(?-i:[A-Z][a-zà-ÿ'-]\S*) (?!(?:<people>)(?!\w))"
-     r"(?-i:[A-Z][a-zà-ÿ'-][\w'-]*))"
-     r"(?=[.!]*$)"),
+     r"(?-i:[A-Z][a-zà-ÿ'-][\w'-]*))(?=[.!]*$)"),
     ("surname", "", r"my (?:new |married )?(?:surname|last name|family name) is (?:now )?<V>"),
     ("name!", "", r"<S:changed/changed>(?:my|his|her) (?:last |legal )?name to <V>"),
     ("person/{t}", "", r"(?:my|our) (?:(?:new|current) )?(?P<t>(?:(?!new |current )[\w-]+ ){0,2}?<person>)(?:'s"
@@ -220,14 +206,12 @@ _ROWS = (
      r" (?P<t>(?:[\w-]+ ){0,2}?<measured>)(?: from [^;!?]{1,30}?)? to (?P<v><amount>)"),
     ("age", "", r"<S:am|turned|just turned/is|turned>(?P<v>\d{1,3}) years? old"),
     ("age", "", r"(?!(?:<measured>) )<S:am|turned|just turned/is|turned>(?P<v>(?:1[01]|[1-9])?\d)(?= (?:now|today"
-        r"|last|this"
-     r"|yesterday|and)|[,.](?!\d)|!|$)"),
+        r"|last|this|yesterday|and)|[,.](?!\d)|!|$)"),
     ("age", "", r"I am (?:now )?(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|and)|[,.](?!\d)|!|$)"),
     ("birthday", "", r"my birthday is (?:actually )?(?:on )?(?:the )?<V>"),
     ("birthday", "", r"I was born on (?:the )?<V>"),
     ("marital_status", "", r"(?:I am (?:now )?|we are (?:now )?|<S:got|gotten|become/is|got|gotten>)(?:(?!not|no"
-     r"|never|neither|getting|about|almost|nearly|soon)"
-     r"\w+ )?(?P<v><married>)(?! to [^,]{1,9} idea)"),
+     r"|never|neither|getting|about|almost|nearly|soon)\w+ )?(?P<v><married>)(?! to [^,]{1,9} idea)"),
     ("partner", "", r"<S:dating|married to|engaged to|seeing|together with/dating|married to|engaged to|seeing"
      r"|together with>(?-i:(?=[A-Z]))(?P<v>\w+)"),
     ("partner", "", r"my (?:new )?(?:partner|girlfriend|boyfriend|wife|husband|fianc[ée]e?) is (?:called"
@@ -241,8 +225,7 @@ _ROWS = (
     ("answers/language", "", r"(?:please |from now on,? (?:please )?|always )?(?:answer|reply|respond|write|talk|speak)"
      r" (?:to me |me )?(?:only )?in (?P<v><tongue>)"),
     ("answers/length", "", r"(?:please |from now on,? (?:please )?|always )?(?:keep|make) (?:your|the) (?:answers"
-     r"|replies|responses)"
-     r" <V>"),
+     r"|replies|responses) <V>"),
     ("answers/length", "", r"I (?:prefer|want|like) (?P<v>short|long|brief|detailed|concise)(?:er)? (?:answers|replies"
      r"|responses)"),
     ("answers/units", "", r"(?:please |from now on,? (?:please )?|always )?(?:use|give me|answer in) (?P<v>metric"
@@ -257,11 +240,9 @@ _ROWS = (
     ("allergy/{t}", "no", r"<S:do not have|have no/does not have"
      r"|has no>(?:an? )?(?:\w+ )?(?P<t>\w+) allergy(?: any ?more)?"),
     ("allergy/{t}", "yes", r"it is (?:actually |really )?(?:the )?(?P<t>(?!not\b|what\b)[\w'-]+(?: [\w'-]+)?) (?:that"
-     r" |which )?(?:I am"
-     r"|(?P<who>my <kin>) is) allergic to"),
+     r" |which )?(?:I am|(?P<who>my <kin>) is) allergic to"),
     ("allergy/{t}", "yes", r"(?:I am |<S:am|became|become|have/is|became>)(?:(?!not|no|never|neither"
-     r"|hardly)\w+ )?allergic to"
-     r" <T>"),
+     r"|hardly)\w+ )?allergic to <T>"),
     ("allergy/{t}", "yes", r"(?:I have |I developed |<S:developed/has|developed>)an? (?:\w+ )?(?P<t>\w+) allergy"),
     ("health/{t}", "no", rf"<S:no longer have|do not have|have no/no longer has|does not have|has no>{DEGREE}"
      rf"(?P<t>{ILLNESS})"),
@@ -271,8 +252,7 @@ _ROWS = (
     *MEDICATION,
     *PREGNANCY,
     ("likes/{t}", "no", r"(?:I|we) (?:no longer (?:like|love|enjoy)|have gone off|went off|have lost interest"
-     r" in|stopped liking"
-     r"|stopped enjoying|have stopped liking) <T>"),
+     r" in|stopped liking|stopped enjoying|have stopped liking) <T>"),
     ("likes/{t}", "no", r"<S:<bad>/<bads>><T>"),
     ("likes/{t}", "no", r"I (?:<bad>) <T>"),
     ("likes/{t}", "yes", r"(?:<S:<good>/<goods>>|I am (?:really |now )?(?:into|fond of|a fan of) )<T>"),
@@ -287,42 +267,36 @@ _ROWS = (
     ("drinking", "yes", r"(?:I|we) (?:drink|am drinking|started drinking) (?:alcohol|again|wine|beer)"),
     # What they have.
     ("pet/{t}", "yes", r"<S:have|got|adopted|bought|own|rescued/has|got|adopted|bought|owns|rescued>(?:an? )(?:\w+"
-     r" ){0,2}?(?P<t><pet>)"
-     r"(?!'s| (?:phobia|allergy|hair))"),
+     r" ){0,2}?(?P<t><pet>)(?!'s| (?:phobia|allergy|hair))"),
     ("petname/{t}", "", r"(?:my|our) (?:new )?(?P<t><pet>)(?: is (?:<call>)|'s name is) (?P<v>\w+)"),
-    ("car", "", r"<S:drive|bought|got/drives|bought|got>(?:an? )(?:new |used |second-hand |old |red |blue |white "
-     r"|black )*(?-i:(?=[A-Z]))(?P<v>[\w-]+(?: (?-i:[A-Z\d])[\w-]*)?)(?= (?:now|to|since|last|yesterday|and)|[,.!]|$)"),
+    ("car", "", r"(?:<S:drive/drives>|<S:bought|got|own/bought|got|owns>(?=[^,.]{1,30}(?<!\w)<make>))(?:an? )(?:new "
+     r"|used |second-hand |old |red |blue |white |black )*(?-i:(?=[A-Z]))(?P<v>[\w-]+(?: (?-i:[A-Z\d])[\w-]*)*)"
+     r"(?= (?:now|to|since|last|yesterday|and|instead)|[,.!]|$)"),
     ("car", "", r"my (?:new )?car is an? <V>"),
     ("owns/{t}", "no", r"<S:sold|gave away|lost|got rid of|no longer have|do not have/sold|gave away>(?:my|our|the|his"
      r"|her|an?) (?:\w+ )?(?P<t><thing>)"),
     ("owns/{t}", "yes", r"<S:have|own|bought|got/has|owns|bought|got>(?:an? )(?:\w+ ){0,2}?(?P<t><thing>)"),
     # What they plan, and by when.
     ("deadline/{t}~", "", r"(?:the|my|our) deadline(?: for (?:the |my |our )?(?P<t>[a-z]+(?: [a-z]+)?))? (?:was|is|has"
-     r" been|got|is being) (?:<moved>) (?:from <dates> )?"
-     r"(?:to|until|till) (?:the )?(?P<v><dates>)"),
+     r" been|got|is being) (?:<moved>) (?:from <dates> )?(?:to|until|till) (?:the )?(?P<v><dates>)"),
     ("deadline/{t}", "", r"(?:the|my|our) deadline(?: for (?:the |my |our )?(?P<t>[a-z]+(?: [a-z]+)?))? is (?:now "
      r"|actually )?(?:on |at |in |by )?(?P<v><dates>)"),
     ("deadline/{t}", "", r"(?:the|my|our) (?P<t>[a-z]+(?: [a-z]+)?) (?:is|are) due (?:on |by |at )?(?P<v><dates>)"),
     ("{plan}~", "", r"(?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>(?: with (?-i:[A-Z])\w+)?)(?: (?:with|to|in|at|on"
-     r"|for|from) [^,]{1,30}?)?"
-     r" (?:was|is|has been|has|got|is being|had to be)"
+     r"|for|from) [^,]{1,30}?)? (?:was|is|has been|has|got|is being|had to be)"
      r" (?:now )?(?:been )?(?:<moved>) (?:from [^,]{1,30}? )?(?:to|until|till|by) (?P<v><dates>)"),
     ("{plan}~", "", r"(?:I|we|they|he|she) (?:have |has |had to |just )?(?:<shift>) (?:the date (?:of|for) )?(?:the"
      r"|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>)(?: back| forward)?"
      r"(?: (?:with|to|in|at|on|for) [^,]{1,30}?)? (?:from [^,]{1,30}? )?(?:to|until|till) (?P<v><dates>)"),
     ("{plan}", "", r"(?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>(?: with (?-i:[A-Z])\w+)?)(?: (?:with|to|in|at|for)"
-     r" [^,]{1,30}?)? (?:<is>)"
-     r" (?:now |actually |set for |scheduled for )?(?:on |at |in |for )?"
+     r" [^,]{1,30}?)? (?:<is>) (?:now |actually |set for |scheduled for )?(?:on |at |in |for )?"
      r"(?:the )?(?P<v><dates>)"),
     ("{plan}", "", r"(?:the|my|our) (?:new )?date (?:of|for) (?:the|my|our) (?P<t>(?:[\w-]+ ){0,2}?<event>) is (?:now"
-        r" )?"
-     r"(?:on )?(?:the )?(?P<v><dates>)"),
+        r" )?(?:on )?(?:the )?(?P<v><dates>)"),
     ("+{plan}", "", r"(?:I|we) (?:have|have got|booked|scheduled|made) (?:an?|the|my|our) (?P<t>(?:[\w-]+"
-     r" ){0,2}?<event>)(?: (?:with|to|in|at|for) [^,]{1,30}?)?"
-     r" (?:on |at |in |for )?(?:the )?(?P<v><dates>)"),
+     r" ){0,2}?<event>)(?: (?:with|to|in|at|for) [^,]{1,30}?)? (?:on |at |in |for )?(?:the )?(?P<v><dates>)"),
     ("plan/trip to {t}", "", r"(?:I|we) (?:am |are )?(?:fly|flying|travel|travell?ing|going|driving|taking the train)"
-     r" to (?P<t>(?-i:[A-Z])\w+) (?:on |in |at |for )?"
-     r"(?P<v><dates>)"),
+     r" to (?P<t>(?-i:[A-Z])\w+) (?:on |in |at |for )?(?P<v><dates>)"),
 )  # fmt: skip
 
 _ENDS = (
@@ -340,7 +314,7 @@ _OF_ME = (
 )
 
 ENGLISH = Grammar(
-    rules=table(_ROWS, _SUBJECT, _ENDS, _WORDS),
+    rules=table((*PARTINGS, *HABITS_OVER, *_ROWS, *HABITS), _SUBJECT, _ENDS, _WORDS),
     unreal=words(
         r"would|could|should|might|may be|maybe|perhaps|probably|possibly|almost|nearly|wonder|thinking (?:of|about)"
         r"|considering|considered|not sure|hope to|want to|wants to|going to move|plan to|planning to|dream of"
@@ -360,8 +334,7 @@ ENGLISH = Grammar(
     ),
     reported=words(
         r"(?:he|she|they|(?<!I )(?-i:[A-Z])[a-z]+|(?:my|our|the|an?) (?:\w+ )?\w+"
-        r"|everyone|people|someone|somebody|who) (?:said|says|told|tells"
-        r"|thinks"
+        r"|everyone|people|someone|somebody|who) (?:said|says|told|tells|thinks"
         r"|thought|claims|claimed|believes|believed|wrote|writes|texted|asked|asks|announced|mentioned|insists|swears)"
         r"|according to|rumou?r|apparently|supposedly|allegedly|I heard"
     ),
@@ -374,8 +347,7 @@ ENGLISH = Grammar(
     ),
     temporary=words(
         r"this (?:week|weekend|month|summer|winter|spring|autumn|fall|semester)|for (?:the|this|a|an|one|two|three|a"
-        r" few"
-        r"|a couple of|\d+) (?:\w+ )?(?:day|night|week|weekend|month|summer|winter|semester|moment|time being)s?"
+        r" few|a couple of|\d+) (?:\w+ )?(?:day|night|week|weekend|month|summer|winter|semester|moment|time being)s?"
         r"|at the moment|for now|right now|temporarily|today|tonight|just visiting|visiting|until (?:\w+ )?\w+"
         r"|over the (?:holidays|weekend|summer)|while (?:my|the|our)|during|on (?:holiday|vacation|a business trip)"
         r"|on a visit|currently in|interim|for lent|this january|dry january|house-?sitting"
@@ -386,8 +358,9 @@ ENGLISH = Grammar(
     ),
     meant=re.compile(
         r"(?:^|\b)(?:(?:sorry|no|oops|wait|correction|actually|my mistake|typo)[,:;.!—– -]+)*(?:i (?:meant|mean)|make"
-        r" that"
-        r"|it's actually|it is actually|actually it's|actually it is|correction:|i meant to say)"
+        r" that|it's actually|it is actually|actually it's|actually it is|correction:|i meant to say"
+        r"|(?:that|this|it) (?:was|is) (?:a typo|wrong|a mistake|an error|my mistake|not right|incorrect)[,;:.!—– -]+"
+        r"(?:it is|it was|it should be|it should have been))"
         r" (?:on |at |in |the )?(?P<v>[^,.;!?]{1,40}?)(?:,? (?:not|and not|instead of) [^.;!?]{1,40})?[.!]*$",
         re.IGNORECASE,
     ),
@@ -401,8 +374,9 @@ ENGLISH = Grammar(
     ),
     article=words(r"^(?:an?|the|some|any|my|our|being|working as|to)(?= )"),
     next_clause=re.compile(
-        r"\s*[,;:—–]\s+|\s[-–—]\s|\s+(?:and|but|so|because|plus|though|although)\s+(?=(?:I(?! (?:broke|split|separated"
-        r"|are))|we|my|our|he|she|they|it|now|then|the|"
+        r"\s*[,;:—–]\s+|\s[-–—]\s|\s+(?:and|but|so|because|plus|though|although)\s+(?=(?:I(?! (?:(?:have|just|finally"
+        r"|recently|both|then|also|officially) )*(?:broken?|split|separated|parted|called it|are|were)\b)"
+        r"|we|my|our|he|she|they|it|now|then|the|"
         r"also|started|moved|works?|joined|have|has|am|is|lives?|speaks?|drives?)\b)",
         re.IGNORECASE,
     ),
@@ -418,6 +392,16 @@ ENGLISH = Grammar(
     hearsay=HEARSAY,
     wishes=table(WISHES, _SUBJECT, _ENDS, _WORDS),
     contrasts=(
+        # "My number has changed, it's 07700 900123 now" says it of the number.
+        Contrast(
+            re.compile(
+                r"(?<!\w)(?P<what>my (?:[\w-]+ ){0,2}?(?:number|e-?mail|e-?mail address|address|surname|last name"
+                r"|employer|salary|rent|weight))(?: has|'s)? (?:just |recently )?changed"
+                r"(?:\s*[,:;—–-]+\s*|\s+(?:and|to) )(?:(?:it|that)(?:'s| is) )?(?=\S)",
+                re.IGNORECASE,
+            ),
+            r"\g<what> is ",
+        ),
         # "I was wrong about the test: it was on 27 March" says it of the test.
         Contrast(
             re.compile(
@@ -432,8 +416,7 @@ ENGLISH = Grammar(
         Contrast(
             re.compile(
                 r"(?<!\w)(?P<do>do|does) not (?P<verb>\w+) (?P<prep>in|at|as|for|with|from|on|to"
-                r"|near) [^,;]{1,40}?,? but"
-                r" (?:rather |actually )?(?=(?P=prep) )",
+                r"|near) [^,;]{1,40}?,? but (?:rather |actually )?(?=(?P=prep) )",
                 re.IGNORECASE,
             ),
             lambda found: f"{found['verb'] if found['do'] == 'do' else agreeing_verb(found['verb'])} ",

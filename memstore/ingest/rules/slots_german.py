@@ -79,8 +79,25 @@ _ROWS = (
      r"|verloren)"),
     ("former/studies!", "", r"<S:studiere/studiert>nicht mehr <V>"),
     ("former/diet", "", r"<S:bin/ist>(?:nicht mehr |kein(?:e)? )(?P<v><diet>)(?: mehr)?"),
-    ("former/partner!", "", r"<S:habe mich|hab mich>von (?P<v>\w+) getrennt|(?P<v>(?-i:[A-Z])\w+) und ich (?:haben uns"
-     r"|sind) (?:getrennt|nicht mehr zusammen)"),
+    ("former/partner!", "", r"<S:habe mich|hab mich>von (?P<v>\w+) getrennt|(?P<v>(?-i:[A-ZÄÖÜ])\w+) und ich (?:haben"
+     r" uns|sind|haben) (?:\w+ ){0,2}?(?:getrennt|nicht mehr zusammen|schluss gemacht)"
+     r"|(?P<v>(?-i:[A-ZÄÖÜ])\w+) ist nicht"
+     r" mehr mein(?:e)? (?:freund(?:in)?|partner(?:in)?|mann|frau|verlobter?)"),
+    ("marital_status!", "geschieden", r"(?:(?:(?-i:[A-ZÄÖÜ])\w+ und )?(?:ich|wir) (?:habe|haben) (?:uns|mich) (?:\w+"
+     r" ){0,2}?scheiden lassen)"),
+    ("former/marital_status!", "verlobt", r"(?:ich|wir) (?:habe|haben) (?:unsere|die) (?:hochzeit"
+     r"|verlobung) (?:abgesagt"
+     r"|gelöst)|(?:habe|haben) (?:ich|wir) (?:unsere|die) (?:hochzeit|verlobung) (?:abgesagt|gelöst)"),
+    ("partner", "", r"(?!(?:Das|Er|Sie|Es|Dies|Wer|Hier)\b)(?P<v>(?-i:[A-ZÄÖÜ])\w+) ist mein(?:e)? (?:fester? "
+     r"|neuer? )?(?:freundin|partner(?:in)?|mann|frau|verlobter?|fester freund|neuer freund)(?=[.,!]|$| und| seit)"),
+    ("former/habit/{t}!", "*", r"(?:ich|wir) (?:gehe|gehen) nicht mehr (?P<t>(?-i:[a-zäöüß])\w{2,}(?:en|ern|eln)"
+     r"|(?:zum|zur|ins"
+     r"|in den) \w+)(?=[.,!]|$)"),
+    ("habit/{t}!", "", r"(?:ab jetzt|von jetzt an|künftig|ab sofort) (?:gehe|gehen) (?:ich|wir) (?:immer )?(?:jeden |am"
+     r" |immer )?(?P<v>(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch)s? (?P<t>(?-i:[a-zäöüß])\w{2,}(?:en|ern|eln))"),
+    ("+habit/{t}", "", r"(?:ich|wir) (?:gehe|gehen) (?:immer )?(?:jeden |am |immer )?(?P<v>(?:mon|diens|donners"
+     r"|frei|sams"
+     r"|sonn)tag|mittwoch)s? (?:immer )?(?P<t>(?-i:[a-zäöüß])\w{2,}(?:en|ern|eln))"),
     ("former/diet", "", r"<S:bin/ist>nicht (?P<v><diet>)"),
     ("former/marital_status", "", r"<S:bin|sind/ist>nicht (?:mehr )?(?P<v><married>)"),
     ("former/partner!", "*", r"(?:mein freund|meine freundin|mein mann|meine frau) hat (?:sich von mir getrennt|mich"
@@ -138,7 +155,7 @@ _ROWS = (
     ("marital_status", "", r"<S:bin|sind/ist>(?P<v><married>)"),
     ("marital_status!", "verheiratet", r"<S:habe|haben/hat>(?:\w+ ){0,2}geheiratet"),
     ("partner", "", r"<S:bin/ist>mit (?P<v>\w+) (?:zusammen|verheiratet|verlobt)"),
-    ("phone", "", r"meine (?:neue )?(?:handy|telefon)?nummer ist (?P<v>\+?\d[\d /()-]{4,20}\d)"),
+    ("phone", "", r"meine (?:neue )?(?:handy|telefon)?nummer ist (?:jetzt |nun )?(?P<v>\+?\d[\d /()-]{4,20}\d)"),
     ("email", "", r"meine (?:neue )?e-?mail(?:-?adresse)? ist (?P<v>[\w.+-]+@[\w-]+\.[\w.-]*\w)"),
     ("address", "", r"(?:meine|unsere) (?:neue |private )?(?:adresse|anschrift) ist (?:jetzt )?<V>"),
     ("language/{t}", "yes", r"<S:spreche/spricht>(?:fließend |etwas |gut )?(?P<t><tongue>)"),
@@ -260,6 +277,14 @@ GERMAN = Grammar(
         re.IGNORECASE,
     ),
     contrasts=(
+        Contrast(
+            re.compile(
+                r"(?<!\w)(?P<what>meine (?:handy|telefon)?(?:nummer|adresse)|meine e-?mail(?:-?adresse)?) hat sich"
+                r" geändert\s*[,:;—–-]+\s*(?:sie|die neue) (?:ist|lautet) (?=\S)",
+                re.IGNORECASE,
+            ),
+            r"\g<what> ist ",
+        ),
         Contrast(
             re.compile(
                 r"(?<!\w)(?:doch )?nicht (?P<prep>in|am|bei|als|auf|um|im|an|gegen|mit|aus|den"

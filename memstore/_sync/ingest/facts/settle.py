@@ -24,6 +24,8 @@ from memstore._sync.store.items import new_unit
 from memstore.ingest.facts.entry import still_said
 from memstore.ingest.facts.extracted import ExtractedFact
 from memstore.ingest.facts.filled import slot_of_fact
+from memstore.ingest.facts.linked import attributes_beside
+from memstore.ingest.facts.namesakes import beside, told
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, Incoming, Known, Verdict, narrows, other_value, reconcile
 from memstore.ingest.rules.places import COUNTRY
 from memstore.ingest.rules.slots import FORMER, PLACES, REPORTED, Manner, Slot
@@ -40,7 +42,8 @@ def settle(scope: Transaction, new: ExtractedFact, model: UUID | None, *, taken:
     take in no source for being alike: they wait to be made anew themselves.
     """
     attributes = related(new.slot)
-    known = facts.known(scope, new.fact, attributes, new.spans[0], new.vector, model, nearest=NEAREST)
+    aside = beside(told(new.fact.text, new.fact.type, new.fact.subject, new.slot), new.speaker)
+    known = facts.known(scope, new.fact, attributes, new.spans[0], new.vector, model, nearest=NEAREST, aside=aside)
     if new.fact.state == QUARANTINED:
         return _quarantine(scope, new, known)
     waiting = next((one.fact for one in known if one.fact.state == QUARANTINED), None)  # in the same words, if any
@@ -188,7 +191,7 @@ def related(slot: Slot | None) -> list[str]:
     plain = slot.attribute.removeprefix(FORMER).removeprefix(REPORTED).removesuffix(COUNTRY)
     countries = [plain + COUNTRY, plain] if plain in PLACES else []
     ended = [FORMER + slot.attribute, slot.attribute.removeprefix(FORMER)]
-    return [slot.attribute, *ended, plain, REPORTED + plain, *countries]
+    return [slot.attribute, *ended, plain, REPORTED + plain, *countries, *attributes_beside(slot.attribute)]
 
 
 def _twin(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
@@ -207,7 +210,7 @@ def _counts(one: KnownFact, new: ExtractedFact) -> bool:
 
 def _judge(new: ExtractedFact, said: datetime, known: Sequence[KnownFact]) -> Verdict:
     fact, own = new.fact, new.said_by_subject
-    incoming = Incoming(fact.text, fact.type, fact.subject, new.slot, said, fact.confidence, own)
+    incoming = Incoming(fact.text, fact.type, fact.subject, new.slot, said, fact.confidence, own, new.speaker)
     return reconcile(incoming, [_known(one) for one in known])
 
 
