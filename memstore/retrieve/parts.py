@@ -7,6 +7,7 @@ import re
 from memstore.store.terms import terms
 
 MOST_PARTS = 3
+LONGEST = 1000  # characters: what is longer tells something, and asks at its end
 FEWEST_WORDS = 3  # "and why?" asks nothing by itself
 _ASKS = (
     r"(?:what|when|where|who|whom|whose|which|why|how)\b"
@@ -29,8 +30,8 @@ def parts_of(question: str) -> tuple[str, ...]:
     of a part: all of them cost BEAM at a million tokens 1.4 points at 4,000. Worth 0.2 on BEAM at 100,000 tokens, where
     5 of 179 questions have parts; one of a thousand of LoCoMo's has.
     """
-    if _ONE.search(question):
+    if len(question) > LONGEST or _ONE.search(question):
         return ()
-    parts = [part.strip(" ,") for part in _NEXT.split(question)]
+    parts = [part.strip(" ,") for part in _NEXT.split(" ".join(question.split()))]
     asking = tuple(part for part in parts if len(part.split()) >= FEWEST_WORDS and any(terms(part)))
     return asking if 1 < len(asking) <= MOST_PARTS else ()

@@ -155,7 +155,7 @@ async def known(
     """
     values: dict[str, Any] = {name: getattr(new, name) for name in ("id", "subject", "type", "occurred_at")}
     values |= {"attributes": list(attributes), "query": query, "model_id": model, "limit": nearest}
-    values |= {"subjects": aside[0] if aside else [], "name": aside[1] if aside else ""}
+    values |= {"subjects": aside[0] if aside else [], "called": aside[1] if aside else ""}
     place = {"message_id": None, "start": None, "stop": None} if span is None else asdict(span)
     return await scope.all(SQL["known"], _known, **values, **place)
 

@@ -467,6 +467,8 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         "subject": "user",
         "type": "trait",
         "attributes": ["residence"],
+        "subjects": ["user's sister"],
+        "called": "Clara",
         "occurred_at": datetime(2024, 1, 3, tzinfo=UTC),
     }
     like |= dict.fromkeys(("message_id", "start", "stop"))

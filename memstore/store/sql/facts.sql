@@ -114,7 +114,7 @@ WITH near AS (
             AND state = 'active'
     UNION SELECT id FROM facts  -- of others who may be the same, by the name
           WHERE user_id = %(user_id)s AND subject = ANY(%(subjects)s::text[]) AND attribute IS NOT NULL
-            AND state IN ('active', 'superseded') AND position(%(name)s IN text) > 0
+            AND state IN ('active', 'superseded') AND position(%(called)s IN text) > 0
     UNION SELECT id FROM (SELECT id FROM facts  -- of a slot's past what held at that time, and what came next
                           WHERE user_id = %(user_id)s AND subject = %(subject)s
                             AND attribute = ANY(%(attributes)s::text[]) AND state = 'superseded'
