@@ -134,11 +134,11 @@ class Layout:
             error = made.tokens - (self.target.most - room) - packing.tokens
             if not error:
                 break
-            before = packing.tokens
+            before = {section: [*pieces] for section, pieces in packing.chosen.items()}
             while packing.tokens > room - error and packing.drop():
                 pass
             left.fill(room - error)
-            if packing.tokens == before:
+            if packing.chosen == before:  # not its tokens: one piece may have taken the place of another as long
                 break
             made = self._composed(packing)
         return made
