@@ -91,9 +91,11 @@ class Leftover:
         return packing.oldest < before
 
     def _shorten(self, room: int) -> None:
-        """Take the beginning of the best hit that did not fit."""
+        """Take the beginning of the best hit that did not fit, and of which there is none yet."""
         packing, most = self.packing, self.plan[HITS].maximum
-        outside = (one for one in self.offers.get(HITS, ()) if one not in packing and not packing.is_redundant(one))
+        begun = {one.id for one in packing.chosen[HITS]}
+        others = (one for one in self.offers.get(HITS, ()) if one.id not in begun)
+        outside = (one for one in others if one not in packing and not packing.is_redundant(one))
         for piece in islice(outside, OTHERS):
             over = packing.would_take(piece) - piece.tokens
             fits = min(room - packing.tokens - packing.cost(piece) + piece.tokens, most - over)

@@ -21,7 +21,7 @@ from memstore.assemble.offers import OLDER
 from memstore.assemble.pack import Piece, minimums
 from memstore.assemble.render import OPENAI, Chosen
 from memstore.assemble.turns import turns
-from memstore.models import Context, Hit, Message, Reason, Section, Tier
+from memstore.models import Context, Hit, Message, Reason, Section, Summary, Tier
 from memstore.providers import TokenCounter, load_counter
 from memstore.testing import WordCounter
 from tests.trained import LLAMA_3, byte_level, write
@@ -221,6 +221,18 @@ def test_the_question_is_in_and_nothing_is_said_twice(material: Material, budget
     }
     hits = {decision.id for decision in context.receipt.included if decision.section == "hits"}
     assert not shown & hits
+
+
+@pytest.mark.parametrize("budget", range(120, 420, 20))
+def test_the_beginning_of_a_hit_is_there_once(budget: int) -> None:
+    long = hit_on(message(1, "user", "I fly to Lisbon on Friday. " + "中" * 700), 0.0)
+    nothing = Summary.model_construct(
+        id=UUID(int=1), conversation_id=UUID(int=2), level=1, from_seq=1, to_seq=1, text="",
+        occurred_at=START, occurred_until=START, recorded_at=None,
+    )  # fmt: skip
+    context = composed(Material(summaries=[nothing] * 4, hits=[long]), budget)
+    assert isinstance(context, Context)
+    assert str(context.messages).count("I fly to") <= 1
 
 
 @quick
