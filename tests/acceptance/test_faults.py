@@ -270,7 +270,12 @@ def cut(holder: psycopg.Connection[Any]) -> None:
         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
     """
-    assert any(holder.execute(statement).fetchall() for _ in attempts(30)), "nobody waits"
+
+    def one_is_cut() -> bool:
+        holder.execute("SELECT pg_stat_clear_snapshot()")  # else who connects after the first look is never seen
+        return bool(holder.execute(statement).fetchall())
+
+    assert any(one_is_cut() for _ in attempts(30)), "nobody waits"
 
 
 # -- workers die
