@@ -134,8 +134,8 @@ def measured(url: str, user: Made, real: Embedder | None) -> Figures:
         arrays = database.cache.get(user.id, model)
     return {
         "units": user.units,
-        "recall ms": round(median(a for a, _ in pairs), 1),
-        "floor ms": round(median(b for _, b in pairs), 1),
+        "recall ms": round(median(a for a, _ in pairs), 2),
+        "floor ms": round(median(b for _, b in pairs), 2),
         "ratio": round(median(a for a, _ in pairs) / median(b for _, b in pairs), 2),
         "goal": GOALS.get(user.units),
         "first recall ms": round(cold),

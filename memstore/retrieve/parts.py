@@ -33,5 +33,7 @@ def parts_of(question: str) -> tuple[str, ...]:
     if len(question) > LONGEST or _ONE.search(question):
         return ()
     parts = [part.strip(" ,") for part in _NEXT.split(" ".join(question.split()))]
+    if len(parts) < 2:  # as a rule: its words are looked at where it is made ready
+        return ()
     asking = tuple(part for part in parts if len(part.split()) >= FEWEST_WORDS and any(terms(part)))
     return asking if 1 < len(asking) <= MOST_PARTS else ()

@@ -51,7 +51,7 @@ def test_scale_compares_each_size_with_its_floor_and_says_how_it_was_asked(tmp_p
     (recall,) = [one for one in told["tables"] if one["name"] == "recall"]
     rows = [dict(zip(recall["columns"], row, strict=True)) for row in recall["rows"]]
     assert [(row["units"], row["recall@20 %"]) for row in rows] == [("300", 100.0), ("600", 100.0)]
-    assert all(row["ratio"] == pytest.approx(row["recall ms"] / row["floor ms"], rel=0.1) for row in rows)
+    assert all(row["ratio"] == pytest.approx(row["recall ms"] / row["floor ms"], rel=0.05) for row in rows)
 
 
 @pytest.mark.slow

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.rules.drafts import Said
-from memstore.ingest.rules.slotted import Slotted, slotted
-
-AT = datetime(2024, 1, 24, 9, tzinfo=UTC)  # a Wednesday
-
-
-def read(text: str, *before: str) -> list[Slotted]:
-    return slotted(Said(text, "user", "Alice", AT), [Said(one, "user", "Alice", AT) for one in before])
-
-
-def told(text: str) -> list[str]:
-    return [one.draft.text for one in read(text)]
-
-
-def slots(text: str) -> list[tuple[str, str, str]]:
-    return [(one.draft.subject, one.slot.attribute, one.slot.value) for one in read(text) if one.slot]
+from tests.by_rules import read, slots, told
 
 
 @pytest.mark.parametrize(

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
-from memstore.ingest.rules.drafts import Said
-from memstore.ingest.rules.slotted import Slotted, slotted
+from tests import by_rules
 
 AT = datetime(2026, 9, 2, 12, tzinfo=UTC)  # a Wednesday
-
-
-def read(text: str) -> list[Slotted]:
-    return slotted(Said(text, "user", "Alice", AT))
-
-
-def told(text: str) -> list[str]:
-    return [one.draft.text for one in read(text)]
-
-
-def slots(text: str) -> list[tuple[str, str, str]]:
-    return [(one.draft.subject, one.slot.attribute, one.slot.value) for one in read(text) if one.slot]
+read, told, slots = (partial(one, at=AT) for one in (by_rules.read, by_rules.told, by_rules.slots))
 
 
 @pytest.mark.parametrize(

@@ -326,10 +326,8 @@ async def _outdate(
 
 def _rivals(slot: Slot, fact: FactColumns, one: KnownFact) -> bool:
     """Whether a fact gives another value to the same slot, or did."""
-    if one.fact.value is None or (one.fact.subject, one.fact.attribute) != (
-        fact.subject,
-        slot.attribute.removeprefix(REPORTED),
-    ):
+    attribute = slot.attribute.removeprefix(REPORTED)
+    if one.fact.value is None or (one.fact.subject, one.fact.attribute) != (fact.subject, attribute):
         return False
     if one.fact.state not in ("active", "superseded") or slot.manner is Manner.TEMPORARY:
         return False
