@@ -579,6 +579,13 @@ async def test_a_session_is_found_without_reading_the_conversation(url: str, sta
     assert sum(rows_read(scan) for scan in scans(plan)) <= 300
 
 
+async def test_a_new_fact_is_put_beside_those_of_its_subject_without_reading_other_vectors(seeded: Database) -> None:
+    (values,) = (values for _, known, values in hot(0) if known == "known")
+    plan = await explained(seeded, HEAVY, "facts", "known", **(values | {"subject": "user 1"}))
+    read = [scan for scan in scans(plan) if scan["Relation Name"] == "item_vectors"]
+    assert 0 < sum(rows_read(scan) for scan in read) <= 100
+
+
 LEGS = ("around", "shown", "latest", "holding", "postings", "matching", "unposted", "reach")
 
 

@@ -87,12 +87,12 @@ LIMIT %(limit)s
 -- What a new fact is judged by: the same statement, what fills its slot, what is nearest to it in any state.
 -- And what was taken back or edited by hand and came from the same characters of the message.
 WITH near AS (
-    SELECT v.item_id AS id
+    SELECT f.id  -- OFFSET 0: each fact's vector by its key. A join may read those of all units, 4 times as long at 50,000
     FROM facts f
-    JOIN item_vectors v ON v.user_id = f.user_id AND v.item_id = f.id
-    WHERE f.user_id = %(user_id)s AND v.user_id = %(user_id)s AND v.model_id = %(model_id)s
-      AND f.subject = %(subject)s AND %(query)s::vector IS NOT NULL
-    ORDER BY (v.embedding <=> %(query)s::vector) + 0, f.id
+    CROSS JOIN LATERAL (SELECT embedding <=> %(query)s::vector AS distance FROM item_vectors
+                        WHERE user_id = %(user_id)s AND item_id = f.id AND model_id = %(model_id)s OFFSET 0) AS v
+    WHERE f.user_id = %(user_id)s AND f.subject = %(subject)s AND %(query)s::vector IS NOT NULL
+    ORDER BY v.distance, f.id
     LIMIT %(limit)s
 ), same_words AS (
     SELECT f.id
