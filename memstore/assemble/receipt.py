@@ -137,11 +137,10 @@ def decision_of(piece: Piece, reason: Reason | None = None) -> Decision:
     cut = reason or (Reason.CUT if piece.note else None)
     if isinstance(content, Hit):
         at = content.occurred_at if content.tier == Tier.FACTS else None
+        found = {"parts": content.parts, "start": content.start, "said_at": at, "valid_to": content.valid_to}
         text = content.text.removesuffix(MARK)
         why = reason or (Reason.CUT if text != content.text else None)
-        return _decision(
-            piece, why, parts=content.parts, start=content.start, length=len(text), said_at=at, says=text[:GIST]
-        )
+        return _decision(piece, why, length=len(text), says=text[:GIST], **found)
     if isinstance(content, Summary):
         return _decision(piece, reason, seqs=(content.from_seq, content.to_seq), says=content.text[:GIST])
     if isinstance(content, Block):

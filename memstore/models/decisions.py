@@ -39,7 +39,8 @@ class Decision:
     to add, `parts` what each signal adds to its score. `seqs` are the first and the last message that it is or stands
     for, `others` the ids of a turn's further messages, or of the fact that took the place of a superseded one; `start`
     where in the item the shown text begins, `length` how many characters of it are shown, `said_at` when a fact was
-    said; `pinned` is in whatever is asked. `says` is how it begins: for people, and kept nowhere.
+    said, `valid_to` when it ends; `pinned` is in whatever is asked. `says` is how it begins: for people, and kept
+    nowhere.
     """
 
     section: str
@@ -55,6 +56,7 @@ class Decision:
     start: int = 0
     length: int | None = None
     said_at: datetime | None = None
+    valid_to: datetime | None = None
     pinned: bool = False
     says: str = field(default="", compare=False)
 

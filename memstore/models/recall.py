@@ -42,7 +42,7 @@ class Unit:
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A recalled item. `text` is the item's, or a chunk of it from character `start` on, verbatim; `sources` are ids of
-    messages.
+    messages. From `valid_to` on, if that is known, a fact holds no more.
     """
 
     tier: Tier
@@ -57,6 +57,7 @@ class Hit:
     role: str | None = None
     speaker: str | None = None
     start: int = 0
+    valid_to: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

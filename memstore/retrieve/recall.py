@@ -139,6 +139,7 @@ def _hit(one: Candidate, said: Said) -> Hit:
         role=unit.role,
         speaker=unit.speaker,
         start=unit.start,
+        valid_to=said.valid_to,
     )
 
 

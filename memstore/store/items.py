@@ -247,11 +247,12 @@ async def remove(scope: Transaction, items: Iterable[UUID]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The whole text of an item, and the messages from which a summary or a fact was made."""
+    """The whole text of an item, the messages from which a summary or a fact was made, and when a fact ends."""
 
     id: UUID
     text: str | None
     sources: Sequence[UUID] = ()
+    valid_to: datetime | None = None
 
 
 SAID = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said"], Tier.FACTS: SQL["facts_said"]}

@@ -16,6 +16,7 @@ from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.slotted import Slotted
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
+from memstore.times import day
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 MOMENT = timedelta(microseconds=1)
@@ -545,6 +546,25 @@ async def test_what_has_ended_stands_nowhere_but_among_what_has_ended(store: Asy
     assert "<standing>" not in str(context.messages)
     assert await alice.facts(state="ended") == [ended]
     assert [fact.id for fact in await alice.facts(as_of=(await alice.fact_history(bread))[0].at)] == [bread.id]
+
+
+async def test_a_fact_that_is_found_though_it_has_ended_says_until_when_it_held(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    over = datetime(2024, 3, 1, tzinfo=UTC)
+    before = await alice.add_fact("Bea works at the harbour.", type="identity", subject="Bea", attribute="a", value="b")
+    rent = await alice.add_fact("Bea rents a boat until 29 February 2024.", type="event", subject="Bea", valid_to=over)
+    job = await alice.edit_fact(before, valid_to=over)
+    found = {hit.id: hit.valid_to for hit in await alice.recall("Where does Bea work?", tiers=["facts"])}
+    assert found == {job.id: over, rent.id: over}
+    context = await alice.conversation("new").context("Where does Bea work?", budget=400)
+    (told,) = [message["content"] for message in context.messages if "<memory>" in message["content"]]
+    today = day(datetime.now(UTC))
+    assert f"- Bea works at the harbour. ({today}, until 29 February 2024)" in told
+    assert f"- Bea rents a boat until 29 February 2024. ({today})" in told
+    assert (await alice.replay(context)).exact
+    earlier = (await alice.fact_history(job))[-1].at - MOMENT
+    was = {hit.text: hit.valid_to for hit in await alice.recall("Where does Bea work?", as_of=earlier, tiers=["facts"])}
+    assert was == {before.text: None, rent.text: over}
 
 
 async def _given(fact: Fact) -> Fact:

@@ -191,8 +191,17 @@ def _fact(one: Decision, stored: _Stored) -> tuple[Hit, bool] | None:
     if found is None:
         stored.gone(one, Gone.GONE)
         return None
-    said_at = one.said_at or found.occurred_at
-    return Hit(Tier.FACTS, found.id, _part(one, found.text), one.score or 0.0, one.parts, (), said_at), one.pinned
+    fact = Hit(
+        tier=Tier.FACTS,
+        id=found.id,
+        text=_part(one, found.text),
+        score=one.score or 0.0,
+        parts=one.parts,
+        sources=(),
+        occurred_at=one.said_at or found.occurred_at,
+        valid_to=one.valid_to,
+    )
+    return fact, one.pinned
 
 
 def _hit(one: Decision, receipt: Receipt, stored: _Stored) -> Hit | None:

@@ -7,7 +7,7 @@ fence, a heading, a day or another speaker.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from memstore.assemble.render.labels import label
@@ -76,8 +76,15 @@ def record_lines(block: Block) -> str:
 
 
 def fact_line(fact: Hit) -> str:
-    """Give a fact with the day on which it was said."""
-    return f"- {indented(fact.text)} ({day(fact.occurred_at)})"
+    """Give a fact with the day on which it was said, and the last one on which it holds, if it does not say that."""
+    last = last_day(fact)
+    until = f", until {last}" if last and last not in fact.text else ""
+    return f"- {indented(fact.text)} ({day(fact.occurred_at)}{until})"
+
+
+def last_day(fact: Hit) -> str | None:
+    """Give the last day on which a fact holds; None for one that nobody has said to end."""
+    return None if fact.valid_to is None else day(fact.valid_to - timedelta(microseconds=1))
 
 
 def hit_lines(hits: Iterable[Hit]) -> list[str]:

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from memstore import templates
 from memstore.assemble.render.chosen import Chosen, Kind, Part, spoken_parts
 from memstore.assemble.render.content import content_parts, plain_text
-from memstore.assemble.render.fenced import in_order
+from memstore.assemble.render.fenced import in_order, last_day
 from memstore.assemble.render.format import Rendered
 from memstore.assemble.render.labels import shown
 from memstore.assemble.render.text import section_texts
@@ -138,6 +138,7 @@ def _hit(hit: Hit) -> Json:
         "role": hit.role,
         "speaker": hit.speaker and shown(hit.speaker),
         "score": hit.score,
+        "until": last_day(hit),
     }
 
 

@@ -37,6 +37,7 @@ def _of_hit(hit: Hit, names: Names) -> Memory:
         speaker=hit.speaker if is_message else None,
         subject=hit.speaker if is_fact else None,
         conversation=place,
+        valid_to=hit.valid_to,
         score=round(hit.score, 3),
     )
 
