@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Facts by rules against LoCoMo's gold facts: how many tokens they take, and how many gold facts they say.
 
-    benchmarks/facts.py [--data FOLDER] [--worth N …]
+    benchmarks/facts.py [--data FOLDER] [--worth N …] [--json FILE]
 
-| column | |
+| column | in percent, but for tokens and facts |
 |---|---|
-| tokens | of all extracted facts over those of all gold facts (o200k_base) |
-| source | share of gold facts with an extracted fact from the same message |
-| meaning | share of gold facts with an extracted fact from the same message of cosine ≥ 0.7 (all-MiniLM-L6-v2) |
-| doubles | facts per hundred that another one of the same user before them resembles (cosine ≥ 0.9) |
+| tokens | of all extracted facts, times those of all gold facts (o200k_base) |
+| source | gold facts with an extracted fact from the same message |
+| meaning | gold facts with an extracted fact from the same message of cosine ≥ 0.7 (all-MiniLM-L6-v2) |
+| doubles | facts that another one of the same user before them resembles (cosine ≥ 0.9) |
 | @500, @1000 | evidence recall of a context of facts alone, by cosine and BM25, all questions but adversarial ones |
 
 Above stand the floors: what the speakers said, taken over as "Speaker: sentence". Below is a row for each operating
@@ -26,12 +26,13 @@ import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from report import Cell, Table, command_line, shown, written
 
 from memstore.ingest.rules.extraction import OPERATING_POINT, Said, extract
 from memstore.ingest.sentences import sentences
@@ -121,12 +122,12 @@ class Measure:
         return Figures(ours / theirs, float((cosines > -1).mean()), float((cosines >= ALIKE).mean()), len(found))
 
     def doubles(self, found: list[Told]) -> float:
-        """Give how many of a hundred facts are near to one before them."""
+        """Give the share of facts that are near to one before them."""
         near = 0
         for user in self.speakers:
             vectors = self.vectors([fact.text for fact in found if fact.user == user])
             near += int((np.tril(vectors @ vectors.T, -1) >= DOUBLE).any(axis=1).sum())
-        return 100 * near / max(1, len(found))
+        return near / max(1, len(found))
 
     def evidence(self, found: list[Told]) -> list[float]:
         """Give the mean share of a question's evidence among the facts that fit each budget, the best first."""
@@ -142,14 +143,14 @@ class Measure:
         lines = [f"[{self.when[user, fact.sources[0]]:%d %B %Y}] {fact.text}\n" for fact in facts]
         costs = [self.tokens(line) for line in lines]
         shares = []
-        for asked in (one for one in self.questions if one["user"] == user):
-            scores = vectors @ self.vectors([asked["question"]])[0] * WEIGHTS["semantic"]
-            scores += WEIGHTS["lexical"] * _lexical(asked["question"], stems)
-            named = [name for name in self.speakers[user] if re.search(rf"\b{name}\b", asked["question"])]
+        for question in (one for one in self.questions if one["user"] == user):
+            scores = vectors @ self.vectors([question["question"]])[0] * WEIGHTS["semantic"]
+            scores += WEIGHTS["lexical"] * _lexical(question["question"], stems)
+            named = [name for name in self.speakers[user] if re.search(rf"\b{name}\b", question["question"])]
             if len(named) == 1:
                 scores += WEIGHTS["speaker"] * np.array([fact.text.startswith(named[0]) for fact in facts])
             order = np.argsort(-np.round(scores, 6), kind="stable")
-            evidence = set(asked["evidence"])
+            evidence = set(question["evidence"])
             shares.append([_packed(facts, costs, order, budget, evidence) for budget in BUDGETS])
         return shares
 
@@ -221,39 +222,43 @@ def floors(messages: list[Message]) -> dict[str, list[Told]]:
     }
 
 
-def show(name: str, figures: Figures, rest: Sequence[float] = ()) -> None:
-    """Print a row."""
-    row = f"{name:<36}{figures.tokens:>7.2f}×{figures.source:>8.2f}{figures.meaning:>9.2f}{figures.count:>7}"
-    print(
-        row + "".join(f"{value:>9.3f}" if place else f"{value:>9.1f}" for place, value in enumerate(rest)), flush=True
-    )
+def row(name: str, figures: Figures, rest: Sequence[float] = ()) -> list[Cell]:
+    """Give a row of a table."""
+    shares = [round(100 * share, 1) for share in (figures.source, figures.meaning)]
+    return [name, round(figures.tokens, 2), *shares, figures.count, *(round(100 * share, 1) for share in rest)]
 
 
-def report(measure: Measure, messages: list[Message], sweep: Sequence[float]) -> None:
-    """Print the floors, the curve, and the chosen point by conversation."""
-    head = "".join(f"{name:>9}" for name in ("doubles", *(f"@{budget}" for budget in BUDGETS)))
-    print(f"{'':<36}{'tokens':>8}{'source':>8}{'meaning':>9}{'facts':>7}{head}")
+def tables(measure: Measure, messages: list[Message], sweep: Sequence[float]) -> Iterator[Table]:
+    """Give the floors, the curve, and the chosen point by conversation."""
     rows = {"gold facts": measure.gold, **floors(messages)}
-    rows |= {f"rules, worth {worth:.2f}": extracted(messages, worth) for worth in sweep}
-    for name, found in rows.items():
-        show(name, measure.against_gold(found), [measure.doubles(found), *measure.evidence(found)])
+    rows |= {f"rules at worth {worth:.2f}": extracted(messages, worth) for worth in sweep}
+    columns = ("", "tokens", "source", "meaning", "facts")
+    yield Table(
+        "facts",
+        f"Of {len(measure.gold):,} gold facts, in percent; {len(measure.questions)} questions",
+        (*columns, "doubles", *(f"@{budget}" for budget in BUDGETS)),
+        [
+            row(name, measure.against_gold(found), [measure.doubles(found), *measure.evidence(found)])
+            for name, found in rows.items()
+        ],
+    )
     chosen = extracted(messages, OPERATING_POINT)
-    print(f"\nThe operating point, {OPERATING_POINT}, by conversation")
-    for user in sorted(measure.speakers):
-        show(user, measure.against_gold(chosen, user))
+    by_user = [row(user, measure.against_gold(chosen, user)) for user in sorted(measure.speakers)]
+    yield Table("conversations", f"At {OPERATING_POINT}, by conversation", columns, by_user)
 
 
 def main() -> int:
-    """Read the data and print the table."""
+    """Read the data, print the tables, write them."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     parser.add_argument("--worth", type=float, nargs="+", default=SWEEP)
+    parser.add_argument("--json", type=Path, help="write the figures")
     options = parser.parse_args()
     files = [options.data / f"locomo-dev{part}.jsonl" for part in ("", "-gold", "-questions")]
     if not all(file.is_file() for file in files):
         print(f"skipped: {options.data} has not all of {', '.join(file.name for file in files)}; name it with --data")
         return 0
-    history, gold, asked = ([json.loads(line) for line in file.read_text("utf-8").splitlines()] for file in files)
+    history, gold, asking = ([json.loads(line) for line in file.read_text("utf-8").splitlines()] for file in files)
     messages = [
         Message(
             one["user"],
@@ -263,8 +268,10 @@ def main() -> int:
         for one in history
     ]
     facts = [Told(one["user"], tuple(one["sources"]), one["text"]) for one in gold if one["kind"] == "fact"]
-    questions = [one for one in asked if one["evidence"] and one["category"] != "adversarial"]
-    report(Measure(messages, facts, questions), messages, options.worth)
+    questions = [one for one in asking if one["evidence"] and one["category"] != "adversarial"]
+    found = shown(tables(Measure(messages, facts, questions), messages, options.worth))
+    if options.json:
+        written(options.json, command_line(sys.argv), found)
     return 0
 
 

@@ -32,7 +32,7 @@ import psycopg
 from backfill import DEFAULT
 from data import Missing, file, objects
 from databases import made
-from report import Cell, Table, written
+from report import Cell, Table, command_line, written
 from toolsession import drawn
 
 from memstore.memory.worker import WorkingStore
@@ -194,7 +194,7 @@ def main() -> int:
     for table in found:
         print(f"\n{table.text()}")
     if options.json:
-        written(options.json, f"benchmarks/forecast.py --most {options.most} --ask {options.ask}", found)
+        written(options.json, command_line(sys.argv), found)
     return 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Deriving a long conversation: is the work linear, and the memory bounded?
 
-    benchmarks/linear.py [--sizes 2500,5000,10000,20000] [--embedder hashing:256] [--plot FILE.svg]
+    benchmarks/linear.py [--sizes 2500,5000,10000,20000] [--embedder hashing:256] [--json FILE] [--plot FILE.svg]
 
 Each size is one conversation in a fresh store, in a process of its own, derived at once: seconds of all derivers and of
 the summaries alone, by the clock and of this process' CPU (on a busy machine read those), statements sent for the
@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from report import Cell, Table, command_line, shown, written
 from speed import START, texts
 
 import memstore
@@ -87,6 +88,12 @@ def measure(size: int, embedder: str) -> dict[str, float]:
         return dict(zip(COLUMNS, (size, *every, *summarizing, statements, more, len(found), levels), strict=True))
 
 
+def cells(row: dict[str, float]) -> list[Cell]:
+    """Give the figures of a size as a row: times with a digit after the point."""
+    first, *rest = COLUMNS
+    return [f"{row[first]:,}", *(round(row[name], 1) if name in TIMES else round(row[name]) for name in rest)]
+
+
 def message(number: int, text: str) -> dict[str, Any]:
     """Give one of the messages."""
     moment = START + timedelta(days=number // SESSION, minutes=number % SESSION)
@@ -114,19 +121,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--sizes", default="2500,5000,10000,20000")
     parser.add_argument("--embedder", default="hashing:256")
+    parser.add_argument("--json", type=Path, help="write the figures")
     parser.add_argument("--plot", type=Path, help="write the curves as SVG")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(measure(options.one, options.embedder)))
         return 0
-    print("".join(f"{name:>13}" for name in COLUMNS), flush=True)
     rows = []
     for size in map(int, options.sizes.split(",")):
         command = [sys.executable, __file__, "--one", str(size), "--embedder", options.embedder]
         rows.append(json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.splitlines()[-1]))
-        figures = "".join(f"{rows[-1][name]:>13,.{int(name in TIMES)}f}" for name in COLUMNS)
-        print(figures, flush=True)
+        print(rows[-1], file=sys.stderr, flush=True)
+    title = f"One conversation derived at once, embedder {options.embedder}"
+    found = shown([Table("linear", title, COLUMNS, [cells(row) for row in rows])])
+    if options.json:
+        written(options.json, command_line(sys.argv), found)
     if options.plot:
         plot(rows, options.plot)
     return 0

@@ -2,6 +2,7 @@
 """How much of a context stays the same from turn to turn, and what that costs in evidence. No model judges anything.
 
     benchmarks/prefix.py [--data FOLDER] [--set locomo|beam-100K] [--budget 8000 …] [--conversations 5] [--curve]
+                         [--json FILE]
 
 A conversation is replayed: every second message is added and asked about, the next one answers it. `stable` is the part
 of each context, in tokens, that is a prefix of messages shared with the context before it: what a model's prompt cache
@@ -29,6 +30,7 @@ from pathlib import Path
 from statistics import mean, median
 
 import data
+from report import Cell, Table, command_line, shown, written
 
 import memstore
 from memstore import ConversationScope, MemoryStore
@@ -120,25 +122,28 @@ def ask(conversation: ConversationScope, asked: Sequence[Json], figures: Figures
         figures.used.append(context.tokens / budget)
 
 
-def show(results: dict[str, Figures], budget: int) -> None:
-    """Print a row for each setting."""
-    print(f"\n{f'budget {budget:,}':<26}{'stable: median':>15}{'mean':>7}{'anew':>7}{'evidence':>10}", end="")
-    print(f"{'facts too':>11}{'used: median':>14}{'least':>7}")
+def table(results: dict[str, Figures], budget: int) -> Table:
+    """Give a row for each setting, in percent."""
+    columns = ("", "stable: median", "mean", "anew", "evidence", "facts too", "used: median", "least")
+    rows: list[list[Cell]] = []
     for name, one in results.items():
-        anew = mean(share < ANEW for share in one.stable)
-        columns = [(median(one.stable), 15), (mean(one.stable), 7), (anew, 7)]
-        columns += [(mean(one.evidence), 10), (mean(one.facts_too), 11), (median(one.used), 14), (min(one.used), 7)]
-        print(f"{name:<26}" + "".join(f"{100 * value:{width}.1f}" for value, width in columns))
+        stable = [median(one.stable), mean(one.stable), mean(share < ANEW for share in one.stable)]
+        shares = [*stable, mean(one.evidence), mean(one.facts_too), median(one.used), min(one.used)]
+        rows.append([name, *(round(100 * share, 1) for share in shares)])
+    any_one = next(iter(results.values()))
+    title = f"Budget {budget:,}, {len(any_one.stable):,} turns, {len(any_one.evidence)} questions, in percent"
+    return Table(f"prefix-{budget}", title, columns, rows)
 
 
 def main() -> int:
-    """Replay, ask, print."""
+    """Replay, ask; print the tables, write them."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     parser.add_argument("--set", default="locomo")
     parser.add_argument("--budget", type=int, nargs="+", default=[8000])
     parser.add_argument("--conversations", type=int, default=5)
     parser.add_argument("--curve", action="store_true")
+    parser.add_argument("--json", type=Path, help="write the figures")
     options = parser.parse_args()
     try:
         history, asked = (
@@ -149,6 +154,20 @@ def main() -> int:
         return 0
     settings = {"memstore": DEFAULT, **BESIDE, **(CURVE if options.curve else {})}
     users = list(dict.fromkeys(one["user"] for one in history))[: options.conversations]
+    found = shown(tables(options, settings, users, history, asked))
+    if options.json:
+        written(options.json, command_line(sys.argv), found)
+    return 0
+
+
+def tables(
+    options: argparse.Namespace,
+    settings: dict[str, Setting],
+    users: Sequence[str],
+    history: Sequence[Json],
+    asked: Sequence[Json],
+) -> Iterator[Table]:
+    """Give the figures of each budget, each in a store of its own."""
     for budget in options.budget:
         results = {name: Figures() for name in settings}
         with (
@@ -157,8 +176,7 @@ def main() -> int:
         ):
             for user in users:
                 measure(store, user, history, asked, settings, results, budget)
-        show(results, budget)
-    return 0
+        yield table(results, budget)
 
 
 def measure(

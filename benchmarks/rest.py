@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The REST server beside the library, on the same store in the same run.
 
-    benchmarks/rest.py context      p50 of `context` by both, in turn; goal: at most 1.3 times
+    benchmarks/rest.py [--embedders A B] [--messages 1000] [--rounds 100] [--json FILE]
+
+The same contexts are asked of both in turn; goal: a median of at most 1.3 times.
 
 Both sides have an encoder of their own. benchmarks/steady.py has a hundred clients ask at once.
 """
@@ -24,13 +26,14 @@ from statistics import median, quantiles
 from typing import Any
 
 import httpx
+from report import Cell, Table, command_line, shown, written
 from speed import QUESTIONS, START, texts
 
 import memstore
 
 BUDGET = 2000
 CONTEXT = "/v1/users/someone/conversations/long/context"
-WARM_UP = 20
+WARM_UP, GOAL = 20, 1.3
 
 
 @contextmanager
@@ -61,16 +64,16 @@ def posted(connection: HTTPConnection, where: str, body: dict[str, Any]) -> byte
     return told
 
 
-def context(args: argparse.Namespace, folder: Path) -> None:
-    """Ask both for the same contexts, in turn."""
+def rows(embedder: str, args: argparse.Namespace, folder: Path) -> list[list[Cell]]:
+    """Ask both for the same contexts, in turn; give a row for each."""
     database = f"embedded:{folder / 'store'}"
-    settings = {"embedder": args.embedder, "resident_minutes": 0}
+    settings = {"embedder": embedder, "resident_minutes": 0}
     with memstore.open(database, settings=settings) as store:
         talk = store.user("someone").conversation("long")
         said = [{"role": "user", "content": text, "occurred_at": START} for text in texts(args.messages, 7)]
         talk.add_many(said)
         store.derive()
-        with served(database, args.embedder, folder / "server.log") as (address, _):
+        with served(database, embedder, folder / "server.log") as (address, _):
             connection = HTTPConnection(address.removeprefix("http://"))
             library, rest = [], []
             gc.collect()
@@ -83,22 +86,34 @@ def context(args: argparse.Namespace, folder: Path) -> None:
                 posted(connection, CONTEXT, {"query": question, "budget": BUDGET})
                 library.append(between - began)
                 rest.append(time.perf_counter() - between)
-    print(f"context of {args.messages:,} messages, {args.embedder}, {args.rounds} rounds, ms: p50 and p99")
-    for name, seconds in (("library", library[WARM_UP:]), ("REST", rest[WARM_UP:])):
-        print(f"  {name:<8} {1000 * median(seconds):8.2f} {1000 * quantiles(seconds, n=100)[98]:8.2f}")
-    ratio = median(rest[WARM_UP:]) / median(library[WARM_UP:])
-    print(f"  ratio of the medians {ratio:.2f}   goal <= 1.3   {'reached' if ratio <= 1.3 else 'MISSED'}")
+    taken = {"library": library[WARM_UP:], "REST": rest[WARM_UP:]}
+    return [
+        [
+            f"{name}, {embedder}",
+            round(1000 * median(seconds), 1),
+            round(1000 * quantiles(seconds, n=100)[98], 1),
+            round(median(seconds) / median(taken["library"]), 2),
+            GOAL if name == "REST" else None,
+        ]
+        for name, seconds in taken.items()
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("context",))
-    parser.add_argument("--embedder", default="sentence-transformers:all-MiniLM-L6-v2")
-    parser.add_argument("--messages", type=int, default=10_000, help="of the user whose contexts are asked for")
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--embedders", nargs="+", default=["sentence-transformers:all-MiniLM-L6-v2", "hashing:256"])
+    parser.add_argument("--messages", type=int, default=1000, help="of the user whose contexts are asked for")
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--json", type=Path, help="write the figures")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="memstore-rest-") as folder:
-        context(args, Path(folder))
+    found = []
+    for embedder in args.embedders:
+        with tempfile.TemporaryDirectory(prefix="memstore-rest-") as folder:
+            found += rows(embedder, args, Path(folder))
+    title = f"A context of {BUDGET:,} tokens over {args.messages:,} messages, in ms"
+    tables = shown([Table("rest", title, ("", "p50", "p99", "ratio of the medians", "goal"), found)])
+    if args.json:
+        written(args.json, command_line(sys.argv), tables)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from pathlib import Path
 from data import Missing
 from platformdirs import user_cache_path
 from plot import drawn
-from report import FIGURES, ROOT, Table, filled, written
+from report import FIGURES, ROOT, Table, filled, shown, written
 
 PARTS = ("locomo", "beam", "peers", "speed", "scale")
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -149,15 +149,6 @@ def tables_of(part: str) -> Callable[[argparse.Namespace], Iterable[Table]]:
     """Give what measures a part; it is imported now, as each needs other things."""
     module = {"peers": "beside", "speed": "latency"}.get(part, part)
     return import_module(module).tables  # type: ignore[no-any-return]
-
-
-def shown(tables: Iterable[Table]) -> list[Table]:
-    """Print each table when it is there; give them all."""
-    found = []
-    for table in tables:
-        print(f"\n{table.text()}", flush=True)
-        found.append(table)
-    return found
 
 
 def command(options: argparse.Namespace) -> str:

@@ -38,6 +38,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from pgvector.psycopg import register_vector
+from report import Cell, Table, command_line, written
 
 import memstore
 from memstore import ConversationScope, ids
@@ -51,7 +52,7 @@ from memstore.testing import HashingEmbedder
 T = TypeVar("T")
 
 ROUNDS = 7
-FIGURES: list[dict[str, object]] = []  # the rows of the table so far
+ROWS: list[list[Cell]] = []  # of the table so far
 START = datetime(2024, 1, 1, tzinfo=UTC)
 QUESTIONS = [
     "What am I allergic to?",
@@ -104,7 +105,7 @@ def side_by_side(
 def line(what: str, ours: str, theirs: str, ratio: float, goal: str, reached: bool) -> None:
     """Print a row of the table."""
     judged = ("reached" if reached else "MISSED") if goal else ""
-    FIGURES.append({"what": what, "memstore": ours, "beside it": theirs, "ratio": round(ratio, 2), "goal": goal})
+    ROWS.append([what, ours, theirs, round(ratio, 2), goal, judged])
     print(f"{what:<38} {ours:>16} {theirs:>16} {ratio:>7.2f}   {goal:<8} {judged}", flush=True)
 
 
@@ -402,7 +403,9 @@ def main() -> int:
             else:
                 PARTS[name](store, options.rounds)
     if options.json:
-        options.json.write_text(json.dumps(FIGURES, indent=1) + "\n", encoding="utf-8")
+        title = "In turns, medians; the ratio is of the work done in the same time, or of the time for the same work"
+        table = Table("speed", title, ("", "memstore", "beside it", "ratio", "goal", ""), ROWS)
+        written(options.json, command_line(sys.argv), [table])
     return 0
 
 

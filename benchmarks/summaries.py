@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Summaries against those that people wrote, at equal length beside the first sentences and random ones.
 
-    benchmarks/summaries.py [curve] [weights] [nests] [--data FOLDER] [--embedder KIND:MODEL] [--plot FILE.svg]
+    benchmarks/summaries.py [curve] [weights] [nests] [--data FOLDER] [--embedder KIND:MODEL]
+                            [--json FILE] [--plot FILE.svg]
 
 curve      every measure below, of every system, over the length of a summary
 weights    what the weight of names does, and what the others would choose for each conversation
@@ -39,6 +40,8 @@ from statistics import mean
 from uuid import UUID
 
 import numpy as np
+import report
+from report import Cell, Table
 
 from memstore.assemble.cover import cover
 from memstore.ingest.resources import Resources
@@ -61,6 +64,7 @@ WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0)
 GROWTHS = ((8, 1), (8, 2), (4, 1), (4, 1.25), (4, 1.5), (4, 2))
 COVERS = (500, 1000, 2000, 4000, 8000, 16000)
 MEASURES = ("rouge-1", "rouge-L", "entities", "dates", "both", "said")
+CHOSEN_BY = ("rouge-1", "rouge-L", "said")
 _NAME = re.compile(r"[^\W\d_][\w'’.&-]*")
 _MONTH = {name.lower(): number for number, name in enumerate(MONTHS, 1)}
 _MONTH |= {name[:3]: number for name, number in list(_MONTH.items())}
@@ -235,11 +239,9 @@ def read(data: Path) -> list[Session]:
     ]
 
 
-def curve(sessions: Sequence[Session], resources: Resources, file: Path | None) -> None:
-    """Print a row for each system and length; draw them where there is a file."""
-    print(
-        f"{f'{len(sessions)} sessions, %':<20}{'tokens':>8}" + "".join(f"{name:>10}" for name in MEASURES) + "   × lead"
-    )
+def curve(sessions: Sequence[Session], resources: Resources, file: Path | None) -> Table:
+    """Give a row for each system and length; draw them where there is a file."""
+    rows: list[list[Cell]] = []
     curves: dict[str, dict[int, dict[str, float]]] = defaultdict(dict)
     for limit in LENGTHS:
         for name, runs in systems(sessions, limit, resources):
@@ -248,9 +250,10 @@ def curve(sessions: Sequence[Session], resources: Resources, file: Path | None) 
         for name, found in curves.items():
             row = found[limit]
             ratio = row["both"] / curves["lead"][limit]["both"]
-            print(f"{name:<20}{limit:>8}" + "".join(f"{100 * row[one]:10.1f}" for one in MEASURES) + f"{ratio:9.2f}")
+            rows.append([name, limit, *(round(100 * row[one], 1) for one in MEASURES), round(ratio, 2)])
     if file:
         plot(curves, file)
+    return Table("curve", f"{len(sessions)} sessions, in percent", ("", "tokens", *MEASURES, "× lead"), rows)
 
 
 def plot(curves: dict[str, dict[int, dict[str, float]]], file: Path) -> None:
@@ -266,8 +269,9 @@ def plot(curves: dict[str, dict[int, dict[str, float]]], file: Path) -> None:
     figure.savefig(file, metadata={"Date": None})
 
 
-def weights(sessions: Sequence[Session], resources: Resources, _: Path | None) -> None:
-    """Print what each weight of names keeps, and what the one keeps that the other conversations would choose."""
+def weights(sessions: Sequence[Session], resources: Resources, _: Path | None) -> Table:
+    """Give what each weight of names keeps, and what the one keeps that the other conversations would choose."""
+    rows: list[list[Cell]] = []
     lines = [lines_of(session.messages) for session in sessions]
     figures: dict[float, dict[str, dict[str, float]]] = {}
     users = sorted({session.user for session in sessions})
@@ -277,38 +281,39 @@ def weights(sessions: Sequence[Session], resources: Resources, _: Path | None) -
         for user in users:
             mine = [(text, one) for text, one in zip(texts, sessions, strict=True) if one.user == user]
             by_user[user] = measured([text for text, _ in mine], [one for _, one in mine])
-        means = {name: mean(found[name] for found in by_user.values()) for name in ("rouge-1", "rouge-L", "said")}
-        print(f"names {selection.NAMES:<5}" + "".join(f"{name:>9} {100 * share:.1f}" for name, share in means.items()))
+        means = [mean(found[name] for found in by_user.values()) for name in CHOSEN_BY]
+        rows.append([f"{selection.NAMES}", *(round(100 * share, 1) for share in means)])
     for user in users:
         others = [other for other in users if other != user]
         best = max(WEIGHTS, key=lambda weight: sum(merit(figures[weight][other]) for other in others))
-        print(f"left out {user}: the others choose {best}; it keeps {100 * figures[best][user]['said']:.1f}")
+        there = figures[best][user]
+        rows.append([f"{best}, as others than {user} choose", *(round(100 * there[name], 1) for name in CHOSEN_BY)])
+    return Table("weights", "By the weight of names, 80 tokens, in percent", ("weight", *CHOSEN_BY), rows)
 
 
 def merit(found: dict[str, float]) -> float:
     """Give what a weight is chosen by: words and what was said count the same."""
-    return found["rouge-1"] + found["rouge-L"] + found["said"]
+    return sum(found[name] for name in CHOSEN_BY)
 
 
-def nests(sessions: Sequence[Session], resources: Resources, _: Path | None) -> None:
-    """Print what covers of different sizes keep, of all conversations as one, by how the nest grows."""
+def nests(sessions: Sequence[Session], resources: Resources, _: Path | None) -> Table:
+    """Give what covers of different sizes keep, of all conversations as one, by how the nest grows."""
     told = one_conversation(sessions)
     every = [message for session in told for message in session.messages]
-    print(f"{'under one × tokens':<20}{'summaries by level':<28}" + "".join(f"{tokens:>13}" for tokens in COVERS))
+    rows: list[list[Cell]] = []
     for nesting.GROUP, nesting.GROWTH in GROWTHS:  # type: ignore[misc]
         nest = nest_of(every, resources)
         levels = Counter(one.level for one in nest)
-        row = []
+        row: list[Cell] = [f"{nesting.GROUP} × {nesting.GROWTH}", " ".join(map(str, levels.values()))]
         for tokens in COVERS:
             covering = cover(nest, every[-1].seq, tokens)
             texts = [text_over(covering, one) for one in told]
             counts = [kept(text, one)["said"] for text, one in zip(texts, told, strict=True)]
             share = sum(part for part, _ in counts) / sum(whole for _, whole in counts)
             row.append(f"{100 * share:.0f} ({100 * mean(map(bool, texts)):.0f})")
-        grown = f"{nesting.GROUP} × {nesting.GROWTH}"
-        print(
-            f"{grown:<20}{' '.join(map(str, levels.values())):<28}" + "".join(f"{one:>13}" for one in row), flush=True
-        )
+        rows.append(row)
+    columns = ("under one × tokens", "summaries by level", *(f"{tokens:,}" for tokens in COVERS))
+    return Table("nests", "What a cover of so many tokens keeps, in percent", columns, rows)
 
 
 def one_conversation(sessions: Sequence[Session]) -> list[Session]:
@@ -355,7 +360,7 @@ class Remembering:
         return np.stack([self.known[text] for text in texts]) if texts else np.empty((0, self.dimensions), np.float32)
 
 
-PARTS: dict[str, Callable[[Sequence[Session], Resources, Path | None], None]] = {
+PARTS: dict[str, Callable[[Sequence[Session], Resources, Path | None], Table]] = {
     "curve": curve,
     "weights": weights,
     "nests": nests,
@@ -369,6 +374,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     parser.add_argument("--embedder", default=Settings().embedder)
     parser.add_argument("--plot", type=Path, help="write the curves as SVG")
+    parser.add_argument("--json", type=Path, help="write the figures")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
@@ -378,8 +384,9 @@ def main() -> int:
     embedder = load_embedder(options.embedder)
     resources = Resources(load_counter(Settings().counter), Remembering(embedder) if embedder else None, Settings())
     sessions = read(options.data)
-    for name in options.parts or ["curve"]:
-        PARTS[name](sessions, resources, options.plot)
+    found = report.shown(PARTS[name](sessions, resources, options.plot) for name in options.parts or ["curve"])
+    if options.json:
+        report.written(options.json, report.command_line(sys.argv), found)
     return 0
 
 

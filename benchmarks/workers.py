@@ -33,7 +33,7 @@ import psycopg
 from backfill import DEFAULT, Spent, server_seconds
 from data import Missing, file, objects
 from databases import made
-from report import Cell, Table, written
+from report import Cell, Table, command_line, written
 
 import memstore
 from memstore._sync.ingest.sweep import sweep
@@ -192,7 +192,7 @@ def main() -> int:
     table = Table("workers", "Workers over one history, each with folders and a network of its own", columns, found)
     print(f"\n{table.text()}")
     if options.json:
-        written(options.json, f"benchmarks/workers.py --set {options.set} -c {options.concurrency}", [table])
+        written(options.json, command_line(sys.argv), [table])
     return 0
 
 

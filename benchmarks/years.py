@@ -31,7 +31,7 @@ import psycopg
 from backfill import server_seconds
 from data import Missing, file, objects
 from plot import drawn
-from report import Cell, Table, written
+from report import Cell, Table, command_line, written
 
 import memstore
 
@@ -216,9 +216,7 @@ def main() -> int:
         table = measured(options, Path(temporary))
     print(f"\n{table.text()}")
     if options.json:
-        only = f" --only {' '.join(options.only)}" if options.only else ""
-        command = f"benchmarks/years.py --messages {options.messages}{only} --embedder {options.embedder}"
-        written(options.json, command, [table])
+        written(options.json, command_line(sys.argv), [table])
     if options.plot:
         options.plot.write_text(drawn([plotted(table)]), encoding="utf-8")
     return 0

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from memstore import Conflict, Fact, InvalidInput
+from memstore import Conflict, Fact, InvalidInput, times
 from memstore.ingest.facts import by_rules
 from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.slotted import Slotted
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
-from memstore.times import day
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 MOMENT = timedelta(microseconds=1)
@@ -558,7 +557,7 @@ async def test_a_fact_that_is_found_though_it_has_ended_says_until_when_it_held(
     assert found == {job.id: over, rent.id: over}
     context = await alice.conversation("new").context("Where does Bea work?", budget=400)
     (told,) = [message["content"] for message in context.messages if "<memory>" in message["content"]]
-    today = day(datetime.now(UTC))
+    today = times.day(datetime.now(UTC))
     assert f"- Bea works at the harbour. ({today}, until 29 February 2024)" in told
     assert f"- Bea rents a boat until 29 February 2024. ({today})" in told
     assert (await alice.replay(context)).exact
