@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long it takes to erase, and whether anything is left: one message, one conversation, one user of many messages.
 
-    benchmarks/erasure.py [--messages 100000] [--store FOLDER]
+    benchmarks/erasure.py [--messages 100000] [--store FOLDER] [--json FILE]
 
 The store is made up, with the rows that derivation leaves: for each message a unit, a vector of 384 dimensions and an
 event, for ten a fact with two sources, for thirty a summary, for a hundred a receipt that names 40 messages. Each
@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
+from report import Cell, Table, command_line, shown, written
 
 import memstore
 from memstore import Certificate, ids
@@ -96,21 +98,22 @@ def cpu(url: str) -> float:
     return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def timed(url: str, what: str, erase: Callable[[], Certificate]) -> None:
-    """Erase, and tell how long it took and what was removed."""
+def timed(url: str, what: str, erase: Callable[[], Certificate]) -> list[Cell]:
+    """Erase; give how long it took, what was removed, and in how many tables something is left."""
     worked, began = cpu(url), time.perf_counter()
     done = erase()
     seconds, worked = time.perf_counter() - began, cpu(url) - worked
     rows = sum(done.counts.values())
-    took, left = f"{seconds:.2f} s, {worked:.2f} s of CPU", dict(done.scan.found)
-    print(f"{what}: {took}, {rows:,} rows, {done.tombstones:,} tombstones, left: {left}", flush=True)
+    print(f"{what}: {seconds:.2f} s", file=sys.stderr, flush=True)
+    return [what, round(seconds, 2), round(worked, 2), rows, done.tombstones, len(done.scan.found)]
 
 
-def main() -> None:
+def main() -> int:
     """Make the store, erase, look."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--store", type=Path, default=Path(tempfile.mkdtemp(prefix="memstore-erasure-")) / "store")
+    parser.add_argument("--json", type=Path, help="write the figures")
     asked = parser.parse_args()
     settings = {"embedder": "hashing:384"}
     with memstore.open(f"embedded:{asked.store}", settings=settings) as store:
@@ -122,15 +125,23 @@ def main() -> None:
         place = alice.conversation("c7")
         place.id = next(one.id for one in alice.conversations() if one.name == "c7")  # its id is made up
         message = place.messages()[33]
-        timed(store.url, "a message", lambda: alice.erase_message(message))
-        timed(store.url, "a conversation", place.erase)
-        timed(store.url, "a user, rehearsed", lambda: alice.erase(dry_run=True))
-        timed(store.url, "a user", alice.erase)
+        ways: dict[str, Callable[[], Certificate]] = {
+            "one message": lambda: alice.erase_message(message),
+            "a conversation of 200 messages": place.erase,
+            "the user, rehearsed": lambda: alice.erase(dry_run=True),
+            "the user": alice.erase,
+        }
+        rows = [timed(store.url, what, erase) for what, erase in ways.items()]
         for sought in ("word77alice", "word12345alice", str(message.id), str(alice.id)):
-            found = store.verify_erasure(text=sought)
-            print(f"{sought}: {dict(found.found)} in {found.tables} tables")
-        print(f"bob still has {store.stats(user='bob')['messages']:,} messages")
+            left = store.verify_erasure(text=sought)
+            assert not left.found, f"{sought} is left: {left.found}"
+        assert store.stats(user="bob")["messages"] == asked.messages // 10
+    columns = ("erased", "seconds", "of CPU", "rows", "tombstones", "tables with something left")
+    found = shown([Table("erasure", f"Of a user of {asked.messages:,} messages", columns, rows)])
+    if asked.json:
+        written(asked.json, command_line(sys.argv), found)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

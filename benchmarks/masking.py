@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """How much of what people say is masked as a secret: the share of messages, by kind. `--show` prints what was masked.
 
 Needs the extra `secrets`, and conversations as `benchmarks/run` reads them: files of memstore-jsonl in a folder.
@@ -8,10 +9,13 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+from report import Cell, Table, command_line, shown, written
 
 from memstore.ingest.masking import Masking
 from memstore.providers import recognizers
@@ -29,15 +33,15 @@ def said(path: Path) -> Iterator[str]:
                 yield content
 
 
-def main() -> None:
-    """Print a row for each file."""
+def main() -> int:
+    """Give a row for each file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--show", action="store_true", help="print each secret with what stands around it")
+    parser.add_argument("--json", type=Path, help="write the figures")
     given = parser.parse_args()
+    rows: list[list[Cell]] = []
     masking = Masking(frozenset(KINDS), recognizers.load())
-    print(f"| file | messages | touched | {' | '.join(KINDS)} | µs a message |")
-    print(f"|{'---|' * (len(KINDS) + 4)}")
     for path in given.files:
         messages = touched = 0
         kinds: Counter[str] = Counter()
@@ -49,9 +53,14 @@ def main() -> None:
             for one in found if given.show else ():
                 print(f"{one.kind}: {text[max(0, one.start - 40) : one.stop + 20]!r}")
         took = (time.process_time() - began) / max(1, messages) * 1e6
-        counted = " | ".join(str(kinds[kind]) for kind in KINDS)
-        print(f"| {path.name} | {messages:,} | {touched} ({touched / max(1, messages):.3%}) | {counted} | {took:.0f} |")
+        share = round(100 * touched / max(1, messages), 2)
+        rows.append([path.name, messages, touched, share, *(kinds[kind] for kind in KINDS), round(took)])
+    columns = ("file", "messages", "touched", "%", *KINDS, "µs a message")
+    found = shown([Table("masking", "Messages in which something was masked, and how often what", columns, rows)])
+    if given.json:
+        written(given.json, command_line(["masking.py", *(path.name for path in given.files)]), found)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fewer tokens at what loss: strategies on sessions of over 50,000 tokens with many tools, by evidence recall.
 
-    benchmarks/strategies.py [--seeds 21 22 23] [--curve]
+    benchmarks/strategies.py [--seeds 21 22 23] [--curve] [--json FILE]
 
 A question's evidence is a string; it is recalled where it stands in the context, verbatim and as a whole word. No
 retrieval takes part but in `semantic`, whose questions find turns by the words that they share. The first table has no
@@ -26,6 +26,7 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from report import Cell, Table, command_line, shown, written
 from toolsession import Asked, Chat, Session, drawn
 
 from memstore.assemble.compose import compose
@@ -126,16 +127,12 @@ def told(given: Sequence[object]) -> str:
     )
 
 
-def row(name: str, cells: Sequence[object]) -> None:
-    print(f"{name:<30}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
+def percent(values: Sequence[Mapping[str, float]], kind: str) -> float:
+    return round(100 * mean(value[kind] for value in values), 1)
 
 
-def percent(values: Sequence[Mapping[str, float]], kind: str) -> str:
-    return f"{100 * mean(value[kind] for value in values):.1f}"
-
-
-def without_budget(sessions: Sequence[tuple[Session, list[Turn]]]) -> None:
-    row("no budget", ["tokens", "fewer %", "seconds", *KINDS, "all"])
+def without_budget(sessions: Sequence[tuple[Session, list[Turn]]]) -> Table:
+    rows: list[list[Cell]] = []
     whole = 0.0
     for given in ALONE:
         begun = perf_counter()
@@ -145,11 +142,13 @@ def without_budget(sessions: Sequence[tuple[Session, list[Turn]]]) -> None:
         whole = whole or tokens
         shares = [recalled(text, session.asked) for (session, _), (_, text) in zip(sessions, made, strict=True)]
         figures = [percent(shares, kind) for kind in (*KINDS, "all")]
-        row(told(given), [f"{tokens:,.0f}", f"{100 * (1 - tokens / whole):.1f}", f"{spent:.2f}", *figures])
+        rows.append([told(given), round(tokens), round(100 * (1 - tokens / whole), 1), round(spent, 2), *figures])
+    columns = ("", "tokens", "fewer %", "seconds", *KINDS, "all")
+    return Table("whole", f"{counted(sessions)}, no budget", columns, rows)
 
 
-def curve(sessions: Sequence[tuple[Session, list[Turn]]]) -> None:
-    row("tool_calls", ["fewer %", *KINDS, "all"])
+def curve(sessions: Sequence[tuple[Session, list[Turn]]]) -> Table:
+    rows: list[list[Cell]] = []
     whole = mean(context(every, (), UNLIMITED)[0] for _, every in sessions)
     for share in SHARES:
         for most in MOSTS:
@@ -157,18 +156,19 @@ def curve(sessions: Sequence[tuple[Session, list[Turn]]]) -> None:
             made = [context(every, strategies(given), UNLIMITED) for _, every in sessions]
             shares = [recalled(text, session.asked) for (session, _), (_, text) in zip(sessions, made, strict=True)]
             figures = [percent(shares, kind) for kind in (*KINDS, "all")]
-            row(told(given), [f"{100 * (1 - mean(size for size, _ in made) / whole):.1f}", *figures])
+            rows.append([told(given), round(100 * (1 - mean(size for size, _ in made) / whole), 1), *figures])
+    return Table("curve", f"{counted(sessions)}, no budget", ("", "fewer %", *KINDS, "all"), rows)
 
 
-def at_budgets(sessions: Sequence[tuple[Session, list[Turn]]]) -> None:
-    row("\nevidence recall, % (tokens)", [f"@{budget:,}" for budget in BUDGETS for _ in (0, 1)])
+def at_budgets(sessions: Sequence[tuple[Session, list[Turn]]]) -> Table:
+    rows: list[list[Cell]] = []
     for given in AT_BUDGETS:
-        cells = []
+        cells: list[Cell] = []
         for budget in BUDGETS:
             made = [context(every, strategies(given), budget) for _, every in sessions]
             shares = [recalled(text, session.asked) for (session, _), (_, text) in zip(sessions, made, strict=True)]
-            cells += [percent(shares, "all"), f"({mean(size for size, _ in made):,.0f})"]
-        row(told(given), cells)
+            cells += [percent(shares, "all"), round(mean(size for size, _ in made))]
+        rows.append([told(given), *cells])
     session, every = sessions[0]
     for given in (["semantic"], ["tool_calls", "semantic"]):
         cells = []
@@ -176,8 +176,15 @@ def at_budgets(sessions: Sequence[tuple[Session, list[Turn]]]) -> None:
             asked = session.asked[::7]
             made = [context(every, strategies(given), budget, answering(every, one.question)) for one in asked]
             shares = [recalled(text, [one]) for one, (_, text) in zip(asked, made, strict=True)]
-            cells += [percent(shares, "all"), f"({mean(size for size, _ in made):,.0f})"]
-        row(told(given), cells)
+            cells += [percent(shares, "all"), round(mean(size for size, _ in made))]
+        rows.append([told(given), *cells])
+    columns = [name for budget in BUDGETS for name in (f"@{budget:,}", "tokens")]
+    return Table("budgets", "Evidence recall in percent, and tokens used, at budgets", ("", *columns), rows)
+
+
+def counted(sessions: Sequence[tuple[Session, list[Turn]]]) -> str:
+    """Give how many sessions there are, and questions on them."""
+    return f"{len(sessions)} sessions, {sum(len(session.asked) for session, _ in sessions)} questions"
 
 
 def main() -> int:
@@ -186,14 +193,13 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, nargs="+", default=[21, 22, 23])
     parser.add_argument("--messages", type=int, default=250, help="the least of a session; 250 have 60,000 tokens")
     parser.add_argument("--curve", action="store_true", help="tool_calls alone, by its options")
+    parser.add_argument("--json", type=Path, help="write the figures")
     options = parser.parse_args()
     sessions = [(session, stored(session.messages)) for session in (drawn(n, options.messages) for n in options.seeds)]
-    print(f"{len(sessions)} sessions, {sum(len(session.asked) for session, _ in sessions)} questions\n")
-    if options.curve:
-        curve(sessions)
-    else:
-        without_budget(sessions)
-        at_budgets(sessions)
+    parts = [curve] if options.curve else [without_budget, at_budgets]
+    found = shown(part(sessions) for part in parts)
+    if options.json:
+        written(options.json, command_line(sys.argv), found)
     return 0
 
 
