@@ -128,7 +128,7 @@ def told(given: Sequence[object]) -> str:
 
 
 def percent(values: Sequence[Mapping[str, float]], kind: str) -> float:
-    return round(100 * mean(value[kind] for value in values), 1)
+    return round(100 * float(mean(value[kind] for value in values)), 1)
 
 
 def without_budget(sessions: Sequence[tuple[Session, list[Turn]]]) -> Table:
