@@ -8,6 +8,9 @@ from functools import cached_property
 
 from memstore.ingest.rules.asides import without_asides
 from memstore.ingest.rules.misstated import without_misstatements
+from memstore.ingest.sentences import sentences
+
+MOST_SENTENCES = 1000  # of a message; what is longer is a paste, and its end is not read
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,11 @@ class Said:
     def stated(self) -> str:
         """The text with blanks for its asides and what it takes back, every character in its place; made once."""
         return without_asides(without_misstatements(self.text))
+
+    @cached_property
+    def sentences(self) -> list[tuple[int, int]]:
+        """The places in `stated` of the sentences that are read; found once, for all languages that are tried."""
+        return sentences(self.stated)[:MOST_SENTENCES]
 
 
 @dataclass(frozen=True, slots=True)

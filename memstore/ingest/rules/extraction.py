@@ -19,7 +19,7 @@ from memstore.ingest.rules.answers import joined_answer, last_question
 from memstore.ingest.rules.asides import closed_up
 from memstore.ingest.rules.dangling import dangles
 from memstore.ingest.rules.dates import anchor
-from memstore.ingest.rules.drafts import FactDraft, Said
+from memstore.ingest.rules.drafts import MOST_SENTENCES, FactDraft, Said
 from memstore.ingest.rules.reading import Reading, instructed, loosely, precisely
 from memstore.ingest.rules.standalone import Standing, Talk, long_forms, stand_alone, trimmed
 from memstore.ingest.rules.statements import Clause, assertions, clauses_of, is_english, sentences_of, without_lead_in
@@ -36,7 +36,6 @@ STANDING = frozenset({"constraint", "identity", "relationship", "procedure"})
 ANSWERED = Reading("event", 0.5, None, past=True)
 ALIKE = 0.8  # share of stems that two statements of one message have in common when they say the same
 LOOKED_BACK = 50  # statements, so that the time of a long message grows with its length only
-MOST_SENTENCES = 1000  # of a message; what is longer is a paste, and its end is not read
 MOST_WORDS, MOST_JOINED = 60, 16
 NEAR = 40  # characters between two sentences that are joined: what was between them was "Yeah!"
 _OUR = re.compile(r"\bour\b")

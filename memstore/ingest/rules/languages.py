@@ -14,7 +14,6 @@ from memstore.ingest.rules.asides import closed_up
 from memstore.ingest.rules.dates import anchor
 from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.slots import FORMER, GRAMMARS, REPORTED, TEMPORARY, Statement
-from memstore.ingest.sentences import sentences
 from memstore.models import kind_of
 
 _LONGEST = 600
@@ -173,16 +172,16 @@ def extract_foreign(said: Said, language: str, statements: Sequence[Statement]) 
         subject = f"{said.subject}'s {who}" if who else said.subject
         type = type_of(slot.attribute, kin=bool(who))
         drafts[start] = quoted(said, (start, stop), type, 0.9, language, subject, words)
-    for start, stop in _clauses(said.stated, language):
+    for start, stop in _clauses(said, language):
         found = _row(said.stated[start:stop], language)
         if found and not any(one.start < stop and start < one.stop for one in drafts.values()):
             drafts[start] = quoted(said, (start, stop), *found, language, said.subject)
     return [drafts[start] for start in sorted(drafts)]
 
 
-def _clauses(text: str, language: str) -> Iterator[tuple[int, int]]:
-    grammar = GRAMMARS[language]
-    for start, stop in sentences(text):
+def _clauses(said: Said, language: str) -> Iterator[tuple[int, int]]:
+    grammar, text = GRAMMARS[language], said.stated
+    for start, stop in said.sentences:
         sentence = text[start:stop]
         if stop - start > _LONGEST or _ASKS.search(sentence) or re.search(r"[\"“”„«»「」『』]", sentence):
             continue

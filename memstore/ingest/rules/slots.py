@@ -29,7 +29,6 @@ from memstore.ingest.rules.questions import asking
 from memstore.ingest.rules.slotbook import Grammar, SlotRule, caught
 from memstore.ingest.rules.turns import instead
 from memstore.ingest.rules.until import says_until
-from memstore.ingest.sentences import sentences
 
 FORMER = "former/"  # an attribute of what has ended: "former/residence" is "berlin"
 WANTS = "wants/"  # of what somebody wants to become or do: yes, or no more
@@ -158,7 +157,7 @@ def statements_with_slots(said: Said, language: str, before: Sequence[Said] = ()
     found: list[Statement] = []
     last = ""
     text = said.stated.translate(APOSTROPHES)
-    for start, stop in sentences(said.stated):
+    for start, stop in said.sentences:
         if stop - start <= _LONGEST and not _is_quoted(text, start, stop):
             found += _of_sentence(text, start, stop, language, grammar)
             found += _instead(text[start:stop], last, (start, stop), language)
