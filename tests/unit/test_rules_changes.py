@@ -69,6 +69,27 @@ def standing(*said: str) -> set[str]:
          {'Alice: "Ich gehe auf die Kantonsschule Wetzikon."'}),
         (("Ich gehe auf die Kantonsschule Wetzikon.", "Ich bin jetzt am Gymnasium Friedberg."),
          {'Alice: "Ich bin jetzt am Gymnasium Friedberg."'}),
+        (("My boss is called Ann and the team uses Snowflake.", "My boss is Julian."), {"Alice's boss is Julian."}),
+        (("I work at the Charité as a nurse.", "I quit at the Charité."),
+         {"Alice works as a nurse.", "Alice quit at the Charité."}),
+        (("I work at Siemens.", "I resigned from the Charité."),
+         {"Alice works at Siemens.", "Alice resigned from the Charité."}),
+        (("I take metformin, 500 mg twice a day.", "I no longer take metformin."),
+         {"Alice no longer takes metformin."}),
+        (("Ich nehme Metformin, 500 mg zweimal am Tag.", "Ich nehme kein Metformin mehr."),
+         {'Alice: "Ich nehme kein Metformin mehr."'}),
+        (("I have piano lessons on Wednesdays.", "My piano lessons are on Mondays now."),
+         {"Alice's piano lessons are on Mondays now."}),
+        (("I have piano lessons on Wednesdays.", "My Spanish classes are on Mondays now."),
+         {"Alice has piano lessons on Wednesdays.", "Alice's Spanish classes are on Mondays now."}),
+        (("I have yoga classes on Wednesdays.", "I have yoga classes on Fridays."),
+         {"Alice has yoga classes on Wednesdays.", "Alice has yoga classes on Fridays."}),
+        (("I have a dentist appointment on 21 May at 9:30.",
+          "The dentist called: my appointment is moved from 21 May to 4 June."),
+         {"The dentist called: Alice's appointment is moved from 21 May (21 May 2026) to 4 June (4 June 2026)."}),
+        (("I have a dentist appointment on 21 May at 9:30.", "My appointment was moved from 3 May to 4 June."),
+         {"Alice has a dentist appointment on 21 May (21 May 2026) at 9:30.",
+          "Alice's appointment was moved from 3 May (3 May 2026) to 4 June (4 June 2026)."}),
         (("I have asthma.", "I no longer have asthma."), {"Alice no longer has asthma."}),
     ],
 )  # fmt: skip
@@ -80,6 +101,17 @@ def test_a_date_that_was_wrong_ends():
     said = ("The test is on 20 March.", "Actually, I was wrong about the test: it was on 27 March, not 20 March.")
     (fact,) = standing(*said)
     assert fact.startswith("Alice was wrong about the test: it was on 27 March")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_appointment_of_another_season_ends_none_in_whatever_order_they_are_read(order):
+    messages = [
+        {"role": "user", "name": "Alice", "occurred_at": f"2026-{month}-17T09:00:00+00:00", "content": text}
+        for month, text in (("01", "My appointment was moved from 21 January to 4 February."),
+                            ("07", "My appointment at the town hall is on 24 July."))
+    ]  # fmt: skip
+    known = fold(incoming_facts({"messages": messages[::order]}))
+    assert [one.state for one in known.values()] == ["active", "active"]
 
 
 def test_an_idiom_is_no_fact_and_what_is_to_come_is_a_plan():

@@ -14,6 +14,8 @@ MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 PAST = [
     ("en", "yesterday", "yesterday (7 May 2023)"),
+    ("en", "I passed the exam yesterday.", "I passed the exam yesterday (7 May 2023)."),
+    ("en", "since Friday", "since Friday (5 May 2023)"),
     ("en", "a couple of days ago", "a couple of days ago (6 May 2023)"),
     ("de", "letzten Freitag", "letzten Freitag (5. Mai 2023)"),
     ("de", "vor zwei Wochen", "vor zwei Wochen (Woche vom 24. April 2023)"),
@@ -41,6 +43,7 @@ PAST = [
     ("zh", "6月3日", "6月3日（2022年6月3日）"),
 ]
 AHEAD = [
+    ("en", "From June on I work.", "From June (June 2023) on I work."),
     ("en", "in two weeks", "in two weeks (week of 22 May 2023)"),
     ("fr", "demain", "demain (9 mai 2023)"),
     ("fr", "dans trois mois", "dans trois mois (août 2023)"),

@@ -102,6 +102,22 @@ def test_who_we_are_stays_as_it_was_said_where_no_rewriting_is_good(said: str, w
     assert words in fact
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "How long do I boil an egg so that it's soft?", "How many eggs do I need, because I'm alone?",
+        "Which kind of flour do I take so it rises?", "When do I start, because I have no time?",
+    ],
+)  # fmt: skip
+def test_a_question_that_says_why_it_is_asked_states_nothing_of_what_it_asks(said: str) -> None:
+    assert not any(word in one for one in told(said) for word in ("egg", "flour", "start"))
+
+
+@pytest.mark.parametrize("said", ["When I was young I lived in Bonn.", "What I do at work is testing."])
+def test_a_sentence_that_begins_like_a_question_is_still_told(said: str) -> None:
+    assert len(told(said)) == 1
+
+
 @pytest.mark.parametrize("said", ["Hi, I'm Marta Kowalski.", "Ich bin Marta Kowalski.", "I'm Marta Kowalski!"])
 def test_a_first_and_a_last_name_are_a_name(said: str) -> None:
     assert slots(said) == [("Alice", "name", "marta kowalski")]

@@ -55,6 +55,27 @@ def test_no_end_is_made_up(said):
     assert one(said).draft.valid_to is None
 
 
+@pytest.mark.parametrize(
+    ("said", "fact"),
+    [
+        ("Since this month I'm vegetarian.", "Since this month (January 2024) Alice is vegetarian."),
+        ("I'm vegan since this week.", "Alice is vegan since this week (week of 22 January 2024)."),
+        ("As of this month I'm vegan.", "As of this month (January 2024) Alice is vegan."),
+        ("From today on I'm vegan.", "From today (24 January 2024) on Alice is vegan."),
+        ("Since Monday I work at Siemens.", "Since Monday (22 January 2024) Alice works at Siemens."),
+        ("Since 2020 I live in Berlin.", "Since 2020 Alice lives in Berlin."),
+        ("Since last week I live in Bonn.", "Since last week (week of 15 January 2024) Alice lives in Bonn."),
+        ("Ich bin seit dieser Woche vegan.", 'Alice: "Ich bin seit dieser Woche (Woche vom 22. Januar 2024) vegan."'),
+        ("Desde este mes soy vegetariana.", 'Alice: "Desde este mes soy vegetariana."'),
+    ],
+)  # fmt: skip
+def test_what_has_begun_has_no_end_and_says_since_when(said, fact):
+    found = one(said)
+    assert found.draft.text == fact
+    assert found.draft.valid_to is None
+    assert found.slot is not None and found.slot.manner is Manner.HOLDS
+
+
 def test_the_end_is_a_midnight_of_the_speaker():
     late = AT.astimezone(timezone(timedelta(hours=-7)))
     assert one("I'm in Berlin until Friday.", late).draft.valid_to == datetime(2024, 1, 27, tzinfo=late.tzinfo)

@@ -14,7 +14,7 @@ from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.slotted import Slotted, slotted
 from memstore.models import Message, Role
 
-RECIPE = "rules/8"
+RECIPE = "rules/9"
 BEFORE = 3  # messages that may be needed to understand one
 MOST = 256  # facts of one message: what says more is a paste, and each one is settled with the user's row locked
 

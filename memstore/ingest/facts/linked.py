@@ -10,6 +10,8 @@ from memstore.ingest.rules.slots import FORMER
 _MARRIED = re.compile(r"\b(?:husband|wife|spouse|married|verheiratet|ehemann|ehefrau)\b", re.IGNORECASE)
 _DIVORCE = re.compile(r"\b(?:divorc\w+|scheid\w+|geschieden)\b", re.IGNORECASE)
 
+_DAY = re.compile(r"^the | (?:at|um|à|a las)? ?\d{1,2}[:.]\d\d.*$", re.IGNORECASE)  # all but the day of an appointment
+
 
 class Filled(NamedTuple):
     """What a fact says of its subject: its attribute and value, and its text."""
@@ -27,6 +29,8 @@ def attributes_beside(attribute: str) -> list[str]:
 def ends_too(later: Filled, earlier: Filled) -> bool:
     """Whether what is said later ends a value of another slot that was said earlier."""
     match earlier.attribute, later.attribute:
+        case str(known), "appointment/any" if known.startswith("appointment/"):  # "it is moved from 21 May"
+            return _names(later.text, f"from {_DAY.sub('', earlier.value)}")
         case "plan/wedding", "former/marital_status":
             return later.value == "engaged"
         case "employer/teaching", "former/employer":

@@ -185,7 +185,8 @@ def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
     if one.attribute is None or one.value is None:
         return False
     apart = abs(one.occurred_at - incoming.occurred_at)
-    if slot.attribute.removeprefix(FORMER).startswith(PLANS) and slot.manner is Manner.HOLDS and apart > ONE_PLAN:
+    moves = slot.manner is not Manner.HOLDS and one.occurred_at <= incoming.occurred_at  # what was planned before
+    if slot.attribute.removeprefix(FORMER).startswith(PLANS) and apart > ONE_PLAN and not moves:
         return False
     if slot.attribute.removeprefix(REPORTED) == one.attribute.removeprefix(REPORTED):
         return other_value(slot, one.value) or narrows(slot, incoming.occurred_at, one.value, one.occurred_at)

@@ -30,16 +30,21 @@ _PHRASES = (
 )
 # Of an "it" only in brackets or behind a comma: "I work late if it is important" says when.
 _POLITE = (
-    r"(?:just )?(?:if|in case) (?:that|this|any of (?:that|this)|(?(apart)it|this))(?: (?:matters|helps|counts"
+    r"(?:just )?(?:if|in case) (?:that|this|any of (?:that|this)|(?(apart)it|this))(?: ever)?(?: (?:matters|helps"
+    r"|counts"
     r"|interests you|makes (?:a|any) difference|changes anything|plays a role)|(?:'s| is| should be| might be"
-    r"| may be) (?:of (?:any )?(?:use|help|interest|importance)|any help|relevant|important|useful|helpful"
-    r"|what you (?:mean|meant|ask)))(?: (?:at all|here|to you|for (?:you|this|that|the \w+)))?"
+    r"| may be|(?: ever)? becomes)(?: ever)? (?:of (?:any )?(?:use|help|interest|importance)|any help|relevant"
+    r"|important|useful|helpful"
+    r"|what you (?:mean|meant|ask)))(?: (?:at all|here|to you|for (?:you|this|that|the \w+)|(?:some|one) day"
+    r"|at some point))?"
     r"|(?:if|in case|since) you(?:'re| are| were) (?:wondering|asking|curious|interested)"
     r"|(?:if|since|because) you (?:ask(?:ed)?(?: me)?|mention(?:ed)? it|brought it up)"
     r"|(?:if|in case) you (?:(?:must|want to|need to|care to|would like to|didn't|did not|don't|do not) know(?: (?:it"
     r"|that|this))?|forgot|wondered|care)|since we(?:'re| are) (?:talking|speaking)(?: (?:about|of) [^,.;!?\n]{1,30})?"
     r"|if I (?:may(?: (?:say|add)(?: (?:so|that))?)?|am honest|'m honest)|if I'm honest"
-    r"|falls (?:das|es) (?:wichtig|relevant|von belang|hilfreich) ist|falls (?:das|es|dir das) (?:hilft|interessiert)"
+    r"|(?:nur )?falls (?:das|es|dies|dir das)(?: (?:mal|einmal|irgendwann|je|jemals|später|dafür|hier|für dich))*"
+    r" (?:(?:wichtig|relevant|von belang|hilfreich|nützlich) (?:ist|wird|werden sollte|sein sollte)|eine rolle spielt"
+    r"|hilft|interessiert|zählt)"
     r"|si (?:ça|cela) (?:aide|peut aider|compte|t'intéresse|vous intéresse)|si (?:eso )?(?:importa|ayuda|sirve)"
 )
 # Begun behind a letter: runs of blanks are what earlier asides left, and are not to be tried from each of them.
@@ -60,6 +65,7 @@ _UNMARKED = re.compile(
     re.IGNORECASE,
 )
 
+_GAP = re.compile(r"\s{2,}(?=[:;])")  # left by an aside; a single blank there is French
 # Of what somebody has or is, whatever happens; of what they do not eat, there may be exceptions.
 _STATE = (
     rf"\b(?:allergic|intolerant|c(?:o)?eliac|allergisch|allergique|alérgic[oa])\b|\b(?:am|is|are|'m|'s) {IS}|\b{HAS}"
@@ -119,4 +125,4 @@ def _without_condition(found: re.Match[str]) -> str:
 
 def closed_up(words: str) -> str:
     """Give words without the gaps that asides have left between them."""
-    return " ".join(words.split()).replace(" ,", ",")
+    return " ".join(_GAP.sub("", words).split()).replace(" ,", ",")

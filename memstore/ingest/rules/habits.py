@@ -16,6 +16,12 @@ _DONE = (
 _WHEN = r"(?P<v>(?:<day>)day(?: (?:and|&) (?:<day>)day)?)s?(?: (?:morning|afternoon|evening|night)s?)?"
 _ON = rf"(?:\w+ ){{0,2}}?(?:every|each|on)(?: other)? {_WHEN}"
 _OFTEN = r"(?:(?:now|usually|always|normally|regularly|also|still|generally|mostly|often) )*"
+# "My piano lessons are on Mondays": the plural is what makes it a habit, and no appointment.
+_COURSE = (
+    r"(?P<t>(?:(?!new |next |first |last |my |our )[\w-]+ ){0,2}?(?:lessons|classes|training|practice|rehearsals"
+    r"|therapy))"
+)
+_DAYS = r"(?:(?:on |every )(?P<v>(?:<day>)day(?:s? (?:and|&) (?:<day>)day)?)s|every (?P<v>(?:<day>)day))"
 _NEW = r"(?:from now on|starting (?:now|next week)|as of now|going forward|nowadays)"
 _ENDED = r"(?=[.,!]|$| (?:last|this|because|since|in|a|two|three|\d+|now|any ?more|so|but)\b)"
 _SPORT = (
@@ -31,6 +37,11 @@ HABITS_OVER = (
     ("former/habit/{t}!", "", rf"(?:I|we) {_OFTEN}(?:no longer|do not(?=.{{1,60}} any ?more)) (?:{_DONE}) {_ON}"),
 )  # fmt: skip
 HABITS = (
+    ("habit/{t}!", "", rf"{_NEW},? (?:I|we) {_OFTEN}(?:will )?have (?:my |our )?{_COURSE} {_DAYS}"),
+    ("habit/{t}!", "", rf"(?:my|our) {_COURSE} (?:are|is) {_OFTEN}{_DAYS} (?:now|instead|from now on)"),
+    ("habit/{t}!", "", rf"(?:my|our) {_COURSE} (?:are|is) now {_DAYS}"),
+    ("+habit/{t}", "", rf"(?:I|we) {_OFTEN}have (?:my |our )?{_COURSE} {_DAYS}"),
+    ("+habit/{t}", "", rf"(?:my|our) {_COURSE} (?:are|is) {_OFTEN}{_DAYS}"),
     ("habit/{t}!", "", rf"{_NEW},? (?:I|we) {_OFTEN}(?:will )?(?:{_DONE}) {_ON}"),
     ("habit/{t}!", "", rf"(?:I|we) {_OFTEN}(?:{_DONE}) {_ON} (?:now|instead|from now on)"),
     ("+habit/{t}", "", rf"(?:I|we) {_OFTEN}(?:{_DONE}) {_ON}"),

@@ -31,6 +31,11 @@ _KINDS = (
     r"|pills)"
 )
 MEDICINE = rf"(?:{_STEMS}|{_NAMES}|{_KINDS})(?!\w)(?! (?:research|shares?|stocks?|trial|study|class(?:es)?|course)\b)"
+DOSE = (
+    r"(?:\d+(?:[.,]\d+)?|an?|one|two|three|half an?|eine?|zwei|drei|eine halbe) ?(?:mg|mcg|µg|g|ml|iu|units?"
+    r"|milligrams?"
+    r"|milligramm|tablets?|pills?|capsules?|drops?|puffs?|tabletten?|kapseln?|tropfen)"
+)
 # In German its names have the same stems, mostly without the last letter.
 GERMAN_MEDICINE = (
     rf"(?:{_STEMS}|{_NAMES}|\w{{2,}}(?:statin|cyclin|oxetin|triptylin|pramin|prazol|mycin|dipin|codein|thiazid|solon"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from memstore.ingest.rules.medicines import DOSE, MEDICINE
 from memstore.ingest.rules.name_words import GERMAN_JOBS, JOBS, ROLES
 from memstore.ingest.rules.thirdperson import agreeing_verb, is_past, is_present
 from memstore.ingest.rules.turns import instead, turned, turns_in
@@ -64,7 +65,8 @@ _NO_PART = re.compile(
     r"|before|after|especially|mainly|mostly|at least|in case|by the|you know|I think|wenn|falls|weil|seit|während"
     r"|obwohl|wie|besonders|zumindest"
     r"|not|but|so|which|who|where|please|thanks|no|yes|nicht|sondern|aber|wo|bitte|kein\w*"
-    r"|I|we|he|she|they|you|ich|wir|er|sie|es|du|ihr|man|(?:mein|unser)e?)(?!\w)",  # it has a subject itself
+    r"|I|we|he|she|they|you|ich|wir|er|sie|es|du|ihr|man|(?:mein|unser)e?"  # it has a subject itself
+    rf"|{DOSE}(?! (?:of|von|{MEDICINE})\b))(?!\w)",  # how much of what stands before it
     re.IGNORECASE,
 )
 _ADVERB = re.compile(r"(?:just|actually) (?=\w)", re.IGNORECASE)  # "and just adopted a dog"

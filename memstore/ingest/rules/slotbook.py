@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import NamedTuple
 
+from memstore.ingest.rules.until import NOT_SINCE
+
 _GROUP = re.compile(r"\(\?P<(who|v|t)>")
 _FLAGS = re.IGNORECASE
 _STOP = r"(?<!\bdr)(?<!\bprof)(?<!\bmr)(?<!\bmrs)(?<!\bms)(?<!\bst)\."  # "at Dr. Weber's"
@@ -107,6 +109,11 @@ def _with_subject(subject: Subject, first: str, third: str, others: str) -> str:
     if third:
         forms.append(rf"(?P<who>{others}){subject.adverbs or ' '}(?:{third})")
     return rf"(?:{'|'.join(forms)}){subject.adverbs}".replace("  ", " ")
+
+
+def for_a_while(pattern: str) -> re.Pattern[str]:
+    """Compile words that say that something holds for a while, but not since then."""
+    return words(rf"{NOT_SINCE}(?:{pattern})")
 
 
 def words(pattern: str) -> re.Pattern[str]:

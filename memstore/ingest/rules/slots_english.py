@@ -9,7 +9,7 @@ from memstore.ingest.rules.habits import HABITS, HABITS_OVER
 from memstore.ingest.rules.name_words import AMOUNTS, CAR_MAKES, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
 from memstore.ingest.rules.partings import PARTINGS
 from memstore.ingest.rules.school_words import PERSONS_AND_SCHOOLS
-from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
+from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, for_a_while, table, words
 from memstore.ingest.rules.slots_of_health import DIETS, HEALTH_WORDS, HEARSAY, MEDICATION, PREGNANCY
 from memstore.ingest.rules.thirdperson import agreeing_verb
 from memstore.ingest.rules.wishes import WISHES
@@ -92,7 +92,8 @@ _ROWS = (
     ("former/employer!", "", r"(?:I|we) (?:no longer|do not|used to) work (?:at|for|with) <V>"),
     ("former/employer!", "", r"<S:quit|left|lost|resigned from|am leaving/quit|left|lost>(?:my|the|his|her)"
      r" (?:\w+ ){0,2}?(?:job|position|role) (?:at|with|for) <V>"),
-    ("former/employer!", "", r"<S:quit|resigned from|have quit/quit|resigned from>(?-i:(?=[A-Z]))<V>"),
+    ("former/employer!", "", r"<S:quit|resigned|have quit|have resigned/quit|resigned>(?:at |from )?(?:the )?"
+     r"(?-i:(?=[A-Z]))<V>"),
     ("former/employer!", "*", r"I (?:just |have |finally |have just )?(?:quit|resigned|handed in my notice)(?=[.,!]|$"
      r"| last| today| yesterday| on| this| in)"),
     ("former/employer!", "", r"<S:was|got|were/was|got>(?:fired|laid off|let go|made redundant) (?:from|by|at) <V>"),
@@ -345,7 +346,7 @@ ENGLISH = Grammar(
         r"|believes|claims|insists|suspects|told (?:me|us)"
         r"|of|from|with|without|by|near|for|about|against|like) *$"  # "the mother of Jonas is"
     ),
-    temporary=words(
+    temporary=for_a_while(
         r"this (?:week|weekend|month|summer|winter|spring|autumn|fall|semester)|for (?:the|this|a|an|one|two|three|a"
         r" few|a couple of|\d+) (?:\w+ )?(?:day|night|week|weekend|month|summer|winter|semester|moment|time being)s?"
         r"|at the moment|for now|right now|temporarily|today|tonight|just visiting|visiting|until (?:\w+ )?\w+"

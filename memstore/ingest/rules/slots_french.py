@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
+from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, for_a_while, table, words
 
 _WORDS = {
     "kin": r"mère|maman|père|papa|parents|sœur|soeur|frère|fils|fille|femme|mari|copine|copain|compagne|compagnon|tante"
@@ -139,7 +139,8 @@ FRENCH = Grammar(
                    r"|prétend|affirme|m'a dit|écrit|a écrit|disent|pensent)|selon|il paraît|d'après|paraît-il"),
     subordinate=words(r"(?:où|qui|quand|avant que|pendant que|lorsque|comment|pourquoi|comme si|dont|dès que|la \w+"
     r" que) *$"),
-    temporary=words(r"cette (?:semaine|année)|ce (?:week-end|mois|mois-ci|soir|matin)|cet (?:été|hiver|automne)|pour"
+    temporary=for_a_while(r"cette (?:semaine|année)|ce (?:week-end|mois|mois-ci|soir|matin)|cet (?:été|hiver"
+        r"|automne)|pour"
     r" (?:le week-end"
                     r"|l'été|la semaine|l'instant|le moment|quelques \w+|une semaine|un mois|deux \w+|trois \w+)|en ce"
                     r" moment"

@@ -6,7 +6,7 @@ import re
 
 from memstore.ingest.rules.medicines import GERMAN_MEDICINE
 from memstore.ingest.rules.name_words import GERMAN_AMOUNTS, GERMAN_JOBS
-from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
+from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, for_a_while, table, words
 
 _WORDS = {
     "kin": r"mutter|mama|vater|papa|eltern|schwester|bruder|sohn|tochter|frau|mann|partner(?:in)?|freund(?:in)?|tante"
@@ -239,7 +239,8 @@ GERMAN = Grammar(
     subordinate=words(r"(?:wo|wer|was|wie|warum|dass ich gesagt habe|bevor|als|während|obwohl man|ob|nachdem|bis|von"
         r"|vom|mit|ohne"
      r"|für|gegen|neben|über) *$"),  # "die Mutter von Jonas ist"
-    temporary=words(r"(?-i:diese[nsr]?) (?:woche|wochenende|monat|sommer|winter|tage)|übers wochenende|am wochenende"
+    temporary=for_a_while(r"(?-i:diese[nsr]?) (?:woche|wochenende|monat|sommer|winter|tage)|übers wochenende"
+        r"|am wochenende"
     r"|im moment|bis (?:zum |zur )?(?:ende |anfang |mitte )?(?:nächste\w* |diese\w* )?(?:\w+tag|\d+\.|januar|februar"
     r"|märz"
     r"|april|mai|juni|juli|august|september|oktober|november|dezember|jahres\w+|weihnachten|ostern|woche|monat|jahr"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, table, words
+from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, for_a_while, table, words
 
 _WORDS = {
     "kin": r"madre|mamá|padre|papá|padres|hermana|hermano|hijo|hija|mujer|esposa|marido|esposo|novia|novio|pareja|tía"
@@ -136,7 +136,8 @@ SPANISH = Grammar(
      r"|cuenta|afirma"
                    r"|me dijo|escribió|escribe|ha dicho)|según|dicen que|parece ser"),
     subordinate=words(r"(?:donde|quien|cuando|antes de que|mientras|cómo|por qué|como si|no|nunca|ni|tampoco) *$"),
-    temporary=words(r"esta (?:semana|noche)|este (?:fin de semana|mes|verano|invierno|otoño)|por (?:un|una|dos|tres"
+    temporary=for_a_while(r"esta (?:semana|noche)|este (?:fin de semana|mes|verano|invierno|otoño)|por (?:un|una"
+        r"|dos|tres"
         r"|cuatro|\d+) (?:días?|semanas?|mes(?:es)?)|por (?:unos días|el"
     r" momento|ahora"
                     r"|una semana|un mes|unas semanas)|durante|temporalmente|hoy|hasta (?:el |la )?\w+|de vacaciones"

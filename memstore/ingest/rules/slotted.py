@@ -117,10 +117,18 @@ def _of_same(known: _Drafts, statement: Statement, subject: str, taken: Containe
         draft = known.drafts[place]
         common = min(draft.stop, statement.stop) - max(draft.start, statement.start)
         whole = common >= WHOLE * max(draft.stop - draft.start, statement.stop - statement.start)
-        of_same = _folded(draft.subject) == _folded(subject) or (draft.language == "de" and ": " in draft.text)
+        of_same = _folded(draft.subject) in _whose(statement.slot, subject) or (
+            draft.language == "de" and ": " in draft.text
+        )
         if common > 0 and place not in taken and (draft.type != "goal" or wish) and (of_same or whole):
             fitting.append((not _says(draft, statement.slot), place))
     return min(fitting)[1] if fitting else None
+
+
+def _whose(slot: Slot, subject: str) -> set[str]:
+    """Give whom a sentence may be about that says this: "my boss is called Ann" is of the speaker, and of the boss."""
+    root, _, thing = slot.attribute.partition("/")
+    return {_folded(subject), *([_folded(f"{subject}'s {thing}")] if root == "person" else [])}
 
 
 def _says(draft: FactDraft, slot: Slot) -> bool:

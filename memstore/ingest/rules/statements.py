@@ -51,9 +51,17 @@ _NEXT_CLAUSE = re.compile(
     rf"(?:(?:then|now|also|so|yes)\s+)?(?={_SUBJECT})",
     re.IGNORECASE,
 )
+# "Since Monday I work at Siemens" says since when; "since I work" leads in.
+_TIME = (
+    r" (?:(?:about|early|late|mid|the|at least|around) )*(?:\d+|this|last|yesterday|today|then|birth|childhood|school"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october"
+    r"|november|december|spring|summer|autumn|fall|winter|christmas|easter|new year|(?:a|two|three|four|five) \w+ ago"
+    r"|(?:start|beginning|middle|end) of)\b"
+)
 _LEAD_IN = re.compile(
     r"(?:(?:well|so|and|but|oh|ok|okay|yeah|yep|yes|yup|no|nope|nah|hey|hi|hello|wow|also|actually|honestly|btw"
-    r"|by the way|anyways?|fyi|plus|besides|because|cause|'cause|cuz|though|since|hmm+|ha(?:ha)+|lol|(?:thanks"
+    r"|by the way|anyways?|fyi|plus|besides|because|cause|'cause|cuz|though|since(?!<time>)|hmm+|ha(?:ha)+|lol"
+    r"|(?:thanks"
     r"|thank you)(?! (?:for|to|so|a)\b)|sure|(?:please )?(?:remember|note|keep in mind|be aware)(?: that)?"
     r"|just so you know|for the record|to be honest"
     r"|tbh|as you know|like I said|luckily|fortunately|unfortunately|sadly|guess what|for context|ps|aw+|ah"
@@ -62,7 +70,7 @@ _LEAD_IN = re.compile(
     r"|side note|fun fact|heads[- ]up)(?=[:!,])"
     r"|absolutely|definitely|totally|exactly|of course|for sure|right|indeed|true|cool|nice|great|awesome"
     r"|ugh|(?:\w+ ){1,2}things?(?: before I forget)?(?=:|$)|first(?=:|$)|second(?=:|$))(?:[ ,:!.-]+"
-    r"|$))+(?:[A-Z]\w+[,!] (?=[A-Za-z]))?",
+    r"|$))+(?:[A-Z]\w+[,!] (?=[A-Za-z]))?".replace("<time>", _TIME),
     re.IGNORECASE,
 )
 TIME_FIRST = (
@@ -89,7 +97,10 @@ _ASKS = re.compile(r"\?[\"')\s]*$")
 _UNREAL = re.compile(
     r"^(?:if|unless|whether|assum(?:e|ing)|for (?:the sake of (?:the )?argument|argument's sake)|let's"
     r"|let us|let me|not sure|wondering)\b|^(?:how|what|where|why|who|which) (?:do|does"
-    r"|did|can|could|should|would|will|is|are|was|were|about)\b|^(?:how|what|where|who)'s\b|^(?:can|could|would|will"
+    r"|did|can|could|should|would|will|is|are|was|were|about)\b|^(?:how|what|where|who)'s\b|^(?:(?:how|what|which"
+    r"|whose)(?: (?!(?:I|we|you|he|she|they|it)\b)[\w'-]+){1,3}?|when|why) (?:do|does|did|can|could|should|would"
+    r"|will|am"
+    r"|are|have|has) (?:I|we|you|he|she|they|it|my|our)\b|^(?:can|could|would|will"
     r"|do|does|is|are|should|did) (?:you|I|we|it|there|that|this|the)\b|\b(?:wish I|maybe|perhaps|might|imagine"
     r"|suppose|supposing|pretend|hypothetically|as though|wonder\w*|supposedly|would(?! (?:like|love|prefer)\b)|could"
     r"|should)\b",

@@ -49,9 +49,14 @@ _NUMBERS = {
     )
     for word in words.split()
 }  # fmt: skip
+# "Since this month I'm vegan", "from this month on", "as of this month": it begins then, and has no end.
+NOT_SINCE = "".join(
+    rf"(?<!\b{word} )" for word in ("since", "as of", "from", "seit", "ab", "depuis", "dès", "desde", "a partir de")
+)
 _BEGINS = re.compile(r"\b(?:did|was|were|had)(?:n't| not)\b", re.IGNORECASE)  # "I didn't live there until March"
 _NOW = re.compile(
-    r"\b(?:(?P<day>today|tonight|heute|aujourd'hui|ce soir|hoy|esta noche)|(?P<week>this (?:week|weekend)|diese woche"
+    rf"{NOT_SINCE}\b(?:(?P<day>today|tonight|heute|aujourd'hui|ce soir|hoy|esta noche)|(?P<week>this (?:week"
+    rf"|weekend)|diese woche"
     r"|dieses wochenende|cette semaine|ce week-end|esta semana|este fin de semana)|(?P<month>this month|diesen monat"
     r"|ce mois(?:-ci)?|este mes)|(?P<year>this year|dieses jahr|cette année|este año))\b",
     re.IGNORECASE,
