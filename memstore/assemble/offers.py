@@ -145,26 +145,14 @@ class Offering:
         return Piece(RECENT, "block", block.messages[0].id, tokens, block, note=took, first_seq=block.first_seq)
 
     def _turn(self, turn: Turn) -> Piece:
-        first = turn.messages[0]
-        if len(turn.messages) == 1:
-            return Piece(
-                RECENT,
-                "turn",
-                first.id,
-                self._message(first),
-                turn,
-                shows=frozenset((first.id,)),
-                first_seq=first.seq,
-                wording=Wording(first.text or ""),
-            )
         return Piece(
             RECENT,
             "turn",
-            first.id,
+            turn.messages[0].id,
             sum(map(self._message, turn.messages)),
             turn,
             shows=frozenset(message.id for message in turn.messages),
-            first_seq=first.seq,
+            first_seq=turn.first_seq,
             wording=Wording("\n".join(message.text or "" for message in turn.messages)),
         )
 
