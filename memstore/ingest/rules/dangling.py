@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from memstore.ingest.rules.word_lists import MONTHS, WEEKDAYS
+
 # A time that was named before.
 _THEN = re.compile(
     r"^(?:until|till|by|since|before|after|from) (?:then|that(?! (?:day|time) [A-Z\d]))\b|\b(?:until|till) then$",
@@ -38,9 +40,8 @@ _GOING = (
 _BARE = re.compile(
     rf"we (?:(?:will|are|were|have|had|can|just|finally|also|all|both|going to|then) )*{_GOING}(?: {_PARTICLE})*"
     r"(?:(?:,| on| at| in| by| this| next| last| tomorrow| yesterday| today| tonight| every| before| after| until| from"
-    r"| the| of| early| mid| late|(?: \d[\w:.]*)| (?:mon|tues|wednes|thurs|fri|satur|sun)day| january| february| march"
-    r"| april| may| june| july| august| september| october| november| december| week| month| year| weekend| morning"
-    r"| afternoon| evening| night| noon| spring| summer| autumn| winter)(?!\w))*",
+    rf"| the| of| early| mid| late|(?: \d[\w:.]*)| (?:{WEEKDAYS})day| {MONTHS.replace('|', '| ')}"
+    r"| week| month| year| weekend| morning| afternoon| evening| night| noon| spring| summer| autumn| winter)(?!\w))*",
     re.IGNORECASE,
 )
 

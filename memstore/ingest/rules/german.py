@@ -109,7 +109,7 @@ def _clauses(sentence: Clause) -> list[Clause]:
     clauses: list[Clause] = []
     text, begin = sentence.text, 0
     before = ""
-    heard = [found.span("before") for found in SLOTS.hearsay.finditer(text)] if SLOTS.hearsay else []
+    heard = [found.span("before") for found in SLOTS.hearsay.finditer(text)]
     gaps = [gap for gap in _NEXT_CLAUSE.finditer(text) if not any(a < gap.end() <= b for a, b in heard)]
     for gap in [*gaps, None]:
         end = gap.start() if gap else len(text)

@@ -16,9 +16,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from memstore.ingest.rules.medicines import DOSE, MEDICINE
-from memstore.ingest.rules.name_words import GERMAN_JOBS, JOBS, ROLES
 from memstore.ingest.rules.thirdperson import agreeing_verb, is_past, is_present
 from memstore.ingest.rules.turns import instead, turned, turns_in
+from memstore.ingest.rules.word_lists import GERMAN_JOBS, JOBS, ROLES
 
 Sure = Callable[[str], bool]
 MOST = 12  # places at which a clause may be parted: each is tried with every rule

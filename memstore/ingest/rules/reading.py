@@ -21,6 +21,7 @@ from memstore.ingest.rules.conditions import CONDITION
 from memstore.ingest.rules.rulebook import FIRST, FOODS, INSTRUCTIONS, KIN, MINE, NAMED, PETS, Rule
 from memstore.ingest.rules.statements import TIME_FIRST
 from memstore.ingest.rules.thirdperson import is_modal, is_past, is_present
+from memstore.ingest.rules.word_lists import MONTHS, WEEKDAYS
 
 _ADVERB = (
     r"(?:also|really|just|still|already|recently|actually|always|never|usually|often|currently|absolutely|totally"
@@ -51,8 +52,8 @@ _OF_US = frozenset({"constraint", "event", "plan", "relationship", "identity", "
 _VAGUE = re.compile(
     r"(?:[\w'-]+ ){1,7}?(?:(?:it|them|him|there|here|her(?=$| (?:and|to|in|for|with|on)\b)|on (?:for|and))\b"
     r"|(?:that(?! I\b)|this|these|those)\b(?! (?:year|month|week\w*|summer|spring|fall|autumn|winter|morning"
-    r"|afternoon|evening|\w+day|January|February|March|April|May|June|July|August|September|October|November"
-    r"|December)\b))|(?:(?:can't|don't) )?(?:\w+ing|\w+ed|love|like|enjoy|adore|hate|prefer|dislike|stand|had|have"
+    rf"|afternoon|evening|\w+day|{MONTHS})\b))"
+    r"|(?:(?:can't|don't) )?(?:\w+ing|\w+ed|love|like|enjoy|adore|hate|prefer|dislike|stand|had|have"
     r"|made|got|did|took|saw|met|read|found|gave|wrote) (?:really |so |just |all )?(?:how|what|when|where|why|some"
     r"|one|being able|a lot|lots|the (?:idea|way|sound|look|thought|feel\w*|fact|vibe|same|part|colou?rs?|texture"
     r"|structure|atmosphere|energy|details?|support|pic\w*|photos?|view|name|concept|process|challenge|design|style)"
@@ -104,8 +105,8 @@ _OF_NOW = re.compile(
 )
 # "Mum lands on Friday": what is to come, whoever does it; "I get up at six" says no day.
 _AHEAD = re.compile(
-    r"\b(?:tomorrow|tonight|next (?:week|month|year|\w+day)|(?:on|by) (?:(?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
-    r"(?!s)|the \d{1,2}(?:st|nd|rd|th)\b))",
+    r"\b(?:tomorrow|tonight|next (?:week|month|year|\w+day)|(?:on|by) "
+    rf"(?:(?:{WEEKDAYS})day\b(?!s)|the \d{{1,2}}(?:st|nd|rd|th)\b))",
     re.IGNORECASE,
 )
 # "My rent is 900 euros": what is said to be so, where no cue says that it is liked.

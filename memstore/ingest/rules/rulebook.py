@@ -11,7 +11,16 @@ from typing import NamedTuple
 
 from memstore.ingest.rules.conditions import DEGREE, HAS, ILLNESS, IS
 from memstore.ingest.rules.medicines import GERMAN_MEDICINE, MEDICINE
-from memstore.ingest.rules.name_words import AMOUNTS, GERMAN_AMOUNTS, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
+from memstore.ingest.rules.word_lists import (
+    AMOUNTS,
+    GERMAN_AMOUNTS,
+    JOBS,
+    MONTHS,
+    NO_FIRST_NAME,
+    NO_SURNAME,
+    ROLES,
+    WEEKDAYS,
+)
 
 FOODS = (
     r"meat|fish|seafood|shellfish|pork|beef|dairy|milk|cheese|lactose|gluten|wheat|bread|eggs?|nuts?|peanuts?|almonds?"
@@ -72,6 +81,9 @@ _WORDS = {
     "role": ROLES,
     "amount": AMOUNTS,
     "betrag": GERMAN_AMOUNTS,
+    "weekday": WEEKDAYS,
+    "month": MONTHS,
+    "Month": MONTHS.title(),
     "name": r"(?-i:[A-Z])[\w'’.-]*",
     "first": r"(?-i:[A-ZÄÖÜ][a-zäöüß]+)",
     "full": r"(?!(?:<region>) )(?-i:[A-ZÄÖÜ][a-zà-ÿ'-]\S*) (?!(?:<people>)(?!\w))(?-i:[A-ZÄÖÜ][a-zà-ÿ'-]\S*)",
@@ -96,16 +108,14 @@ _WORDS = {
     "meeting": r"appointment|meeting|interview|exam|test|flight|train|trip|wedding|surgery|operation|check-?up|class"
     r"|lesson|recital|concert|conference|competition|tournament|match|deadline|reservation|date|party|convention|show"
     r"|gig",
-    "often": r"every (?:other )?\w+|each (?!other)\w+|daily|weekly|(?:once|twice|\w+ times) (?:a|per) \w+|on (?:mon"
-    r"|tues|wednes|thurs|fri|satur|sun|week)(?:day|end)s|on weekends|regularly|most (?:days|mornings|evenings"
-    r"|weekends)|in the (?:mornings?|evenings?)",
+    "often": r"every (?:other )?\w+|each (?!other)\w+|daily|weekly|(?:once|twice|\w+ times) (?:a|per) \w+"
+    r"|on (?:<weekday>|week)(?:day|end)s|on weekends|regularly|most (?:days|mornings|evenings|weekends)"
+    r"|in the (?:mornings?|evenings?)",
     "when": r"yesterday|today|tonight|tomorrow|last (?:night|week\w*|month|year|\w+day|spring|summer|fall|autumn"
     r"|winter)|(?:this|next|coming) (?:week\w*|month|year|\w+day|spring|summer|fall|autumn|winter|morning|afternoon"
     r"|evening)|\w+ (?:days?|weeks?|months?|years?) ago|in (?:\d+|a|two|three|four|a few) (?:days?|weeks?|months?"
-    r"|years?)|(?:on |by |next )?(?:mon|tues|wednes|thurs|fri|satur|sun)day(?!s)|(?:in|on|since|until|by) (?:(?:19"
-    r"|20)\d\d|(?-i:January|February|March|April|May|June|July|August|September|October|November|December))"
-    r"|(?:january|february|march|april|may|june|july|august|september|october|november|december) \d+|the other day"
-    r"|when I was|at (?:age|the age)|\d+(?:th|st|nd|rd)? of \w+",
+    r"|years?)|(?:on |by |next )?(?:<weekday>)day(?!s)|(?:in|on|since|until|by) (?:(?:19|20)\d\d|(?-i:<Month>))"
+    r"|(?:<month>) \d+|the other day|when I was|at (?:age|the age)|\d+(?:th|st|nd|rd)? of \w+",
     "place": r"(?:in|at|to|from|near|around|through) (?:the |a |an |my |our )?(?:\w+ ){0,2}?(?-i:[A-Z])\w+",
     "act": r"(?:visit|travel|learn|live|move|become|study|own|write|start|open|adopt|run|publish|buy|build|launch"
     r"|retire|grow|lose weight|go (?:back )?to (?!bed|sleep|the point)|get (?:a |an |into |married|fit|healthier|my )"
@@ -120,9 +130,9 @@ _WORDS = {
     r"|biked|camped|designed|developed|interviewed|earned|scored|won|held|did|applied|reconnected|talked to"
     r"|checked out|picked up|gathered|led|dropped)",
     "ahead": r"tomorrow|tonight|(?:this|next|coming) (?:week\w*|month|year|\w+day|spring|summer|fall|autumn|winter)"
-    r"|later (?:today|this \w+)|in (?:\d+|a|two|three|four|a few|a couple of) (?:days?|weeks?|months?)|soon|(?:on|by"
-    r"|until|for) (?:(?:mon|tues|wednes|thurs|fri|satur|sun)day(?!s)|the \d+(?:st|nd|rd|th)?)|on \d+|at the end of"
-    r"|(?:in|on|by) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)",
+    r"|later (?:today|this \w+)|in (?:\d+|a|two|three|four|a few|a couple of) (?:days?|weeks?|months?)|soon"
+    r"|(?:on|by|until|for) (?:(?:<weekday>)day(?!s)|the \d+(?:st|nd|rd|th)?)|on \d+|at the end of"
+    r"|(?:in|on|by) (?-i:<Month>)",
     "about": rf"(?:is|are) (?:not )?{IS}|(?:isn't|aren't) allergic|"
     r"(?:is|are|was|were) (?:\w+ )?(?:(?-i:[A-Z])\w+|an?|my|from|in|at|\d\S*|called|named|allergic|<trait>"
     r"|c(?:o)?eliac|diabetic|asthmatic|\w*[- ]?intolerant|<state>|getting|moving|having|coming|turning|visiting"

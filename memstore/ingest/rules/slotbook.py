@@ -64,7 +64,7 @@ class Grammar(NamedTuple):
     next_clause: re.Pattern[str]
     asks: re.Pattern[str]  # at the start of a clause: write a letter that says …
     contrasts: tuple[Contrast, ...] = ()
-    hearsay: re.Pattern[str] | None = None  # "The doctor says" before what is said of the speaker's health
+    hearsay: re.Pattern[str] = re.compile(r"(?!)")  # "The doctor says" before what is said of the speaker's health
     wishes: tuple[SlotRule, ...] = ()  # what somebody wants, which for all other rules is unreal
 
 

@@ -189,7 +189,7 @@ def _of_sentence(text: str, start: int, stop: int, language: str, grammar: Gramm
 
     for clause in clauses[: -asking([one.words for one in clauses])] if asks else clauses:
         begin = start + clause.stop - len(clause.words)  # where the clause would begin with all that it leaves out
-        found = grammar.hearsay.match(_spelled_out(clause.words)) if grammar.hearsay else None
+        found = grammar.hearsay.match(_spelled_out(clause.words))
         heard = heard or found is not None
         if found:
             yield from _heard(found, clause, start, language)
@@ -223,7 +223,7 @@ def _clauses(sentence: str, language: str, grammar: Grammar) -> Iterator[Part]:
     What is asked for may be a letter, and then what follows a colon stands in it.
     """
     kept = [one.span() for one in [*lists_in(sentence, language), *_contrasts(sentence, grammar)]]
-    kept += [(one.start(), one.end("own")) for one in (grammar.hearsay.finditer(sentence) if grammar.hearsay else ())]
+    kept += [(one.start(), one.end("own")) for one in grammar.hearsay.finditer(sentence)]
     gaps = [one for one in grammar.next_clause.finditer(sentence) if not _within(one.start(), kept)]
     starts, stops = [0, *(gap.end() for gap in gaps)], [*(gap.start() for gap in gaps), len(sentence)]
     subjects: list[str] = []

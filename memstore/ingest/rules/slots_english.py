@@ -6,13 +6,22 @@ import re
 
 from memstore.ingest.rules.conditions import DEGREE, ILL, ILLNESS
 from memstore.ingest.rules.habits import HABITS, HABITS_OVER
-from memstore.ingest.rules.name_words import AMOUNTS, CAR_MAKES, JOBS, NO_FIRST_NAME, NO_SURNAME, ROLES
 from memstore.ingest.rules.partings import PARTINGS
 from memstore.ingest.rules.school_words import PERSONS_AND_SCHOOLS
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, for_a_while, table, words
 from memstore.ingest.rules.slots_of_health import DIETS, HEALTH_WORDS, HEARSAY, MEDICATION, PREGNANCY
 from memstore.ingest.rules.thirdperson import agreeing_verb
 from memstore.ingest.rules.wishes import WISHES
+from memstore.ingest.rules.word_lists import (
+    AMOUNTS,
+    CAR_MAKES,
+    JOBS,
+    MONTHS,
+    NO_FIRST_NAME,
+    NO_SURNAME,
+    ROLES,
+    WEEKDAYS,
+)
 
 _WORDS = {
     "kin": r"mother|mom|mum|father|dad|parents|sister|brother|son|daughter|wife|husband|spouse|partner|girlfriend"
@@ -31,8 +40,8 @@ _WORDS = {
     r"|lizard|gecko|chicken|ferret|budgie|canary",
     "thing": r"bike|bicycle|motorbike|motorcycle|house|flat|apartment|guitar|piano|violin|keyboard|camera|boat|van"
     r"|truck|laptop|telescope|drone|scooter|cabin|allotment|kayak|television|tv|smartwatch|e-?bike|campervan",
-    "day": r"mon|tues|wednes|thurs|fri|satur|sun",
-    "month": r"january|february|march|april|may|june|july|august|september|october|november|december",
+    "day": WEEKDAYS,
+    "month": MONTHS,
     "date": r"(?:(?:next|this|the following|early|late|mid) )?(?:(?:<day>)day(?:s)?(?: (?:morning|afternoon|evening))?"
     r"|(?:week|month|year|weekend|spring|summer|autumn|fall|winter)(?!\w)|(?:<month>)(?: (?:the )?\d{1,2}(?:st|nd|rd"
     r"|th)?)?)|(?:the )?\d{1,2}(?:st|nd|rd|th)(?: of)?(?: (?:<month>))?|\d{1,2} (?:<month>)|tomorrow|tonight"
@@ -50,7 +59,7 @@ _WORDS = {
     "shift": r"re-?scheduled?|moved?|postponed?|push(?:ed)?(?: back)?|brought forward|shift(?:ed)?|changed?"
     r"|delay(?:ed)?|put off|rebook(?:ed)?",
     "is": r"is|are|will be|takes place|starts|happens|is now|is scheduled|is set|is booked|is planned|falls|leaves",
-    "measured": rf"{AMOUNTS}",
+    "measured": AMOUNTS,
     "amount": r"(?:[$€£¥] ?)?\d+(?:[.,' ]\d{3})*(?:[.,]\d{1,2})?(?: ?(?:k|thousand|million))?(?: ?(?:[%$€£¥]|(?:kg|km"
     r"|cm|m|lbs?"
     r"|ft|bpm|eur|usd|euros?|dollars?|pounds?|francs?|kilos?|percent|hours?)(?!\w)))?(?: (?:a|per) (?:year|month|week"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from memstore.ingest.rules.medicines import GERMAN_MEDICINE
-from memstore.ingest.rules.name_words import GERMAN_AMOUNTS, GERMAN_JOBS
 from memstore.ingest.rules.slotbook import Contrast, Grammar, Subject, for_a_while, table, words
+from memstore.ingest.rules.word_lists import GERMAN_AMOUNTS, GERMAN_JOBS
 
 _WORDS = {
     "kin": r"mutter|mama|vater|papa|eltern|schwester|bruder|sohn|tochter|frau|mann|partner(?:in)?|freund(?:in)?|tante"
@@ -18,7 +18,7 @@ _WORDS = {
     "thing": r"fahrrad|motorrad|haus|wohnung|gitarre|klavier|geige|kamera|boot|roller|wohnmobil|e-bike|garten",
     "tongue": r"deutsch|englisch|französisch|spanisch|italienisch|portugiesisch|niederländisch|polnisch|russisch"
     r"|chinesisch|japanisch|türkisch|arabisch|schwedisch|dänisch|griechisch|tschechisch|ukrainisch",
-    "measured": rf"{GERMAN_AMOUNTS}",
+    "measured": GERMAN_AMOUNTS,
     "amount": r"(?:[$€£] ?)?\d+(?:[.' ]\d{3})*(?:,\d{1,2})?(?: ?(?:tausend|millionen))?(?: ?(?:[%$€£]|(?:kg|km|cm|m"
     r"|eur|euro"
     r"|dollar|franken|pfund|kilo|prozent|stunden)(?!\w)))?(?: (?:im monat|im jahr|pro \w+|brutto|netto|warm|kalt))*",

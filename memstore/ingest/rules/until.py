@@ -13,11 +13,14 @@ from memstore.ingest.rules.dates import stretch_at
 from memstore.ingest.rules.phrases import LANGUAGES, phrases
 
 _UNTIL = {
-    "en": r"\b(?:until|till|til)(?: the)?(?P<end> end of(?: the)?)?(?: early| mid)? (?=(?P<rest>\S.{0,40}))",
-    "de": r"\bbis(?: zum| zur)?(?P<end> ende)?(?: anfang| mitte)?(?: des)? (?=(?P<rest>\S.{0,40}))",
-    "fr": r"\bjusqu(?:'à la|'à|'au|'en)(?P<end> (?:la )?fin(?: de| du)?)? (?=(?P<rest>\S.{0,40}))",
-    "es": r"\bhasta(?P<end> (?:el )?(?:final|fines)(?: de| del)?)? (?=(?P<rest>\S.{0,40}))",
-    "zh": r"到(?=(?P<rest>(?:\d|[下这明]|月底|年底|周|星期|礼拜).{0,20}))(?P<end>)",
+    language: re.compile(pattern, re.IGNORECASE)
+    for language, pattern in {
+        "en": r"\b(?:until|till|til)(?: the)?(?P<end> end of(?: the)?)?(?: early| mid)? (?=(?P<rest>\S.{0,40}))",
+        "de": r"\bbis(?: zum| zur)?(?P<end> ende)?(?: anfang| mitte)?(?: des)? (?=(?P<rest>\S.{0,40}))",
+        "fr": r"\bjusqu(?:'à la|'à|'au|'en)(?P<end> (?:la )?fin(?: de| du)?)? (?=(?P<rest>\S.{0,40}))",
+        "es": r"\bhasta(?P<end> (?:el )?(?:final|fines)(?: de| del)?)? (?=(?P<rest>\S.{0,40}))",
+        "zh": r"到(?=(?P<rest>(?:\d|[下这明]|月底|年底|周|星期|礼拜).{0,20}))(?P<end>)",
+    }.items()
 }
 # What a resolver wants before a bare day or month.
 _BEFORE = {
@@ -66,7 +69,7 @@ _NOW = re.compile(
 def says_until(text: str) -> bool:
     """Whether a clause says how long something lasts, so that it lasts no longer: "I moved to Leeds until June"."""
     plain = text.replace("’", "'")
-    return bool(_FOR.search(plain)) or any(pattern.search(plain) for pattern in _PATTERNS.values())
+    return bool(_FOR.search(plain)) or any(pattern.search(plain) for pattern in _UNTIL.values())
 
 
 def ends(text: str, said_at: datetime, language: str, *, passing: bool) -> datetime | None:
@@ -87,7 +90,7 @@ def ends(text: str, said_at: datetime, language: str, *, passing: bool) -> datet
 
 
 def _until(text: str, said_at: datetime, language: str) -> date | None:
-    found = _PATTERNS[language].search(text) if language in _PATTERNS else None
+    found = _UNTIL[language].search(text) if language in _UNTIL else None
     if not found:
         return None
     for before in _BEFORE[language]:
@@ -128,6 +131,3 @@ def _after(unit: str, first: date) -> date:
         return first + timedelta(days=2)
     months = first.year * 12 + first.month - 1 + (12 if unit == "year" else 1)
     return date(months // 12, months % 12 + 1, 1)
-
-
-_PATTERNS = {language: re.compile(pattern, re.IGNORECASE) for language, pattern in _UNTIL.items()}

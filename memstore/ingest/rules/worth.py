@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from memstore.ingest.rules.standalone import Standing, Talk
+from memstore.ingest.rules.word_lists import WEEKDAYS
 from memstore.store.terms import terms
 
 OPERATING_POINT = 0.22
@@ -107,7 +108,7 @@ _CUES: Mapping[str, re.Pattern[str]] = {
     ),
     "a date": _cue(
         r"\b(?:yesterday|today|tomorrow|tonight|(?:last|next|this|every) (?:night|week\w*|month|year|summer|winter"
-        r"|fall|spring|\w+day)|ago|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july"
+        rf"|fall|spring|\w+day)|ago|(?:{WEEKDAYS})day|january|february|march|april|june|july"
         r"|august|september|october|november|december|since|the other day|recently|(?:19|20)\d\d)\b"
     ),
     "a decision or a beginning": _cue(

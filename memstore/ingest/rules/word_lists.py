@@ -1,15 +1,21 @@
-"""Words that look like names and are none, or that a number beside them is no age of: "South African", "Rent is 90"."""
+"""Words that several tables of the rules have in common: days, months, jobs, amounts, and what looks like a name.
 
+Each is the inside of a group of a pattern that is matched without regard to case.
+"""
+
+WEEKDAYS = r"mon|tues|wednes|thurs|fri|satur|sun"  # before "day"
+MONTHS = r"january|february|march|april|may|june|july|august|september|october|november|december"
+# What looks like a name beside "I am", and is none: "South African".
 NO_FIRST_NAME = (
     r"(?:south|north|east|west)(?:ern)?|new|roman|greek|russian|sri|puerto|half|latin|head|senior|chief|vice|team"
     r"|product|project|data|type|full|part|pro|anti"
 )
-# <job> are the words for jobs of the table that this stands in.
+# Of two words the second; <job> are the words for jobs of the table that this stands in.
 NO_SURNAME = (
     r"lead(?:er)?|owner|member|fan|size|time|catholic|orthodox|christian|jewish|muslim|\w+(?:ican|rean|lian|dian|pean)"
     r"|asian|<job>"
 )
-# What is measured or counted of somebody: its number is an amount, and changes.
+# What is measured or counted of somebody: its number is an amount, and changes. "Rent is 90" tells no age.
 AMOUNTS = (
     r"budget|salary|wages?|income|pay|pension|rent|mortgage|deposit|price|costs?|fee|savings|limit|total|weight|height"
     r"|(?:shoe|dress|ring|shirt|trouser) size|size|blood pressure|resting heart rate|heart rate|pulse|temperature|score"
@@ -26,7 +32,7 @@ JOBS = (
     r"|pilot|illustrator|\w{3,}(?:ologist|ician|grapher)|consultant|analyst|architect|therapist|counsell?or|dentist"
     r"|pharmacist|plumber|carpenter|farmer|librarian|translator|producer|director|actor|actress|firefighter|soldier"
     r"|paramedic|midwife|freelancer|secretary|receptionist|cashier|gardener|hairdresser|barber|bartender|student"
-    r"|tutor|coordinator|assistant|gardener|mechanic|janitor|judge|surgeon|physiotherapist|recruiter)"
+    r"|tutor|coordinator|assistant|mechanic|janitor|judge|surgeon|physiotherapist|recruiter)"
 )
 GERMAN_JOBS = (
     r"\w*(?:lehrer|arzt|ärztin|ingenieur|entwickler|architekt|designer|pfleger|krankenschwester|köch|koch|autor"
