@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memstore.ingest.facts.filled import slot_in
+from memstore.ingest.facts.linked import Filled, ends_too
 from memstore.ingest.facts.reconcile import Incoming, Known, reconcile
 from memstore.ingest.facts.wording import content
 from memstore.ingest.rules.slots import Manner, Slot
@@ -191,3 +192,9 @@ def test_the_labelled_pairs_are_told_apart_by_the_real_encoder():
     assert len(pairs) >= 200
     assert merged.count("same") == len(merged)
     assert len(merged) >= 0.5 * sum(pair["label"] == "same" for pair in pairs)
+
+
+def test_a_value_of_another_slot_ends_however_it_is_written():
+    teaching = Filled("employer/teaching", "greenfield school", "Alice teaches maths at Greenfield School.")
+    assert ends_too(Filled("former/employer", "Greenfield", "Alice quit Greenfield."), teaching)
+    assert not ends_too(Filled("former/employer", "Siemens", "Alice quit Siemens."), teaching)

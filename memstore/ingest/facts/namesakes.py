@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from memstore.ingest.facts.linked import PARTED
 from memstore.ingest.rules.slots import FORMER, Slot
 
 LIFE = f"{FORMER}life"  # the attribute of a death
@@ -122,7 +123,7 @@ def _left(new: Told) -> str | None:
     if new.attribute == f"{FORMER}partner" and new.value:
         found = re.search(rf"(?<!\w){re.escape(new.value)}(?!\w)", new.text, re.IGNORECASE)
         return found[0] if found else None
-    if new.attribute == "marital_status" and new.value in ("divorced", "separated", "geschieden", "getrennt"):
+    if new.attribute == "marital_status" and new.value in PARTED:
         paired = _PARTED.match(new.text)
         return paired["name"] if paired and paired["name"] != new.subject else None
     return None

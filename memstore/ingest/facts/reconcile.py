@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
-from memstore.ingest.facts.linked import Filled, ends_too
+from memstore.ingest.facts.linked import Filled, compatible, ends_too
 from memstore.ingest.facts.namesakes import Told, alike, is_another_pet, is_of, parts, told
 from memstore.ingest.facts.wording import NOT, content
 from memstore.ingest.rules.places import COUNTRY, is_country
@@ -239,12 +239,6 @@ def other_value(slot: Slot, value: str) -> bool:
     if slot.many:
         return {slot.value.casefold(), value.casefold()} == {"yes", "no"}
     return not compatible(slot.value, value)
-
-
-def compatible(value: str, other: str) -> bool:
-    """Whether two values may be one, told more and less exactly: "porto" and "porto portugal"."""
-    words, others = set(value.casefold().split()), set(other.casefold().split())
-    return words <= others or others <= words
 
 
 # Without a slot. ------------------------------------------------------------------------------------------------------
