@@ -67,6 +67,7 @@ class Peers:
 
     @contextmanager
     def leaving_out(self, title: str) -> Iterator[None]:
+        """Leave a peer out from now on where what is done meanwhile fails, and tell why."""
         try:
             yield
         except RuntimeError as reason:
@@ -86,14 +87,12 @@ class Peers:
         }
         return self._stack.enter_context(System(peer, variant, python, environment))
 
-    def add(self, user: str, units: Sequence[Unit]) -> dict[str, float]:
-        """Give every peer a user's units; give the seconds that each took. One that fails is left out from now on."""
-        seconds = {}
+    def add(self, user: str, units: Sequence[Unit]) -> None:
+        """Give every peer a user's units; one that fails is left out from now on."""
         for title in list(self.systems):
             with self.leaving_out(title):
-                seconds[title] = self.add_to(title, user, units)
-                print(f"{title}: {len(units):,} units in {seconds[title]:.0f} s", file=sys.stderr, flush=True)
-        return seconds
+                seconds = self.add_to(title, user, units)
+                print(f"{title}: {len(units):,} units in {seconds:.0f} s", file=sys.stderr, flush=True)
 
     def add_to(self, title: str, user: str, units: Sequence[Unit]) -> float:
         """Give one peer a user's units; give its seconds. Raises RuntimeError with what it said."""

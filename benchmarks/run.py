@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What memstore recalls, how fast, and beside whom: every figure in the documentation comes from here.
+"""What memstore recalls, how fast, and beside whom: the figures of docs/reference/benchmarks.md and scale.md.
 
     benchmarks/run.py locomo                  evidence recall on LoCoMo, rankings and contexts
     benchmarks/run.py beam [--sizes 100K 1M]  evidence recall on BEAM; `--sizes 10M` ingest, memory and answers
@@ -13,7 +13,8 @@
 
 `--json FILE` writes the figures with command, commit, machine and versions, `--plot FILE.svg` draws them. `--store`
 keeps the store of a run for the next one, `--cache` keeps vectors and peers' environments. The data is not part of
-memstore: benchmarks/data.py says what it is; without it a benchmark says so and ends.
+memstore: benchmarks/data.py says what it is; without it a benchmark says so and ends. The figures of other pages come
+from other scripts of this folder, which those pages name.
 """
 
 from __future__ import annotations
