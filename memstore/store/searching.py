@@ -6,6 +6,7 @@ certificates are left out, which are there to stay and hold hashes, ids and coun
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -65,7 +66,7 @@ async def _tables(connection: AsyncConnection[Any]) -> list[Searched]:
 async def _count(connection: AsyncConnection[Any], table: Searched, text: str) -> int:
     columns = Composable(", ").join([Identifier(column) for column in table.columns])
     statement = Composable(SQL["rows_with"]).format(table=Identifier(table.name), columns=columns)
-    row = await (await connection.execute(statement, {"text": text})).fetchone()
+    row = await (await connection.execute(statement, {"forms": _forms(text)})).fetchone()
     return int(row[0]) if row else 0
 
 
@@ -98,6 +99,12 @@ async def _parts(connection: AsyncConnection[Any], file: File, sought: bytes) ->
         row = await (await connection.execute(SQL["bytes_in"], values)).fetchone()
         parts += bool(row and row[0])
     return parts
+
+
+def _forms(text: str) -> list[str]:
+    """Give a text as it may stand in a column: as it is, within JSON, and within JSON that is a text in JSON."""
+    within = [text, *(json.dumps(text, ensure_ascii=ascii)[1:-1] for ascii in (False, True))]
+    return list(dict.fromkeys([*within, *(json.dumps(one, ensure_ascii=False)[1:-1] for one in within)]))
 
 
 def _bytes(text: str) -> bytes:

@@ -137,11 +137,12 @@ def test_where_a_secret_was_masked_is_nobodys_word(url: str) -> None:
         assert len(alice.facts()) == 1
 
 
-def test_a_receipt_whose_question_says_what_was_erased_goes_too(store: MemoryStore) -> None:
+@pytest.mark.parametrize("question", ["Is Quollstreet a good one?", "Tell me:\nquollstreet?", "Quoted:\t\\QUOLLSTREET"])
+def test_a_receipt_whose_question_says_what_was_erased_goes_too(store: MemoryStore, question: str) -> None:
     alice = store.user("alice")
     message = alice.conversation("work").add("user", "The password is Quollstreet.")
     alice.conversation("home").add("user", "I like rain.")
-    alice.conversation("home").context("Is Quollstreet a good one?", budget=300)
+    alice.conversation("home").context(question, budget=300)
     alice.conversation("home").context("Is the weather a good one?", budget=300)
     certificate = alice.erase_message(message)
     assert certificate.scan.is_clean
@@ -322,6 +323,36 @@ def test_a_verification_finds_what_is_left(store: MemoryStore) -> None:
     found = store.verify_erasure(certificate)
     assert found.found == {"events": 1}
     assert "tombstones" in found.hints[0]
+
+
+def test_what_no_message_says_but_one_behind_a_line_break_is_said(store: MemoryStore) -> None:
+    alice = store.user("alice")
+    call = {
+        "id": "1",
+        "type": "function",
+        "function": {"name": "note", "arguments": '{"text": "To do:\\nQuollstreet"}'},
+    }
+    one, _ = alice.conversation("work").add_many(
+        [{"role": "assistant", "tool_calls": [call | {"id": str(n)}]} for n in range(2)]
+    )
+    alice.conversation("home").add("user", "I like rain.")
+    alice.conversation("home").context("Where is Quollstreet?", budget=300)
+    alice.erase_message(one)
+    assert len(alice.conversation("home").receipts()) == 1
+    alice.conversation("work").erase()
+    assert holding(store.url, "quollstreet") == {}
+
+
+@pytest.mark.parametrize("text", ['says "hi"', "C:\\Users\\Dana", "first\nsecond", "Café", "O'Neil", "100%_"])
+def test_a_text_is_found_however_json_writes_it(store: MemoryStore, text: str) -> None:
+    place = store.user("alice").conversation("c")
+    arguments = json.dumps({"note": f"It {text}."})
+    place.add("user", [{"type": "text", "text": f"It {text}."}], metadata={"note": text})
+    place.add("assistant", tool_calls=[{"id": "1", "function": {"name": "note", "arguments": arguments}}])
+    place.context(f"What of {text}?", budget=300)
+    assert (store.verify_erasure(text=text)).found == {"messages": 2, "receipts": 1}
+    place.erase()
+    assert (store.verify_erasure(text=text)).is_clean
 
 
 def test_an_erasure_is_told(store: MemoryStore) -> None:

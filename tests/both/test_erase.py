@@ -140,11 +140,12 @@ async def test_where_a_secret_was_masked_is_nobodys_word(url: str) -> None:
         assert len(await alice.facts()) == 1
 
 
-async def test_a_receipt_whose_question_says_what_was_erased_goes_too(store: AsyncMemoryStore) -> None:
+@pytest.mark.parametrize("question", ["Is Quollstreet a good one?", "Tell me:\nquollstreet?", "Quoted:\t\\QUOLLSTREET"])
+async def test_a_receipt_whose_question_says_what_was_erased_goes_too(store: AsyncMemoryStore, question: str) -> None:
     alice = store.user("alice")
     message = await alice.conversation("work").add("user", "The password is Quollstreet.")
     await alice.conversation("home").add("user", "I like rain.")
-    await alice.conversation("home").context("Is Quollstreet a good one?", budget=300)
+    await alice.conversation("home").context(question, budget=300)
     await alice.conversation("home").context("Is the weather a good one?", budget=300)
     certificate = await alice.erase_message(message)
     assert certificate.scan.is_clean
@@ -325,6 +326,36 @@ async def test_a_verification_finds_what_is_left(store: AsyncMemoryStore) -> Non
     found = await store.verify_erasure(certificate)
     assert found.found == {"events": 1}
     assert "tombstones" in found.hints[0]
+
+
+async def test_what_no_message_says_but_one_behind_a_line_break_is_said(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    call = {
+        "id": "1",
+        "type": "function",
+        "function": {"name": "note", "arguments": '{"text": "To do:\\nQuollstreet"}'},
+    }
+    one, _ = await alice.conversation("work").add_many(
+        [{"role": "assistant", "tool_calls": [call | {"id": str(n)}]} for n in range(2)]
+    )
+    await alice.conversation("home").add("user", "I like rain.")
+    await alice.conversation("home").context("Where is Quollstreet?", budget=300)
+    await alice.erase_message(one)
+    assert len(await alice.conversation("home").receipts()) == 1
+    await alice.conversation("work").erase()
+    assert holding(store.url, "quollstreet") == {}
+
+
+@pytest.mark.parametrize("text", ['says "hi"', "C:\\Users\\Dana", "first\nsecond", "Café", "O'Neil", "100%_"])
+async def test_a_text_is_found_however_json_writes_it(store: AsyncMemoryStore, text: str) -> None:
+    place = store.user("alice").conversation("c")
+    arguments = json.dumps({"note": f"It {text}."})
+    await place.add("user", [{"type": "text", "text": f"It {text}."}], metadata={"note": text})
+    await place.add("assistant", tool_calls=[{"id": "1", "function": {"name": "note", "arguments": arguments}}])
+    await place.context(f"What of {text}?", budget=300)
+    assert (await store.verify_erasure(text=text)).found == {"messages": 2, "receipts": 1}
+    await place.erase()
+    assert (await store.verify_erasure(text=text)).is_clean
 
 
 async def test_an_erasure_is_told(store: AsyncMemoryStore) -> None:

@@ -7,6 +7,7 @@ certificates are left out, which are there to stay and hold hashes, ids and coun
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -66,7 +67,7 @@ def _tables(connection: Connection[Any]) -> list[Searched]:
 def _count(connection: Connection[Any], table: Searched, text: str) -> int:
     columns = Composable(", ").join([Identifier(column) for column in table.columns])
     statement = Composable(SQL["rows_with"]).format(table=Identifier(table.name), columns=columns)
-    row = (connection.execute(statement, {"text": text})).fetchone()
+    row = (connection.execute(statement, {"forms": _forms(text)})).fetchone()
     return int(row[0]) if row else 0
 
 
@@ -99,6 +100,12 @@ def _parts(connection: Connection[Any], file: File, sought: bytes) -> int:
         row = (connection.execute(SQL["bytes_in"], values)).fetchone()
         parts += bool(row and row[0])
     return parts
+
+
+def _forms(text: str) -> list[str]:
+    """Give a text as it may stand in a column: as it is, within JSON, and within JSON that is a text in JSON."""
+    within = [text, *(json.dumps(text, ensure_ascii=ascii)[1:-1] for ascii in (False, True))]
+    return list(dict.fromkeys([*within, *(json.dumps(one, ensure_ascii=False)[1:-1] for one in within)]))
 
 
 def _bytes(text: str) -> bytes:

@@ -9,12 +9,14 @@ SHORTEST = 5  # letters; a word with a digit in it is told by three characters
 WITH_DIGIT = 3
 MOST = 400  # words that are looked for at once: what a page says; the longest are the rarest
 _WORD = re.compile(r"[^\W_]+")
+_ESCAPED = re.compile(r"\\+(?:[bfnrt]|u[0-9a-f]{4})")  # in JSON; "\nhere" in it is a line break before "here"
 _MASKED = re.compile(r"\[masked [a-z]+\]|\"masked\": \{[^{}]*\}")  # where a secret was: nobody's words
 
 
 def distinctive(texts: Iterable[str]) -> list[str]:
     """Give words of texts in small letters, the longest first: candidates, as others may say them too."""
-    words = {word.lower() for text in texts for word in _WORD.findall(_MASKED.sub(" ", text))}
+    told_by = [_MASKED.sub(" ", text) for text in texts]
+    words = {word.lower() for text in told_by for word in _WORD.findall(f"{text} {_ESCAPED.sub(' ', text)}")}
     told = (word for word in words if len(word) >= (WITH_DIGIT if _has_digit(word) else SHORTEST) and word.isalnum())
     return sorted(told, key=lambda word: (-len(word), word))[:MOST]
 

@@ -1,6 +1,10 @@
 -- part told --
--- What is no message and may say what one said: rows with all their words.
-(SELECT 'conversations' AS place, c.id, concat_ws(' ', c.name, c.title, c.channel, c.settings) AS text
+-- What is no message and may say what one said: rows with all their words. Of a word behind a line break JSON makes one
+-- with the n before it, so JSON's escapes are blanks too.
+(SELECT place, id, concat_ws(' ', text, CASE WHEN strpos(text, '\') > 0 THEN
+                                  regexp_replace(text, '\\+([bfnrt]|u[0-9a-f]{4})', ' ', 'g') END) AS text
+ FROM (
+ SELECT 'conversations' AS place, c.id, concat_ws(' ', c.name, c.title, c.channel, c.settings) AS text
  FROM conversations c WHERE c.user_id = %(user_id)s
  UNION ALL
  SELECT 'setting_changes', c.id, c.before::text FROM setting_changes c WHERE c.user_id = %(user_id)s
@@ -19,7 +23,7 @@
  SELECT 'documents', d.id, concat_ws(' ', d.namespace, d.key, d.value,
                                      (SELECT string_agg(v.text, ' ') FROM document_vectors v
                                       WHERE v.user_id = %(user_id)s AND v.id = d.id))
- FROM documents d WHERE d.user_id = %(user_id)s)
+ FROM documents d WHERE d.user_id = %(user_id)s) AS written)
 
 -- messages_of --
 -- The ids of all messages of some conversations.
@@ -37,7 +41,7 @@ SELECT w.word
 FROM unnest(%(words)s::text[]) AS w (word)
 WHERE NOT EXISTS (SELECT FROM messages m
                   WHERE m.user_id = %(user_id)s
-                    AND concat_ws(' ', m.text, m.name, m.parts, m.tool_calls, m.meta) ~* ('\m' || w.word || '\M'))
+                    AND concat_ws(' ', m.text, m.name, m.parts, m.tool_calls, m.meta) ~* ('(?:\m|\\[bfnrt])' || w.word || '\M'))
 
 -- rows_left --
 -- The rows in which words stand.

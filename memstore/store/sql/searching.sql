@@ -13,8 +13,9 @@ GROUP BY c.relname
 ORDER BY c.relname
 
 -- rows_with --
--- In how many rows of a table a text stands, in capital or small letters.
-SELECT count(*) FROM {table} WHERE strpos(lower(concat_ws(' ', {columns})), lower(%(text)s)) > 0
+-- In how many rows of a table a text stands in one of these forms, in capital or small letters.
+SELECT count(*) FROM {table}
+WHERE EXISTS (SELECT FROM unnest(%(forms)s::text[]) AS one WHERE strpos(lower(concat_ws(' ', {columns})), lower(one)) > 0)
 
 -- as_user --
 -- For a login that policies hold for: whose rows it is to see.
