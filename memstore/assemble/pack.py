@@ -22,7 +22,7 @@ from uuid import UUID
 from memstore.assemble.said import Said, Wording
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS, Allowance
 from memstore.assemble.window import window
-from memstore.models import Reason
+from memstore.models import Hit, Reason
 
 # Of the room, that standing facts may have at most, their fence included: all of them, and the first one alone. These
 # are allergies and the like, and no filler is worth one. Parts of the room alone, so that more room never drops one.
@@ -188,10 +188,20 @@ class Packing:
         """Whether the piece would say nothing new."""
         if self.is_shown(piece) or piece in self._duplicates:
             return True
-        if piece.section == HITS and self._said.says(piece.wording, piece.id):
-            self._duplicates.add(piece)
-            return True
-        return False
+        if piece.section != HITS or not self._said.says(piece.wording, piece.id):
+            return False
+        if not piece.wording.rows:  # not for good: what it answers may be chosen yet
+            return not self._answers(piece)
+        self._duplicates.add(piece)
+        return True
+
+    def _answers(self, piece: Piece) -> bool:
+        """Whether a hit stands right behind one that is chosen: a "yes" may answer anything."""
+        hit = piece.content
+        if not isinstance(hit, Hit) or hit.seq is None:
+            return False
+        before = hit.conversation_id, hit.seq - 1
+        return any((one.content.conversation_id, one.content.seq) == before for one in self.chosen[HITS])
 
     def why_not(self, piece: Piece) -> tuple[Reason, str]:
         """Give the reason for which a piece that is not chosen is not, by what is chosen now, and a note."""

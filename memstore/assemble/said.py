@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import accumulate
 from uuid import UUID
 
-ROW = 4  # words; texts of fewer are not compared: they cost little, and a "yes" may answer anything
+ROW = 4  # words; texts of fewer have no such row: of them only the very same are one
 ENOUGH = 0.9  # of the rows, or of the words
 WORD = 4  # letters; shorter ones ("I am", "the") differ between a statement and the fact that it became
 LONGEST = 100_000  # characters: nothing says a longer text too, and a look at one of megabytes takes seconds
@@ -76,6 +76,7 @@ class Said:
     def __init__(self) -> None:
         self._untold: list[tuple[Wording, Iterable[UUID], int]] = []  # most packings ask for nothing that they said
         self._rows = Counter[str]()  # how often each is there; none that is not
+        self._short = Counter[str]()  # the same of whole texts that have no row
         self._by_source: defaultdict[UUID, Counter[str]] = defaultdict(Counter)
 
     def add(self, wording: Wording, sources: Iterable[UUID] = ()) -> None:
@@ -88,9 +89,11 @@ class Said:
 
     def says(self, wording: Wording, message: UUID | None = None) -> bool:
         """Whether what is there says this text too; `message` is the one that it is, where it is one."""
-        if len(wording.text) > LONGEST or not wording.rows:
+        if len(wording.text) > LONGEST:
             return False
         self._take_in()
+        if not wording.rows:
+            return self._short[" ".join(wording.words)] > 0
         known = self._share(wording.rows)
         if known >= ENOUGH or (known and self._has_parts(wording)):  # most texts have nothing in common with the others
             return True
@@ -114,6 +117,8 @@ class Said:
 
     def _take_in(self) -> None:
         for wording, sources, times in self._untold:
+            if not wording.rows and wording.words:
+                self._short[" ".join(wording.words)] += times
             if times > 0:
                 self._rows.update(wording.rows)
             else:

@@ -107,6 +107,17 @@ def test_a_summary_and_the_messages_under_it_are_not_both_among_the_hits() -> No
         assert {one.reason for one in receipt.left_out} == {Reason.DUPLICATE}
 
 
+def test_a_short_text_is_said_once_but_where_it_may_be_an_answer() -> None:
+    talk = ["Shall I book the ferry?", "Great, thanks!", "Corfu was hot.", "Great, thanks.", "great thanks", "Thanks!"]
+    hits = [hit(2 * n, text) for n, text in enumerate(talk, 1)]
+    answer = hit(13, "great, thanks")  # right behind the last of them
+    made = compose(Material(question={"role": "user", "content": "?"}, hits=[*hits, answer]), 400, WordCounter())
+    assert [one.id.int for one in made.receipt.included if one.id] == [2, 4, 6, 12, 13]
+    assert {one.id.int: one.reason for one in made.receipt.left_out if one.id} == dict.fromkeys(
+        (8, 10), Reason.DUPLICATE
+    )
+
+
 def test_what_was_taken_out_again_is_not_said() -> None:
     said = Said()
     said.add(Wording("We fly to Lisbon on Friday, at nine."))
@@ -116,6 +127,10 @@ def test_what_was_taken_out_again_is_not_said() -> None:
     said.remove(Wording("Ann is allergic to peanuts"), [UUID(int=1)])
     assert not said.says(Wording("we fly to lisbon on friday"))
     assert not said.says(Wording("I'm allergic to peanuts."), UUID(int=1))
+    said.add(Wording("Thanks!"))
+    assert said.says(Wording("thanks"))
+    said.remove(Wording("Thanks!"))
+    assert not said.says(Wording("thanks"))
 
 
 def test_a_reason_is_true_of_what_is_in_at_last() -> None:
