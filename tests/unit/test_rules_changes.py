@@ -72,6 +72,11 @@ def standing(*said: str) -> set[str]:
         (("My boss is called Ann and the team uses Snowflake.", "My boss is Julian."), {"Alice's boss is Julian."}),
         (("I work at the Charité as a nurse.", "I quit at the Charité."),
          {"Alice works as a nurse.", "Alice quit at the Charité."}),
+        (("Ich arbeite an der Uniklinik.", "I quit at the Uniklinik."), {"Alice quit at the Uniklinik."}),
+        (("Ich arbeite an der Uniklinik.", "Ich habe an der Uniklinik gekündigt."),
+         {'Alice: "Ich habe an der Uniklinik gekündigt."'}),
+        (("Ich arbeite an der Uniklinik.", "Ich arbeite an der Steuererklärung."),
+         {'Alice: "Ich arbeite an der Uniklinik."', 'Alice: "Ich arbeite an der Steuererklärung."'}),
         (("I work at Siemens.", "I resigned from the Charité."),
          {"Alice works at Siemens.", "Alice resigned from the Charité."}),
         (("I take metformin, 500 mg twice a day.", "I no longer take metformin."),
@@ -101,6 +106,28 @@ def test_a_date_that_was_wrong_ends():
     said = ("The test is on 20 March.", "Actually, I was wrong about the test: it was on 27 March, not 20 March.")
     (fact,) = standing(*said)
     assert fact.startswith("Alice was wrong about the test: it was on 27 March")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Bitte antworte mir immer kurz und auf Deutsch.", "Bitte schreibe Code immer mit Typen.",
+        "Bitte gib mir immer ein Beispiel.", "Antworte mir bitte nie auf Englisch.",
+    ],
+)  # fmt: skip
+def test_what_is_asked_for_good_in_german_stays(said):
+    messages = [{"role": "user", "name": "Alice", "occurred_at": "2026-03-02T09:00:00+00:00", "content": said}]
+    assert [(one.type, one.text) for one in incoming_facts({"messages": messages})] == [
+        ("procedure", f'Alice: "{said}"')
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Bitte erkläre mir, warum das immer so ist.", "Schreib mir eine Mail, dass ich immer an sie denke."],
+)
+def test_what_is_asked_for_once_in_german_is_none(said):
+    assert standing(said) == set()
 
 
 @pytest.mark.parametrize("order", [1, -1])

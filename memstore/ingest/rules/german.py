@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from memstore.ingest.rules.parts import completed, parts_of
 from memstore.ingest.rules.questions import asking
 from memstore.ingest.rules.reading import ALLERGY, Reading
-from memstore.ingest.rules.rulebook import GERMAN, GERMAN_KIN, Rule
+from memstore.ingest.rules.rulebook import GERMAN, GERMAN_KIN, GERMAN_ORDER, Rule
 from memstore.ingest.rules.slots_german import GERMAN as SLOTS
 from memstore.ingest.rules.statements import Clause, is_question
 
@@ -17,7 +17,7 @@ _MOST_WORDS = 36
 _WORDS = re.compile(
     r"\b(?:ich|wir|mein|meine|meinen|meiner|unser|unsere|unseren|unserer|ist (?:\w+ ){0,2}(?:allergisch|vegetarier\w*"
     r"|veganer\w*)|verträgt (?:\w+ )?kein\w*|darf (?:\w+ )?kein\w*|im rollstuhl|kein\w* \w+ für|hat zöliakie|gestorben"
-    r"|(?:bitte|ab jetzt|künftig|in zukunft) (?:immer|nie|niemals|nur|bitte))\b",
+    rf"|(?:bitte|ab jetzt|künftig|in zukunft) (?:immer|nie|niemals|nur|bitte)|{GERMAN_ORDER})\b",
     re.IGNORECASE,
 )
 _NEXT_CLAUSE = re.compile(

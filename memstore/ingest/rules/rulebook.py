@@ -313,6 +313,11 @@ INSTRUCTIONS = _table(
     ("identity", 0.95, r"(?:please |you can |just )?call me <name>$"),
 )  # fmt: skip
 
+GERMAN_ORDER = (
+    r"(?:bitte )?(?:antworte|schreibe?|erkläre?|nenne?|gib|verwende|benutze|nutze|sprich|rede|frage?|formuliere|rechne"
+    r"|zeige?|halte)(?: (?:mir|uns|mit mir|mich|bitte|code|(?:deine|alle) \w+))* (?:immer|stets|nie|niemals|künftig"
+    r"|ab jetzt|in zukunft|grundsätzlich)(?!\w)"
+)
 # German, kept as it was said: in its inflections, a safe third person is not a matter of rules. ----------------------
 GERMAN = _table(
     ("constraint", 0.95, r"<name> (?:(?<=[s'’] )(?:<familie>) )?(?:ist|hat) (?:\w+ ){0,2}(?:allergisch|\w*intolerant"
@@ -332,6 +337,7 @@ GERMAN = _table(
      r"|sitzt (?:\w+ )?im rollstuhl)"),
     ("procedure", 0.95, r"(?:bitte )?(?:immer|nie|niemals|ab jetzt|künftig|in zukunft|grundsätzlich)(?: (?:bitte|immer"
      r"|nur))* (?:\S+ ){1,8}?(?-i:[a-zäöüß])\w+(?:en|ern|eln)$"),
+    ("procedure", 0.95, GERMAN_ORDER),
     ("event", 0.85, r"<name> ist (?:[\w.]+ ){0,5}(?:gestorben|verstorben)"),
     ("constraint", 0.95, r"(?:ich habe?|<name> hat|(?:mein|unser)e? (?:\w+ )?(?:<familie>)(?: <name>)? hat)"
      r" (?:\w+ ){0,2}"

@@ -11,6 +11,8 @@ from memstore.ingest.rules.word_lists import GERMAN_AMOUNTS, GERMAN_JOBS
 _WORDS = {
     "kin": r"mutter|mama|vater|papa|eltern|schwester|bruder|sohn|tochter|frau|mann|partner(?:in)?|freund(?:in)?|tante"
     r"|onkel|oma|opa|cousine?|nichte|neffe|chef(?:in)?|kolleg(?:e|in)|nachbar(?:in)?|mitbewohner(?:in)?",
+    # One of its kind: "an der Uniklinik", where "in der Klinik" may be any.
+    "house": r"(?-i:[A-ZÄÖÜ])[a-zäöüß]{2,}(?:klinik(?:um)?|krankenhaus|universität|hochschule|sparkasse)",
     "diet": r"vegan(?:er(?:in)?)?|vegetarier(?:in)?|vegetarisch|pescetarier(?:in)?|flexitarier(?:in)?",
     "married": r"ledig|verheiratet|geschieden|verlobt|verwitwet|single|getrennt",
     "job": GERMAN_JOBS,
@@ -75,6 +77,8 @@ _ROWS = (
     ("former/job!", "", r"<S:arbeite/arbeitet>nicht mehr als <V>"),
     ("former/employer!", "", r"<S:habe|hab/hat>(?:meinen |seinen |ihren )?(?:job |stelle )?bei (?P<v>[^,.!?]{2,40}?)"
      r" (?:gekündigt|aufgehört)"),
+    ("former/employer!", "", r"<S:habe|hab/hat>(?:\w+ ){0,2}?(?:an der|in der|am|im) (?P<v><house>)"
+     r" (?:gekündigt|aufgehört)"),
     ("former/employer!", "*", r"<S:habe|hab|wurde|bin/hat|wurde>(?:meinen job |meine stelle )?(?:gekündigt|entlassen"
      r"|verloren)"),
     ("former/studies!", "", r"<S:studiere/studiert>nicht mehr <V>"),
@@ -126,6 +130,8 @@ _ROWS = (
     ("employer", "", r"<S:arbeite|arbeiten/arbeitet>(?:in|an) (?:der|dem)"
      r" (?P<v>(?:\w*praxis|kanzlei|\w*klinik|firma|agentur|\w*schule|universität|bäckerei|apotheke|\w*krankenhaus)"
      r" (?-i:[A-ZÄÖÜ])[^,;:!?]{1,40}?)(?=[.,;:!?]*$| (?:als|mit|seit|und|aber|für)(?!\w)|[,;:!?])"),
+    ("employer", "", r"<S:arbeite|arbeiten/arbeitet>(?:an der|in der|am|im) (?P<v><house>)"
+     r"(?=[.,;:!?]|$| (?:als|mit|seit|und|aber|für)(?!\w))"),
     ("employer!", "", r"<S:habe|hab/hat>(?:\w+ ){0,2}?bei (?P<v>[^,.!?]{2,40}?) (?:angefangen|begonnen)"),
     ("employer!", "", r"<S:bin/ist>(?:\w+ ){0,2}?zu (?P<v>[^,.!?]{2,40}?) gewechselt"),
     ("studies", "", r"<S:studiere/studiert>(?!nicht|in|an|noch|seit|im)<V>"),
@@ -160,7 +166,7 @@ _ROWS = (
     ("address", "", r"(?:meine|unsere) (?:neue |private )?(?:adresse|anschrift) ist (?:jetzt )?<V>"),
     ("language/{t}", "yes", r"<S:spreche/spricht>(?:fließend |etwas |gut )?(?P<t><tongue>)"),
     ("answers/language", "", r"(?:bitte )?(?:antworte|antworten sie|schreib|schreibe)(?: mir)?(?: ab jetzt| bitte|"
-     r" immer)? auf (?P<v><tongue>)"),
+     r" immer)*(?: (?:kurz|knapp|einfach|freundlich),?(?: und)?)? auf (?P<v><tongue>)"),
     ("favourite/{t}", "", r"meine? lieblings(?P<t>\w+) (?:ist|sind) (?:jetzt |inzwischen |nun |mittlerweile )?<V>"),
     ("allergy/{t}", "yes", r"<S:bin/ist>nicht (?:nur|bloß|allein) allergisch gegen <T>"),
     ("allergy/{t}", "no", r"<S:bin/ist>nicht (?:mehr )?(?:(?:wirklich|eigentlich|auch|tatsächlich|selbst|übrigens)"
