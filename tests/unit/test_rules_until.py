@@ -56,6 +56,16 @@ def test_no_end_is_made_up(said):
 
 
 @pytest.mark.parametrize(
+    "said",
+    ["I'm in Berlin right now.", "We're staying at Hotel Adler.", "I'm visiting Porto.", "Ich bin im Urlaub in Rom."],
+)
+def test_a_stay_of_which_nobody_says_when_it_ends_is_no_standing_fact(said):
+    assert one(said).draft.type == "event"
+    assert one("I'm in Berlin until Friday.").draft.type == "identity"
+    assert one("I'm vegan at the moment.").draft.type == "constraint"
+
+
+@pytest.mark.parametrize(
     ("said", "fact"),
     [
         ("Since this month I'm vegetarian.", "Since this month (January 2024) Alice is vegetarian."),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.extraction import extract
 from memstore.ingest.rules.languages import extract_foreign, language_of, quoted, type_of
-from memstore.ingest.rules.slots import GRAMMARS, WANTS, Manner, Slot, Statement, statements_with_slots
+from memstore.ingest.rules.slots import GRAMMARS, TEMPORARY, WANTS, Manner, Slot, Statement, statements_with_slots
 from memstore.ingest.rules.until import ends
 from memstore.models import kind_of
 
@@ -142,6 +142,8 @@ def _filling(draft: FactDraft, slot: Slot, subject: str, said: Said) -> FactDraf
     if slot.manner is Manner.TEMPORARY:
         told = said.text[draft.start : draft.stop]
         draft = replace(draft, valid_to=ends(told, said.occurred_at, draft.language, passing=True))
+    if slot.attribute == f"{TEMPORARY}residence" and draft.valid_to is None:  # "right now": nobody says when it is over
+        return replace(draft, subject=subject, type="event", kind=kind_of("event"))
     if draft.confidence > LOOSELY:
         return replace(draft, subject=subject)
     type = type_of(slot.attribute, kin=subject != said.subject)
