@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.ingest.rules.drafts import FactDraft, Said
-from memstore.ingest.rules.languages import extract_foreign, language_of
+from memstore.ingest.rules.foreign import extract_foreign
+from memstore.ingest.rules.languages import language_of
 from memstore.ingest.rules.slots import statements_with_slots
 from memstore.ingest.rules.slotted import slotted
 

@@ -1,4 +1,4 @@
-"""What ends between people and at work, and who they are to each other: rows of English slots.
+"""What is over between people, at work and with what they had, and what begins in its place: rows of English slots.
 
 A word of parting is one only of somebody's own: "we broke up the party", "we split up at the station" and "Jonas and I
 broke up laughing" end nothing.

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from memstore.ingest.rules.drafts import FactDraft, Said
 from memstore.ingest.rules.extraction import extract
-from memstore.ingest.rules.languages import extract_foreign, language_of, quoted, type_of
+from memstore.ingest.rules.foreign import extract_foreign, quoted, type_of
+from memstore.ingest.rules.languages import language_of
 from memstore.ingest.rules.slots import GRAMMARS, TEMPORARY, WANTS, Manner, Slot, Statement, statements_with_slots
 from memstore.ingest.rules.until import ends
 from memstore.models import kind_of
