@@ -16,7 +16,7 @@ FACTS, SUMMARIES, HITS, RECENT = "facts", "summaries", "hits", "recent"
 ALWAYS = ("system", "question")  # in whole, or there is no context
 # The parts of the room that sections may count on. Hits find more of what is asked than facts of the same length: on
 # half of LoCoMo's questions 91.2 % of the evidence at 2,000 tokens and 93.9 % at 4,000, against 89.7 and 92.0 % with
-# 0.35 for hits and 0.2 for facts and both falling from 800 tokens on (benchmarks/contexts.py).
+# 0.35 for hits and 0.2 for facts and both falling from 800 tokens on (by `benchmarks/run.py locomo` then).
 WEIGHTS: Mapping[str, float] = {FACTS: 0.1, HITS: 0.45, SUMMARIES: 0.15, RECENT: 0.3}
 ADDED = 0.25
 # What answers to the question has its weight up to `WHOLE` tokens of room. It is read anew at every turn, while a model
