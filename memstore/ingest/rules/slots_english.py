@@ -109,7 +109,6 @@ _ROWS = (
     ("former/job!", "", r"(?:I|we) (?:no longer|do not|used to) work as <V>"),
     ("former/job!", "", r"<S:quit|left|lost|gave up/quit|left|lost|gave up>(?:my|the|his|her) (?:\w+ ){0,2}?(?:job"
      r"|position) as <V>"),
-    ("former/job!", "", r"I am no longer (?P<v>an? (?:\w+ ){0,2}?<job>)"),
     ("former/employer!", "*", r"<S:quit|lost|left|resigned from|have quit|have lost|have left/quit|lost|left>(?:my|the"
      r"|his|her) (?:old |current |day )?(?:job|position)"),
     ("former/employer!", "*", r"<S:got|was|have been/got|was>(?:fired|laid off|let go|made redundant)"),

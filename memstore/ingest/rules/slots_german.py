@@ -125,7 +125,6 @@ _ROWS = (
     ("job", "", r"<S:bin/ist>(?:von beruf )?(?:eine? )?(?P<v><job>)(?! (?:von|der))"),
     ("job", "", r"<S:bin|arbeite/ist|arbeitet>(?P<v>selbstständig|selbständig|freiberuflich|arbeitslos)"),
     ("job!", "", r"<S:habe|hab/hat>(?:eine? )?(?:neue |neuen )?(?:stelle|job) als (?P<v>\w+)"),
-    ("job!", "", r"<S:bin/ist>(?P<v><job>) geworden"),
     ("employer", "", r"<S:arbeite|arbeiten/arbeitet>(?:bei|für) <V>"),
     ("employer", "", r"<S:arbeite|arbeiten/arbeitet>(?:in|an) (?:der|dem)"
      r" (?P<v>(?:\w*praxis|kanzlei|\w*klinik|firma|agentur|\w*schule|universität|bäckerei|apotheke|\w*krankenhaus)"
