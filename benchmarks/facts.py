@@ -13,6 +13,7 @@
 
 Above stand the floors: what the speakers said, taken over as "Speaker: sentence". Below is a row for each operating
 point, and for the chosen one a row for each conversation. No store is needed, and the same data gives the same figures.
+The last table says how many facts `derive` would read of it, which are more by those that fill slots, and how fast.
 
 The data is not part of memstore: LoCoMo (ACL 2024, CC BY-NC 4.0) as memstore-jsonl, `locomo-dev.jsonl`, its gold facts,
 `locomo-dev-gold.jsonl` (kind, user, text, sources), and its questions, `locomo-dev-questions.jsonl`. Four minutes on
@@ -29,12 +30,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
+from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
 from report import Cell, Table, command_line, shown, written
 
+from memstore.ingest.facts.by_rules import BEFORE
 from memstore.ingest.rules.extraction import OPERATING_POINT, Said, extract
+from memstore.ingest.rules.slotted import slotted
 from memstore.ingest.sentences import sentences
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.retrieve.rank import WEIGHTS
@@ -44,7 +48,6 @@ from memstore.store.terms import terms
 ALIKE, DOUBLE = 0.7, 0.9
 BUDGETS = (500, 1000)
 SWEEP = (0.0, 0.05, 0.1, 0.15, 0.2, 0.22, 0.25, 0.3, 0.4, 0.5)
-BEFORE = 3
 PHOTO = re.compile(r"\[shares: [^\]]*\]")
 FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'll|i'd|my|me|we|we're|our|us)\b", re.IGNORECASE)
 WORD = re.compile(r"\w[\w']*")
@@ -175,16 +178,30 @@ def _packed(facts: list[Told], costs: list[int], order: Iterable[int], budget: i
     return len(found & evidence) / len(evidence)
 
 
-def extracted(messages: list[Message], worth: float) -> list[Told]:
-    """Give what the rules find, with up to three messages before each one."""
-    found: list[Told] = []
+def in_turn(messages: list[Message]) -> Iterator[tuple[Message, list[Said]]]:
+    """Give each message with those before it that may be needed to understand it."""
     before: list[Said] = []
     user = ""
     for one in messages:
         before, user = (before if one.user == user else []), one.user
-        found += [Told(user, (one.id,), fact.text) for fact in extract(one.said, before[-BEFORE:], worth=worth)]
+        yield one, before[-BEFORE:]
         before.append(one.said)
-    return found
+
+
+def extracted(messages: list[Message], worth: float) -> list[Told]:
+    """Give what the rules find."""
+    return [
+        Told(one.user, (one.id,), fact.text)
+        for one, before in in_turn(messages)
+        for fact in extract(one.said, before, worth=worth)
+    ]
+
+
+def derived(messages: list[Message]) -> tuple[int, float]:
+    """Give how many facts `derive` reads, those that fill slots among them, and in how many seconds of a processor."""
+    begun = process_time()
+    count = sum(len(slotted(one.said, before)) for one, before in in_turn(messages))
+    return count, process_time() - begun
 
 
 def _long(least: int) -> Callable[[str], bool]:
@@ -229,7 +246,8 @@ def row(name: str, figures: Figures, rest: Sequence[float] = ()) -> list[Cell]:
 
 
 def tables(measure: Measure, messages: list[Message], sweep: Sequence[float]) -> Iterator[Table]:
-    """Give the floors, the curve, and the chosen point by conversation."""
+    """Give the floors, the curve, the chosen point by conversation, and what `derive` takes."""
+    count, seconds = derived(messages)  # first: a message keeps what was read of it once
     rows = {"gold facts": measure.gold, **floors(messages)}
     rows |= {f"rules at worth {worth:.2f}": extracted(messages, worth) for worth in sweep}
     columns = ("", "tokens", "source", "meaning", "facts")
@@ -245,6 +263,9 @@ def tables(measure: Measure, messages: list[Message], sweep: Sequence[float]) ->
     chosen = extracted(messages, OPERATING_POINT)
     by_user = [row(user, measure.against_gold(chosen, user)) for user in sorted(measure.speakers)]
     yield Table("conversations", f"At {OPERATING_POINT}, by conversation", columns, by_user)
+    yield Table(
+        "derive", "What `derive` reads", ("", "facts", "seconds"), [["one processor", count, round(seconds, 1)]]
+    )
 
 
 def main() -> int:
