@@ -15,6 +15,7 @@ from memstore.retrieve import scanned
 from memstore.retrieve.question import Asker, Question
 from memstore.retrieve.rank import NOTHING, Candidate, Ranking, best_of_each, rank
 from memstore.retrieve.rewritten import best_of_all
+from memstore.retrieve.scanned import Sought
 from memstore.retrieve.signals import Corpus
 from memstore.store import items
 from memstore.store.arrays import Arrays, Rows
@@ -41,67 +42,46 @@ async def candidates(
     Those of the `version` that was read before, or of a later one; None where there was nothing of the user. The
     question is one for that version: whatever serves since, it is compared with vectors of its own embedder alone.
     """
-    whole = await _candidates(scope, question, filters, depth, also, version, together)
+    sought = Sought(filters, depth, also, together)
+    whole = await _candidates(scope, question, version, sought)
     if not question.others or not whole.tiers:
         return whole
     every, best = [whole], next(whole.of(*Tier)).score
     for one in question.others:
-        found = await _candidates(scope, one, filters, depth, also, version, together)
+        found = await _candidates(scope, one, version, sought)
         every.append(found if one.most is None else found.first(one.most, best))
     return best_of_all(every)
 
 
-async def _candidates(
-    scope: Transaction,
-    question: Question,
-    filters: Filters,
-    depth: int,
-    also: Sequence[UUID],
-    version: Version | None,
-    together: bool,
-) -> Ranking:
+async def _candidates(scope: Transaction, question: Question, version: Version | None, sought: Sought) -> Ranking:
     if version is None:  # nothing is stored of the user, or no longer
         scope.cache.forget(scope.user_id)
         return NOTHING
     if version.units > scope.cache.most_units:
-        return await _scanned(scope, question, filters, version, depth, also, together)
+        return await _scanned(scope, question, version, sought)
     arrays = await items.arrays(scope, question.model, version.version)
     if arrays is None:
         return NOTHING
     question = await question.of(arrays.tellers)
-    tagged = None if filters.tags is None else await items.tagged(scope, filters.tags)
-    return await in_thread(_ranked, arrays, version, question, filters, tagged, depth, also, together)
+    tags = sought.filters.tags
+    tagged = None if tags is None else await items.tagged(scope, tags)
+    return await in_thread(_ranked, arrays, version, question, sought, tagged)
 
 
-async def _scanned(
-    scope: Transaction,
-    question: Question,
-    filters: Filters,
-    version: Version,
-    depth: int,
-    also: Sequence[UUID],
-    together: bool,
-) -> Ranking:
-    found = await scanned.scanned(scope, question, question.model, filters, version, depth, also)
+async def _scanned(scope: Transaction, question: Question, version: Version, sought: Sought) -> Ranking:
+    found = await scanned.scanned(scope, question, version, sought)
     if found is None:
         return NOTHING
     again = await question.of(scope.cache.hear(scope.user_id, question.model, found.arrays.tellers))
     if again is not question:  # it names somebody who is heard for the first time
-        found = await scanned.scanned(scope, again, question.model, filters, version, depth, also) or found
-    return await in_thread(scanned.ranked, found, again, filters, depth, also, together)
+        found = await scanned.scanned(scope, again, version, sought) or found
+    return await in_thread(scanned.ranked, found, again, sought)
 
 
 def _ranked(
-    arrays: Arrays,
-    version: Version,
-    question: Question,
-    filters: Filters,
-    tagged: Sequence[UUID] | None,
-    depth: int,
-    also: Sequence[UUID],
-    together: bool,
+    arrays: Arrays, version: Version, question: Question, sought: Sought, tagged: Sequence[UUID] | None
 ) -> Ranking:
-    corpus = Corpus(version.units, version.unit_length)
+    filters, corpus = sought.filters, Corpus(version.units, version.unit_length)
     if filters.as_of is not None:
         arrays = arrays.known_at(filters.as_of)
         corpus = Corpus(len(arrays), int(arrays.lengths.sum()))
@@ -112,7 +92,8 @@ def _ranked(
         shown = np.intersect1d(
             np.arange(len(arrays)) if shown is None else shown, arrays.whole_items(arrays.first_rows(tagged))
         )
-    return rank(arrays, question, corpus, depth, shown, arrays.first_rows(also), together=together)
+    also = arrays.first_rows(sought.also)
+    return rank(arrays, question, corpus, sought.depth, shown, also, together=sought.together)
 
 
 async def hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:

@@ -14,6 +14,7 @@ import numpy as np
 from memstore._sync.retrieve import scanned
 from memstore._sync.retrieve.question import Asker, Question
 from memstore._sync.retrieve.rewritten import best_of_all
+from memstore._sync.retrieve.scanned import Sought
 from memstore._sync.store import items
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.items import Filters, Said, Version
@@ -42,67 +43,46 @@ def candidates(
     Those of the `version` that was read before, or of a later one; None where there was nothing of the user. The
     question is one for that version: whatever serves since, it is compared with vectors of its own embedder alone.
     """
-    whole = _candidates(scope, question, filters, depth, also, version, together)
+    sought = Sought(filters, depth, also, together)
+    whole = _candidates(scope, question, version, sought)
     if not question.others or not whole.tiers:
         return whole
     every, best = [whole], next(whole.of(*Tier)).score
     for one in question.others:
-        found = _candidates(scope, one, filters, depth, also, version, together)
+        found = _candidates(scope, one, version, sought)
         every.append(found if one.most is None else found.first(one.most, best))
     return best_of_all(every)
 
 
-def _candidates(
-    scope: Transaction,
-    question: Question,
-    filters: Filters,
-    depth: int,
-    also: Sequence[UUID],
-    version: Version | None,
-    together: bool,
-) -> Ranking:
+def _candidates(scope: Transaction, question: Question, version: Version | None, sought: Sought) -> Ranking:
     if version is None:  # nothing is stored of the user, or no longer
         scope.cache.forget(scope.user_id)
         return NOTHING
     if version.units > scope.cache.most_units:
-        return _scanned(scope, question, filters, version, depth, also, together)
+        return _scanned(scope, question, version, sought)
     arrays = items.arrays(scope, question.model, version.version)
     if arrays is None:
         return NOTHING
     question = question.of(arrays.tellers)
-    tagged = None if filters.tags is None else items.tagged(scope, filters.tags)
-    return in_place(_ranked, arrays, version, question, filters, tagged, depth, also, together)
+    tags = sought.filters.tags
+    tagged = None if tags is None else items.tagged(scope, tags)
+    return in_place(_ranked, arrays, version, question, sought, tagged)
 
 
-def _scanned(
-    scope: Transaction,
-    question: Question,
-    filters: Filters,
-    version: Version,
-    depth: int,
-    also: Sequence[UUID],
-    together: bool,
-) -> Ranking:
-    found = scanned.scanned(scope, question, question.model, filters, version, depth, also)
+def _scanned(scope: Transaction, question: Question, version: Version, sought: Sought) -> Ranking:
+    found = scanned.scanned(scope, question, version, sought)
     if found is None:
         return NOTHING
     again = question.of(scope.cache.hear(scope.user_id, question.model, found.arrays.tellers))
     if again is not question:  # it names somebody who is heard for the first time
-        found = scanned.scanned(scope, again, question.model, filters, version, depth, also) or found
-    return in_place(scanned.ranked, found, again, filters, depth, also, together)
+        found = scanned.scanned(scope, again, version, sought) or found
+    return in_place(scanned.ranked, found, again, sought)
 
 
 def _ranked(
-    arrays: Arrays,
-    version: Version,
-    question: Question,
-    filters: Filters,
-    tagged: Sequence[UUID] | None,
-    depth: int,
-    also: Sequence[UUID],
-    together: bool,
+    arrays: Arrays, version: Version, question: Question, sought: Sought, tagged: Sequence[UUID] | None
 ) -> Ranking:
-    corpus = Corpus(version.units, version.unit_length)
+    filters, corpus = sought.filters, Corpus(version.units, version.unit_length)
     if filters.as_of is not None:
         arrays = arrays.known_at(filters.as_of)
         corpus = Corpus(len(arrays), int(arrays.lengths.sum()))
@@ -113,7 +93,8 @@ def _ranked(
         shown = np.intersect1d(
             np.arange(len(arrays)) if shown is None else shown, arrays.whole_items(arrays.first_rows(tagged))
         )
-    return rank(arrays, question, corpus, depth, shown, arrays.first_rows(also), together=together)
+    also = arrays.first_rows(sought.also)
+    return rank(arrays, question, corpus, sought.depth, shown, also, together=sought.together)
 
 
 def hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:

@@ -15,6 +15,7 @@ from uuid import UUID
 
 import numpy as np
 
+from memstore._sync.retrieve.question import Question
 from memstore._sync.store import items, postings, vector_indexes
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.items import Filters, Version
@@ -32,6 +33,19 @@ ROUNDS = (1000, 10_000, 100_000)  # units that are filtered, the best ones first
 
 
 @dataclass(frozen=True, slots=True)
+class Sought:
+    """What is looked for: of what the filters show the best `depth` units of each tier, or of all `together`.
+
+    The first unit of each item in `also` is ranked whatever its score is.
+    """
+
+    filters: Filters
+    depth: int
+    also: Sequence[UUID]
+    together: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Scanned:
     """What the legs found, with neighbours: arrays, how many steps each row is from what was found, and the corpus."""
 
@@ -40,41 +54,32 @@ class Scanned:
     corpus: Corpus
 
 
-def scanned(
-    scope: Transaction,
-    question: Asked,
-    model: UUID,
-    filters: Filters,
-    version: Version,
-    depth: int,
-    also: Sequence[UUID],
-) -> Scanned | None:
-    """Give what the legs found, and the first unit of each item in `also`; None where there is nothing."""
-    units, length = version.units, version.unit_length
+def scanned(scope: Transaction, question: Question, version: Version, sought: Sought) -> Scanned | None:
+    """Give what the legs found, and the first unit of each item that is wanted; None where there is nothing."""
+    filters, units, length = sought.filters, version.units, version.unit_length
     if filters.as_of is not None:
         units, length = items.corpus_as_of(scope, filters.as_of)
     matches = postings.matches(scope, list(question.terms.values()), version.posted, filters.as_of)
     corpus = Corpus(units, length, matches.holding)
-    most = max(LEG, depth // 2)
+    most = max(LEG, sought.depth // 2)
     numbers = _shown(scope, filters, in_place(best, matches, corpus), most)
-    keys = [Key(item_id, 0) for item_id in also]
+    keys = [Key(item_id, 0) for item_id in sought.also]
     if question.vector is None:
         keys += items.latest(scope, filters, LATEST)
     else:
-        keys += _nearest(scope, question.vector, model, filters, version, most)
-    found = items.around(scope, model, keys, numbers, filters.as_of)
+        keys += _nearest(scope, question.vector, question.model, filters, version, most)
+    found = items.around(scope, question.model, keys, numbers, filters.as_of)
     return None if found is None else Scanned(*found, corpus)
 
 
-def ranked(
-    found: Scanned, question: Asked, filters: Filters, depth: int, also: Sequence[UUID], together: bool
-) -> Ranking:
+def ranked(found: Scanned, question: Asked, sought: Sought) -> Ranking:
     """Rank what the legs found and, of what stands beside it, what the filters show. Pure."""
+    filters, also = sought.filters, found.arrays.first_rows(sought.also)
     far = 0 if filters.tags is not None else items.BESIDE  # neighbours' tags are not known
     shown = np.flatnonzero(found.steps <= far)
     if not filters.everything:
         shown = np.intersect1d(shown, found.arrays.seen_through(**filters.on_columns()))
-    return rank(found.arrays, question, found.corpus, depth, shown, found.arrays.first_rows(also), together=together)
+    return rank(found.arrays, question, found.corpus, sought.depth, shown, also, together=sought.together)
 
 
 def _shown(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
