@@ -110,7 +110,7 @@ def _replace(file: Path, text: str) -> None:
         if file.exists():
             Path(temporary).chmod(file.stat().st_mode & 0o7777)
         Path(temporary).replace(file)
-    except BaseException:
+    except BaseException:  # raised again: an interrupt leaves no half file either
         with suppress(OSError):
             Path(temporary).unlink()
         raise

@@ -98,7 +98,7 @@ def _span(api: _Api, name: str, about: dict[str, Any], **more: Any) -> Iterator[
     with api.trace.get_tracer(NAME).start_as_current_span(name, attributes=about, **quiet, **more) as span:
         try:
             yield span
-        except BaseException as error:
+        except BaseException as error:  # raised again: an interrupt is told of in the span too
             about["error.type"] = type(error).__name__
             span.set_attributes(about)
             span.set_status(api.trace.StatusCode.ERROR)

@@ -48,7 +48,7 @@ class OpenStores:
     def _open(self, key: str, place: _Place, open_it: Callable[[], MemoryStore]) -> None:
         try:
             place.store.set_result(open_it())
-        except BaseException as error:
+        except BaseException as error:  # whatever it is, those who wait for the store are told
             with self._changing:
                 self._places.pop(key, None)  # whoever asks next tries again
             place.store.set_exception(error)
