@@ -1,13 +1,19 @@
-"""What people say of their lives fills the slot that it is about: sentences for rows that no dialogue here reads."""
+"""What people say of their lives fills the slot that it is about, row by row; the page of facts has what is read."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from memstore.ingest.rules.drafts import Said
 from memstore.ingest.rules.slots import statements_with_slots
+from memstore.ingest.rules.slotted import slotted
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "facts.md"
+MONDAY = datetime(2023, 5, 8, 10, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -182,5 +188,21 @@ from memstore.ingest.rules.slots import statements_with_slots
     ],
 )
 def test_a_sentence_fills_its_slot(language: str, sentence: str, attribute: str, value: str) -> None:
-    (found,) = statements_with_slots(Said(sentence, "user", "Alice", datetime(2023, 5, 8, tzinfo=UTC)), language)
+    (found,) = statements_with_slots(Said(sentence, "user", "Alice", MONDAY), language)
     assert (found.slot.attribute, found.slot.value) == (attribute, value)
+
+
+def examples() -> list[tuple[str, ...]]:
+    """Give the rows of the first table of the page of facts: what is said, the facts, their types."""
+    table = PAGE.read_text(encoding="utf-8").partition("|---|---|---|\n")[2].partition("\n\n")[0]
+    return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in table.splitlines()]
+
+
+@pytest.mark.parametrize(("said", "told", "types"), examples())
+def test_the_page_of_facts_tells_what_is_read(said: str, told: str, types: str) -> None:
+    asked = re.fullmatch(r"\*(.+)\* (.+)", said)
+    before = Said(asked[1] if asked else "Hi Alice!", "user", "Bob", MONDAY)
+    drafts = [one.draft for one in slotted(Said(asked[2] if asked else said, "user", "Alice", MONDAY), [before])]
+    assert " · ".join(one.text for one in drafts) == re.sub(r" \*\(.+\)\*", "", told)
+    every = [one.type for one in drafts]
+    assert types in (", ".join(every), *(every if len(set(every)) == 1 else ()))
