@@ -45,6 +45,11 @@ MONDAY = datetime(2023, 5, 8, 10, tzinfo=UTC)
         ("en", "My hometown is Leeds.", "hometown", "leeds"),
         ("en", "I got a job as a nurse.", "job", "nurse"),
         ("en", "I'm retired.", "job", "retired"),
+        ("en", "We retired.", "job", "retired"),
+        ("en", "My father retired last year.", "job", "retired"),
+        ("en", "I dropped out of Seefeld School.", "former/school", "seefeld school"),
+        ("en", "It's sesame that I'm allergic to.", "allergy/sesame", "yes"),
+        ("en", "It's tree nuts I'm allergic to.", "allergy/tree nut", "yes"),
         ("en", "I joined Siemens.", "employer", "siemens"),
         ("en", "I got a job at Siemens.", "employer", "siemens"),
         ("en", "My employer is Siemens.", "employer", "siemens"),
@@ -190,6 +195,10 @@ MONDAY = datetime(2023, 5, 8, 10, tzinfo=UTC)
 def test_a_sentence_fills_its_slot(language: str, sentence: str, attribute: str, value: str) -> None:
     (found,) = statements_with_slots(Said(sentence, "user", "Alice", MONDAY), language)
     assert (found.slot.attribute, found.slot.value) == (attribute, value)
+
+
+def test_nobody_is_five_hundred_years_old() -> None:
+    assert not statements_with_slots(Said("I am 500 now.", "user", "Alice", MONDAY), "en")
 
 
 def examples() -> list[tuple[str, ...]]:

@@ -112,7 +112,8 @@ _ROWS = (
     ("former/employer!", "*", r"<S:quit|lost|left|resigned from|have quit|have lost|have left/quit|lost|left>(?:my|the"
      r"|his|her) (?:old |current |day )?(?:job|position)"),
     ("former/employer!", "*", r"<S:got|was|have been/got|was>(?:fired|laid off|let go|made redundant)"),
-    ("former/studies!", "", r"I (?:no longer study|do not study|dropped out of|quit studying|stopped studying) <V>"),
+    ("former/studies!", "", r"I (?:no longer study|do not study|dropped out of|quit studying|stopped studying)"
+     r" (?!<school>)<V>"),
     ("former/diet", "", r"I (?:am|was) no longer (?:an? )?(?P<v><diet>)|I am not (?:an? |actually |really "
      r")*(?P<v><diet>)(?: any ?more)?"),
     ("former/marital_status", "", r"(?:I am|we are) (?:no longer|not) (?:\w+ )?(?P<v><married>)(?: any ?more)?"),
@@ -164,8 +165,8 @@ _ROWS = (
      r" )?(?:job|position|role) as <V>"),
     ("job!", "", r"<S:became|become/became|become>(?P<v>an? (?:[\w-]+ ){0,2}?<job>)"),
     ("job!", "", r"<S:got|was|have been/got|was>promoted to <V>"),
-    ("job!", "retired", r"I (?:am |have )?(?:now |just |finally |recently )*retired"),
-    ("job!", "retired", r"<S:retired|am retired/retired>"),
+    ("job!", "retired", r"(?:I|we|(?P<who>my <kin>)) (?:am |are |is |have |has )?(?:now |just |finally |recently )*"
+     r"retired"),
     ("job", "", r"(?:I am (?:now )?|<S:am/is>)(?P<v>an? (?:[\w-]+ ){0,2}?<job>)(?! (?:of|to|in training))"),
     ("job", "", r"(?:I am (?:now )?|<S:am|became/is|became>)(?:an? |the )?(?P<v><role>)"),
     ("job", "", r"(?:I am (?:now )?|<S:am|work|went|became/is|works|went|became>)(?P<v>self-employed|freelance"
@@ -216,7 +217,6 @@ _ROWS = (
     ("age", "", r"<S:am|turned|just turned/is|turned>(?P<v>\d{1,3}) years? old"),
     ("age", "", r"(?!(?:<measured>) )<S:am|turned|just turned/is|turned>(?P<v>(?:1[01]|[1-9])?\d)(?= (?:now|today"
         r"|last|this|yesterday|and)|[,.](?!\d)|!|$)"),
-    ("age", "", r"I am (?:now )?(?P<v>\d{1,3})(?: years? old)?(?= (?:now|today|and)|[,.](?!\d)|!|$)"),
     ("birthday", "", r"my birthday is (?:actually )?(?:on )?(?:the )?<V>"),
     ("birthday", "", r"I was born on (?:the )?<V>"),
     ("marital_status", "", r"(?:I am (?:now )?|we are (?:now )?|<S:got|gotten|become/is|got|gotten>)(?:(?!not|no"
@@ -248,8 +248,8 @@ _ROWS = (
     ("allergy/{t}", "no", r"I (?:have )?outgr(?:ew|own) my (?P<t>\w+)(?: allergy)"),
     ("allergy/{t}", "no", r"<S:do not have|have no/does not have"
      r"|has no>(?:an? )?(?:\w+ )?(?P<t>\w+) allergy(?: any ?more)?"),
-    ("allergy/{t}", "yes", r"it is (?:actually |really )?(?:the )?(?P<t>(?!not\b|what\b)[\w'-]+(?: [\w'-]+)?) (?:that"
-     r" |which )?(?:I am|(?P<who>my <kin>) is) allergic to"),
+    ("allergy/{t}", "yes", r"it is (?:actually |really )?(?:the )?(?P<t>(?!not\b|what\b)[\w'-]+"
+     r"(?: (?!that\b|which\b)[\w'-]+)?) (?:that |which )?(?:I am|(?P<who>my <kin>) is) allergic to"),
     ("allergy/{t}", "yes", r"(?:I am |<S:am|became|become|have/is|became>)(?:(?!not|no|never|neither"
      r"|hardly)\w+ )?allergic to <T>"),
     ("allergy/{t}", "yes", r"(?:I have |I developed |<S:developed/has|developed>)an? (?:\w+ )?(?P<t>\w+) allergy"),
