@@ -382,6 +382,21 @@ def test_a_fact_that_another_message_says_too_is_made_again_from_that(store: Mem
     assert again.sources != fact.sources
 
 
+@pytest.mark.parametrize("rooms", ["aaa", "abc", "aba", "baa"])
+def test_what_was_said_once_more_and_erased_ends_nothing(store: MemoryStore, rooms: str) -> None:
+    alice = store.user("alice")
+    denied, meant = "I'm not allergic to peanuts.", "I'm allergic to peanuts."
+    said = [
+        alice.conversation(room).add("user", text, occurred_at=START + timedelta(days=day))
+        for day, (room, text) in enumerate(zip(rooms, (denied, meant, denied), strict=True))
+    ]
+    store.derive()
+    assert ["not allergic" in fact.text for fact in alice.facts()] == [True]
+    alice.erase_message(said[2])
+    store.derive()
+    assert ["not allergic" in fact.text for fact in alice.facts()] == [False]
+
+
 def test_what_an_erased_fact_had_superseded_holds_again(store: MemoryStore) -> None:
     alice = store.user("alice")
     place = alice.conversation("c")

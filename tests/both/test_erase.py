@@ -385,6 +385,21 @@ async def test_a_fact_that_another_message_says_too_is_made_again_from_that(stor
     assert again.sources != fact.sources
 
 
+@pytest.mark.parametrize("rooms", ["aaa", "abc", "aba", "baa"])
+async def test_what_was_said_once_more_and_erased_ends_nothing(store: AsyncMemoryStore, rooms: str) -> None:
+    alice = store.user("alice")
+    denied, meant = "I'm not allergic to peanuts.", "I'm allergic to peanuts."
+    said = [
+        await alice.conversation(room).add("user", text, occurred_at=START + timedelta(days=day))
+        for day, (room, text) in enumerate(zip(rooms, (denied, meant, denied), strict=True))
+    ]
+    await store.derive()
+    assert ["not allergic" in fact.text for fact in await alice.facts()] == [True]
+    await alice.erase_message(said[2])
+    await store.derive()
+    assert ["not allergic" in fact.text for fact in await alice.facts()] == [False]
+
+
 async def test_what_an_erased_fact_had_superseded_holds_again(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     place = alice.conversation("c")

@@ -69,13 +69,14 @@ class Covering(NamedTuple):
 class Resting(NamedTuple):
     """A fact that a message says which is to go.
 
-    `said_elsewhere` by a message that stays, too; `born_here`: its words are of one that goes; `entered` by hand, or
-    `retracted`.
+    `said_elsewhere` by a message that stays, too; `born_here`: its words are of one that goes; `ended_others`, and one
+    that goes said it last; `entered` by hand, or `retracted`.
     """
 
     id: UUID
     said_elsewhere: bool
     born_here: bool
+    ended_others: bool
     entered: bool
     retracted: bool
 

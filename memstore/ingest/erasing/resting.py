@@ -1,8 +1,9 @@
 """Facts that rest on messages which go: which ones go with them, and what comes back that they had superseded.
 
-A derived fact goes where no other message says it, or where its words are of a message that goes. In the second case it
-is derived again from those that stay. What people have entered by hand is theirs and stays, without that source; what
-they have made of a derived fact goes with it.
+A derived fact goes where no other message says it, where its words are of a message that goes, or where such a message
+has said it last and it ended others: what was said in between may hold. If others say it, it is derived again from
+those. What people have entered by hand is theirs and stays, without that source; what they have made of a derived fact
+goes with it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from uuid import UUID
 from memstore.ingest.facts.settle import resettle
 from memstore.store import fact_changes, facts, removals
 from memstore.store.database import Transaction
-from memstore.store.removals import Begin
+from memstore.store.removals import Begin, Resting
 
 ACTOR = "erasure"
 
@@ -32,12 +33,16 @@ class Going:
 async def of_messages(scope: Transaction, messages: Sequence[UUID], named: Collection[UUID]) -> Going:
     """Give what becomes of the facts that messages say which go; `named` have words that are said nowhere else."""
     resting = await removals.resting_facts(scope, messages, list(named))
-    going = [one for one in resting if not one.entered and (not one.said_elsewhere or one.born_here or one.id in named)]
+    going = [one for one in resting if not one.entered and (not _stays(one) or one.id in named)]
     ids = [one.id for one in going]
     staying = [one.id for one in resting if one.said_elsewhere and one.id not in set(ids)]
     again = [one.id for one in going if one.said_elsewhere and not one.retracted]
     begins = await removals.sources_of(scope, again, messages) if again else []
     return Going([*ids, *await _edited(scope, ids, messages)], staying, begins)
+
+
+def _stays(one: Resting) -> bool:
+    return one.said_elsewhere and not one.born_here and not one.ended_others
 
 
 async def _edited(scope: Transaction, ids: Sequence[UUID], messages: Sequence[UUID]) -> list[UUID]:

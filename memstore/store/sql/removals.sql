@@ -38,17 +38,24 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND derive
 
 -- resting_facts --
 -- Facts that messages say which go, and others that are named.
--- Whether messages say them that stay, whether the words are of one that goes, whether somebody entered them by hand or
--- has taken them back.
+-- Whether messages say them that stay, whether the words are of one that goes, whether one that goes said them last and
+-- others have ended for their sake, whether somebody entered them by hand or has taken them back.
 WITH doomed AS MATERIALIZED (SELECT DISTINCT unnest(%(messages)s::uuid[]) AS id)
 SELECT f.id, bool_or(s.message_id IS NOT NULL AND doomed.id IS NULL) AS said_elsewhere,
        bool_or(doomed.id IS NOT NULL AND s.recorded_at <= f.recorded_at) AS born_here,
+       coalesce(max(m.occurred_at) FILTER (WHERE doomed.id IS NOT NULL)
+                > max(m.occurred_at) FILTER (WHERE doomed.id IS NULL), false)
+       AND EXISTS (SELECT FROM fact_changes c
+                   JOIN facts o ON o.user_id = c.user_id AND o.id = c.fact_id
+                   WHERE c.user_id = %(user_id)s AND o.user_id = %(user_id)s AND c.other_id = f.id
+                     AND c.action = 'superseded' AND o.state = 'superseded') AS ended_others,
        coalesce((SELECT c.before->>'recipe' FROM fact_changes c
                  WHERE c.user_id = %(user_id)s AND c.fact_id = f.id
                  ORDER BY c.recorded_at, c.id LIMIT 1), f.recipe) = 'hand' AS entered,
        f.state = 'retracted' AS retracted
 FROM facts f
 LEFT JOIN fact_sources s ON s.user_id = f.user_id AND s.fact_id = f.id AND s.user_id = %(user_id)s
+LEFT JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id AND m.user_id = %(user_id)s
 LEFT JOIN doomed ON doomed.id = s.message_id
 WHERE f.user_id = %(user_id)s
   AND (f.id = ANY(%(facts)s::uuid[])
