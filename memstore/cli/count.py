@@ -72,7 +72,7 @@ def _counted(given: str, counter: TokenCounter, tools: list[Json] | tuple[()]) -
 
     try:
         found = json.loads(given)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if _are_messages(found):
         return counter.count_messages(found, tools)

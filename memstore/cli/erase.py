@@ -203,7 +203,7 @@ def _read(path: Path) -> Certificate | list[Certificate]:
         body = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise typer.BadParameter(f"{str(path)!r} cannot be read ({error.strerror}): {GIVE}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise typer.BadParameter(f"{str(path)!r} is no JSON: {GIVE}") from None
     if isinstance(body, list):
         return [_certificate(one, f"number {number} in {str(path)!r}") for number, one in enumerate(body, 1)]

@@ -64,7 +64,7 @@ def section(value: str) -> Any:
         raise typer.BadParameter(f"{value!r} is no section; {SECTION_EXAMPLE}.")
     try:
         return json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{value!r} is no JSON ({error}); {SECTION_EXAMPLE}.") from None
 
 
@@ -72,7 +72,7 @@ def tools(value: str) -> Any:
     """Read definitions of tools: a list of JSON in a file."""
     try:
         found = json.loads(Path(value).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{value!r} holds no definitions of tools: {error}.") from None
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise typer.BadParameter(f"{value!r} holds no definitions of tools: give a list of JSON objects.")

@@ -186,7 +186,7 @@ def _read(setting: str, value: str | None) -> Any:
         return None
     try:
         read = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         read = value
     if setting in LISTS and isinstance(read, str):
         return [part.strip() for part in read.split(",") if part.strip()]

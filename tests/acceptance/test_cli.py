@@ -334,11 +334,14 @@ def test_context_with_everything_and_its_replay(of_sample: Run, tmp_path: Path) 
     replay = of_sample("replay", text["receipt"]["id"], "-u", "alice")
     assert (replay.code, replay.out.startswith("Be kind.\n\n# ")) == (0, True)
     tools.write_text("{}")
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000)
     wrong = {
         ("--section", "calendar"): "no section",
         ("--section", "{facts}"): "no JSON",
         ("--section", '{"name": "x"}'): "give it a text",
         ("--tools", str(tools)): "a list of JSON",
+        ("--tools", str(deep)): "no definitions",
     }
     for options, why in wrong.items():
         told = of_sample(*asked, *options)

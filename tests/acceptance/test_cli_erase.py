@@ -131,6 +131,7 @@ def test_mistakes_are_told(place: str, cli: Run, tmp_path: Path) -> None:
         json.dumps([{}]): "number 1 in",
         json.dumps({"scope": "message", "user_id": str(ids.uuid7()), "erased": []}): "names nothing that was erased",
         "user: 34": "no JSON",
+        "[" * 100_000: "no JSON",
         None: "No such file",
     }
     for body, why in wrong.items():

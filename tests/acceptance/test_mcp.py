@@ -543,7 +543,14 @@ def test_what_cannot_be_read_is_answered_and_what_comes_after_it_too(tmp_path: P
         assert process.stdout is not None
         found = request(2, "tools/call", name="search_memories", arguments={"query": "%s"}).strip()
         silent = '{"jsonrpc":"2.0","method":"notifications/initialized","params":{"_meta":{"a":"\\udc00"}}}'
-        lines = [found % "half \\ud800", "no JSON", '{"jsonrpc":"2.0","id":[3]}', silent, request(4, "ping").strip()]
+        lines = [
+            found % "half \\ud800",
+            "no JSON",
+            '{"jsonrpc":"2.0","id":[3]}',
+            silent,
+            "[" * 100_000,
+            request(4, "ping").strip(),
+        ]
         process.stdin.write(f"{INITIALIZE}{INITIALIZED}" + "\n".join(lines) + "\n")
         process.stdin.flush()
         answers = {}
@@ -552,7 +559,7 @@ def test_what_cannot_be_read_is_answered_and_what_comes_after_it_too(tmp_path: P
             answers.setdefault(answer["id"], []).append(answer)
     assert set(answers) == {1, 2, None, 4}
     assert "surrogate" in answers[2][0]["error"]["message"]
-    assert [one["error"]["code"] for one in answers[None]] == [-32700, -32600]
+    assert [one["error"]["code"] for one in answers[None]] == [-32700, -32600, -32700]
     assert "result" in answers[4][0]
 
 

@@ -69,7 +69,7 @@ def refusal(error: Exception) -> JSONRPCError | None:
     sent = error.errors()[0]["input"] if isinstance(error, ValidationError) else None
     try:
         asked = json.loads(sent) if isinstance(sent, str | bytes) else sent
-    except ValueError:
+    except (ValueError, RecursionError):
         return _error(None, PARSE_ERROR, NO_JSON)
     if isinstance(asked, dict) and "method" in asked and "id" not in asked:
         return None
