@@ -77,6 +77,8 @@ def standing(*said: str) -> set[str]:
          {'Alice: "Ich habe an der Uniklinik gekündigt."'}),
         (("Ich arbeite an der Uniklinik.", "Ich arbeite an der Steuererklärung."),
          {'Alice: "Ich arbeite an der Uniklinik."', 'Alice: "Ich arbeite an der Steuererklärung."'}),
+        (("I have yoga classes on Wednesdays.", "I have no classes on Fridays."),
+         {"Alice has yoga classes on Wednesdays.", "Alice has no classes on Fridays."}),
         (("I work at Siemens.", "I resigned from the Charité."),
          {"Alice works at Siemens.", "Alice resigned from the Charité."}),
         (("I take metformin, 500 mg twice a day.", "I no longer take metformin."),

@@ -43,6 +43,7 @@ PAST = [
     ("zh", "6月3日", "6月3日（2022年6月3日）"),
 ]
 AHEAD = [
+    ("en", "From Friday on I'm off.", "From Friday (12 May 2023) on I'm off."),
     ("en", "From June on I work.", "From June (June 2023) on I work."),
     ("en", "in two weeks", "in two weeks (week of 22 May 2023)"),
     ("fr", "demain", "demain (9 mai 2023)"),

@@ -47,7 +47,8 @@ _FORMS: dict[str, str] = {
     "which": rf"(?P<which>last|this|coming|next) (?P<unit>weekend|week|month|year|{_any(_DAYS)})",
     "ago": rf"(?P<ago>\d{{1,3}}|{_any(_COUNT)})(?: of)? (?P<ago_unit>day|week|month|year)s? ago",
     "ahead": rf"in (?P<ahead>\d{{1,3}}|{_any(_COUNT)})(?: of)? (?P<ahead_unit>day|week|month|year)s?(?!\s+of)",
-    "weekday": rf"(?:on|by|until|since) (?P<weekday>{_any(_DAYS)})(?! (?:the )?\d)(?! (?:{_any(_MONTHS)}) \d)",
+    "weekday": rf"(?:on|by|until|since|from(?= \w+ on\b)) (?P<weekday>{_any(_DAYS)})(?! (?:the )?\d)"
+    rf"(?! (?:{_any(_MONTHS)}) \d)",
     "month": rf"(?:in|since|by|until|of|early|late|mid|from(?= \w+ on\b)) (?P<month>{_any(_MONTHS)})(?! (?:\d|of))",
     "day_month": rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<day_month>{_any(_MONTHS)})(?!,? \d{{4}})",
     "month_day": rf"(?P<month_day>{_any(_MONTHS)}) (?P<of_day>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|,? \d{{4}}|[-–]\d)",

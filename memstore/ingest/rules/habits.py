@@ -18,7 +18,7 @@ _ON = rf"(?:\w+ ){{0,2}}?(?:every|each|on)(?: other)? {_WHEN}"
 _OFTEN = r"(?:(?:now|usually|always|normally|regularly|also|still|generally|mostly|often) )*"
 # "My piano lessons are on Mondays": the plural is what makes it a habit, and no appointment.
 _COURSE = (
-    r"(?P<t>(?:(?!new |next |first |last |my |our )[\w-]+ ){0,2}?(?:lessons|classes|training|practice|rehearsals"
+    r"(?P<t>(?:(?!no |new |next |first |last |my |our )[\w-]+ ){0,2}?(?:lessons|classes|training|practice|rehearsals"
     r"|therapy))"
 )
 _DAYS = r"(?:(?:on |every )(?P<v>(?:<day>)day(?:s? (?:and|&) (?:<day>)day)?)s|every (?P<v>(?:<day>)day))"

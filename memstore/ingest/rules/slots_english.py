@@ -101,7 +101,7 @@ _ROWS = (
     ("former/employer!", "", r"(?:I|we) (?:no longer|do not|used to) work (?:at|for|with) <V>"),
     ("former/employer!", "", r"<S:quit|left|lost|resigned from|am leaving/quit|left|lost>(?:my|the|his|her)"
      r" (?:\w+ ){0,2}?(?:job|position|role) (?:at|with|for) <V>"),
-    ("former/employer!", "", r"<S:quit|resigned|have quit|have resigned/quit|resigned>(?:at |from )?(?:the )?"
+    ("former/employer!", "", r"<S:quit|resigned|have quit|have resigned/quit|resigned>(?:(?:at|from) (?:the )?)?"
      r"(?-i:(?=[A-Z]))<V>"),
     ("former/employer!", "*", r"I (?:just |have |finally |have just )?(?:quit|resigned|handed in my notice)(?=[.,!]|$"
      r"| last| today| yesterday| on| this| in)"),
