@@ -70,3 +70,16 @@ def test_a_condition_is_a_constraint(said, fact):
 )  # fmt: skip
 def test_what_only_sounds_like_one_is_none(said):
     assert not [text for kind, text in read(said) if kind == "constraint"]
+
+
+@pytest.mark.parametrize(
+    ("said", "type"),
+    [
+        ("I had the allergy test today.", "event"),
+        ("My allergy test is on 3 May.", "plan"),
+        ("Ich habe am 3. Mai einen Allergietest.", "plan"),
+        ("I have a nut allergy.", "constraint"),
+    ],
+)
+def test_a_test_for_allergies_is_none(said, type):
+    assert [found for found, _ in read(said)] == [type]

@@ -119,9 +119,10 @@ _SPEAKER = re.compile(r"\b(?:I|me|my|we|us|our)\b")
 _WORD = re.compile(r"[A-Za-z']+")
 
 
-# An allergy, a diet, what somebody cannot do: it matters to all who cook for them or travel with them.
+# An allergy, a diet, what somebody cannot do: it matters to all who cook for them or travel with them. A test does not.
 ALLERGY = re.compile(
-    r"\ballergi(?:c|es)\b|\ballergy\b|\bintoleran(?:t|ce)\b|allergisch|allergie|intolerant|\bco?eliac\b|zöliakie"
+    r"\ballergi(?:c|es)\b|\ballergy\b(?! (?:test|clinic|season|appointment|doctor|specialist|check))"
+    r"|\bintoleran(?:t|ce)\b|allergisch|allergie(?!test|zentrum|praxis|ambulanz)|intolerant|\bco?eliac\b|zöliakie"
     r"|\bdiabetic\b|\b(?:can't|can ?not|mustn't|must not|isn't allowed to|is not allowed to)"
     rf" (?:eat|drink|(?:have|tolerate) (?:any )?(?:{FOODS}))\b"
     r"|\bvertr(?:age|ägt|agen)\b|\b(?:am|is|are|bin|ist|sind) (?:\w+ )?(?:vegan|vegetarian|pescatarian|vegetarisch"
