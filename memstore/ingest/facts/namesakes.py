@@ -61,7 +61,7 @@ def beside(new: Told, speaker: str) -> Beside | None:
     """Say where to look for facts of other subjects; None where there are none. `speaker` is who says the new one."""
     if new.attribute is None or not speaker:
         return None
-    name = _name(new)
+    name = _name(new) or _partner(new)
     if name is not None and name != speaker:
         kin = _kin(new.subject)
         own = [speaker] if new.attribute == LIFE or kin in _PARTNERS else []
@@ -108,7 +108,7 @@ def parts(later: Told, earlier: Told, known: Iterable[Told]) -> bool:
     name = _left(later)
     if owner != later.subject or kin.casefold() not in _PARTNERS or name is None or earlier.type == "constraint":
         return False
-    return _name(earlier) == name
+    return name in (_name(earlier), _partner(earlier))
 
 
 def is_another_pet(attribute: str, text: str, earlier: str) -> bool:
@@ -121,8 +121,7 @@ def is_another_pet(attribute: str, text: str, earlier: str) -> bool:
 def _left(new: Told) -> str | None:
     """Give the name of whom somebody is no longer with, as their text writes it."""
     if new.attribute == f"{FORMER}partner" and new.value:
-        found = re.search(rf"(?<!\w){re.escape(new.value)}(?!\w)", new.text, re.IGNORECASE)
-        return found[0] if found else None
+        return _as_written(new.value, new.text)
     if new.attribute == "marital_status" and new.value in PARTED:
         paired = _PARTED.match(new.text)
         return paired["name"] if paired and paired["name"] != new.subject else None
@@ -145,6 +144,18 @@ def _name(one: Told) -> str | None:
         return one.subject if _BARE.fullmatch(one.subject) else None
     found = re.search(rf"(?<!\w)(?i:{re.escape(kin)}),? ({_BARE.pattern})(?!\w)", one.text)
     return found[1] if found and not found[1].endswith("'s") else None
+
+
+def _partner(one: Told) -> str | None:
+    """Give the name that a fact tells of somebody's partner: "my girlfriend is called Anna"."""
+    if one.attribute != "name" or not one.value or _kin(one.subject) not in _PARTNERS:
+        return None
+    return _as_written(one.value, one.text)
+
+
+def _as_written(name: str, text: str) -> str | None:
+    found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
+    return found[0] if found else None
 
 
 def _called(text: str) -> str | None:
