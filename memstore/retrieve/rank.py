@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from memstore.models import Tier, Unit
 from memstore.providers import Vectors
-from memstore.retrieve import signals
+from memstore.retrieve import asks, signals
 from memstore.retrieve.signals import Corpus, Floats
 from memstore.store.arrays import TIERS, Arrays, Rows
 
@@ -27,10 +27,10 @@ WEIGHTS: Mapping[str, float] = {
     "lexical_around": 0.45,  # the same of the unit with its neighbours; the two share likewise
     "speaker": 0.2,  # the only name in the question is this unit's speaker
     "date": 0.35,  # said in the month or year that the question names; twice for the day
-    "role": 0.4,  # said by a person: most of what is asked for later
+    "role": 0.4,  # said by a person: most of what is asked for later, but where an assistant's words are
     "brevity": 0.08,  # leaves room for others
     "question": 0.15,  # -1 for what only asks for what the next one says
-    "answers": 0.4,  # where an overview is asked for: the score, but for the role, of what an assistant answers
+    "answers": 0.4,  # where those or an overview are asked for: the score, but for the role, of what one answers
 }
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
 BUILT_AT_ONCE = 20
@@ -123,18 +123,20 @@ def rank(
     known = _known(arrays, asked, corpus, shown, shares)
     if asked.vector is None:  # by words alone nearly all units are nothing to the question
         shown = _matching(arrays, known, shown)
-    known |= {"role": signals.role(arrays), "brevity": signals.brevity(arrays)}
+    asks_assistant = asks.for_words_of_assistant(asked.text)
+    role = np.zeros(len(arrays)) if asks_assistant else signals.role(arrays)
+    known |= {"role": role, "brevity": signals.brevity(arrays)}
     known["question"] = signals.question(arrays, asked.mark)
-    overview = signals.asks_for_overview(asked.text)
+    for_answers = asks_assistant or asks.for_overview(asked.text)
     rough = _sum(known)
     if asked.vector is not None:
         rough += _sum(_semantic(arrays, signals.rough_cosines(arrays, asked.vector), shares, slice(None)))
-    if overview:
+    if for_answers:
         rough += WEIGHTS["answers"] * signals.answers(arrays, rough - WEIGHTS["role"] * known["role"])
     rows = np.union1d(_best(arrays, rough, shown, depth, together), also)
-    near = np.union1d(rows, _answered(arrays, rows)) if overview else rows
+    near = np.union1d(rows, _answered(arrays, rows)) if for_answers else rows
     found = _exact(arrays, asked, known, shares, near)
-    found["answers"] = _answers(arrays, found, near) if overview else np.zeros(len(near))
+    found["answers"] = _answers(arrays, found, near) if for_answers else np.zeros(len(near))
     places = np.searchsorted(near, rows)
     parts = {name: found[name][places] for name in WEIGHTS if name in found}
     return _ranking(arrays, rows, parts, depth, also, together)

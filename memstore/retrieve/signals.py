@@ -29,10 +29,6 @@ HALF_TOKENS = 60  # a unit of so many tokens stands half for itself
 CHARACTERS = 4  # of a token, about
 TABLE = 2**17  # sums of terms by unit that are made at once: a megabyte stays in a processor's cache
 HEADER_TOKENS = 10  # the day and the speaker before a unit, when it is given
-OVERVIEW = re.compile(
-    r"\b(?:summar(?:y|i[sz]e|ies)|overview|recap\b)|zusammenfass|\bfass\w*\b[^.?!]{1,80}\bzusammen\b|überblick",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,18 +233,13 @@ def role(arrays: Arrays) -> Floats:
     return arrays.by_person
 
 
-def asks_for_overview(text: str) -> bool:
-    """Whether a question asks for a summary of what was said."""
-    return OVERVIEW.search(text) is not None
-
-
 def answers(arrays: Arrays, scores: Floats) -> Floats:
     """Give for what an assistant said the score of the best unit of what it answers; `scores` are of all units, or 0.
 
-    For questions that ask for an overview: what was worked out is in answers, whose words are not those of the
-    question. Worth 0.2 points, 0.7 on BEAM at 100,000 and a million tokens, where overviews are a ninth of what is
-    asked; for all questions it is worth nothing more. Of users whose candidates come from the database an answer
-    counts only where it is a candidate itself.
+    For questions that ask for an overview, or for an assistant's words (`asks`): what was worked out is in answers,
+    whose words are not those of the question. Worth 0.2 points, 0.7 on BEAM at 100,000 and a million tokens, where
+    overviews are a ninth of what is asked; for all questions it is worth nothing more. Of users whose candidates come
+    from the database an answer counts only where it is a candidate itself.
     """
     messages, answered = arrays.answered
     best = np.zeros(len(arrays) + 1)

@@ -100,6 +100,13 @@ async def test_a_summary_that_is_asked_for_counts_answers_with_what_they_answer(
     assert await answers("What did I say about the fence and peanuts?") == set()
 
 
+async def test_what_the_assistant_said_is_found_by_a_question_for_it(store: AsyncMemoryStore) -> None:
+    alice = (await filled(store)).user
+    hits = await alice.recall("What did you say about the colour of the fence?", tiers=["messages"])
+    assert hits[0].text == LINES[4][2]
+    assert {hit.parts["role"] for hit in hits} == {0}
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -150,6 +151,15 @@ def test_for_an_overview_an_answer_has_a_share_of_the_score_of_what_it_answers()
         else:
             assert own["answers"] == 0, "a person, and a fact, answers nothing"
         assert plain[key] == own | {"answers": 0}, "to any other question an answer is what it says itself"
+    assert sum(own["answers"] > 0 for own in parts.values()) > 20
+
+
+def test_where_an_assistant_s_words_are_asked_for_people_s_have_no_lead() -> None:
+    some = arrays(TALK)
+    asked = replace(QUESTION, text="What did you recommend?")
+    plain, parts = (dict(told(rank(some, one, corpus(some), 99))) for one in (QUESTION, asked))
+    assert {own["role"] for own in plain.values()} == {0, WEIGHTS["role"]}
+    assert {own["role"] for own in parts.values()} == {0}
     assert sum(own["answers"] > 0 for own in parts.values()) > 20
 
 

@@ -177,22 +177,6 @@ def test_an_answer_has_the_score_of_the_best_unit_of_what_was_last_asked() -> No
     assert signals.answers(arrays([]), np.empty(0)).tolist() == []
 
 
-@pytest.mark.parametrize(
-    ("question", "asks"),
-    [
-        ("Can you summarize what I learned?", True),
-        ("Give me an OVERVIEW of the project", True),
-        ("A quick recap, please", True),
-        ("Fass bitte unsere Gespräche zusammen", True),
-        ("Gib mir einen Überblick", True),
-        ("Which summer did we go?", False),
-        ("Wie fasst man das an? Wir waren zusammen dort.", False),
-    ],
-)
-def test_an_overview_is_asked_for_in_english_or_german(question: str, asks: bool) -> None:
-    assert signals.asks_for_overview(question) is asks
-
-
 def test_a_day_that_is_named_counts_twice() -> None:
     days = [
         datetime(2023, 5, 8, 23, tzinfo=UTC),
