@@ -346,6 +346,22 @@ async def test_what_no_message_says_but_one_behind_a_line_break_is_said(store: A
     assert holding(store.url, "quollstreet") == {}
 
 
+async def test_a_word_with_a_turkish_capital_is_found_in_a_question(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    message = await alice.conversation("work").add("user", "Ben İZMİRLİ Quollile oturuyorum.")
+    await alice.conversation("home").add("user", "I like rain.")
+    await alice.conversation("home").context("İzmirli mi?", budget=300)
+    assert (await alice.erase_message(message)).counts["receipts"] == 1
+
+
+@pytest.mark.parametrize(("written", "sought"), [("Caf\u00e9", "Cafe\u0301"), ("Cafe\u0301", "Caf\u00e9")])
+async def test_a_text_is_found_with_its_accents_apart_or_not(
+    store: AsyncMemoryStore, written: str, sought: str
+) -> None:
+    await store.user("alice").conversation("c").add("user", f"The {written} is closed.")
+    assert (await store.verify_erasure(text=sought)).found == {"messages": 1}
+
+
 @pytest.mark.parametrize("text", ['says "hi"', "C:\\Users\\Dana", "first\nsecond", "Café", "O'Neil", "100%_"])
 async def test_a_text_is_found_however_json_writes_it(store: AsyncMemoryStore, text: str) -> None:
     place = store.user("alice").conversation("c")

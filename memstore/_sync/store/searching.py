@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from unicodedata import normalize
 from uuid import UUID
 
 from psycopg import Connection
@@ -103,8 +104,12 @@ def _parts(connection: Connection[Any], file: File, sought: bytes) -> int:
 
 
 def _forms(text: str) -> list[str]:
-    """Give a text as it may stand in a column: as it is, within JSON, and within JSON that is a text in JSON."""
-    within = [text, *(json.dumps(text, ensure_ascii=ascii)[1:-1] for ascii in (False, True))]
+    """Give a text as it may stand in a column: as it is, within JSON, and within JSON that is a text in JSON.
+
+    Its accents may be characters of their own there, and not in what is looked for, or the other way round.
+    """
+    texts = [text, normalize("NFC", text), normalize("NFD", text)]
+    within = [*texts, *(json.dumps(one, ensure_ascii=ascii)[1:-1] for one in texts for ascii in (False, True))]
     return list(dict.fromkeys([*within, *(json.dumps(one, ensure_ascii=False)[1:-1] for one in within)]))
 
 

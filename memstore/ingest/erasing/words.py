@@ -16,9 +16,13 @@ _MASKED = re.compile(r"\[masked [a-z]+\]|\"masked\": \{[^{}]*\}")  # where a sec
 def distinctive(texts: Iterable[str]) -> list[str]:
     """Give words of texts in small letters, the longest first: candidates, as others may say them too."""
     told_by = [_MASKED.sub(" ", text) for text in texts]
-    words = {word.lower() for text in told_by for word in _WORD.findall(f"{text} {_ESCAPED.sub(' ', text)}")}
+    words = {_small(word) for text in told_by for word in _WORD.findall(f"{text} {_ESCAPED.sub(' ', text)}")}
     told = (word for word in words if len(word) >= (WITH_DIGIT if _has_digit(word) else SHORTEST) and word.isalnum())
     return sorted(told, key=lambda word: (-len(word), word))[:MOST]
+
+
+def _small(word: str) -> str:
+    return word.replace("İ", "i").lower()  # as Postgres has it; Python's has a dot more, which is no letter
 
 
 def _has_digit(word: str) -> bool:
