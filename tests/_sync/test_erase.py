@@ -411,6 +411,23 @@ def test_what_was_said_once_more_and_erased_ends_nothing(store: MemoryStore, roo
     assert ["not allergic" in fact.text for fact in alice.facts()] == [False]
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("I live in Lisbon.", "I moved to Porto.", "I no longer live in Lisbon."),
+        ("I work at Siemens.", "I work at Bosch.", "I quit my job at Siemens."),
+        ("I'm vegan.", "I eat meat again.", "I'm not vegan any more."),
+    ],
+)
+def test_what_has_ended_since_does_not_hold_again(store: MemoryStore, texts: tuple[str, ...]) -> None:
+    alice = store.user("alice")
+    talk = alice.conversation("c")
+    said = [talk.add("user", text, occurred_at=START + timedelta(days=day)) for day, text in enumerate(texts)]
+    store.derive()
+    alice.erase_message(said[1])
+    assert [(fact.attribute or "").partition("/")[0] for fact in alice.facts()] == ["former"]
+
+
 def test_what_an_erased_fact_had_superseded_holds_again(store: MemoryStore) -> None:
     alice = store.user("alice")
     place = alice.conversation("c")

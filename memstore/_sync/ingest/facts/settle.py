@@ -173,7 +173,11 @@ def later_value(scope: Transaction, fact: FactColumns) -> Later | None:
         return None
     known = facts.known(scope, fact, related(slot), None, None, None, nearest=0)
     said = next((one.last_said for one in known if one.fact.id == fact.id), fact.occurred_at)
-    later = [one for one in known if _rivals(slot, fact, one) and one.fact.state == "active" and one.last_said > said]
+    later = [
+        one
+        for one in known
+        if one.fact.state == "active" and one.last_said > said and (_rivals(slot, fact, one) or _ends(fact, one))
+    ]
     return min((Later(_since(one, said), one.fact.id) for one in later), default=None)
 
 
@@ -329,6 +333,12 @@ def _rivals(slot: Slot, fact: FactColumns, one: KnownFact) -> bool:
     if one.fact.state not in ("active", "superseded") or slot.manner is Manner.TEMPORARY:
         return False
     return other_value(slot, one.fact.value) or narrows(slot, fact.occurred_at, one.fact.value, one.last_said)
+
+
+def _ends(fact: FactColumns, one: KnownFact) -> bool:
+    """Whether a fact says that what another one says has ended."""
+    of_same = (one.fact.subject, one.fact.attribute) == (fact.subject, f"{FORMER}{fact.attribute}")
+    return of_same and one.fact.value in ("", fact.value)
 
 
 def _since(one: KnownFact, moment: datetime) -> datetime:
