@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 # By how much a window may be shorter than its room: so many turns, or such a part of the room, whichever is more, and
-# never more than `MOST`. The curve is in docs/reference/contexts.md.
+# never more than `MOST`. The curve is in benchmarks/NOTES.md.
 TURNS, SHARE, MOST = 12, 0.05, 0.25
 
 
