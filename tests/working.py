@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 
@@ -89,8 +90,12 @@ def _without_network() -> tuple[str, ...]:
 
 def pending(url: str) -> int:
     """Give how many messages wait for derivers, each one's counted."""
+    return _number(url, "select coalesce(sum(last_seq - done_seq), 0) from derivations")
+
+
+def _number(url: str, query: LiteralString) -> int:
     with psycopg.connect(url) as connection:
-        row = connection.execute("select coalesce(sum(last_seq - done_seq), 0) from derivations").fetchone()
+        row = connection.execute(query).fetchone()
     assert row is not None
     return int(row[0])
 
@@ -99,4 +104,13 @@ def wait_until_derived(url: str, seconds: float = 90) -> None:
     last = time.monotonic() + seconds
     while left := pending(url):
         assert time.monotonic() < last, f"{left} messages are still pending"
+        time.sleep(0.1)
+
+
+def wait_until_idle(url: str, seconds: float = 90) -> None:
+    """Wait until no job is left either: one of a conversation that another job has derived meanwhile has its turn."""
+    wait_until_derived(url, seconds)
+    last = time.monotonic() + 30
+    while left := _number(url, "select count(*) from procrastinate_jobs where status in ('todo', 'doing')"):
+        assert time.monotonic() < last, f"{left} jobs are left"
         time.sleep(0.1)

@@ -37,7 +37,7 @@ from memstore.testing import HashingEmbedder, ScriptedChatModel
 from tests.command_line import Run
 from tests.forked import forked_worker
 from tests.rows import rows
-from tests.working import HASHING, QUICK, fill, pending, said, wait_until_derived, worker
+from tests.working import HASHING, QUICK, fill, pending, said, wait_until_derived, wait_until_idle, worker
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))
 DATA = [Path(name) for name in os.environ.get("TEST_DATA", "").split(os.pathsep) if name]
@@ -60,7 +60,7 @@ def test_workers_make_the_rows_of_one_run_and_leave_in_order(url: str, twin: str
     with memstore.open(twin, settings=HASHING) as store:
         store.derive()
     with worker(url, tmp_path) as one, worker(url, tmp_path) as other:
-        wait_until_derived(url)
+        wait_until_idle(url)
         for process in (one, other):
             process.send_signal(signal.SIGTERM)
         assert [process.wait(30) for process in (one, other)] == [0, 0], (tmp_path / "worker.log").read_text()
@@ -207,7 +207,7 @@ def test_machines_that_share_only_the_database_derive_everything_once(
                 stack.enter_context(worker(place, tmp_path, machine=f"machine{count}-{number}", embedder=hearing))
                 for number in range(count)
             ]
-            wait_until_derived(place, 180)
+            wait_until_idle(place, 180)
             for process in started:
                 process.send_signal(signal.SIGTERM)
             assert [process.wait(30) for process in started] == [0] * count, (tmp_path / "worker.log").read_text()
