@@ -21,7 +21,7 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from report import Cell, Table, command_line, shown, written
+from report import Cell, Table, reported
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -82,9 +82,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--json", type=Path, help="write the figures")
     options = parser.parse_args()
-    found = shown(tables([json.loads(line) for line in PAIRS.read_text(encoding="utf-8").splitlines()]))
-    if options.json:
-        written(options.json, command_line(sys.argv), found)
+    reported(tables([json.loads(line) for line in PAIRS.read_text(encoding="utf-8").splitlines()]), options.json)
     return 0
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
-from report import Cell, Table, command_line, shown, written
+from report import Cell, Table, reported
 
 import memstore
 from memstore import Certificate, ids
@@ -137,9 +137,7 @@ def main() -> int:
             assert not left.found, f"{sought} is left: {left.found}"
         assert store.stats(user="bob")["messages"] == asked.messages // 10
     columns = ("erased", "seconds", "of CPU", "rows", "tombstones", "tables with something left")
-    found = shown([Table("erasure", f"Of a user of {asked.messages:,} messages", columns, rows)])
-    if asked.json:
-        written(asked.json, command_line(sys.argv), found)
+    reported([Table("erasure", f"Of a user of {asked.messages:,} messages", columns, rows)], asked.json)
     return 0
 
 

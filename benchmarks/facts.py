@@ -34,7 +34,7 @@ from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
-from report import Cell, Table, command_line, shown, written
+from report import Cell, Table, reported
 
 from memstore.ingest.facts.by_rules import BEFORE
 from memstore.ingest.rules.extraction import OPERATING_POINT, Said, extract
@@ -290,9 +290,7 @@ def main() -> int:
     ]
     facts = [Told(one["user"], tuple(one["sources"]), one["text"]) for one in gold if one["kind"] == "fact"]
     questions = [one for one in asking if one["evidence"] and one["category"] != "adversarial"]
-    found = shown(tables(Measure(messages, facts, questions), messages, options.worth))
-    if options.json:
-        written(options.json, command_line(sys.argv), found)
+    reported(tables(Measure(messages, facts, questions), messages, options.worth), options.json)
     return 0
 
 

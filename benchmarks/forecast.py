@@ -32,7 +32,7 @@ import psycopg
 from backfill import DEFAULT
 from data import Missing, file, objects
 from databases import made
-from report import Cell, Table, command_line, written
+from report import Cell, Table, reported
 from toolsession import drawn
 
 from memstore.memory.worker import WorkingStore
@@ -191,10 +191,7 @@ def main() -> int:
     except Missing as reason:
         print(f"skipped: {reason}")
         return 0
-    for table in found:
-        print(f"\n{table.text()}")
-    if options.json:
-        written(options.json, command_line(sys.argv), found)
+    reported(found, options.json)
     return 0
 
 

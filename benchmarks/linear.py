@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from report import Cell, Table, command_line, shown, written
+from report import Cell, Table, reported
 from speed import START, texts
 
 import memstore
@@ -134,9 +134,7 @@ def main() -> int:
         rows.append(json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.splitlines()[-1]))
         print(rows[-1], file=sys.stderr, flush=True)
     title = f"One conversation derived at once, embedder {options.embedder}"
-    found = shown([Table("linear", title, COLUMNS, [cells(row) for row in rows])])
-    if options.json:
-        written(options.json, command_line(sys.argv), found)
+    reported([Table("linear", title, COLUMNS, [cells(row) for row in rows])], options.json)
     if options.plot:
         plot(rows, options.plot)
     return 0

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from report import Cell, Table, command_line, shown, written
+from report import Cell, Table, reported
 
 from memstore.ingest.masking import Masking
 from memstore.providers import recognizers
@@ -56,9 +56,8 @@ def main() -> int:
         share = round(100 * touched / max(1, messages), 2)
         rows.append([path.name, messages, touched, share, *(kinds[kind] for kind in KINDS), round(took)])
     columns = ("file", "messages", "touched", "%", *KINDS, "µs a message")
-    found = shown([Table("masking", "Messages in which something was masked, and how often what", columns, rows)])
-    if given.json:
-        written(given.json, command_line(["masking.py", *(path.name for path in given.files)]), found)
+    table = Table("masking", "Messages in which something was masked, and how often what", columns, rows)
+    reported([table], given.json, ["masking.py", *(path.name for path in given.files)])
     return 0
 
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from statistics import mean, median
 
 import data
-from report import Cell, Table, command_line, shown, written
+from report import Cell, Table, reported
 
 import memstore
 from memstore import ConversationScope, MemoryStore
@@ -154,9 +154,7 @@ def main() -> int:
         return 0
     settings = {"memstore": DEFAULT, **BESIDE, **(CURVE if options.curve else {})}
     users = list(dict.fromkeys(one["user"] for one in history))[: options.conversations]
-    found = shown(tables(options, settings, users, history, asked))
-    if options.json:
-        written(options.json, command_line(sys.argv), found)
+    reported(tables(options, settings, users, history, asked), options.json)
     return 0
 
 

@@ -8,6 +8,7 @@ import platform
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -74,6 +75,13 @@ def command_line(words: Sequence[str]) -> str:
             said.append(shlex.quote(word))
         follows = names_place and "=" not in word
     return " ".join(said)
+
+
+def reported(tables: Iterable[Table], path: Path | None, words: Sequence[str] | None = None) -> None:
+    """Print each table when it is there; write them to a file, if there is one, with this command line or `words`."""
+    found = shown(tables)
+    if path:
+        written(path, command_line(sys.argv if words is None else words), found)
 
 
 def written(path: Path, command: str, tables: Iterable[Table], more: dict[str, str] | None = None) -> None:

@@ -26,7 +26,7 @@ from statistics import median, quantiles
 from typing import Any
 
 import httpx
-from report import Cell, Table, command_line, shown, written
+from report import Cell, Table, reported
 from speed import QUESTIONS, START, texts
 
 import memstore
@@ -111,9 +111,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="memstore-rest-") as folder:
             found += rows(embedder, args, Path(folder))
     title = f"A context of {BUDGET:,} tokens over {args.messages:,} messages, in ms"
-    tables = shown([Table("rest", title, ("", "p50", "p99", "ratio of the medians", "goal"), found)])
-    if args.json:
-        written(args.json, command_line(sys.argv), tables)
+    reported([Table("rest", title, ("", "p50", "p99", "ratio of the medians", "goal"), found)], args.json)
 
 
 if __name__ == "__main__":

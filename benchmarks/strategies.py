@@ -26,7 +26,7 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from report import Cell, Table, command_line, shown, written
+from report import Cell, Table, reported
 from toolsession import Asked, Chat, Session, drawn
 
 from memstore.assemble.compose import compose
@@ -197,9 +197,7 @@ def main() -> int:
     options = parser.parse_args()
     sessions = [(session, stored(session.messages)) for session in (drawn(n, options.messages) for n in options.seeds)]
     parts = [curve] if options.curve else [without_budget, at_budgets]
-    found = shown(part(sessions) for part in parts)
-    if options.json:
-        written(options.json, command_line(sys.argv), found)
+    reported((part(sessions) for part in parts), options.json)
     return 0
 
 

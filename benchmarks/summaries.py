@@ -40,8 +40,7 @@ from statistics import mean
 from uuid import UUID
 
 import numpy as np
-import report
-from report import Cell, Table
+from report import Cell, Table, reported
 
 from memstore.assemble.cover import cover
 from memstore.ingest.resources import Resources
@@ -384,9 +383,8 @@ def main() -> int:
     embedder = load_embedder(options.embedder)
     resources = Resources(load_counter(Settings().counter), Remembering(embedder) if embedder else None, Settings())
     sessions = read(options.data)
-    found = report.shown(PARTS[name](sessions, resources, options.plot) for name in options.parts or ["curve"])
-    if options.json:
-        report.written(options.json, report.command_line(sys.argv), found)
+    parts = options.parts or ["curve"]
+    reported((PARTS[name](sessions, resources, options.plot) for name in parts), options.json)
     return 0
 
 

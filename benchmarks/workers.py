@@ -33,7 +33,7 @@ import psycopg
 from backfill import DEFAULT, Spent, server_seconds
 from data import Missing, file, objects
 from databases import made
-from report import Cell, Table, command_line, written
+from report import Cell, Table, reported
 
 import memstore
 from memstore._sync.ingest.sweep import sweep
@@ -190,9 +190,7 @@ def main() -> int:
         "missing",
     )
     table = Table("workers", "Workers over one history, each with folders and a network of its own", columns, found)
-    print(f"\n{table.text()}")
-    if options.json:
-        written(options.json, command_line(sys.argv), [table])
+    reported([table], options.json)
     return 0
 
 

@@ -31,7 +31,7 @@ import psycopg
 from backfill import server_seconds
 from data import Missing, file, objects
 from plot import drawn
-from report import Cell, Table, command_line, written
+from report import Cell, Table, reported
 
 import memstore
 
@@ -214,9 +214,7 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="memstore-bench-") as temporary:
         table = measured(options, Path(temporary))
-    print(f"\n{table.text()}")
-    if options.json:
-        written(options.json, command_line(sys.argv), [table])
+    reported([table], options.json)
     if options.plot:
         options.plot.write_text(drawn([plotted(table)]), encoding="utf-8")
     return 0

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import LiteralString
 
 import psycopg
 
@@ -90,10 +89,11 @@ def _without_network() -> tuple[str, ...]:
 
 def pending(url: str) -> int:
     """Give how many messages wait for derivers, each one's counted."""
-    return _number(url, "select coalesce(sum(last_seq - done_seq), 0) from derivations")
+    return number(url, "select coalesce(sum(last_seq - done_seq), 0) from derivations")
 
 
-def _number(url: str, query: LiteralString) -> int:
+def number(url: str, query: str) -> int:
+    """Give the one number that a query finds."""
     with psycopg.connect(url) as connection:
         row = connection.execute(query).fetchone()
     assert row is not None
@@ -111,6 +111,6 @@ def wait_until_idle(url: str, seconds: float = 90) -> None:
     """Wait until no job is left either: one of a conversation that another job has derived meanwhile has its turn."""
     wait_until_derived(url, seconds)
     last = time.monotonic() + 30
-    while left := _number(url, "select count(*) from procrastinate_jobs where status in ('todo', 'doing')"):
+    while left := number(url, "select count(*) from procrastinate_jobs where status in ('todo', 'doing')"):
         assert time.monotonic() < last, f"{left} jobs are left"
         time.sleep(0.1)

@@ -37,7 +37,7 @@ from memstore.testing import HashingEmbedder, ScriptedChatModel
 from tests.command_line import Run
 from tests.forked import forked_worker
 from tests.rows import rows
-from tests.working import HASHING, QUICK, fill, pending, said, wait_until_derived, wait_until_idle, worker
+from tests.working import HASHING, QUICK, fill, number, pending, said, wait_until_derived, wait_until_idle, worker
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))
 DATA = [Path(name) for name in os.environ.get("TEST_DATA", "").split(os.pathsep) if name]
@@ -45,13 +45,6 @@ ALIVE = (
     "select count(*) from pg_locks join pg_database d on d.oid = database"
     " where locktype = 'advisory' and objsubid = 2 and datname = current_database()"
 )
-
-
-def number(url: str, query: str) -> int:
-    with psycopg.connect(url) as connection:
-        row = connection.execute(query).fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def test_workers_make_the_rows_of_one_run_and_leave_in_order(url: str, twin: str, tmp_path: Path, cli: Run) -> None:

@@ -63,8 +63,14 @@ def _is_broken_up(later: Filled, state: Filled) -> bool:
     return (engaged or married) and (named or (married and bool(later.value)))
 
 
+def as_written(name: str, text: str) -> str | None:
+    """Give a name as a text writes it; None where it is not there."""
+    found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
+    return found[0] if found else None
+
+
 def _names(text: str, name: str) -> bool:
-    return bool(name) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
+    return bool(name) and as_written(name, text) is not None
 
 
 # Whether a value of the second attribute, said later, ends one of the first.

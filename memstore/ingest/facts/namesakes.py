@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from memstore.ingest.facts.linked import PARTED
+from memstore.ingest.facts.linked import PARTED, as_written
 from memstore.ingest.rules.slots import FORMER, Slot
 
 LIFE = f"{FORMER}life"  # the attribute of a death
@@ -121,7 +121,7 @@ def is_another_pet(attribute: str, text: str, earlier: str) -> bool:
 def _left(new: Told) -> str | None:
     """Give the name of whom somebody is no longer with, as their text writes it."""
     if new.attribute == f"{FORMER}partner" and new.value:
-        return _as_written(new.value, new.text)
+        return as_written(new.value, new.text)
     if new.attribute == "marital_status" and new.value in PARTED:
         paired = _PARTED.match(new.text)
         return paired["name"] if paired and paired["name"] != new.subject else None
@@ -150,12 +150,7 @@ def _partner(one: Told) -> str | None:
     """Give the name that a fact tells of somebody's partner: "my girlfriend is called Anna"."""
     if one.attribute != "name" or not one.value or _kin(one.subject) not in _PARTNERS:
         return None
-    return _as_written(one.value, one.text)
-
-
-def _as_written(name: str, text: str) -> str | None:
-    found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
-    return found[0] if found else None
+    return as_written(one.value, one.text)
 
 
 def _called(text: str) -> str | None:
