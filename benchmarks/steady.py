@@ -2,7 +2,7 @@
 """The REST server under a hundred clients: whether any request fails, and whether its memory stays where it is.
 
     benchmarks/steady.py --seconds 120                  with MiniLM
-    benchmarks/steady.py --embedders hashing:256 sentence-transformers:all-MiniLM-L6-v2 --json FILE
+    benchmarks/steady.py --embedders hashing:256 onnx:all-MiniLM-L6-v2 --json FILE
 
 A client adds a message, recalls, asks for a context and lists, each time of a user drawn anew; one in fifty rounds
 derives, the first of them soon. Every second the memory of all processes of the server is read: its own, and those of
@@ -193,7 +193,7 @@ def summary(found: dict[str, Seen]) -> Table:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--embedders", nargs="+", default=["sentence-transformers:all-MiniLM-L6-v2"])
+    parser.add_argument("--embedders", nargs="+", default=["onnx:all-MiniLM-L6-v2"])
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=120)

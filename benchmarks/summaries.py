@@ -207,7 +207,7 @@ def systems(sessions: Sequence[Session], limit: int, resources: Resources) -> It
     """Give the texts of each system; random ones several times."""
     counter = resources.counter
     plain = [plain_lines(session.messages) for session in sessions]
-    yield "memstore", [list(abridged([lines_of(session.messages) for session in sessions], limit, resources))]
+    yield "memstore", [[abridged(lines_of(session.messages), limit, counter) for session in sessions]]
     yield "lead", [[lead(lines, limit, counter, bare) for lines in plain]]
     yield "lead, dressed", [[lead(lines, limit, counter, written) for lines in plain]]
     yield "random", [[drawn(lines, limit, counter, bare, seed) for lines in plain] for seed in range(DRAWS)]
@@ -275,7 +275,7 @@ def weights(sessions: Sequence[Session], resources: Resources, _: Path | None) -
     figures: dict[float, dict[str, dict[str, float]]] = {}
     users = sorted({session.user for session in sessions})
     for selection.NAMES in WEIGHTS:  # type: ignore[misc]
-        texts = list(abridged(lines, 80, resources))
+        texts = [abridged(one, 80, resources.counter) for one in lines]
         figures[selection.NAMES] = by_user = {}
         for user in users:
             mine = [(text, one) for text, one in zip(texts, sessions, strict=True) if one.user == user]

@@ -14,16 +14,15 @@ from pathlib import Path
 import numpy as np
 
 import memstore
-from memstore.providers import Embedder, Vectors, load_embedder
+from memstore.providers import DEFAULT_EMBEDDER, MINILM, Embedder, Vectors, load_embedder
 
-NAME = "sentence-transformers:all-MiniLM-L6-v2"
 KEY = 16  # bytes of a text's digest
 
 
 class Kept:
     """An Embedder over another one, which is loaded when a text is new. `save` writes what came since."""
 
-    def __init__(self, file: Path, name: str = NAME) -> None:
+    def __init__(self, file: Path, name: str = MINILM) -> None:
         self.file, self.name = file, name
         self._rows: dict[bytes, int] = {}
         self._blocks: list[Vectors] = []
@@ -36,7 +35,7 @@ class Kept:
     @cached_property
     def real(self) -> Embedder:
         """The embedder that makes vectors."""
-        found = load_embedder(self.name)
+        found = load_embedder(DEFAULT_EMBEDDER if self.name == MINILM else self.name)
         assert found is not None
         return found
 

@@ -2,7 +2,7 @@
 """One, two and four workers over the same history: how much faster, and whether anything was derived twice.
 
     benchmarks/workers.py --data FOLDER [--set locomo-dev] [--most N] [--workers 1 2 4] [-c 4]
-                          [--embedders hashing:256 sentence-transformers:all-MiniLM-L6-v2] [--json FILE]
+                          [--embedders hashing:256 onnx:all-MiniLM-L6-v2] [--json FILE]
 
 Each worker is a process with temporary and home folders of its own, and where the system allows it in a network
 namespace of its own: they share the database alone. All have loaded their encoder before the clock starts, and take

@@ -76,7 +76,7 @@ def _copies(given: Sequence[dict[str, Any]], users: int) -> Iterator[dict[str, A
 def sampled(command: Sequence[str], url: str, folder: Path, query: str, *values: object) -> list[Sample]:
     """Run a command of memstore's and look now and then at what it has done and holds. Raises where it fails."""
     postmaster = int((folder / "data" / "postmaster.pid").read_text().split()[0])
-    environment = os.environ | {"MEMSTORE_RESIDENT_MINUTES": "0", "MEMSTORE_OUTBOX_DAYS": "0"}
+    environment = os.environ | {"MEMSTORE_OUTBOX_DAYS": "0"}
     found, began, before = list[Sample](), time.perf_counter(), server_seconds(folder)
     own = 0.0
     with (

@@ -25,7 +25,8 @@ from pydantic_settings import (
 
 from memstore import settings_file
 from memstore.errors import ConfigurationError, InvalidInput
-from memstore.residence import EMBEDDER, MINUTES
+
+DEFAULT_EMBEDDER = "onnx:all-MiniLM-L6-v2"
 
 
 def _http_url(value: str) -> str:
@@ -89,14 +90,8 @@ class Settings(BaseSettings):
     )
     counter: str = Field(default="tiktoken:o200k_base", description="the token counter, as kind:model")
     embedder: str = Field(
-        default=EMBEDDER,
+        default=DEFAULT_EMBEDDER,
         description='the embedder, as kind:model; "none" recalls by words alone',
-    )
-    resident_minutes: Real = Field(
-        default=MINUTES,
-        ge=0,
-        le=100_000,
-        description="minutes that an encoder stays for the next command after it was asked last; 0 lets none stay",
     )
     pool_size: Whole = Field(default=8, ge=1, le=1000, description="connections that one store may hold")
     log_format: Literal["text", "json"] = Field(

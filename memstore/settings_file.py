@@ -18,8 +18,7 @@ from platformdirs import user_config_path
 
 from memstore.errors import ConfigurationError
 
-PREFIX = "MEMSTORE_"
-VARIABLE = f"{PREFIX}CONFIG"
+VARIABLE = "MEMSTORE_CONFIG"
 NAME = "memstore.toml"
 
 
@@ -56,13 +55,6 @@ def read(*, missing_ok: bool = False) -> dict[str, Any]:
         raise ConfigurationError(f"{file} is no TOML: {error}. Correct it, or move it away.") from None
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from None
-
-
-def unchecked() -> dict[str, Any]:
-    """Give what the file and the environment say, by the options' names, as it stands: `Settings` checks it."""
-    said = {name.lower(): value for name, value in os.environ.items() if name.upper().startswith(PREFIX)}
-    options = {name.removeprefix(PREFIX.lower()): value for name, value in said.items() if name != VARIABLE.lower()}
-    return read() | options
 
 
 def _text(file: Path) -> str:

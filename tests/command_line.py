@@ -37,7 +37,7 @@ def variables(settings: dict[str, str]) -> dict[str, str]:
 def environment(**more: str) -> dict[str, str]:
     """Give the variables of a process that has no settings but these, and an embedder without weights."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("MEMSTORE_")}
-    given = {"MEMSTORE_CONFIG": "", "MEMSTORE_EMBEDDER": EMBEDDER, "MEMSTORE_RESIDENT_MINUTES": "0", "COLUMNS": "100"}
+    given = {"MEMSTORE_CONFIG": "", "MEMSTORE_EMBEDDER": EMBEDDER, "COLUMNS": "100"}
     return own | given | more
 
 

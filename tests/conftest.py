@@ -20,7 +20,6 @@ from memstore.store.embedded import EmbeddedServer
 for name in [name for name in os.environ if name.startswith("MEMSTORE_")]:
     del os.environ[name]
 os.environ["MEMSTORE_CONFIG"] = ""  # whoever runs the tests may have settings
-os.environ["MEMSTORE_RESIDENT_MINUTES"] = "0"  # no process outlives the test that started it
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every program that they start.
@@ -36,8 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    encoder = "with" if find_spec("sentence_transformers") else "without"
-    return f"memstore: {config.getoption('--dsn') or 'embedded Postgres'}, {encoder} the real encoder"
+    torch = "with" if find_spec("sentence_transformers") else "without"
+    return f"memstore: {config.getoption('--dsn') or 'embedded Postgres'}, {torch} sentence-transformers"
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
@@ -48,8 +47,8 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     missing = find_spec("sentence_transformers") is None
     for item in items:
-        if missing and item.get_closest_marker("encoder"):
-            item.add_marker(pytest.mark.skip(reason="needs the extra `local`"))
+        if missing and item.get_closest_marker("torch"):
+            item.add_marker(pytest.mark.skip(reason="needs the extra sentence-transformers"))
         if item.get_closest_marker("root") and os.geteuid() != 0:
             item.add_marker(pytest.mark.skip(reason="needs root, to become another user"))
 

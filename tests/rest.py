@@ -48,7 +48,6 @@ async def asking(
     """Give a client of an app over the store, with a token where there is one."""
     app = create_app(store, open_without_tokens=at_home, hosts=hosts, mounted=mounted, pages=pages)
     async with app.router.lifespan_context(app):
-        await app.state.warm
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=bearer(token)) as client:
             yield client

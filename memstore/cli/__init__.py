@@ -19,7 +19,6 @@ from memstore.cli import (
     db,
     demo,
     embeddings,
-    encoder,
     erase,
     export,
     fact,
@@ -76,7 +75,6 @@ app.add_typer(worker.app, name="jobs")
 app.add_typer(embeddings.app, name="embeddings")
 app.add_typer(fact.app, name="fact")
 app.add_typer(token.app, name="token")
-app.add_typer(encoder.app, name="encoder")
 app.add_typer(erase.app, name="erase")
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")

@@ -14,7 +14,6 @@ import typer
 from memstore.cli.options import JsonFlag
 from memstore.cli.show import called, chat, hint, line, meter, out, print_json, progress, say
 from memstore.cli.stores import opened
-from memstore.cli.system import is_installed
 
 if TYPE_CHECKING:
     from memstore import Context, Fact, Hit, MemoryStore
@@ -60,21 +59,10 @@ def _sample_store(embedder: str | None) -> Iterator[MemoryStore]:
     with (
         tempfile.TemporaryDirectory(prefix="memstore-demo-") as folder,
         as_file(sample) as path,
-        opened(f"embedded:{Path(folder) / 'store'}", embedder=_usable(embedder)) as store,
+        opened(f"embedded:{Path(folder) / 'store'}", **({"embedder": embedder} if embedder else {})) as store,
     ):
         store.import_file(path)
         yield store
-
-
-def _usable(embedder: str | None) -> str:
-    """Give the embedder that was asked for; by words alone, and saying so, where the default is not installed."""
-    from memstore.settings import load
-
-    wanted = embedder or load({}).embedder
-    if embedder or is_installed(wanted):
-        return wanted
-    hint(f"{wanted} is not installed (pip install '.[local]'), so this recalls by words alone")
-    return "none"
 
 
 def _derive(store: MemoryStore) -> str:

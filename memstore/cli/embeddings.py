@@ -37,12 +37,11 @@ def migrate(
 
     JSON: {"users": moved, "vectors": made, integers}.
     """
-    from memstore.cli.encoder import RESIDENT
     from memstore.cli.stores import opened
 
     with opened(database) as store, _shown() as told:
         moved = store.embeddings.migrate(to, progress=told)
-        own = store.settings.embedder.removeprefix(RESIDENT)
+        own = store.settings.embedder
     _tell(moved, as_json, f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made")
     if own != to and not as_json:
         hint(f"new users are still given {own}: memstore settings set embedder {to}")

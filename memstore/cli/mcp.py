@@ -42,12 +42,10 @@ def mcp(
     JSON: {"mcpServers": {"memstore": {"command", "args", "env"}}}, of --http {"type", "url"}, for this program, this
     store and the settings of this environment.
     """
-    from memstore.cli.stores import with_resident
     from memstore.providers.optional import missing
 
     if user is None and not http:
         raise typer.BadParameter("whose memory? Give --user NAME; only over --http the URL may say it.")
-    settings = with_resident({})  # what cannot be used is told here, and not to a model
     if find_spec("mcp") is None:
         raise missing("mcp", "mcp")
     if as_json:
@@ -55,11 +53,11 @@ def mcp(
     elif http:
         from memstore.server.mcp import http as over_http
 
-        over_http.run(user, database, settings, port)
+        over_http.run(user, database, port)
     else:
         from memstore.server.mcp import stdio
 
-        stdio.run(str(user), database, settings)
+        stdio.run(str(user), database)
 
 
 def _started(user: str, database: str | None) -> Json:

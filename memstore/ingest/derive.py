@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -84,16 +84,12 @@ async def derive(
     async with database.operator() as scope:
         run = Run(progress, await derivations.backlog(scope, only=part.user))
         resources.allowance.left = await model_calls.left(scope, resources.settings.llm_daily_tokens)
-    for deriver in derivers_of(resources):
-        try:
-            if deriver.name == redo:
-                await _redo_all(database, cast(Redoable[Any, Any], deriver), part, run)
-            if deriver.name in part.derivers:
-                # Without a model cutting takes as long as the database does, and waits for nothing that it writes.
-                alone = deriver.name == Embed.name and resources.embedder is None
-                await _all(database, deriver, part, run, by_two=alone)
-        except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
-            run.waiting.append(f"{deriver.name}: {error}")
+    embed, summarize, facts = derivers_of(resources)
+    if summarize.method.asks or facts.method.asks:  # one model, one question at a time
+        for deriver in (embed, summarize, facts):
+            await _one(database, deriver, part, redo, run)
+    else:
+        await _at_once(database, (embed, summarize, facts), part, redo, run)
     if redo == VECTORS:
         await _fill(database, resources, part, run)
     await tend(database, run.users, resources.settings)
@@ -188,7 +184,42 @@ async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, rec
     return None
 
 
-async def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run, *, by_two: bool = False) -> None:
+async def _at_once(
+    database: Database, derivers: Sequence[Deriver[Any, Any]], part: Part, redo: str | None, run: Run
+) -> None:
+    """Run three derivers at the same time: rules read while vectors are computed and rows are written."""
+    telling = Lock()
+
+    def told(name: str, done: int, total: int) -> None:
+        with telling:
+            run.progress(name, done, total)
+
+    runs = [Run(told, run.totals, ending=run.ending) for _ in derivers]
+    first, second, third = (
+        partial(_one, database, deriver, part, redo, own) for deriver, own in zip(derivers, runs, strict=True)
+    )
+    try:
+        await at_once(third, partial(at_once, second, first))
+    finally:
+        for own in runs:
+            run.add(own)
+
+
+async def _one(database: Database, deriver: Deriver[Any, Any], part: Part, redo: str | None, run: Run) -> None:
+    """Run a deriver over what is pending; what waits for a model that is away is noted."""
+    try:
+        if deriver.name == redo:
+            await _redo_all(database, cast(Redoable[Any, Any], deriver), part, run)
+        if deriver.name in part.derivers:
+            await _all(database, deriver, part, run)
+    except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
+        run.waiting.append(f"{deriver.name}: {error}")
+    except BaseException:  # raised again: those beside it end too
+        run.ending.set()
+        raise
+
+
+async def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run) -> None:
     after: Pending | None = None
     while True:
         async with database.operator() as scope:
@@ -198,38 +229,10 @@ async def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run,
         if not page:
             return
         after = page[-1]
-        groups = _groups(page, 0 if deriver.method.asks else deriver.method.batch)
-        if by_two:
-            await _by_two(database, deriver, groups, run)
-        else:
-            await _share(database, deriver, groups, iter(groups), run)
-
-
-async def _by_two(database: Database, deriver: Deriver[B, M], groups: list[list[Pending]], run: Run) -> None:
-    """Let two share the groups, so that one is thought about while another is written."""
-    telling = Lock()
-
-    def told(name: str, *_: int) -> None:
-        with telling:
-            run.progress(name, run.done[name] + sum(one.done[name] for one in both), run.totals.get(name, 0))
-
-    both, left = (Run(told), Run(told)), iter(groups)
-    try:
-        await at_once(*(partial(_share, database, deriver, groups, left, one) for one in both))
-    finally:
-        for one in both:
-            run.add(one)
-
-
-async def _share(
-    database: Database, deriver: Deriver[B, M], groups: list[list[Pending]], left: Iterator[list[Pending]], run: Run
-) -> None:
-    try:
-        for group in left:
+        for group in _groups(page, 0 if deriver.method.asks else deriver.method.batch):
+            if run.ending.is_set():
+                return
             await _finish(database, deriver, group, run)
-    except BaseException:  # raised again: whoever works beside ends too
-        groups.clear()
-        raise
 
 
 def _groups(page: Sequence[Pending], most: int) -> list[list[Pending]]:

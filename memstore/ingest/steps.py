@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
@@ -87,6 +88,7 @@ class Run:
     failed: list[str] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     users: set[UUID] = field(default_factory=set)
+    ending: Event = field(default_factory=Event)  # set when what runs at the same time has failed
 
     def advanced(self, work: Pending, to_seq: int) -> None:
         """Note that a deriver got to a message."""
@@ -99,6 +101,7 @@ class Run:
         self.made.update(other.made)
         self.done.update(other.done)
         self.failed += other.failed
+        self.waiting += other.waiting
         self.users |= other.users
 
 

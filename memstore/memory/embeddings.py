@@ -7,7 +7,7 @@ from collections.abc import Callable
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_name
 from memstore.ingest.resources import Resources
-from memstore.memory.opened import RESIDENT, Opened
+from memstore.memory.opened import Opened
 from memstore.models import EmbeddingStatus, Moved
 from memstore.providers import Embedder, load_embedder, load_exactly
 from memstore.waiting import in_thread
@@ -36,7 +36,7 @@ class AsyncEmbeddings:
         from memstore.ingest.embedding_migration import migrate
 
         check_name(to, "to")
-        target = await in_thread(_loaded, to.removeprefix(RESIDENT))
+        target = await in_thread(_loaded, to)
         return await migrate(self._database, self._resources(target), target, progress or _quiet)
 
     async def status(self) -> list[EmbeddingStatus]:

@@ -134,7 +134,7 @@ class AsyncMemoryStore:
 
     @property
     def embedder(self) -> Embedder | None:
-        """The embedder that the settings name, loaded when it is first needed: torch takes seconds."""
+        """The embedder that the settings name, loaded when it is first needed."""
         return self._opened.embedder
 
     @property

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from memstore.errors import ConfigurationError, EmbedderMismatch, MemstoreError, ProviderMissing
 from memstore.installed import brought
-from memstore.settings import Settings
+from memstore.settings import DEFAULT_EMBEDDER, Settings
 from memstore.settings import load as load_settings
 
 Vectors = NDArray[np.float32]
@@ -97,6 +97,7 @@ class Embedder(Protocol):
         """Give the vector of a question: shape (dimensions,), float32, of length 1."""
 
 
+MINILM = "sentence-transformers:all-MiniLM-L6-v2"  # the name of its vectors, whichever library computed them
 MOST_DIMENSIONS = 2000  # of a vector that lies in its row as it is, of a page of 8 KB
 Exactly = Callable[[str, int], Embedder]  # gives the embedder of a name and its dimensions, as `load_exactly` does
 
@@ -181,7 +182,7 @@ def load_counter(name: str, settings: Settings | None = None) -> TokenCounter:
 
 
 def load_embedder(name: str) -> Embedder | None:
-    """Give the embedder of this name, such as "sentence-transformers:all-MiniLM-L6-v2"; None for "none".
+    """Give the embedder of this name, such as "onnx:all-MiniLM-L6-v2"; None for "none".
 
     As long as anybody in this process holds it, it is not loaded again. Raises `ConfigurationError` where its vectors
     are too wide to be stored.
@@ -197,13 +198,10 @@ def load_embedder(name: str) -> Embedder | None:
     return embedder
 
 
-def load_exactly(name: str, dimensions: int, *, through: str = "") -> Embedder:
-    """Give the embedder that has made vectors under this name; raises `EmbedderMismatch` where it cannot be had.
-
-    `through` is the kind of another that it is reached through, such as "resident:".
-    """
+def load_exactly(name: str, dimensions: int) -> Embedder:
+    """Return the embedder that has made vectors under this name; raises `EmbedderMismatch` where it cannot be had."""
     try:
-        found = load_embedder(f"{through}{name}")
+        found = load_embedder(DEFAULT_EMBEDDER if name == MINILM else name)
     except MemstoreError as error:
         raise EmbedderMismatch(f"Vectors were made by {name!r}, and that cannot be had here: {error}") from error
     if found is None or (found.name, found.dimensions) != (name, dimensions):

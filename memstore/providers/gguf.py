@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memstore.providers.optional import brought_by
-from memstore.providers.prompt_counter import Vocabulary
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-with brought_by("tokenizers", "tokenizers"):
-    from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+from memstore.providers.prompt_counter import Vocabulary
 
 PREFIX = "tokenizer.ggml."
 UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4  # of tokenizer.ggml.token_type

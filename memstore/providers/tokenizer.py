@@ -14,16 +14,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer
+
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import Count
 from memstore.providers.chat_template import ChatTemplate
 from memstore.providers.chat_values import only_text
-from memstore.providers.optional import brought_by
 from memstore.providers.prompt_counter import Vocabulary, around, expected
 from memstore.settings import Settings
-
-with brought_by("tokenizers", "tokenizers"):
-    from tokenizers import Tokenizer
 
 TOKENIZER, CONFIG, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 _DIGEST = re.compile(r"@([0-9a-f]{12})$")

@@ -476,9 +476,8 @@ def test_sixty_turns_over_sessions_and_kills_never_exceed_the_window(url: str, s
     check_life(60, 6, url, server, EMBEDDER)
 
 
-@pytest.mark.encoder
 @pytest.mark.slow
 def test_three_hundred_turns_never_exceed_the_window_and_turn_three_is_remembered(
     url: str, server: ReadingOllama
 ) -> None:
-    check_life(300, 6, url, server, "sentence-transformers:all-MiniLM-L6-v2")
+    check_life(300, 6, url, server, "onnx:all-MiniLM-L6-v2")

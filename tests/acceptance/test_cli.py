@@ -678,15 +678,14 @@ def test_doctor_finds_all_well_and_keeps_secrets(of_sample: Run, stored: str) ->
     told = of_sample("doctor", "--json")
     assert (told.code, told.json["ok"]) == (0, True), told.out
     looked_at = [one["what"] for one in told.json["checks"]]
-    expected = ["python", "settings", "token counter", "embedder", "resident encoder", "chat models", "database"]
-    assert looked_at[:7] == expected
+    expected = ["python", "settings", "token counter", "embedder", "chat models", "database"]
+    assert looked_at[:6] == expected
     assert {"server", "schema", "isolation", "derivations"} <= set(looked_at)
-    assert told.json["checks"][1]["detail"] == f"embedder={EMBEDDER}, resident_minutes=0.0"
+    assert told.json["checks"][1]["detail"] == f"embedder={EMBEDDER}"
     told = of_sample("doctor", "-d", NOWHERE.replace("nobody@", "nobody:secret@"))
     assert "secret" not in told.out + told.err
 
 
-@pytest.mark.encoder
 def test_doctor_tells_what_recall_asks_beside_the_embedder(
     cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -698,10 +697,10 @@ def test_doctor_tells_what_recall_asks_beside_the_embedder(
         assert told.code == 2
         assert "FAIL reranker: There is no folder '/no/such/folder'" in told.out
         assert f"ok   rewriter: ollama:{server.model}@{server.digest[:12]} answers" in told.out
-        monkeypatch.setenv("MEMSTORE_RERANKER", f"cross-encoder:{tmp_path}?precision=bf16")
+        monkeypatch.setenv("MEMSTORE_RERANKER", f"cross-encoder:{tmp_path}")
         told = cli("doctor", "-d", stored, "--json")
         [found] = [one for one in told.json["checks"] if one["what"] == "reranker"]
-        assert (found["ok"], found["detail"]) == (True, f"cross-encoder:{tmp_path}?precision=bf16 is installed")
+        assert (found["ok"], found["detail"]) == (True, f"cross-encoder:{tmp_path} is installed")
 
 
 def test_units_without_vectors_are_told_of_and_get_them(
@@ -767,8 +766,8 @@ def test_doctor_names_an_embedder_that_is_not_there(cli: Run, stored: str, monke
     assert "FAIL settings: MEMSTORE_EMBEDDER='nobody:knows': nobody knows this provider" in told.out
     assert "FAIL embedder: " in told.out
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "sentence-transformers:all-MiniLM-L6-v2")
-    monkeypatch.setattr("memstore.cli.system.find_spec", lambda _: None)
-    assert "pip install '.[local]'" in cli("doctor", "-d", stored).out
+    monkeypatch.setattr("memstore.providers.local_models.find_spec", lambda _: None)
+    assert "pip install '.[sentence-transformers]'" in cli("doctor", "-d", stored).out
 
 
 def test_settings_of_the_system(cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -860,15 +859,6 @@ def test_demo_as_json_is_the_context(cli: Run) -> None:
     assert (told.code, told.err) == (0, "")
 
 
-def test_demo_without_the_extra_goes_on_by_words(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMSTORE_EMBEDDER", "sentence-transformers:all-MiniLM-L6-v2")
-    monkeypatch.setattr("memstore.cli.system.find_spec", lambda _: None)
-    told = cli("demo", "--json")
-    assert told.code == 0
-    assert "pip install '.[local]'" in told.err
-
-
-@pytest.mark.encoder
 @pytest.mark.slow
 def test_demo_and_the_main_job_as_installed(tmp_path: Path) -> None:
     more = {"MEMSTORE_DATABASE_URL": f"embedded:{tmp_path / 'store'}"}
@@ -883,7 +873,7 @@ def test_demo_and_the_main_job_as_installed(tmp_path: Path) -> None:
     assert told.code == 0
     assert "of 1,200 tokens" in told.out
     assert "peanut" in told.out
-    assert told.err.count("\n") == 1  # the hint, and nothing that torch would say
+    assert told.err.count("\n") == 1  # the hint, and no noise of a library
     assert installed("import", str(SAMPLE)).code == 0
     assert installed("derive").code == 0
     hits = installed("recall", "an allergy to nuts", "--user", "alice", "--json").json

@@ -21,13 +21,14 @@ ALL = {str(page.relative_to(ROOT)): documented.read(page) for page in (ROOT / "R
 NOT_RUN = {  # by page and by what only that block has; the second part only where CI lacks what they are about
     ("README.md", "make demo"),
     ("docs/how-to/many-machines.md", "memstore db distribute -d"),
-    ("docs/how-to/mcp.md", "pip install '.[local,mcp]'"),
+    ("docs/how-to/mcp.md", "pip install '.[mcp]'"),
     ("docs/how-to/run-in-containers.md", "compose.yaml build"),
     ("docs/how-to/run-in-containers.md", "--scale worker=2"),
     ("docs/reference/benchmarks.md", "run.py locomo --data FOLDER"),
     ("docs/reference/budgets.md", "python benchmarks/budgets.py"),
     ("docs/reference/contexts.md", "python benchmarks/speed.py context"),
     ("docs/reference/embedders.md", "hf download sentence-transformers/"),
+    ("docs/reference/embedders.md", "pip install '.[sentence-transformers]'"),
 } | {
     ("docs/how-to/langchain.md", "MemstoreRetriever(user=alice"),
     ("docs/how-to/langgraph.md", "MemstoreStore(memory, user="),
@@ -84,7 +85,6 @@ def test_every_program_is_python(page: Path) -> None:
         compile(code, str(page), "exec", flags=0x2000)  # PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
-@pytest.mark.encoder
 @pytest.mark.slow
 def test_the_tutorial_runs_from_its_first_line_to_its_last(tmp_path: Path) -> None:
     env = os.environ | {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}

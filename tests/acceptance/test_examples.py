@@ -46,7 +46,6 @@ def test_the_assistant_remembers_from_one_run_to_the_next(tmp_path: Path) -> Non
         ("openai_agents", "agents", "allergic to peanuts"),
     ],
 )
-@pytest.mark.encoder
 @pytest.mark.slow
 def test_a_framework_s_example_runs(tmp_path: Path, name: str, needs: str, told: str) -> None:
     if find_spec(needs.partition(".")[0]) is None:
@@ -54,7 +53,6 @@ def test_a_framework_s_example_runs(tmp_path: Path, name: str, needs: str, told:
     assert told in run(EXAMPLES / f"{name}.py", tmp_path)
 
 
-@pytest.mark.encoder
 @pytest.mark.slow
 def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path) -> None:
     if find_spec("matplotlib") is None:

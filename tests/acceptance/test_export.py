@@ -204,7 +204,6 @@ TOLD = [
 ASKED = ("What must I not eat?", "music in the family", "Where do I live?", "trouble with the apartment", "Tom")
 
 
-@pytest.mark.encoder
 def test_the_real_encoder_recalls_what_came_in_as_what_went_out(url: str, twin: str, tmp_path: Path) -> None:
     with memstore.open(url) as store, memstore.open(twin) as other:
         talk = store.user("ann").conversation("talk")
@@ -222,7 +221,6 @@ def test_the_real_encoder_recalls_what_came_in_as_what_went_out(url: str, twin: 
             assert json.dumps(contexts[0].messages) == json.dumps(contexts[1].messages)
 
 
-@pytest.mark.encoder
 def test_the_real_encoder_makes_vectors_that_were_left_out(url: str, twin: str, tmp_path: Path) -> None:
     with memstore.open(url) as store, memstore.open(twin) as other:
         for day, (question, _) in enumerate(TOLD):

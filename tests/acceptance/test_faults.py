@@ -175,6 +175,8 @@ def test_a_connection_that_is_cut_within_a_derivation_leaves_nothing_of_it(url: 
             holder.execute("SELECT FROM derivations FOR UPDATE")
             derivation = pool.submit(store.derive)
             cut(holder)
+            while not derivation.done():  # each of the derivers waits there
+                cut_any(holder)
             with pytest.raises(memstore.DatabaseUnreachable, match="does not answer"):
                 derivation.result(timeout=30)
         assert rows(url, "alice") == before
@@ -265,17 +267,18 @@ def scope_of(connection: psycopg.Connection[Any], user: str) -> None:
 
 
 def cut(holder: psycopg.Connection[Any]) -> None:
-    """Cut the connection of whoever waits for a lock of `holder`."""
+    """Wait until somebody waits for a lock of `holder`, and cut the connection."""
+    assert any(cut_any(holder) for _ in attempts(30)), "nobody waits"
+
+
+def cut_any(holder: psycopg.Connection[Any]) -> bool:
+    """Cut the connections of those who wait for a lock of `holder`; return whether there was one."""
     statement = """
         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
     """
-
-    def one_is_cut() -> bool:
-        holder.execute("SELECT pg_stat_clear_snapshot()")  # else who connects after the first look is never seen
-        return bool(holder.execute(statement).fetchall())
-
-    assert any(one_is_cut() for _ in attempts(30)), "nobody waits"
+    holder.execute("SELECT pg_stat_clear_snapshot()")  # else who connects after the first look is never seen
+    return bool(holder.execute(statement).fetchall())
 
 
 # -- workers die

@@ -32,7 +32,7 @@ from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
 from memstore.server.http.program import _beside
 from memstore.server.mcp.asked import Asked
-from memstore.server.mcp.opening import Opening
+from memstore.server.mcp.deriving import Deriving
 from memstore.server.mcp.protocol import mcp_server
 from tests.command_line import EMBEDDER, SCRIPT, Run, environment, script
 from tests.conftest import with_database
@@ -103,16 +103,18 @@ class Model:
 
 @asynccontextmanager
 async def model_of(url: str, user: str = "alice", **settings: Any) -> AsyncIterator[Model]:
-    opening = Opening(user, url, {"embedder": EMBEDDER} | settings)
+    async with await memstore.open_async(url, settings={"embedder": EMBEDDER} | settings) as store:
+        deriving = Deriving(store)
 
-    async def whose(_: object) -> Asked:
-        return await opening.asked()
+        async def whose(_: object) -> Asked:
+            await deriving.met(user)
+            return Asked(store, store.user(user), deriving)
 
-    try:
-        async with Client(mcp_server(whose)) as client:
-            yield Model(client)
-    finally:
-        await opening.close()
+        try:
+            async with Client(mcp_server(whose)) as client:
+                yield Model(client)
+        finally:
+            await deriving.close()
 
 
 # What is listed. ------------------------------------------------------------------------------------------------------
@@ -385,17 +387,29 @@ async def test_wrong_arguments_are_answered_in_words_and_store_nothing(url: str)
         assert store.stats() == dict.fromkeys(store.stats(), 0)
 
 
-async def test_a_database_that_is_away_is_told_and_tried_again(server_url: str, template: str) -> None:
+async def test_a_database_that_goes_away_is_told_and_asked_again(server_url: str, template: str) -> None:
     name = f"late_{os.getpid()}_{time.monotonic_ns()}"
-    async with model_of(with_database(server_url, name)) as model:
-        assert len((await model.client.list_tools()).tools) == 8
-        told = await model.is_refused("list_memories")
-        assert "The memory cannot be reached now" in told
-        with psycopg.connect(server_url, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")  # type: ignore[arg-type]
-        assert (await model.call("list_memories"))["total"] == 0
-    with psycopg.connect(server_url, autocommit=True) as connection:
+
+    def made() -> None:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")  # type: ignore[arg-type]
+
+    def dropped() -> None:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[arg-type]
+
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        made()
+        async with model_of(with_database(server_url, name)) as model:
+            dropped()
+            assert "The memory cannot be reached now" in await model.is_refused("list_memories")
+            made()
+            assert (await model.call("list_memories"))["total"] == 0
+        dropped()
+
+
+def test_a_database_that_is_not_there_ends_it_with_a_reason() -> None:
+    told = script("mcp", "--user", "alice", "--database", "postgresql://nobody@127.0.0.1:1/none")
+    assert (told.code, told.out) == (3, "")
+    assert "127.0.0.1:1 does not answer" in told.err
 
 
 async def test_what_nobody_expected_is_logged_and_not_told(
@@ -429,9 +443,8 @@ async def test_where_workers_derive_this_process_does_not(url: str) -> None:
         assert (found["memories"], "until they are derived" in found["note"]) == ([], True)
 
 
-@pytest.mark.encoder
 async def test_meaning_is_found(url: str) -> None:
-    async with model_of(url, embedder="sentence-transformers:all-MiniLM-L6-v2") as model:
+    async with model_of(url, embedder="onnx:all-MiniLM-L6-v2") as model:
         for text in ("The user gets a rash from nuts.", "The user's sister lives in Oslo.", "The user plays chess."):
             await model.call("add_memory", text=text, type="identity")
         assert "rash" in (await model.found("What food is dangerous for me?"))[0]["text"]
@@ -576,13 +589,6 @@ def test_a_signal_ends_it_though_stdin_stays_open(name: str, tmp_path: Path) -> 
         process.send_signal(number)
         assert process.wait(ENDS) == 128 + number
     assert postgres_of(folder) == []
-
-
-def test_a_store_that_cannot_be_opened_is_no_reason_not_to_start() -> None:
-    nowhere = [SCRIPT, "mcp", "-u", "alice", "-d", "postgresql://nobody@127.0.0.1:1/none"]
-    ran = subprocess.run(nowhere, input=INITIALIZE, env=environment(), capture_output=True, text=True, timeout=ENDS)
-    assert json.loads(ran.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "memstore"
-    assert "not opened" in ran.stderr
 
 
 def test_what_cannot_be_used_is_said_before_anything_is_served(cli: Run) -> None:

@@ -23,7 +23,6 @@ def test_there_are_programs() -> None:
     assert len(pasted()) == 2
 
 
-@pytest.mark.encoder
 @pytest.mark.slow
 @pytest.mark.parametrize("code", pasted(), ids=["the start", "the proof"])
 def test_the_python_of_the_readme_runs_when_pasted(code: str, tmp_path: Path) -> None:

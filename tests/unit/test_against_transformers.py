@@ -11,7 +11,7 @@ import pytest
 from memstore.providers.tokenizer import load
 from tests.trained import CHATML, CORPUS, LLAMA_3, QWEN, SPECIAL, byte_level, sentencepiece, write
 
-pytestmark = pytest.mark.encoder  # the extra `local` brings transformers
+pytestmark = pytest.mark.torch  # with it comes transformers
 
 TOOL = {
     "type": "function",

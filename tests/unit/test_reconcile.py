@@ -18,7 +18,7 @@ from memstore.ingest.facts.linked import Filled, ends_too
 from memstore.ingest.facts.reconcile import Incoming, Known, reconcile
 from memstore.ingest.facts.wording import content
 from memstore.ingest.rules.slots import Manner, Slot
-from memstore.providers.sentence_transformers import load
+from memstore.providers.minilm import load
 from tests.unit.test_changing_minds import fold
 
 NOON = datetime(2024, 5, 6, 12, tzinfo=UTC)
@@ -182,7 +182,6 @@ def test_what_only_looks_like_a_slot_is_none(clause, language):
     assert slot_in(clause, "Alice", language, "identity") is None
 
 
-@pytest.mark.encoder
 def test_the_labelled_pairs_are_told_apart_by_the_real_encoder():
     pairs = [json.loads(line) for line in (Path(__file__).parent.parent / "pairs.jsonl").read_text().splitlines()]
     encoder = load("")

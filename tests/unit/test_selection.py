@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.ingest.summaries.selection import choose, keeps
-from memstore.testing import HashingEmbedder
 
-EMBEDDER = HashingEmbedder(64)
 TALK = [
     "Hey, good to see you!",
     "We decided to take the ferry to Ischia on Friday.",
@@ -20,7 +17,7 @@ TALK = [
 
 
 def picked(sentences: list[str], limit: int, bonus: list[float] | None = None) -> list[int]:
-    return choose(sentences, EMBEDDER.embed_documents(sentences), [len(s.split()) for s in sentences], limit, bonus)
+    return choose(sentences, [len(s.split()) for s in sentences], limit, bonus)
 
 
 def test_what_matters_is_chosen_once() -> None:
@@ -47,9 +44,8 @@ def test_what_adds_nothing_is_left_out() -> None:
 )
 def test_the_limit_holds(sentences: list[str], costs: list[int], limit: int) -> None:
     costs = costs[: len(sentences)]
-    vectors = EMBEDDER.embed_documents(sentences)
-    chosen = choose(sentences, vectors, costs, limit)
-    assert chosen == sorted(set(chosen)) == choose(sentences, vectors, costs, limit)
+    chosen = choose(sentences, costs, limit)
+    assert chosen == sorted(set(chosen)) == choose(sentences, costs, limit)
     assert sum(costs[i] for i in chosen) <= limit
     if min(costs, default=99) <= limit:
         assert chosen
@@ -61,15 +57,14 @@ def test_places_do_not_matter() -> None:
 
 
 def test_nothing_gives_nothing() -> None:
-    assert choose([], np.empty((0, 64), np.float32), [], 10) == []
+    assert choose([], [], 10) == []
     assert picked(TALK, 1) == []
 
 
-@pytest.mark.parametrize("wrong", ["vectors", "costs", "bonus"])
+@pytest.mark.parametrize("wrong", ["costs", "bonus"])
 def test_unequal_lengths_are_refused(wrong: str) -> None:
-    vectors = EMBEDDER.embed_documents(TALK)[: 5 if wrong == "vectors" else 6]
     with pytest.raises(ValueError, match="equally many"):
-        choose(TALK, vectors, [1] * (5 if wrong == "costs" else 6), 9, [] if wrong == "bonus" else None)
+        choose(TALK, [1] * (5 if wrong == "costs" else 6), 9, [] if wrong == "bonus" else None)
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.resources import Resources
 from memstore.ingest.summaries.abridge import abridged
 from memstore.ingest.summaries.lines import NOTHING, Line, lines_of, lines_of_summaries, written
 from memstore.models import Message, Summary
-from memstore.settings import Settings
-from memstore.testing import HashingEmbedder, WordCounter
+from memstore.testing import WordCounter
 from tests.unit.strategies import START, message
 
-RESOURCES = Resources(WordCounter(), HashingEmbedder(64), Settings())
+COUNTER = WordCounter()
 
 
 def summary(text: str, recipe: str = "extractive/3") -> Summary:
@@ -55,7 +53,7 @@ def work(calls: int, lines: int = 60) -> list[Message]:
 
 @pytest.mark.parametrize("calls", [1, 3])
 def test_a_stretch_of_calls_alone_is_told_by_tool_inputs_and_outcome(calls: int) -> None:
-    [text] = abridged([lines_of(work(calls))], 160, RESOURCES)
+    text = abridged(lines_of(work(calls)), 160, COUNTER)
     assert text.count("run_tests(path=tests/unit_") == calls
     assert all(f"ValueError: total is {n}7, expected 99" in text for n in range(calls))
     assert lines_of_summaries([summary(text)]) == [line for line in lines_of(work(calls)) if line.text in text]
@@ -63,7 +61,7 @@ def test_a_stretch_of_calls_alone_is_told_by_tool_inputs_and_outcome(calls: int)
 
 def test_what_tools_did_comes_after_all_that_was_said() -> None:
     said = [message(90 + n, "user", f"Module {n} of the harbour is {n} years old.", "Ann") for n in range(9)]
-    [text] = abridged([lines_of([*work(3), *said])], 110, RESOURCES)
+    text = abridged(lines_of([*work(3), *said]), 110, COUNTER)
     assert all(f"Module {n} of the harbour" in text for n in range(9))
 
 
@@ -114,15 +112,16 @@ def test_a_summary_can_be_read_back_for_the_next_level(lines: list[Line]) -> Non
 def test_a_summary_is_within_its_tokens_and_never_empty() -> None:
     lines = [Line(f"{n} May 2024", "Alice", f"We walked {n} miles to town number {n}.") for n in range(1, 30)]
     for limit in (1, 8, 20, 50, 200):
-        [text] = abridged([lines], limit, RESOURCES)
-        assert text == NOTHING or RESOURCES.counter.count(text) <= limit
-    assert list(abridged([[], lines[:1]], 50, RESOURCES)) == [NOTHING, written(lines[:1])]
+        text = abridged(lines, limit, COUNTER)
+        assert text == NOTHING or COUNTER.count(text) <= limit
+    assert abridged([], 50, COUNTER) == NOTHING
+    assert abridged(lines[:1], 50, COUNTER) == written(lines[:1])
 
 
 def test_a_summary_fills_its_tokens_where_speakers_and_days_stand_once() -> None:
     lines = [Line("1 May 2024", "Alice Margaret Miller", f"I saw {n} {n} {n} {n} birds.") for n in range(100, 160)]
-    [text] = abridged([lines], 100, RESOURCES)
-    assert 100 - len(lines[0].text.split()) < RESOURCES.counter.count(text) <= 100
+    text = abridged(lines, 100, COUNTER)
+    assert 100 - len(lines[0].text.split()) < COUNTER.count(text) <= 100
 
 
 def test_lines_are_counted_once_and_not_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +133,7 @@ def test_lines_are_counted_once_and_not_in_every_round(monkeypatch: pytest.Monke
             return super().count(text)
 
     lines = [Line(f"{n} May 2024", "Alice", f"We walked {n} miles to town number {n}.") for n in range(1, 30)]
-    list(abridged([lines], 60, Resources(Counting(), HashingEmbedder(64), Settings())))
+    abridged(lines, 60, Counting())
     assert [text for text in counted if "\n" in text.strip() or not text.endswith("\n")] != []
     assert sum(text.endswith("\n") for text in counted) == len(lines)
 
@@ -145,6 +144,6 @@ def test_who_is_spoken_to_is_no_news() -> None:
         Line("1 May 2024", "Bob", "Well, I agree with that of Zoe, and so would most."),
         Line("1 May 2024", "Alice", "Nothing else came up there."),
     ]
-    [text] = abridged([lines], 17, Resources(WordCounter(), None, Settings()))
+    text = abridged(lines, 17, WordCounter())
     assert "Zoe" in text
     assert "Ali," not in text

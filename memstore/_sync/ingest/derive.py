@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -86,16 +86,12 @@ def derive(
     with database.operator() as scope:
         run = Run(progress, derivations.backlog(scope, only=part.user))
         resources.allowance.left = model_calls.left(scope, resources.settings.llm_daily_tokens)
-    for deriver in derivers_of(resources):
-        try:
-            if deriver.name == redo:
-                _redo_all(database, cast(Redoable[Any, Any], deriver), part, run)
-            if deriver.name in part.derivers:
-                # Without a model cutting takes as long as the database does, and waits for nothing that it writes.
-                alone = deriver.name == Embed.name and resources.embedder is None
-                _all(database, deriver, part, run, by_two=alone)
-        except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
-            run.waiting.append(f"{deriver.name}: {error}")
+    embed, summarize, facts = derivers_of(resources)
+    if summarize.method.asks or facts.method.asks:  # one model, one question at a time
+        for deriver in (embed, summarize, facts):
+            _one(database, deriver, part, redo, run)
+    else:
+        _at_once(database, (embed, summarize, facts), part, redo, run)
     if redo == VECTORS:
         _fill(database, resources, part, run)
     tend(database, run.users, resources.settings)
@@ -190,7 +186,40 @@ def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: s
     return None
 
 
-def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run, *, by_two: bool = False) -> None:
+def _at_once(database: Database, derivers: Sequence[Deriver[Any, Any]], part: Part, redo: str | None, run: Run) -> None:
+    """Run three derivers at the same time: rules read while vectors are computed and rows are written."""
+    telling = Lock()
+
+    def told(name: str, done: int, total: int) -> None:
+        with telling:
+            run.progress(name, done, total)
+
+    runs = [Run(told, run.totals, ending=run.ending) for _ in derivers]
+    first, second, third = (
+        partial(_one, database, deriver, part, redo, own) for deriver, own in zip(derivers, runs, strict=True)
+    )
+    try:
+        by_threads(third, partial(by_threads, second, first))
+    finally:
+        for own in runs:
+            run.add(own)
+
+
+def _one(database: Database, deriver: Deriver[Any, Any], part: Part, redo: str | None, run: Run) -> None:
+    """Run a deriver over what is pending; what waits for a model that is away is noted."""
+    try:
+        if deriver.name == redo:
+            _redo_all(database, cast(Redoable[Any, Any], deriver), part, run)
+        if deriver.name in part.derivers:
+            _all(database, deriver, part, run)
+    except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
+        run.waiting.append(f"{deriver.name}: {error}")
+    except BaseException:  # raised again: those beside it end too
+        run.ending.set()
+        raise
+
+
+def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run) -> None:
     after: Pending | None = None
     while True:
         with database.operator() as scope:
@@ -198,38 +227,10 @@ def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run, *, by
         if not page:
             return
         after = page[-1]
-        groups = _groups(page, 0 if deriver.method.asks else deriver.method.batch)
-        if by_two:
-            _by_two(database, deriver, groups, run)
-        else:
-            _share(database, deriver, groups, iter(groups), run)
-
-
-def _by_two(database: Database, deriver: Deriver[B, M], groups: list[list[Pending]], run: Run) -> None:
-    """Let two share the groups, so that one is thought about while another is written."""
-    telling = Lock()
-
-    def told(name: str, *_: int) -> None:
-        with telling:
-            run.progress(name, run.done[name] + sum(one.done[name] for one in both), run.totals.get(name, 0))
-
-    both, left = (Run(told), Run(told)), iter(groups)
-    try:
-        by_threads(*(partial(_share, database, deriver, groups, left, one) for one in both))
-    finally:
-        for one in both:
-            run.add(one)
-
-
-def _share(
-    database: Database, deriver: Deriver[B, M], groups: list[list[Pending]], left: Iterator[list[Pending]], run: Run
-) -> None:
-    try:
-        for group in left:
+        for group in _groups(page, 0 if deriver.method.asks else deriver.method.batch):
+            if run.ending.is_set():
+                return
             _finish(database, deriver, group, run)
-    except BaseException:  # raised again: whoever works beside ends too
-        groups.clear()
-        raise
 
 
 def _groups(page: Sequence[Pending], most: int) -> list[list[Pending]]:

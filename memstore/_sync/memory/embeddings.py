@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memstore._sync.memory.opened import RESIDENT, Opened
+from memstore._sync.memory.opened import Opened
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_name
 from memstore.ingest.resources import Resources
@@ -37,7 +37,7 @@ class Embeddings:
         from memstore._sync.ingest.embedding_migration import migrate
 
         check_name(to, "to")
-        target = in_place(_loaded, to.removeprefix(RESIDENT))
+        target = in_place(_loaded, to)
         return migrate(self._database, self._resources(target), target, progress or _quiet)
 
     def status(self) -> list[EmbeddingStatus]:

@@ -35,7 +35,6 @@ from memstore.waiting import in_place
 
 NONE = "none"
 MOST_COUNTERS = 16  # beside the settings' own: each may have counts of 9 MB, and callers name models as they like
-RESIDENT = "resident:"  # before the name of an embedder that is asked in another process
 NAMED = {
     "counter": "memstore.counters",
     "embedder": "memstore.embedders",
@@ -48,7 +47,7 @@ CHECKED: Mapping[str, Callable[[Any], object]] = {
     "strategies": lambda value: as_json(list(value)),
     "visibility": rule_of,
 }
-LOADING = Lock()  # several first questions at once must not load the encoder several times
+LOADING = Lock()  # several first questions at once must not load a model several times
 
 
 class Opened:
@@ -104,7 +103,7 @@ class Opened:
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        """The embedder: torch takes seconds."""
+        """The embedder, loaded when it is first needed."""
         with LOADING:
             return self.__dict__.get("embedder") or load_embedder(self.settings.embedder)
 
@@ -118,9 +117,8 @@ class Opened:
             return own
         found = self._embedders.get((name, dimensions))
         if found is None:
-            through = RESIDENT if self.settings.embedder.startswith(RESIDENT) else ""
             with LOADING:
-                found = self._embedders.get((name, dimensions)) or load_exactly(name, dimensions, through=through)
+                found = self._embedders.get((name, dimensions)) or load_exactly(name, dimensions)
                 self._embedders[name, dimensions] = found
         return found
 
@@ -155,7 +153,7 @@ class Opened:
         return in_place(lambda: self._models)
 
     def encoder(self) -> Embedder | None:
-        """Give the embedder, loaded in a thread: the event loop does not wait for torch."""
+        """Return the embedder, loaded in a thread: the event loop does not wait for it."""
         return in_place(lambda: self.embedder)
 
     def resources(self) -> Resources:

@@ -136,7 +136,7 @@ class MemoryStore:
 
     @property
     def embedder(self) -> Embedder | None:
-        """The embedder that the settings name, loaded when it is first needed: torch takes seconds."""
+        """The embedder that the settings name, loaded when it is first needed."""
         return self._opened.embedder
 
     @property

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from memstore.assemble.cover import cover
 from memstore.assemble.strategies.telling import Telling, is_call
 from memstore.assemble.strategies.view import View
@@ -64,6 +62,5 @@ def best(view: View, lines: Sequence[str], limit: int) -> list[str]:
     if not lines or limit <= 0:
         return []
     costs = [view.counter.count(f"{line}\n") for line in lines]
-    alike = np.ones((len(lines), 1), dtype=np.float32)  # no model: the words decide
-    chosen = choose(lines, alike, costs, limit, [keeps(line.partition(": ")[2]) for line in lines])
+    chosen = choose(lines, costs, limit, [keeps(line.partition(": ")[2]) for line in lines])
     return [lines[place] for place in chosen]

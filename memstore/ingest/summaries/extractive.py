@@ -14,9 +14,9 @@ from memstore.models import Summary
 class ExtractiveSummarizer:
     """Makes summaries of the sentences that say most."""
 
-    batch = 512  # enough for the encoder to sort them by length
+    batch = 512
     asks = False
-    recipe = "extractive/3"
+    recipe = "extractive/4"
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
@@ -27,6 +27,6 @@ class ExtractiveSummarizer:
         return
 
     def summarize(self, ranges: Sequence[Range], tokens: int, asked: Sequence[Asked | None] = ()) -> list[Summary]:
-        """Give a summary of at most `tokens` tokens for each range; sentences of all go to the encoder together."""
-        texts = abridged([one.lines for one in ranges], tokens, self.resources)
+        """Return a summary of at most `tokens` tokens for each range."""
+        texts = [abridged(one.lines, tokens, self.resources.counter) for one in ranges]
         return [one.summary(text, self.recipe, self.resources) for one, text in zip(ranges, texts, strict=True)]

@@ -1,8 +1,8 @@
 """Summaries without a model that writes: which sentences of a stretch say most of it. Pure arithmetic.
 
-The sentences chosen should cover the stretch: every other one should resemble one of them, and the stems, names and
-numbers of it should occur in them, those that come back more. So what repeats is worth nothing, and what holds names,
-dates, numbers or decisions more. What that gives is measured by `benchmarks/summaries.py`.
+The sentences chosen should cover the stretch: every other one should share words with one of them, and the stems,
+names and numbers of it should occur in them, those that come back more. So what repeats is worth nothing, and what
+holds names, dates, numbers or decisions more. What that gives is measured by `benchmarks/summaries.py`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from math import log1p
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore.providers import Vectors
 from memstore.store.terms import terms
 
-STEMS = 2.0  # the weight of stems beside that of vectors; 1 to 10 are equal within half a point, 0 loses three
+STEMS = 2.0  # the weight of stems beside that of likeness; 1 to 10 are equal within half a point, 0 loses three
 NAMES = 2.0  # of names and numbers: of those in gold summaries, 0 keeps 48 % at 80 tokens, 0.5 71, 2 82, 4 84
 MOST = 400  # sentences chosen from: the time is quadratic, and one message may have tens of thousands
 _LEAST = 0.02  # of a greeting: chosen where there is nothing else
@@ -93,11 +92,12 @@ class Choice:
         """Give the indices, ascending, of the sentences that together say most within `limit`."""
         chosen: list[int] = []
         resembled = np.zeros(len(self.costs))
-        unsaid = np.ones(self.holds.shape[1])
+        unsaid = np.ones(self.holds.shape[1], dtype=bool)
         left = np.ones(len(self.costs), dtype=bool)
+        words = self.holds.sum(axis=1)  # what each holds that no chosen one does
         while (left := left & (self.costs <= limit)).any():
-            gains = np.maximum(0, self.likeness - resembled).mean(axis=1) + self.holds @ unsaid
-            # Rounded: the last bits of a vector differ with the batch that it was made in, and must not decide.
+            gains = np.maximum(0, self.likeness - resembled).mean(axis=1) + words
+            # Rounded: the last bits of a sum differ between machines, and must not decide.
             values = np.where(left, np.round(gains * self.weights, 7), 0)
             best = int(values.argmax())
             if values[best] <= 0:
@@ -106,31 +106,34 @@ class Choice:
             left[best] = False
             limit -= int(self.costs[best])
             resembled = np.maximum(resembled, self.likeness[best])
-            unsaid[self.holds[best] > 0] = 0
+            said = np.flatnonzero(unsaid & (self.holds[best] > 0))
+            words = words - self.holds[:, said].sum(axis=1)
+            unsaid[said] = False
         return sorted(chosen)
 
 
 def prepare(
     sentences: Sequence[str],
-    vectors: Vectors,
     costs: Sequence[int],
     bonus: Sequence[float] | None = None,
     names: Sequence[Collection[str]] | None = None,
 ) -> Choice:
     """Make sentences ready to be chosen from.
 
-    `vectors` has the shape (sentences, dimensions), of unit length; `costs` are tokens; `bonus`, from -1 to 1, is what
-    each sentence holds (`keeps` by default), `names` are those that it has (`mentions` by default). Raises ValueError
-    where the lengths differ.
+    `costs` are tokens; `bonus`, from -1 to 1, is what each sentence holds (`keeps` by default), `names` are those that
+    it has (`mentions` by default). Raises ValueError where the lengths differ.
     """
-    for given in (vectors, costs, bonus, names):
+    for given in (costs, bonus, names):
         if given is not None and len(given) != len(sentences):
-            raise ValueError("Sentences, vectors, costs, bonus and names must be equally many")
+            raise ValueError("Sentences, costs, bonus and names must be equally many")
     held = np.asarray([keeps(one) for one in sentences] if bonus is None else bonus, dtype=np.float64)
     stems = _occurrences([terms(sentence) for sentence in sentences])
     named = _occurrences([mentions(one) for one in sentences] if names is None else names)
+    directions = stems / np.maximum(np.linalg.norm(stems, axis=1, keepdims=True), np.finfo(float).tiny)
+    likeness = np.einsum("ij,kj->ik", directions, directions)  # BLAS would leave threads spinning
+    np.fill_diagonal(likeness, 1)  # a sentence without a stem is like itself
     return Choice(
-        likeness=np.maximum(0, np.asarray(vectors @ vectors.T, dtype=np.float64)),
+        likeness=likeness,
         holds=np.hstack([STEMS * stems, NAMES * named]),
         weights=np.maximum(_LEAST, 0.5 + held) / np.maximum(1, np.asarray(costs, dtype=np.int_)),
         costs=np.asarray(costs, dtype=np.int_),
@@ -138,11 +141,7 @@ def prepare(
 
 
 def choose(
-    sentences: Sequence[str],
-    vectors: Vectors,
-    costs: Sequence[int],
-    limit: int,
-    bonus: Sequence[float] | None = None,
+    sentences: Sequence[str], costs: Sequence[int], limit: int, bonus: Sequence[float] | None = None
 ) -> list[int]:
     """Give the indices, ascending, of the sentences that together say most within `limit`; see `prepare`.
 
@@ -150,7 +149,7 @@ def choose(
     sentence that adds nothing to those chosen is left out even where it fits. Time grows with the square of the number
     of sentences: 70 take 3 ms.
     """
-    return prepare(sentences, vectors, costs, bonus).within(limit)
+    return prepare(sentences, costs, bonus).within(limit)
 
 
 def _occurrences(found: Sequence[Collection[str]]) -> NDArray[np.float64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -116,9 +115,8 @@ def _resources() -> APIRouter:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI, *, beside: Sequence[Beside]) -> AsyncIterator[None]:
-    """Load the encoder while the first requests come; wake streams when something happens."""
+    """Wake streams when something happens; run what is mounted."""
     store: AsyncMemoryStore = app.state.store
-    app.state.warm = asyncio.ensure_future(in_thread(lambda: store.embedder))
     silence = app.state.bell.listen(store)
     try:
         async with AsyncExitStack() as running:
@@ -128,4 +126,3 @@ async def _lifespan(app: FastAPI, *, beside: Sequence[Beside]) -> AsyncIterator[
     finally:
         app.state.bell.stop()
         await in_thread(silence)
-        await asyncio.wait([app.state.warm])

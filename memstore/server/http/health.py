@@ -28,14 +28,9 @@ async def healthy() -> Health:
 
 @router.get("/readyz", responses={503: {"description": REFERRED}})
 async def ready(request: Request, store: StoreDep) -> Health:
-    """Say whether requests can be served: the encoder is loaded, the database answers, and it is not about to stop."""
-    state = request.app.state
-    if state.bell.stopping:
+    """Say whether requests can be served: the database answers, and this server is not about to stop."""
+    if request.app.state.bell.stopping:
         raise Problem(503, "stopping", "This server is about to stop: ask another.")
-    if not state.warm.done():
-        raise Problem(503, "starting", "The encoder is being loaded: ask again in some seconds.")
-    if state.warm.exception() is not None:
-        raise Problem(503, "no-encoder", "The encoder cannot be loaded: memstore doctor says why.")
     try:
         await store.tokens.exist()
     except MemstoreError:  # it may name the database's host, which is nobody's business here

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from memstore.server.http.door import is_loopback
 from memstore.server.inspector.app import inspector
 from memstore.server.listening import listening
 from memstore.settings import Settings
+from memstore.waiting import in_thread
 
 KEPT_ALIVE = 75  # seconds; longer than a proxy keeps its side, which would else ask on a connection that ends
 PART = 0.9  # of a request's deadline, for a call of MCP: that it was given up is told before its answer is cut off
@@ -47,7 +47,6 @@ class Server(uvicorn.Server):
         """Begin to answer, and say so."""
         await super().startup(sockets)
         if self.started:
-            _app(self).state.warm.add_done_callback(_keep_what_is_loaded)
             self._tell()
 
     def stop(self) -> None:
@@ -79,6 +78,7 @@ async def serve(
     Raises `ConfigurationError` where others than this machine's user could ask and there is no token.
     """
     async with await AsyncMemoryStore.open(url, settings=settings) as store:
+        await in_thread(lambda: store.embedder)  # one that cannot be had is told now, not to the first client
         known = store.settings.server_hosts
         at_home = is_loopback(host)
         alone = at_home and not known  # who names another host has a proxy, which may let anybody in
@@ -106,12 +106,6 @@ def _beside(store: AsyncMemoryStore) -> dict[str, Beside]:
 
     seconds = PART * store.settings.server_timeout_seconds
     return {PREFIX: mounted(store, security=None, seconds=seconds)}  # the door checks the names by which it is asked
-
-
-def _keep_what_is_loaded(_: object) -> None:
-    """Take torch's half a million objects out of garbage collection, as docs/reference/contexts.md says."""
-    gc.collect()
-    gc.freeze()
 
 
 def _app(server: Server) -> FastAPI:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -105,14 +105,14 @@ def mounted(store: AsyncMemoryStore, **options: Any) -> Mounted:
     return Mounted(store, **options)
 
 
-def run(user: str | None, database: str | None, settings: Mapping[str, Any], port: int) -> None:
+def run(user: str | None, database: str | None, port: int) -> None:
     """Serve on this machine alone until Ctrl-C or SIGTERM: whoever has an account here can reach it."""
-    asyncio.run(_serve(user, database, settings, port))
+    asyncio.run(_serve(user, database, port))
 
 
-async def _serve(user: str | None, database: str | None, settings: Mapping[str, Any], port: int) -> None:
+async def _serve(user: str | None, database: str | None, port: int) -> None:
     with listening(HERE, port) as bound:
-        async with await AsyncMemoryStore.open(database, settings=dict(settings)) as store:
+        async with await AsyncMemoryStore.open(database) as store:
             app = Mounted(store, only=user)
             place = f"http://{HERE}:{bound.getsockname()[1]}{PREFIX}{'' if user is not None else '/USER'}"
             print(f"memstore: {place}; Ctrl-C stops it", file=sys.stderr, flush=True)

@@ -5,38 +5,40 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 from mcp.server.stdio import stdio_server
 
+from memstore.memory.store import AsyncMemoryStore
 from memstore.server.mcp.asked import Asked, Call
-from memstore.server.mcp.opening import Opening
+from memstore.server.mcp.deriving import Deriving
 from memstore.server.mcp.protocol import mcp_server
 from memstore.server.mcp.unread import Answered
 
 
-def run(user: str, database: str | None, settings: Mapping[str, Any]) -> None:
+def run(user: str, database: str | None) -> None:
     """Answer until standard input ends; nothing but the protocol is written to standard output."""
-    asyncio.run(_serve(Opening(user, database, settings)))
+    asyncio.run(_serve(user, database))
 
 
-async def _serve(opening: Opening) -> None:
-    async def whose(_: Call) -> Asked:
-        return await opening.asked()
+async def _serve(user: str, database: str | None) -> None:
+    async with await AsyncMemoryStore.open(database) as store:
+        deriving = Deriving(store)
 
-    server = mcp_server(whose)
-    _end_on_signals(opening)
-    try:
-        async with stdio_server() as (incoming, outgoing):
-            opening.begin()
-            await server.run(Answered(incoming, outgoing), outgoing, server.create_initialization_options())
-    finally:
-        await opening.close()
+        async def whose(_: Call) -> Asked:
+            await deriving.met(user)
+            return Asked(store, store.user(user), deriving)
+
+        _end_on_signals(store, deriving)
+        server = mcp_server(whose)
+        try:
+            async with stdio_server() as (incoming, outgoing):
+                await server.run(Answered(incoming, outgoing), outgoing, server.create_initialization_options())
+        finally:
+            await deriving.close()
 
 
-def _end_on_signals(opening: Opening) -> None:
+def _end_on_signals(store: AsyncMemoryStore, deriving: Deriving) -> None:
     """Have a signal close the store and end the process; a second one ends it at once.
 
     Not by an exception, as in other commands: the thread that reads standard input cannot be woken, and whoever waits
@@ -46,7 +48,8 @@ def _end_on_signals(opening: Opening) -> None:
 
     async def end(code: int) -> None:
         try:
-            await opening.close()
+            await deriving.close()
+            await store.close()
         finally:
             os._exit(code)
 

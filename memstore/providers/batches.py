@@ -1,0 +1,43 @@
+"""Batches of texts of about one length, computed by threads that callers share."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+B = TypeVar("B")
+R = TypeVar("R")
+
+
+def by_length(lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Return the indices of texts in batches of at most `size`, longest first: texts of one length need no padding."""
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+class Workers:
+    """A thread pool that serves its callers in turn: none waits for more than a few batches of another."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._pools: dict[int, ThreadPoolExecutor] = {}  # by process: a forked child has none of its parent's threads
+
+    def run(self, work: Callable[[B], R], batches: Sequence[B]) -> list[R]:
+        """Return `work(batch)` for each batch, in order. Raises the first error; what has not begun is cancelled."""
+        process = os.getpid()
+        pool = self._pools.get(process) or self._pools.setdefault(process, ThreadPoolExecutor(self._threads))
+        results: list[R] = []
+        queued: deque[Future[R]] = deque()
+        try:
+            for batch in batches:
+                if len(queued) > self._threads:  # enough to keep every thread busy
+                    results.append(queued.popleft().result())
+                queued.append(pool.submit(work, batch))
+            results += [future.result() for future in queued]
+        finally:
+            for future in queued:
+                future.cancel()
+        return results

@@ -1,0 +1,136 @@
+"""The default embedder: all-MiniLM-L6-v2 by ONNX Runtime, without torch and without a network.
+
+`minilm.onnx` is the graph alone (`tools/minilm_graph.py` makes it); it names places in `model.safetensors`, which ONNX
+Runtime maps into memory as published. The vectors are those of sentence-transformers, to the sixth digit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import platformdirs
+from tokenizers import Tokenizer
+
+from memstore.characters import sendable
+from memstore.errors import ProviderError, ProviderMissing
+from memstore.providers import MINILM, Vectors
+from memstore.providers.batches import Workers, by_length
+
+MODEL = "all-MiniLM-L6-v2"
+FOLDER = Path(__file__).with_name(MODEL)
+GRAPH = Path(__file__).with_name("minilm.onnx")
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+DIMENSIONS = 384
+WINDOW = 256  # tokens, [CLS] and [SEP] included
+BATCH = 8  # texts; larger batches are slower on CPUs, and take more memory
+MOST_THREADS = 8  # each batch takes up to 50 MB, and a container may have fewer processors than it sees
+
+
+def load(model: str) -> MiniLM:
+    """Return the embedder; `model` is "" or "all-MiniLM-L6-v2". Takes 0.1 s.
+
+    Raises ProviderMissing for any other model, ProviderError where the weights are not the published ones.
+    """
+    if model not in ("", MODEL):
+        raise ProviderMissing(f"onnx has {MODEL} alone. Name the model as sentence-transformers:{model} instead.")
+    check_weights(FOLDER / "model.safetensors", platformdirs.user_cache_path("memstore", appauthor=False))
+    return MiniLM()
+
+
+class MiniLM:
+    """An Embedder. Safe to share by threads, and to use in forked children.
+
+    A session has no threads of its own: a question is computed by the thread that asks, batches by a pool of `threads`.
+    So nothing spins, a question waits for nobody, and the number of threads changes no bit of a vector.
+    """
+
+    name = MINILM
+    dimensions = DIMENSIONS
+    max_tokens = WINDOW - 2
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._workers = Workers(threads or min(MOST_THREADS, _processors()))
+        self._tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._sessions: dict[int, onnxruntime.InferenceSession] = {}  # by process: a fork may copy one amid a batch
+        self._session()
+
+    def __repr__(self) -> str:
+        return f"<MiniLM {self.name}>"
+
+    def count(self, text: str) -> int:
+        """Return the number of the model's tokens, without [CLS] and [SEP] and without the window's limit."""
+        return len(self._tokenizer.encode(sendable(text), add_special_tokens=False))
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of texts: shape (texts, 384), float32, unit length."""
+        tokens = [self._tokens(text) for text in texts]
+        batches = by_length([len(ids) for ids in tokens], BATCH)
+        vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
+        computed = self._workers.run(lambda batch: self._computed([tokens[index] for index in batch]), batches)
+        for batch, found in zip(batches, computed, strict=True):
+            vectors[batch] = found
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the vector of a question: shape (384,), float32, unit length."""
+        vector: Vectors = self._computed([self._tokens(text)])[0]
+        return vector
+
+    def _tokens(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(sendable(text)).ids
+        return ids if len(ids) <= WINDOW else [*ids[: WINDOW - 1], ids[-1]]
+
+    def _computed(self, tokens: Sequence[Sequence[int]]) -> Vectors:
+        ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, own in enumerate(tokens):
+            ids[row, : len(own)] = own
+            mask[row, : len(own)] = 1
+        vectors: Vectors = self._session().run(None, {"ids": ids, "mask": mask})[0]
+        return vectors
+
+    def _session(self) -> onnxruntime.InferenceSession:
+        process = os.getpid()
+        return self._sessions.get(process) or self._sessions.setdefault(process, _new_session())
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _new_session() -> onnxruntime.InferenceSession:
+    onnxruntime.disable_telemetry_events()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(FOLDER))
+    return onnxruntime.InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
+
+
+def check_weights(file: Path, cache: Path) -> None:
+    """Raise ProviderError unless a file has the published weights.
+
+    A file is hashed once: a note in `cache` says which one was, until it changes. Without a cache it is hashed again.
+    """
+    try:
+        stat = file.stat()
+        seen = f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ino} {WEIGHTS_SHA256}"
+        note = cache / f"weights-{hashlib.sha256(seen.encode()).hexdigest()[:32]}"
+        if note.exists():
+            return
+        with file.open("rb") as weights:
+            found = hashlib.file_digest(weights, "sha256").hexdigest()
+    except OSError as error:
+        raise ProviderError(f"{error}: install memstore again.") from error
+    if found != WEIGHTS_SHA256:
+        raise ProviderError(f"{file} has not the published weights (SHA-256 {found}): install memstore again.")
+    with suppress(OSError):
+        cache.mkdir(parents=True, exist_ok=True)
+        note.touch()

@@ -1,0 +1,86 @@
+"""Batches that threads compute: in order, by turns between callers, and in forked children."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from memstore.providers.batches import Workers, by_length
+from tests.waiting import await_exit
+
+
+def test_texts_of_one_length_are_together() -> None:
+    assert by_length([3, 9, 1, 9, 5], 2) == [[1, 3], [4, 0], [2]]
+    assert by_length([], 2) == []
+
+
+def test_results_come_in_the_order_of_the_batches() -> None:
+    def work(number: int) -> int:
+        time.sleep(0.001 * (number % 3))
+        return 2 * number
+
+    assert Workers(3).run(work, range(30)) == [2 * number for number in range(30)]
+
+
+def test_who_has_few_batches_does_not_wait_for_all_of_somebody_elses() -> None:
+    workers, begun, go, done = Workers(1), threading.Event(), threading.Event(), list[str]()
+
+    def work(whose: str) -> None:
+        begun.set()
+        go.wait(20)
+        done.append(whose)
+
+    with ThreadPoolExecutor(2) as pool:
+        many = pool.submit(workers.run, work, ["many"] * 50)
+        assert begun.wait(20)
+        few = pool.submit(workers.run, work, ["few"])
+        time.sleep(0.2)  # it is in line
+        go.set()
+        few.result()
+        many.result()
+    assert done.index("few") <= 3
+
+
+def test_threads_are_kept() -> None:
+    workers, threads = Workers(1), set[threading.Thread]()
+    for _ in range(5):
+        workers.run(lambda _: threads.add(threading.current_thread()), range(3))
+    assert len(threads) == 1
+
+
+def test_after_an_error_nothing_more_is_begun() -> None:
+    workers, begun = Workers(1), list[int]()
+
+    def work(number: int) -> None:
+        begun.append(number)
+        if number == 2:
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        workers.run(work, range(50))
+    workers.run(lambda _: None, range(1))
+    assert len(begun) <= 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_was_forked_amid_a_batch_has_threads_of_its_own() -> None:
+    workers, begun, go = Workers(1), threading.Event(), threading.Event()
+
+    def work(_: int) -> None:
+        begun.set()
+        go.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(workers.run, work, range(3))
+        assert begun.wait(20)
+        if not (child := os.fork()):
+            try:
+                os._exit(0 if workers.run(lambda one: one, range(3)) == [0, 1, 2] else 1)
+            finally:
+                os._exit(2)
+        go.set()
+        assert await_exit(child) == 0

@@ -1,0 +1,222 @@
+"""The default embedder: the vectors of sentence-transformers, from a graph that is made anew, in threads and forks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memstore.errors import EmbedderMismatch, ProviderError, ProviderMissing
+from memstore.providers import DEFAULT_EMBEDDER, MINILM, load_embedder, load_exactly, minilm
+from memstore.providers.minilm import BATCH, FOLDER, MiniLM, check_weights, load
+from memstore.testing import check_embedder
+from tests.waiting import await_exit
+
+ROOT = Path(__file__).parents[2]
+WEIGHTS = FOLDER / "model.safetensors"
+# English in sizes from nothing to ten thousand characters, other scripts, and what tokenizers stumble over.
+TEXTS = [
+    "",
+    " ",
+    "x",
+    "I'm allergic to peanuts.",
+    "Ich bin gegen Erdnüsse allergisch, außer in Schokolade.",
+    "我对花生过敏，星期五坐火车去里斯本。",
+    "😀👩‍👩‍👧‍👦 🇵🇹 peanuts 🥜!!!",
+    "a \ud800 lone surrogate",
+    "x" * 101,
+    "The ferry leaves at nine. " * 400,
+    "def f(x):\n\treturn {'a': [1, 2, 3][x]}\n",
+    *(f"On {day} May we walked {day * 7} miles to town number {day}, {'and back ' * day}." for day in range(1, 30)),
+]
+
+
+@pytest.fixture(scope="module")
+def embedder() -> MiniLM:
+    return load("")
+
+
+def test_it_conforms(embedder: MiniLM) -> None:
+    check_embedder(embedder)
+    assert embedder.name == "sentence-transformers:all-MiniLM-L6-v2"
+    assert (embedder.dimensions, embedder.max_tokens) == (384, 254)
+
+
+def test_it_is_the_default_and_serves_vectors_that_sentence_transformers_made() -> None:
+    default = load_embedder(DEFAULT_EMBEDDER)
+    assert isinstance(default, MiniLM)
+    assert load_exactly(MINILM, 384) is default
+    with pytest.raises(EmbedderMismatch):
+        load_exactly(MINILM, 385)
+
+
+@pytest.mark.torch
+def test_vectors_are_those_of_sentence_transformers(embedder: MiniLM) -> None:
+    other = load_embedder(MINILM)
+    assert other is not None
+    assert type(other) is not MiniLM
+    assert (other.name, other.dimensions, other.max_tokens) == (embedder.name, 384, 254)
+    made, theirs = embedder.embed_documents(TEXTS), other.embed_documents(TEXTS)
+    assert (made * theirs).sum(axis=1).min() >= 0.999999
+    for text in TEXTS:
+        assert embedder.count(text) == other.count(text)
+        assert embedder.embed_query(text) @ other.embed_query(text) >= 0.999999
+
+
+def test_the_graph_is_what_the_script_makes() -> None:
+    check = [sys.executable, ROOT / "tools" / "minilm_graph.py", "--check"]
+    ran = subprocess.run(check, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_meanings_are_near(embedder: MiniLM) -> None:
+    query = embedder.embed_query("What must she not eat?")
+    near, far = embedder.embed_documents(["Ada is allergic to peanuts.", "The ferry leaves at nine."])
+    assert query @ near > query @ far + 0.1
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("hello world", 2), ("word " * 300, 300), ("x" * 101, 1)])
+def test_count_knows_no_window(embedder: MiniLM, text: str, tokens: int) -> None:
+    assert embedder.count(text) == tokens
+
+
+def test_what_is_beyond_the_window_is_not_seen(embedder: MiniLM) -> None:
+    seen = "word " * 254
+    assert np.array_equal(embedder.embed_query(seen), embedder.embed_query(seen + "peanuts"))
+    assert not np.array_equal(embedder.embed_query(seen), embedder.embed_query("word " * 253 + "peanuts"))
+
+
+def test_the_number_of_threads_changes_no_bit() -> None:
+    one, three = MiniLM(1).embed_documents(TEXTS), MiniLM(3).embed_documents(TEXTS)
+    assert np.array_equal(one, three)
+
+
+def test_threads_share_one_session(embedder: MiniLM) -> None:
+    expected = [embedder.embed_query(text) for text in TEXTS[3:]]
+
+    def ask(_: int) -> bool:
+        return all(np.array_equal(embedder.embed_query(t), v) for t, v in zip(TEXTS[3:], expected, strict=True))
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(ask, range(6)))
+    assert len(embedder._sessions) == 1
+
+
+def test_a_question_waits_for_no_ingestion(embedder: MiniLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is computed by who asks, while every thread of the pool is held up in a batch."""
+    compute, held, go = embedder._computed, threading.Event(), threading.Event()
+
+    def slow(tokens: list[list[int]]) -> object:
+        if len(tokens) > 1:
+            held.set()
+            go.wait(20)
+        return compute(tokens)
+
+    monkeypatch.setattr(embedder, "_computed", slow)
+    with ThreadPoolExecutor(1) as pool:
+        batches = pool.submit(embedder.embed_documents, ["The ferry leaves."] * BATCH * 8)
+        assert held.wait(20)
+        assert embedder.embed_query("When does the ferry leave?").shape == (384,)
+        assert not batches.done()
+        go.set()
+        assert batches.result().shape == (BATCH * 8, 384)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_was_forked_amid_a_batch_embeds(embedder: MiniLM) -> None:
+    texts = ["The ferry to Ischia leaves at nine from the old harbour."] * BATCH * 10
+    expected = embedder.embed_documents(texts[:BATCH])
+    with ThreadPoolExecutor(1) as pool:
+        batches = pool.submit(embedder.embed_documents, texts * 3)
+        time.sleep(0.05)
+        children = []
+        for _ in range(3):
+            if not (child := os.fork()):
+                try:
+                    found = embedder.embed_documents(texts[:BATCH])
+                    os._exit(0 if np.array_equal(found, expected) else 1)
+                finally:
+                    os._exit(2)
+            children.append(child)
+        assert [await_exit(child) for child in children] == [0, 0, 0]
+        batches.result()
+
+
+def test_idle_threads_use_no_processor(embedder: MiniLM) -> None:
+    embedder.embed_documents(["The ferry leaves at nine."] * BATCH * 4)
+    before = time.process_time()
+    time.sleep(0.5)
+    assert time.process_time() - before < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_memory_is_bounded() -> None:
+    """By what the largest batches take: the second half of a long ingestion takes no more."""
+    code = (
+        "import random; from memstore.providers.minilm import load\n"
+        "def held(): return int(open('/proc/self/status').read().split('VmRSS:')[1].split()[0])\n"
+        "embedder, chance = load(''), random.Random(1)\n"
+        "def some(): return ['word ' * chance.randint(1, 300) for _ in range(64)]\n"
+        "embedder.embed_documents(['word ' * 300] * 64)\n"
+        "for _ in range(4): embedder.embed_documents(some())\n"
+        "before = held()\n"
+        "for _ in range(12): embedder.embed_documents(some()); embedder.embed_query('word ' * chance.randint(1, 300))\n"
+        "print(before, held())"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, after = map(int, ran.stdout.split())
+    assert after < before * 1.1 < 600_000
+
+
+# -- what is not as it should be
+
+
+def test_another_model_is_named_otherwise() -> None:
+    with pytest.raises(ProviderMissing, match="sentence-transformers:BAAI/bge-m3"):
+        load("BAAI/bge-m3")
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Iterator[Path]:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(WEIGHTS.read_bytes())
+    yield file
+
+
+def test_the_weights_are_hashed_once_until_they_change(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest, hashed = minilm.hashlib.file_digest, []  # type: ignore[attr-defined]
+    monkeypatch.setattr(minilm.hashlib, "file_digest", lambda *args: hashed.append(1) or digest(*args))  # type: ignore[attr-defined]
+    cache = tmp_path / "cache"
+    for _ in range(3):
+        check_weights(weights, cache)
+    assert len(hashed) == 1
+    with weights.open("r+b") as file:
+        file.seek(50_000_000)
+        file.write(b"peanuts")
+    with pytest.raises(ProviderError, match="not the published weights"):
+        check_weights(weights, cache)
+    with pytest.raises(ProviderError, match="install memstore again"):
+        check_weights(weights, cache)
+    assert len(hashed) == 3
+
+
+def test_without_a_cache_the_weights_are_hashed_again(weights: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for _ in range(2):
+        check_weights(weights, tmp_path / "file" / "no-folder")
+
+
+def test_missing_weights_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ProviderError, match="install memstore again"):
+        check_weights(tmp_path / "model.safetensors", tmp_path)

