@@ -41,7 +41,7 @@ from report import ROOT, Cell, Table, reported
 import memstore
 from memstore.ingest.embed import Cutter
 from memstore.ingest.resources import Resources
-from memstore.providers import DEFAULT_EMBEDDER, MINILM, Embedder, load_counter, load_embedder
+from memstore.providers import MINILM, ONNX_MINILM, Embedder, load_counter, load_embedder
 from memstore.settings import Settings
 
 QUESTION = "What did Caroline say about the support group in May?"
@@ -196,7 +196,7 @@ class Side:
 
 def tables(options: argparse.Namespace) -> Table:
     """Return the one table."""
-    ours, theirs = Side(sys.executable, DEFAULT_EMBEDDER, options.data), Side(options.torch, MINILM, options.data)
+    ours, theirs = Side(sys.executable, ONNX_MINILM, options.data), Side(options.torch, MINILM, options.data)
     rows: list[list[Cell]] = []
 
     def row(what: str, measure: Callable[[Side], float], goal: str, *, rounds: int = options.rounds) -> None:
@@ -206,7 +206,7 @@ def tables(options: argparse.Namespace) -> Table:
         rows.append([what, *(float(f"{figure:.3g}") for figure in (mine, other)), round(ratio, 2), goal])
         print(rows[-1], file=sys.stderr, flush=True)
 
-    with opened(DEFAULT_EMBEDDER) as made:
+    with opened(ONNX_MINILM) as made:
         made.import_file(ROOT / "memstore" / "cli" / "sample.jsonl")
         made.derive()
         parts: dict[str, Callable[[], None]] = {
@@ -232,7 +232,7 @@ def tables(options: argparse.Namespace) -> Table:
         rows.append(
             ["smallest cosine of 1,005 pairs", f"{(made * other).sum(axis=1).min():.7f}", None, None, "≥ 0.999999"]
         )
-    columns = ("", DEFAULT_EMBEDDER, "sentence-transformers", "ratio", "goal")
+    columns = ("", ONNX_MINILM, "sentence-transformers", "ratio", "goal")
     return Table("light", "The same model by ONNX Runtime and by sentence-transformers", columns, rows)
 
 

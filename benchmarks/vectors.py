@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import memstore
-from memstore.providers import DEFAULT_EMBEDDER, MINILM, Embedder, Vectors, load_embedder
+from memstore.providers import MINILM, ONNX_MINILM, Embedder, Vectors, load_embedder
 
 KEY = 16  # bytes of a text's digest
 
@@ -35,7 +35,7 @@ class Kept:
     @cached_property
     def real(self) -> Embedder:
         """The embedder that makes vectors."""
-        found = load_embedder(DEFAULT_EMBEDDER if self.name == MINILM else self.name)
+        found = load_embedder(ONNX_MINILM if self.name == MINILM else self.name)
         assert found is not None
         return found
 

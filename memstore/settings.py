@@ -26,7 +26,7 @@ from pydantic_settings import (
 from memstore import settings_file
 from memstore.errors import ConfigurationError, InvalidInput
 
-DEFAULT_EMBEDDER = "onnx:all-MiniLM-L6-v2"
+ONNX_MINILM = "onnx:all-MiniLM-L6-v2"
 
 
 def _http_url(value: str) -> str:
@@ -90,7 +90,7 @@ class Settings(BaseSettings):
     )
     counter: str = Field(default="tiktoken:o200k_base", description="the token counter, as kind:model")
     embedder: str = Field(
-        default=DEFAULT_EMBEDDER,
+        default=ONNX_MINILM,
         description='the embedder, as kind:model; "none" recalls by words alone',
     )
     pool_size: Whole = Field(default=8, ge=1, le=1000, description="connections that one store may hold")

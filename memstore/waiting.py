@@ -11,8 +11,8 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 from weakref import WeakMethod
@@ -50,6 +50,30 @@ def by_threads(first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
         beside = thread.submit(copy_context().run, first)
         done = second()
     return beside.result(), done
+
+
+async def all_at_once(calls: Sequence[Callable[[], Awaitable[None]]], stop: Callable[[], None]) -> None:
+    """Run all at the same time. Raises the first error, an interrupt too, after `stop()` and when all have ended."""
+    tasks = [asyncio.ensure_future(call()) for call in calls]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+def all_by_threads(calls: Sequence[Callable[[], None]], stop: Callable[[], None]) -> None:
+    """Run all at the same time. Raises the first error, an interrupt too, after `stop()` and when all have ended."""
+    with ThreadPoolExecutor(len(calls), "memstore-derive") as pool:
+        try:
+            for done in as_completed([pool.submit(copy_context().run, call) for call in calls]):
+                done.result()
+        except BaseException:
+            stop()
+            raise
 
 
 def within(seconds: float, call: Callable[[], T], *, name: str = "memstore-wait") -> T:

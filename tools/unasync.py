@@ -51,6 +51,7 @@ NAMES = {
     "AsyncPlainCalls": "PlainCalls",
     "open_async": "open",
     "in_thread": "in_place",
+    "all_at_once": "all_by_threads",
     "at_once": "by_threads",
     "at_end_of_loop": "at_exit",
 }

@@ -38,12 +38,13 @@ def migrate(
     JSON: {"users": moved, "vectors": made, integers}.
     """
     from memstore.cli.stores import opened
+    from memstore.providers import vectors_name
 
     with opened(database) as store, _shown() as told:
         moved = store.embeddings.migrate(to, progress=told)
         own = store.settings.embedder
     _tell(moved, as_json, f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made")
-    if own != to and not as_json:
+    if vectors_name(own) != vectors_name(to) and not as_json:
         hint(f"new users are still given {own}: memstore settings set embedder {to}")
 
 

@@ -172,10 +172,10 @@ def _counter(name: str) -> Finding:
 def _embedder(name: str) -> Finding:
     """Look whether the embedder is there, and of the default one whether its weights are the published ones."""
     from memstore.providers import MINILM, load_embedder
-    from memstore.settings import DEFAULT_EMBEDDER
+    from memstore.settings import ONNX_MINILM
 
     found = _there("embedder", name, load_embedder)
-    english = found.ok and name in (DEFAULT_EMBEDDER, MINILM)
+    english = found.ok and name in (ONNX_MINILM, MINILM)
     return replace(found, detail=f"{found.detail}; {ENGLISH}") if english else found
 
 

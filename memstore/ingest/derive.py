@@ -38,7 +38,7 @@ from memstore.store import derivations, erasures, events, messages, model_calls,
 from memstore.store.database import Database, Transaction
 from memstore.store.embedders import OtherServes
 from memstore.store.watermarks import LostRace, Outdated, Pending
-from memstore.waiting import at_once, in_thread
+from memstore.waiting import all_at_once, in_thread
 
 VECTORS = "vectors"
 REDOABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
@@ -87,9 +87,9 @@ async def derive(
     embed, summarize, facts = derivers_of(resources)
     if summarize.method.asks or facts.method.asks:  # one model, one question at a time
         for deriver in (embed, summarize, facts):
-            await _one(database, deriver, part, redo, run)
+            await _derive_by(database, deriver, part, redo, run)
     else:
-        await _at_once(database, (embed, summarize, facts), part, redo, run)
+        await _concurrently(database, (embed, summarize, facts), part, redo, run)
     if redo == VECTORS:
         await _fill(database, resources, part, run)
     await tend(database, run.users, resources.settings)
@@ -99,7 +99,7 @@ async def derive(
 
 
 def derivers_of(resources: Resources) -> tuple[Deriver[Any, Any], ...]:
-    """Give the derivers, in the order in which they work."""
+    """Give the derivers."""
     return Embed(resources), Summarize(resources), Facts(resources)
 
 
@@ -146,6 +146,8 @@ async def _redo_all(database: Database, deriver: Redoable[B, M], part: Part, run
             return
         after = page[-1]
         for work in page:
+            if run.stop_requested.is_set():
+                return
             try:
                 await _redo(database, deriver, work, recipe, run)
             except UNIVERSAL:
@@ -184,28 +186,28 @@ async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, rec
     return None
 
 
-async def _at_once(
+async def _concurrently(
     database: Database, derivers: Sequence[Deriver[Any, Any]], part: Part, redo: str | None, run: Run
 ) -> None:
-    """Run three derivers at the same time: rules read while vectors are computed and rows are written."""
-    telling = Lock()
+    """Run derivers at the same time: rules read while vectors are computed and rows are written."""
+    lock = Lock()
 
-    def told(name: str, done: int, total: int) -> None:
-        with telling:
+    def progress(name: str, done: int, total: int) -> None:
+        with lock:
             run.progress(name, done, total)
 
-    runs = [Run(told, run.totals, ending=run.ending) for _ in derivers]
-    first, second, third = (
-        partial(_one, database, deriver, part, redo, own) for deriver, own in zip(derivers, runs, strict=True)
-    )
+    runs = [Run(progress, run.totals, stop_requested=run.stop_requested) for _ in derivers]
+    calls = [
+        partial(_derive_by, database, deriver, part, redo, own) for deriver, own in zip(derivers, runs, strict=True)
+    ]
     try:
-        await at_once(third, partial(at_once, second, first))
+        await all_at_once(calls, run.stop_requested.set)
     finally:
         for own in runs:
             run.add(own)
 
 
-async def _one(database: Database, deriver: Deriver[Any, Any], part: Part, redo: str | None, run: Run) -> None:
+async def _derive_by(database: Database, deriver: Deriver[Any, Any], part: Part, redo: str | None, run: Run) -> None:
     """Run a deriver over what is pending; what waits for a model that is away is noted."""
     try:
         if deriver.name == redo:
@@ -214,9 +216,6 @@ async def _one(database: Database, deriver: Deriver[Any, Any], part: Part, redo:
             await _all(database, deriver, part, run)
     except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
         run.waiting.append(f"{deriver.name}: {error}")
-    except BaseException:  # raised again: those beside it end too
-        run.ending.set()
-        raise
 
 
 async def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run) -> None:
@@ -230,7 +229,7 @@ async def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run)
             return
         after = page[-1]
         for group in _groups(page, 0 if deriver.method.asks else deriver.method.batch):
-            if run.ending.is_set():
+            if run.stop_requested.is_set():
                 return
             await _finish(database, deriver, group, run)
 
@@ -250,7 +249,7 @@ def _groups(page: Sequence[Pending], most: int) -> list[list[Pending]]:
 
 async def _finish(database: Database, deriver: Deriver[B, M], group: list[Pending], run: Run) -> None:
     """Step until nothing of the group is left; where a step fails, go on with each conversation by itself."""
-    while group:
+    while group and not run.stop_requested.is_set():
         try:
             taken = await step(database, deriver, group, run)
             group = [replace(one.work, done_seq=one.done_seq) for one in taken if one.done_seq < one.work.last_seq]

@@ -57,7 +57,7 @@ async def take_turn(
                 behind = [one for one in behind if one.backfill != backfill]
     work = [one for one in behind if one.in_line and one.state != backfills.PAUSED]
     work = [one for one in work if one.state == backfills.RUNNING or not of_backfill]
-    # At once: while one writes, another has the encoder. They know nothing of each other's rows.
+    # At once: one computes while another writes. They know nothing of each other's rows.
     steps = [_stepped(database, derivers_of(one.backfill)[one.deriver], one, run) for one in work]
     made = await asyncio.gather(*steps, return_exceptions=True)
     for error in made:

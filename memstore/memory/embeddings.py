@@ -9,7 +9,7 @@ from memstore.ingest.check import check_name
 from memstore.ingest.resources import Resources
 from memstore.memory.opened import Opened
 from memstore.models import EmbeddingStatus, Moved
-from memstore.providers import Embedder, load_embedder, load_exactly
+from memstore.providers import Embedder, load_embedder, load_exactly, vectors_name
 from memstore.waiting import in_thread
 
 Told = Callable[[int, int], None]
@@ -54,7 +54,8 @@ class AsyncEmbeddings:
         """
         from memstore.ingest.embedding_migration import rollback
 
-        return await rollback(self._database, self._resources(None), leaving, progress or _quiet)
+        named = None if leaving is None else vectors_name(leaving)
+        return await rollback(self._database, self._resources(None), named, progress or _quiet)
 
     async def clean(self) -> Moved:
         """Remove the vectors of embedders that serve no more: there is no way back then.
@@ -75,7 +76,7 @@ def _loaded(name: str) -> Embedder:
     found = load_embedder(name)
     if found is None:
         raise InvalidInput('"none" makes no vectors: name the embedder that is to serve, as kind:model.')
-    return load_exactly(found.name, found.dimensions)
+    return found if name == found.name else load_exactly(found.name, found.dimensions)
 
 
 def _quiet(done: int, total: int) -> None:

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from memstore.errors import ConfigurationError, EmbedderMismatch, MemstoreError, ProviderMissing
 from memstore.installed import brought
-from memstore.settings import DEFAULT_EMBEDDER, Settings
+from memstore.settings import ONNX_MINILM, Settings
 from memstore.settings import load as load_settings
 
 Vectors = NDArray[np.float32]
@@ -198,10 +198,15 @@ def load_embedder(name: str) -> Embedder | None:
     return embedder
 
 
+def vectors_name(embedder: str) -> str:
+    """Return the name that the vectors of an embedder are kept under, by the embedder's name in the settings."""
+    return MINILM if embedder == ONNX_MINILM else embedder
+
+
 def load_exactly(name: str, dimensions: int) -> Embedder:
     """Return the embedder that has made vectors under this name; raises `EmbedderMismatch` where it cannot be had."""
     try:
-        found = load_embedder(DEFAULT_EMBEDDER if name == MINILM else name)
+        found = load_embedder(ONNX_MINILM if name == MINILM else name)
     except MemstoreError as error:
         raise EmbedderMismatch(f"Vectors were made by {name!r}, and that cannot be had here: {error}") from error
     if found is None or (found.name, found.dimensions) != (name, dimensions):

@@ -19,7 +19,7 @@ def by_length(lengths: Sequence[int], size: int) -> list[list[int]]:
 
 
 class Workers:
-    """A thread pool that serves its callers in turn: none waits for more than a few batches of another."""
+    """A thread pool that serves its callers in turn, a few batches at a time."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads

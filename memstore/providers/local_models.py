@@ -30,7 +30,7 @@ def check(name: str) -> None:
         _place(name)
 
 
-def load(name: str, kind: str, **arguments: Any) -> Any:
+def load(name: str, kind: str) -> Any:
     """Return a model as the library's class `kind`, such as "SentenceTransformer", from a folder or by its name.
 
     Raises ProviderMissing for a model that is not on this machine and for a library that is not installed,
@@ -41,7 +41,7 @@ def load(name: str, kind: str, **arguments: Any) -> Any:
         make = getattr(importlib.import_module(LIBRARY), kind)
     with _LOADING, _without_progress_bars(), _without_network():
         try:
-            return make(place, local_files_only=True, **arguments)
+            return make(place, local_files_only=True)
         except OSError as error:
             raise ProviderMissing(
                 f"The model {name!r} is not on this machine, or not whole, and memstore downloads nothing. Give "

@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import platformdirs
 from tokenizers import Tokenizer
 
@@ -22,9 +21,14 @@ from memstore.errors import ProviderError, ProviderMissing
 from memstore.providers import MINILM, Vectors
 from memstore.providers.batches import Workers, by_length
 
+# Its releases report to their maker as soon as they are imported; this is the switch that they name for it.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+import onnxruntime
+
 MODEL = "all-MiniLM-L6-v2"
 FOLDER = Path(__file__).with_name(MODEL)
 GRAPH = Path(__file__).with_name("minilm.onnx")
+WEIGHTS = FOLDER / "model.safetensors"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 DIMENSIONS = 384
 WINDOW = 256  # tokens, [CLS] and [SEP] included
@@ -39,7 +43,7 @@ def load(model: str) -> MiniLM:
     """
     if model not in ("", MODEL):
         raise ProviderMissing(f"onnx has {MODEL} alone. Name the model as sentence-transformers:{model} instead.")
-    check_weights(FOLDER / "model.safetensors", platformdirs.user_cache_path("memstore", appauthor=False))
+    check_weights(WEIGHTS, platformdirs.user_cache_path("memstore", appauthor=False))
     return MiniLM()
 
 
@@ -59,7 +63,7 @@ class MiniLM:
         self._tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._sessions: dict[int, onnxruntime.InferenceSession] = {}  # by process: a fork may copy one amid a batch
+        self._sessions: dict[int, onnxruntime.InferenceSession] = {}  # by process: a forked child's copy may be in use
         self._session()
 
     def __repr__(self) -> str:
@@ -74,26 +78,26 @@ class MiniLM:
         tokens = [self._tokens(text) for text in texts]
         batches = by_length([len(ids) for ids in tokens], BATCH)
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        computed = self._workers.run(lambda batch: self._computed([tokens[index] for index in batch]), batches)
-        for batch, found in zip(batches, computed, strict=True):
-            vectors[batch] = found
+        embedded = self._workers.run(lambda batch: self._embed([tokens[index] for index in batch]), batches)
+        for batch, rows in zip(batches, embedded, strict=True):
+            vectors[batch] = rows
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
         """Return the vector of a question: shape (384,), float32, unit length."""
-        vector: Vectors = self._computed([self._tokens(text)])[0]
+        vector: Vectors = self._embed([self._tokens(text)])[0]
         return vector
 
     def _tokens(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(sendable(text)).ids
         return ids if len(ids) <= WINDOW else [*ids[: WINDOW - 1], ids[-1]]
 
-    def _computed(self, tokens: Sequence[Sequence[int]]) -> Vectors:
+    def _embed(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
         mask = np.zeros_like(ids)
-        for row, own in enumerate(tokens):
-            ids[row, : len(own)] = own
-            mask[row, : len(own)] = 1
+        for row, text in enumerate(tokens):
+            ids[row, : len(text)] = text
+            mask[row, : len(text)] = 1
         vectors: Vectors = self._session().run(None, {"ids": ids, "mask": mask})[0]
         return vectors
 
@@ -107,30 +111,31 @@ def _processors() -> int:
 
 
 def _new_session() -> onnxruntime.InferenceSession:
-    onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(FOLDER))
+    folder = WEIGHTS.resolve().parent  # ONNX Runtime refuses links that lead elsewhere
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     return onnxruntime.InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
 
 
 def check_weights(file: Path, cache: Path) -> None:
-    """Raise ProviderError unless a file has the published weights.
+    """Raise ProviderError unless a file holds the published weights.
 
-    A file is hashed once: a note in `cache` says which one was, until it changes. Without a cache it is hashed again.
+    A file is hashed once: a note in `cache` says so, until the file changes. Without a cache it is hashed each time.
     """
     try:
         stat = file.stat()
-        seen = f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ino} {WEIGHTS_SHA256}"
-        note = cache / f"weights-{hashlib.sha256(seen.encode()).hexdigest()[:32]}"
-        if note.exists():
-            return
+        state = f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ino} {WEIGHTS_SHA256}"
+        note = cache / f"weights-{hashlib.sha256(state.encode()).hexdigest()[:32]}"
+        with suppress(OSError):
+            if note.exists():
+                return
         with file.open("rb") as weights:
             found = hashlib.file_digest(weights, "sha256").hexdigest()
     except OSError as error:
         raise ProviderError(f"{error}: install memstore again.") from error
     if found != WEIGHTS_SHA256:
-        raise ProviderError(f"{file} has not the published weights (SHA-256 {found}): install memstore again.")
+        raise ProviderError(f"{file} does not hold the published weights (SHA-256 {found}): install memstore again.")
     with suppress(OSError):
         cache.mkdir(parents=True, exist_ok=True)
         note.touch()

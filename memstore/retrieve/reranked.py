@@ -16,7 +16,7 @@ from memstore.providers import Reranker, Scores
 
 PART = "reranker"
 # Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
-# processor for each, of 47 tokens, with bf16 11. What is not read keeps its place behind them, as no part is below 0.
+# processor for each, of 47 tokens. What is not read keeps its place behind them, as no part is below 0.
 READ = 50
 
 

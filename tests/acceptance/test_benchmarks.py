@@ -395,8 +395,8 @@ def test_the_command_of_figures_can_be_given_again() -> None:
     given = ["peers", "--sets", "sizes", "--systems", "mem0 (infer off, pgvector)", "--units", "1000", "50000"]
     told = shlex.split(command(parsed(given)))
     assert (told[0], told[1:]) == ("benchmarks/run.py", given)
-    with_models = command(parsed(["locomo", "--reranker", "cross-encoder:/home/me/small?precision=bf16"]))
-    assert with_models == "benchmarks/run.py locomo --reranker cross-encoder:FOLDER/small?precision=bf16"
+    with_models = command(parsed(["locomo", "--reranker", "cross-encoder:/home/me/small"]))
+    assert with_models == "benchmarks/run.py locomo --reranker cross-encoder:FOLDER/small"
 
 
 @pytest.mark.usefixtures("measure")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from memstore.errors import EmbedderMismatch, ProviderError, ProviderMissing
-from memstore.providers import DEFAULT_EMBEDDER, MINILM, load_embedder, load_exactly, minilm
+from memstore.providers import MINILM, ONNX_MINILM, load_embedder, load_exactly, minilm
 from memstore.providers.minilm import BATCH, FOLDER, MiniLM, check_weights, load
 from memstore.testing import check_embedder
 from tests.waiting import await_exit
@@ -51,7 +51,7 @@ def test_it_conforms(embedder: MiniLM) -> None:
 
 
 def test_it_is_the_default_and_serves_vectors_that_sentence_transformers_made() -> None:
-    default = load_embedder(DEFAULT_EMBEDDER)
+    default = load_embedder(ONNX_MINILM)
     assert isinstance(default, MiniLM)
     assert load_exactly(MINILM, 384) is default
     with pytest.raises(EmbedderMismatch):
@@ -112,7 +112,7 @@ def test_threads_share_one_session(embedder: MiniLM) -> None:
 
 def test_a_question_waits_for_no_ingestion(embedder: MiniLM, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is computed by who asks, while every thread of the pool is held up in a batch."""
-    compute, held, go = embedder._computed, threading.Event(), threading.Event()
+    compute, held, go = embedder._embed, threading.Event(), threading.Event()
 
     def slow(tokens: list[list[int]]) -> object:
         if len(tokens) > 1:
@@ -120,7 +120,7 @@ def test_a_question_waits_for_no_ingestion(embedder: MiniLM, monkeypatch: pytest
             go.wait(20)
         return compute(tokens)
 
-    monkeypatch.setattr(embedder, "_computed", slow)
+    monkeypatch.setattr(embedder, "_embed", slow)
     with ThreadPoolExecutor(1) as pool:
         batches = pool.submit(embedder.embed_documents, ["The ferry leaves."] * BATCH * 8)
         assert held.wait(20)
@@ -204,7 +204,7 @@ def test_the_weights_are_hashed_once_until_they_change(
     with weights.open("r+b") as file:
         file.seek(50_000_000)
         file.write(b"peanuts")
-    with pytest.raises(ProviderError, match="not the published weights"):
+    with pytest.raises(ProviderError, match="does not hold the published weights"):
         check_weights(weights, cache)
     with pytest.raises(ProviderError, match="install memstore again"):
         check_weights(weights, cache)
@@ -215,6 +215,25 @@ def test_without_a_cache_the_weights_are_hashed_again(weights: Path, tmp_path: P
     (tmp_path / "file").touch()
     for _ in range(2):
         check_weights(weights, tmp_path / "file" / "no-folder")
+
+
+@pytest.mark.root
+def test_a_cache_that_may_not_be_looked_into_is_none(tmp_path: Path) -> None:
+    cache = tmp_path / "closed" / "memstore"
+    cache.parent.mkdir(mode=0o700)
+    code = f"from pathlib import Path; from memstore.providers.minilm import *; check_weights(WEIGHTS, Path('{cache}'))"
+    nobody = ["setpriv", "--reuid=65534", "--clear-groups", sys.executable, "-c", code]
+    ran = subprocess.run(nobody, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_weights_behind_a_link_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    linked = tmp_path / "all-MiniLM-L6-v2"
+    linked.mkdir()
+    for file in FOLDER.iterdir():
+        (linked / file.name).symlink_to(file)
+    monkeypatch.setattr(minilm, "WEIGHTS", linked / "model.safetensors")
+    assert MiniLM(1).embed_query("x").shape == (384,)
 
 
 def test_missing_weights_are_told(tmp_path: Path) -> None:

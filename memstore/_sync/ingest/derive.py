@@ -40,7 +40,7 @@ from memstore.ingest.resources import Resources
 from memstore.models import QUARANTINED, DeriveReport
 from memstore.settings import Settings
 from memstore.store.watermarks import LostRace, Outdated, Pending
-from memstore.waiting import by_threads, in_place
+from memstore.waiting import all_by_threads, in_place
 
 VECTORS = "vectors"
 REDOABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
@@ -89,9 +89,9 @@ def derive(
     embed, summarize, facts = derivers_of(resources)
     if summarize.method.asks or facts.method.asks:  # one model, one question at a time
         for deriver in (embed, summarize, facts):
-            _one(database, deriver, part, redo, run)
+            _derive_by(database, deriver, part, redo, run)
     else:
-        _at_once(database, (embed, summarize, facts), part, redo, run)
+        _concurrently(database, (embed, summarize, facts), part, redo, run)
     if redo == VECTORS:
         _fill(database, resources, part, run)
     tend(database, run.users, resources.settings)
@@ -101,7 +101,7 @@ def derive(
 
 
 def derivers_of(resources: Resources) -> tuple[Deriver[Any, Any], ...]:
-    """Give the derivers, in the order in which they work."""
+    """Give the derivers."""
     return Embed(resources), Summarize(resources), Facts(resources)
 
 
@@ -148,6 +148,8 @@ def _redo_all(database: Database, deriver: Redoable[B, M], part: Part, run: Run)
             return
         after = page[-1]
         for work in page:
+            if run.stop_requested.is_set():
+                return
             try:
                 _redo(database, deriver, work, recipe, run)
             except UNIVERSAL:
@@ -186,26 +188,28 @@ def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: s
     return None
 
 
-def _at_once(database: Database, derivers: Sequence[Deriver[Any, Any]], part: Part, redo: str | None, run: Run) -> None:
-    """Run three derivers at the same time: rules read while vectors are computed and rows are written."""
-    telling = Lock()
+def _concurrently(
+    database: Database, derivers: Sequence[Deriver[Any, Any]], part: Part, redo: str | None, run: Run
+) -> None:
+    """Run derivers at the same time: rules read while vectors are computed and rows are written."""
+    lock = Lock()
 
-    def told(name: str, done: int, total: int) -> None:
-        with telling:
+    def progress(name: str, done: int, total: int) -> None:
+        with lock:
             run.progress(name, done, total)
 
-    runs = [Run(told, run.totals, ending=run.ending) for _ in derivers]
-    first, second, third = (
-        partial(_one, database, deriver, part, redo, own) for deriver, own in zip(derivers, runs, strict=True)
-    )
+    runs = [Run(progress, run.totals, stop_requested=run.stop_requested) for _ in derivers]
+    calls = [
+        partial(_derive_by, database, deriver, part, redo, own) for deriver, own in zip(derivers, runs, strict=True)
+    ]
     try:
-        by_threads(third, partial(by_threads, second, first))
+        all_by_threads(calls, run.stop_requested.set)
     finally:
         for own in runs:
             run.add(own)
 
 
-def _one(database: Database, deriver: Deriver[Any, Any], part: Part, redo: str | None, run: Run) -> None:
+def _derive_by(database: Database, deriver: Deriver[Any, Any], part: Part, redo: str | None, run: Run) -> None:
     """Run a deriver over what is pending; what waits for a model that is away is noted."""
     try:
         if deriver.name == redo:
@@ -214,9 +218,6 @@ def _one(database: Database, deriver: Deriver[Any, Any], part: Part, redo: str |
             _all(database, deriver, part, run)
     except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
         run.waiting.append(f"{deriver.name}: {error}")
-    except BaseException:  # raised again: those beside it end too
-        run.ending.set()
-        raise
 
 
 def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run) -> None:
@@ -228,7 +229,7 @@ def _all(database: Database, deriver: Deriver[B, M], part: Part, run: Run) -> No
             return
         after = page[-1]
         for group in _groups(page, 0 if deriver.method.asks else deriver.method.batch):
-            if run.ending.is_set():
+            if run.stop_requested.is_set():
                 return
             _finish(database, deriver, group, run)
 
@@ -248,7 +249,7 @@ def _groups(page: Sequence[Pending], most: int) -> list[list[Pending]]:
 
 def _finish(database: Database, deriver: Deriver[B, M], group: list[Pending], run: Run) -> None:
     """Step until nothing of the group is left; where a step fails, go on with each conversation by itself."""
-    while group:
+    while group and not run.stop_requested.is_set():
         try:
             taken = step(database, deriver, group, run)
             group = [replace(one.work, done_seq=one.done_seq) for one in taken if one.done_seq < one.work.last_seq]

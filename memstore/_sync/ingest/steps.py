@@ -89,7 +89,7 @@ class Run:
     failed: list[str] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     users: set[UUID] = field(default_factory=set)
-    ending: Event = field(default_factory=Event)  # set when what runs at the same time has failed
+    stop_requested: Event = field(default_factory=Event)  # what runs at the same time has failed
 
     def advanced(self, work: Pending, to_seq: int) -> None:
         """Note that a deriver got to a message."""

@@ -10,7 +10,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.check import check_name
 from memstore.ingest.resources import Resources
 from memstore.models import EmbeddingStatus, Moved
-from memstore.providers import Embedder, load_embedder, load_exactly
+from memstore.providers import Embedder, load_embedder, load_exactly, vectors_name
 from memstore.waiting import in_place
 
 Told = Callable[[int, int], None]
@@ -55,7 +55,8 @@ class Embeddings:
         """
         from memstore._sync.ingest.embedding_migration import rollback
 
-        return rollback(self._database, self._resources(None), leaving, progress or _quiet)
+        named = None if leaving is None else vectors_name(leaving)
+        return rollback(self._database, self._resources(None), named, progress or _quiet)
 
     def clean(self) -> Moved:
         """Remove the vectors of embedders that serve no more: there is no way back then.
@@ -76,7 +77,7 @@ def _loaded(name: str) -> Embedder:
     found = load_embedder(name)
     if found is None:
         raise InvalidInput('"none" makes no vectors: name the embedder that is to serve, as kind:model.')
-    return load_exactly(found.name, found.dimensions)
+    return found if name == found.name else load_exactly(found.name, found.dimensions)
 
 
 def _quiet(done: int, total: int) -> None:
