@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,10 +13,18 @@ B = TypeVar("B")
 R = TypeVar("R")
 
 
-def by_length(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Return the indices of texts in batches of at most `size`, longest first: texts of one length need no padding."""
+def by_length(lengths: Sequence[int], size: int, area: int = sys.maxsize) -> list[list[int]]:
+    """Return the indices of texts in batches, longest first: texts of one length need no padding.
+
+    A batch has at most `size` texts, and fewer where these, padded, would be longer than `area` together.
+    """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-    return [order[start : start + size] for start in range(0, len(order), size)]
+    batches = []
+    while order:
+        fitting = max(1, min(size, area // max(1, lengths[order[0]])))
+        batches.append(order[:fitting])
+        order = order[fitting:]
+    return batches
 
 
 class Workers:

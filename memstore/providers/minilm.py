@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import platformdirs
@@ -32,8 +33,8 @@ WEIGHTS = FOLDER / "model.safetensors"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 DIMENSIONS = 384
 WINDOW = 256  # tokens, [CLS] and [SEP] included
-BATCH = 8  # texts; larger batches are slower on CPUs, and take more memory
-MOST_THREADS = 8  # each batch takes up to 50 MB, and a container may have fewer processors than it sees
+BATCH, BATCH_TOKENS = 8, 1024  # texts, and padded tokens: larger batches are slower on CPUs, and take more memory
+MOST_THREADS = 8  # each takes up to 40 MB, and a container may have fewer processors than it sees
 
 
 def load(model: str) -> MiniLM:
@@ -50,8 +51,9 @@ def load(model: str) -> MiniLM:
 class MiniLM:
     """An Embedder. Safe to share by threads, and to use in forked children.
 
-    A session has no threads of its own: a question is computed by the thread that asks, batches by a pool of `threads`.
-    So nothing spins, a question waits for nobody, and the number of threads changes no bit of a vector.
+    A session has no threads of its own: questions are computed by a pool of `threads`, batches by another one. So
+    nothing spins, a question waits for questions alone, each thread's memory is bounded, and the number of threads
+    changes no bit of a vector.
     """
 
     name = MINILM
@@ -59,7 +61,8 @@ class MiniLM:
     max_tokens = WINDOW - 2
 
     def __init__(self, threads: int | None = None) -> None:
-        self._workers = Workers(threads or min(MOST_THREADS, _processors()))
+        threads = threads or min(MOST_THREADS, _processors())
+        self._workers, self._questions = Workers(threads), Workers(threads)
         self._tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -76,7 +79,7 @@ class MiniLM:
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts: shape (texts, 384), float32, unit length."""
         tokens = [self._tokens(text) for text in texts]
-        batches = by_length([len(ids) for ids in tokens], BATCH)
+        batches = by_length([len(ids) for ids in tokens], BATCH, BATCH_TOKENS)
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
         embedded = self._workers.run(lambda batch: self._embed([tokens[index] for index in batch]), batches)
         for batch, rows in zip(batches, embedded, strict=True):
@@ -85,8 +88,8 @@ class MiniLM:
 
     def embed_query(self, text: str) -> Vectors:
         """Return the vector of a question: shape (384,), float32, unit length."""
-        vector: Vectors = self._embed([self._tokens(text)])[0]
-        return vector
+        [[vector]] = self._questions.run(self._embed, [[self._tokens(text)]])
+        return cast(Vectors, vector)
 
     def _tokens(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(sendable(text)).ids

@@ -16,6 +16,7 @@ from tests.waiting import await_exit
 def test_texts_of_one_length_are_together() -> None:
     assert by_length([3, 9, 1, 9, 5], 2) == [[1, 3], [4, 0], [2]]
     assert by_length([], 2) == []
+    assert by_length([3, 9, 1, 9, 5, 0], 4, area=10) == [[1], [3], [4, 0], [2, 5]]
 
 
 def test_results_come_in_the_order_of_the_batches() -> None:
