@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
@@ -26,6 +27,7 @@ class Kept:
         self.file, self.name = file, name
         self._rows: dict[bytes, int] = {}
         self._blocks: list[Vectors] = []
+        self._lock = Lock()
         self._saved = 0
         if file.is_file():
             with np.load(file) as kept:
@@ -64,11 +66,12 @@ class Kept:
             self._take([key], vector[None])
 
     def _of(self, keys: list[bytes], texts: Sequence[str], embed: object) -> Vectors:
-        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
-        if new:
-            self._take(new, embed(list(new.values())))  # type: ignore[operator]
-        every = self._every
-        return every[[self._rows[key] for key in keys]]
+        with self._lock:  # derivers ask at the same time
+            new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
+            if new:
+                self._take(new, embed(list(new.values())))  # type: ignore[operator]
+            every = self._every
+            return every[[self._rows[key] for key in keys]]
 
     def _take(self, keys: Iterable[bytes], vectors: Vectors) -> None:
         for key in keys:

@@ -73,7 +73,7 @@ class TokenCounter(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of unit length."""
+    """Turns texts into vectors of unit length. Blocking, and safe to share by threads: derivers run at once."""
 
     @property
     def name(self) -> str:
@@ -203,10 +203,15 @@ def vectors_name(embedder: str) -> str:
     return MINILM if embedder == ONNX_MINILM else embedder
 
 
+def setting_of(name: str) -> str:
+    """Return the setting that has vectors of this name made, without an extra where that can be."""
+    return ONNX_MINILM if name == MINILM else name
+
+
 def load_exactly(name: str, dimensions: int) -> Embedder:
     """Return the embedder that has made vectors under this name; raises `EmbedderMismatch` where it cannot be had."""
     try:
-        found = load_embedder(ONNX_MINILM if name == MINILM else name)
+        found = load_embedder(setting_of(name))
     except MemstoreError as error:
         raise EmbedderMismatch(f"Vectors were made by {name!r}, and that cannot be had here: {error}") from error
     if found is None or (found.name, found.dimensions) != (name, dimensions):

@@ -17,7 +17,7 @@ from psycopg.errors import ForeignKeyViolation
 from memstore import ids
 from memstore.errors import Conflict, EmbedderMismatch
 from memstore.models import Key
-from memstore.providers import Embedder, Vectors
+from memstore.providers import Embedder, Vectors, setting_of
 from memstore.store.database import Database, Transaction, columns
 from memstore.store.statements import statements
 from memstore.store.watermarks import LostRace
@@ -69,13 +69,13 @@ async def chosen(database: Database, known: Sequence[Model], own: Embedder | Non
     if own is None:
         raise EmbedderMismatch(
             f"This user's vectors were made by {there.name!r} and the store is set to none: what is new would have no "
-            f"vector. Set embedder to {there.name!r} (settings, or MEMSTORE_EMBEDDER)."
+            f"vector. Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER)."
         )
     if id_of(own) not in {one.id for one in known} and not await _moved(database, id_of(own), there.id):
         raise EmbedderMismatch(
             f"This user's vectors were made by {there.name!r} and the store is set to {own.name!r}; they do not mix. "
-            f"Set embedder to {there.name!r} (settings, or MEMSTORE_EMBEDDER), or have vectors made by the other one "
-            f"beside them: memstore embeddings migrate --to {own.name}"
+            f"Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER), or have vectors made by the "
+            f"other one beside them: memstore embeddings migrate --to {own.name}"
         )
     return there
 
