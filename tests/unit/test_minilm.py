@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import memstore
 from memstore.errors import EmbedderMismatch, ProviderError, ProviderMissing
 from memstore.providers import MINILM, ONNX_MINILM, load_embedder, load_exactly, minilm
 from memstore.providers.minilm import BATCH, FOLDER, MiniLM, check_weights, load
@@ -239,3 +240,14 @@ def test_weights_behind_a_link_are_loaded(tmp_path: Path, monkeypatch: pytest.Mo
 def test_missing_weights_are_told(tmp_path: Path) -> None:
     with pytest.raises(ProviderError, match="install memstore again"):
         check_weights(tmp_path / "model.safetensors", tmp_path)
+
+
+def test_who_has_another_embedder_set_is_told_the_one_that_needs_no_extra(url: str) -> None:
+    with memstore.open(url) as store:
+        store.user("alice").conversation("c").add("user", "I live in Leeds.")
+        store.derive()
+    with (
+        memstore.open(url, settings={"embedder": "hashing:64"}) as store,
+        pytest.raises(EmbedderMismatch, match="Set embedder to 'onnx:all-MiniLM-L6-v2'"),
+    ):
+        store.user("alice").recall("Leeds")
