@@ -7,10 +7,13 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
 
 B = TypeVar("B")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def by_length(lengths: Sequence[int], size: int, area: int = sys.maxsize) -> list[list[int]]:
@@ -50,3 +53,18 @@ class Workers:
             for future in queued:
                 future.cancel()
         return results
+
+    def fill(
+        self,
+        rows: NDArray[Any],
+        work: Callable[[list[T]], NDArray[Any]],
+        items: Sequence[T],
+        lengths: Sequence[int],
+        size: int,
+        area: int = sys.maxsize,
+    ) -> None:
+        """Set a row for each item to what `work` gives for it, in batches as `by_length` makes them."""
+        batches = by_length(lengths, size, area)
+        found = self.run(lambda batch: work([items[index] for index in batch]), batches)
+        for batch, own in zip(batches, found, strict=True):
+            rows[batch] = own

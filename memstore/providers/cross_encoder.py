@@ -10,7 +10,7 @@ import numpy as np
 from memstore.characters import sendable
 from memstore.errors import ProviderError, ProviderMissing
 from memstore.providers import Scores, local_models
-from memstore.providers.batches import Workers, by_length
+from memstore.providers.batches import Workers
 from memstore.providers.sentence_transformers import BATCH
 
 
@@ -46,10 +46,7 @@ class CrossEncoderReranker:
         """
         scores = np.empty(len(texts), dtype=np.float32)
         pairs = [(sendable(query), sendable(text)) for text in texts]
-        batches = by_length([len(text) for text in texts], BATCH)
-        computed = self._turns.run(lambda batch: self._scored([pairs[index] for index in batch]), batches)
-        for batch, found in zip(batches, computed, strict=True):
-            scores[batch] = found
+        self._turns.fill(scores, self._scored, pairs, [len(text) for text in texts], BATCH)
         return scores
 
     def _scored(self, pairs: list[tuple[str, str]]) -> Scores:

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from memstore.characters import sendable
 from memstore.errors import ProviderError, ProviderMissing
 from memstore.providers import MINILM, Vectors
-from memstore.providers.batches import Workers, by_length
+from memstore.providers.batches import Workers
 
 # Its releases report to their maker as soon as they are imported; this is the switch that they name for it.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -79,11 +79,8 @@ class MiniLM:
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts: shape (texts, 384), float32, unit length."""
         tokens = [self._tokens(text) for text in texts]
-        batches = by_length([len(ids) for ids in tokens], BATCH, BATCH_TOKENS)
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        embedded = self._workers.run(lambda batch: self._embed([tokens[index] for index in batch]), batches)
-        for batch, rows in zip(batches, embedded, strict=True):
-            vectors[batch] = rows
+        self._workers.fill(vectors, self._embed, tokens, [len(ids) for ids in tokens], BATCH, BATCH_TOKENS)
         return vectors
 
     def embed_query(self, text: str) -> Vectors:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from memstore.characters import sendable
 from memstore.errors import ProviderMissing
 from memstore.providers import Vectors, local_models
-from memstore.providers.batches import Workers, by_length
+from memstore.providers.batches import Workers
 
 BATCH = 32  # texts
 ENDLESS = 1_000_000  # tokens: the window of a model that has none, such as a static one
@@ -54,12 +55,9 @@ class SentenceTransformerEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts: shape (texts, dimensions), float32, unit length."""
         texts = [sendable(text) for text in texts]
-        batches = by_length([len(text) for text in texts], BATCH)
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        encode = self._model.encode_document
-        computed = self._turns.run(lambda batch: _encoded(encode, [texts[index] for index in batch]), batches)
-        for batch, found in zip(batches, computed, strict=True):
-            vectors[batch] = found
+        encode = partial(_encoded, self._model.encode_document)
+        self._turns.fill(vectors, encode, texts, [len(text) for text in texts], BATCH)
         return vectors
 
     def embed_query(self, text: str) -> Vectors:

@@ -112,7 +112,7 @@ def test_threads_share_one_session(embedder: MiniLM) -> None:
 
 
 def test_a_question_waits_for_no_ingestion(embedder: MiniLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is computed by who asks, while every thread of the pool is held up in a batch."""
+    """It is computed while every thread that embeds texts is held up in a batch."""
     compute, held, go = embedder._embed, threading.Event(), threading.Event()
 
     def slow(tokens: list[list[int]]) -> object:
