@@ -44,7 +44,6 @@ from report import Cell, Table, reported
 
 from memstore.assemble.cover import cover
 from memstore.ingest.resources import Resources
-from memstore.ingest.rules.dates import anchor
 from memstore.ingest.sentences import sentences
 from memstore.ingest.stretches import stretches
 from memstore.ingest.summaries import nest as nesting
@@ -111,8 +110,8 @@ def entities(text: str) -> set[str]:
 
 
 def dates(text: str, said: datetime) -> set[str]:
-    """Give the days, months and other numbers of a text, in one form; relative dates as those that they mean."""
-    text = anchor(_CLOCK.sub(" ", text), said, past=True)[0]  # no message says at what hour a session began
+    """Give the days, months and other numbers of a text, in one form."""
+    text = _CLOCK.sub(" ", text)  # no message says at what hour a session began
     found = set()
 
     def day(match: re.Match[str]) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from memstore.ingest.rules.drafts import Said
-from memstore.ingest.rules.slotted import Slotted, slotted
+from memstore.ingest.rules.extract import Extracted, Utterance, extract
 
 AT = datetime(2024, 1, 24, 9, tzinfo=UTC)  # a Wednesday
 
 
-def read(text: str, *before: str, at: datetime = AT) -> list[Slotted]:
+def read(text: str, *before: str, at: datetime = AT) -> list[Extracted]:
     """Give what is read of a text, after others that she said."""
-    return slotted(Said(text, "user", "Alice", at), [Said(one, "user", "Alice", at) for one in before])
+    return extract(Utterance(text, "user", "Alice", at), [Utterance(one, "user", "Alice", at) for one in before])
 
 
 def told(text: str, *before: str, at: datetime = AT) -> list[str]:

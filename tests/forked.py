@@ -12,15 +12,16 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from memstore.ingest.rules.drafts import Said
-from memstore.ingest.rules.slotted import slotted
+from memstore.ingest.rules.extract import Utterance, extract
 from memstore.memory.worker import work
 from memstore.testing import HashingEmbedder
 
 CONTEXT = multiprocessing.get_context("forkserver")
 
 HashingEmbedder().embed_query("warm")
-slotted(Said("I live in Leeds, and my sister is a nurse since May.", "user", None, datetime.now(UTC)), [])  # compiled
+extract(
+    Utterance("I live in Leeds, and my sister is a nurse since May.", "user", None, datetime.now(UTC)), []
+)  # compiled
 
 
 @contextmanager

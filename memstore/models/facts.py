@@ -59,9 +59,6 @@ class Fact(FactColumns):
 FactType = Literal[
     "preference",
     "goal",
-    "strength",
-    "weakness",
-    "interest",
     "identity",
     "relationship",
     "event",
@@ -69,6 +66,7 @@ FactType = Literal[
     "constraint",
     "decision",
     "procedure",
+    "statement",
 ]
 FactKind = Literal["semantic", "episodic", "procedural"]
 FACT_TYPES: tuple[str, ...] = get_args(FactType)

@@ -83,7 +83,7 @@ def test_the_past_comes_back_whatever_happened_since(url: str) -> None:
             alice.retract_fact(fact(alice, "green"))
 
         def by_hand() -> None:
-            alice.add_fact("Alice keeps bees near Lisbon.", type="interest")
+            alice.add_fact("Alice keeps bees near Lisbon.", type="preference")
 
         def compress() -> None:
             scope.describe(strategies=["sliding_window", "summary_buffer"], settings={"budget": 3})

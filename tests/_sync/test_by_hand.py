@@ -57,15 +57,15 @@ def test_only_another_value_of_one_attribute_takes_a_place(
 ) -> None:
     alice = store.user("alice")
     first = "yes" if second == "yes" else second and "cello"
-    alice.add_fact("She plays in a band.", type="interest", attribute=attribute, value=first)
-    alice.add_fact("She is heard on Sundays.", type="interest", attribute=attribute, value=second)
+    alice.add_fact("She plays in a band.", type="preference", attribute=attribute, value=first)
+    alice.add_fact("She is heard on Sundays.", type="preference", attribute=attribute, value=second)
     assert [fact.value for fact in alice.facts()] == left
 
 
 def test_what_contradicts_is_a_conflict_that_the_audit_shows(store: MemoryStore) -> None:
     alice = store.user("alice")
-    seven = alice.add_fact("The user keeps 7 hens.", type="interest")
-    nine = alice.add_fact("The user keeps 9 hens.", type="interest")
+    seven = alice.add_fact("The user keeps 7 hens.", type="preference")
+    nine = alice.add_fact("The user keeps 9 hens.", type="preference")
     assert len(alice.facts()) == 2
     assert conflicts(alice) in ([(seven.id, nine.id)], [(nine.id, seven.id)])
 
@@ -202,7 +202,7 @@ def test_an_edited_fact_keeps_the_characters_that_still_say_it(store: MemoryStor
 
 def test_an_edited_slot_is_that_of_the_new_words_or_none(store: MemoryStore) -> None:
     alice = store.user("alice")
-    fact = alice.add_fact("Ann plays the cello.", type="interest", attribute="instrument", value="cello")
+    fact = alice.add_fact("Ann plays the cello.", type="preference", attribute="instrument", value="cello")
     fact = alice.edit_fact(fact, text="Ann plays the old cello.")
     assert (fact.attribute, fact.value) == ("instrument", "cello"), "it is named still"
     fact = alice.edit_fact(fact, text="Ann never plays the cello.")
@@ -214,7 +214,7 @@ def test_an_edited_slot_is_that_of_the_new_words_or_none(store: MemoryStore) -> 
 
 def test_an_undo_by_the_id_of_a_fact_is_told_which_change_to_undo(store: MemoryStore) -> None:
     alice = store.user("alice")
-    cello = alice.add_fact("The user plays the cello.", type="interest")
+    cello = alice.add_fact("The user plays the cello.", type="preference")
     with pytest.raises(InvalidInput, match="nothing was done to it"):
         alice.undo(cello.id)
     alice.edit_fact(cello, confidence=0.5)
@@ -228,7 +228,7 @@ def test_an_undo_by_the_id_of_a_fact_is_told_which_change_to_undo(store: MemoryS
 
 
 def test_an_edit_that_is_refused_loads_no_encoder(store: MemoryStore, url: str) -> None:
-    cello = store.user("alice").add_fact("The user plays the cello.", type="interest")
+    cello = store.user("alice").add_fact("The user plays the cello.", type="preference")
     store.user("alice").retract_fact(cello)
     with MemoryStore.open(url, settings={"embedder": "hashing:256"}) as other:
         with pytest.raises(Conflict, match="is retracted, not active"):
@@ -251,7 +251,7 @@ def test_facts_of_every_state_type_and_subject_may_be_asked_for(store: MemorySto
 
 def test_an_entity_that_is_only_named_is_found(store: MemoryStore) -> None:
     alice = store.user("alice")
-    walk = alice.add_fact("The user walks with LENA on Sundays.", type="interest")
+    walk = alice.add_fact("The user walks with LENA on Sundays.", type="preference")
     alice.add_fact("The user lives in Lenapark.", type="identity")
     gone = alice.add_fact("The user owes Lena a book.", type="relationship")
     alice.retract_fact(gone)

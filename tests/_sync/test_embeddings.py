@@ -220,7 +220,7 @@ def test_what_is_derived_after_the_switch_is_by_the_new_one_wherever(old: Memory
     kept = vectors_by(url)[OLD]
     talked(old, place="d")
     alice = old.user("alice")
-    alice.add_fact("The user plays the cello.", type="interest")
+    alice.add_fact("The user plays the cello.", type="preference")
     alice.conversation("c").summarize()
     assert vectors_by(url) == {OLD: kept, NEW: (old.stats())["units"]}
     context = alice.conversation("d").context("Where does my sister live?", budget=800)
@@ -493,14 +493,14 @@ def test_whatever_is_made_during_the_switch_is_made_by_the_new_one(
 ) -> None:
     talked(old)
     alice = old.user("alice")
-    fact = alice.add_fact("The user keeps bees.", type="interest")
+    fact = alice.add_fact("The user keeps bees.", type="preference")
     if made == "vectors":
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("delete from item_vectors where item_id = %s", [fact.id])
     monkeypatch.setattr("memstore.ingest.facts.by_rules.RECIPE", "rules/test")
     once(embedder(old, OLD), "embed_documents", moving(url), monkeypatch)
     if made == "fact":
-        alice.add_fact("The user plays the cello.", type="interest")
+        alice.add_fact("The user plays the cello.", type="preference")
     elif made == "edit":
         alice.edit_fact(fact, text="The user keeps wild bees.")
     elif made == "summary":

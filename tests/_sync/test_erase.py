@@ -117,7 +117,7 @@ def test_lists_are_erased_as_what_is_in_them(store: MemoryStore) -> None:
     alice = store.user("alice")
     said = alice.conversation("c").add_many([{"role": "user", "content": f"I like {n}."} for n in range(4)])
     assert (alice.erase_message([said[0], said[1].id], said[2])).counts["messages"] == 3
-    facts = [alice.add_fact(f"Number {n} matters.", type="interest") for n in range(2)]
+    facts = [alice.add_fact(f"Number {n} matters.", type="preference") for n in range(2)]
     assert (alice.erase_fact(facts)).counts["facts"] == 2
     with pytest.raises(InvalidInput, match="at least one"):
         alice.erase_message([])
@@ -448,7 +448,7 @@ def test_what_people_entered_stays_and_what_they_made_of_a_derived_fact_goes(sto
     store.derive()
     [fact] = alice.facts()
     edited = alice.edit_fact(fact, text="The user is badly allergic to peanuts.")
-    entered = alice.add_fact("The user plays the cello.", type="interest", sources=[message.id])
+    entered = alice.add_fact("The user plays the cello.", type="preference", sources=[message.id])
     alice.erase_message(message)
     assert [one.id for one in alice.facts(state="all")] == [entered.id]
     assert (alice.facts())[0].sources == []

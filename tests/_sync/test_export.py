@@ -72,8 +72,8 @@ def lived_in(store: MemoryStore) -> UserScope:
     alice.conversation("moved").add("user", "I live in Porto now. My sister Clara works as a nurse.")
     store.derive()
     trip.summarize(1, 5)
-    alice.add_fact("The user keeps 7 hens.", type="interest", confidence=0.9)
-    nine = alice.add_fact("The user keeps 9 hens.", type="interest", valid_from=START)
+    alice.add_fact("The user keeps 7 hens.", type="preference", confidence=0.9)
+    nine = alice.add_fact("The user keeps 9 hens.", type="preference", valid_from=START)
     alice.edit_fact(nine, text="The user keeps nine brown hens.")
     peanuts = next(fact for fact in alice.facts() if "peanut" in fact.text)
     change = (alice.fact_history(alice.retract_fact(peanuts)))[-1]
@@ -242,7 +242,7 @@ def test_without_what_was_made_of_messages_it_is_made_there(
         said = f"Day {day}: I walked to market {day}."
         alice.conversation("c").add("user", said, occurred_at=START + timedelta(days=day))
     store.derive()
-    alice.add_fact("The user keeps 7 hens.", type="interest")
+    alice.add_fact("The user keeps 7 hens.", type="preference")
     told = alice.export(tmp_path / "a.jsonl", derived=False)
     assert (told.messages, told.summaries, told.facts) == (12, 0, 1)
     other.import_file(tmp_path / "a.jsonl")
@@ -293,7 +293,7 @@ def test_vectors_of_two_embedders_are_never_mixed(store: MemoryStore, twin: str,
     alice = lived_in(store)
     alice.export(tmp_path / "a.jsonl")
     with MemoryStore.open(twin, settings={"embedder": "hashing:64"}) as other:
-        other.user("alice").add_fact("The user keeps bees.", type="interest")
+        other.user("alice").add_fact("The user keeps bees.", type="preference")
     with MemoryStore.open(twin, settings=HASHING) as other:
         with pytest.raises(EmbedderMismatch):
             other.import_file(tmp_path / "a.jsonl")
@@ -476,7 +476,7 @@ def test_what_was_said_elsewhere_of_an_erased_conversation_comes_in_and_is_deriv
     place = alice.conversation("c", title="About peanuts")
     said = [{"role": "user", "content": f"I'm allergic to peanuts {n}.", "external_id": str(n)} for n in range(3)]
     place.add_many(said)
-    alice.add_fact("The user keeps 7 hens.", type="interest")
+    alice.add_fact("The user keeps 7 hens.", type="preference")
     other.user("alice").conversation("c", title="About peanuts").add_many(said)
     other.user("alice").conversation("c").add("user", "I work as a nurse in Leeds.", external_id="more")
     other.derive()

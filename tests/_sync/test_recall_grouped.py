@@ -146,7 +146,7 @@ def test_evidence_is_the_whole_message_however_long(store: MemoryStore) -> None:
 def test_a_fact_that_was_entered_by_hand_stands_alone(store: MemoryStore) -> None:
     talked(store)
     alice = store.user("alice")
-    fact = alice.add_fact("Alice plays the cello.", type="interest", subject="Alice")
+    fact = alice.add_fact("Alice plays the cello.", type="preference", subject="Alice")
     [group] = alice.recall("Who plays the cello?", group_by="fact", limit=1)
     assert group.fact is not None
     assert (group.fact.id, group.hits, group.since) == (fact.id, (), group.fact.occurred_at)

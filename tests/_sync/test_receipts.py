@@ -121,7 +121,7 @@ def test_a_context_itself_stands_for_its_receipt(store: MemoryStore) -> None:
 
 def test_ids_are_found_by_how_they_begin(store: MemoryStore) -> None:
     alice, bob = store.user("alice"), store.user("bob")
-    fact = alice.add_fact("Alice sings.", type="interest")
+    fact = alice.add_fact("Alice sings.", type="preference")
     (change,) = [one for one in alice.fact_history(alice.retract_fact(fact)) if one.id]
     for id, of in ((fact.id, "fact"), (change.id, "change")):
         assert alice.find_id(str(id)[:9].upper(), of=of) == id == alice.find_id(str(id), of=of)
@@ -167,9 +167,9 @@ def test_explain_says_what_held_once_and_what_holds_in_its_place(store: MemorySt
     scope = alice.conversation("c")
     scope.add("user", "Good morning.")
     alice.add_fact("Alice lives in Leeds.", type="identity", subject="Alice")
-    moment = (alice.add_fact("Alice sings alto.", type="interest", subject="Alice")).recorded_at
+    moment = (alice.add_fact("Alice sings alto.", type="preference", subject="Alice")).recorded_at
     porto = alice.add_fact("Alice lives in Porto.", type="identity", subject="Alice")
-    sings = alice.retract_fact((alice.facts(type="interest"))[0])
+    sings = alice.retract_fact((alice.facts(type="preference"))[0])
     context = scope.context("Where does Alice live, and what does she sing?", budget=500)
     held = {one.says: one for one in context.receipt.left_out if one.reason == Reason.SUPERSEDED}
     assert held.keys() == {"Alice lives in Leeds.", sings.text}

@@ -181,7 +181,7 @@ def test_a_rehearsal_tells_of_what_is_pasted_into_a_message_as_the_import_does(
 def test_a_fact_that_was_derived_of_nothing_waits(store: MemoryStore, twin: str, tmp_path: Path) -> None:
     path = tmp_path / "alice.jsonl"
     say(store.user("alice"), LEEDS, 1)
-    store.user("alice").add_fact("Alice keeps 7 hens.", type="interest")
+    store.user("alice").add_fact("Alice keeps 7 hens.", type="preference")
     store.derive()
     store.export(path)
     lines = [json.loads(line) for line in path.read_text().splitlines()]

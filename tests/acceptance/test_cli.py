@@ -399,7 +399,7 @@ def test_an_unknown_subject_is_no_error_but_a_hint(of_sample: Run) -> None:
     told = of_sample("facts", "-u", "alice", "--subject", known[:-1] + "q", "--json")
     assert (told.code, told.json) == (0, [])
     assert told.err.startswith(f"no subject {known[:-1] + 'q'!r}; known: {known}")
-    assert of_sample("facts", "-u", "alice", "--subject", known.upper(), "--type", "weakness").err == ""
+    assert of_sample("facts", "-u", "alice", "--subject", known.upper(), "--type", "goal").err == ""
 
 
 def test_nothing_found_before_derive_says_so(of_sample: Run) -> None:
@@ -561,7 +561,9 @@ def test_what_is_quick_imports_nothing_heavy(stored: str) -> None:
     facts = imported("facts", "--user", "alice", "-d", stored)
     assert "psycopg" in facts
     assert not facts & {"torch", "sentence_transformers", "transformers", "alembic"}
-    assert not {one for one in facts if one.startswith("memstore.ingest.rules.slots")}  # they compile for half a second
+    assert not {
+        one for one in facts if one.startswith("memstore.ingest.rules.engine")
+    }  # they compile for half a second
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:
@@ -935,7 +937,7 @@ def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytes
     rows = [row.split("\t") for row in cli("facts", "--state", "all", "-u", "alice").out.splitlines()]
     assert {row[-1]: row[-2] for row in rows} == {"Bo is Al's brother.": "superseded", "Bo is Al's twin.": "active"}
     over = ("--from", "2001-01-01", "--to", "2002-02-02")
-    cli("fact", "add", "Bo rows.", "--type", "interest", "--subject", "Bo", *over, *of_alice)
+    cli("fact", "add", "Bo rows.", "--type", "preference", "--subject", "Bo", *over, *of_alice)
     rows = [row.split("\t") for row in cli("facts", "--state", "all", "-u", "alice").out.splitlines()]
     assert [row[-2] for row in rows if row[-1] == "Bo rows."] == ["ended"]
     assert {fact["state"] for fact in cli("facts", "--state", "all", *of_alice).json} == {"active", "superseded"}

@@ -81,9 +81,9 @@ def test_a_model_that_nobody_can_count_for_is_told_of(asked: Run) -> None:
 
 
 def test_a_misspelt_user_or_conversation_that_is_made_is_told_of(asked: Run) -> None:
-    told = asked("fact", "add", "Lea sings.", "--type", "interest", "-u", "leaa")
+    told = asked("fact", "add", "Lea sings.", "--type", "preference", "-u", "leaa")
     assert (told.code, told.err) == (0, "the user 'leaa' is new; known: lea\n")
-    assert asked("fact", "add", "Lea paints.", "--type", "interest", "-u", "leaa").err == ""
+    assert asked("fact", "add", "Lea paints.", "--type", "preference", "-u", "leaa").err == ""
     told = asked("settings", "set", "context_budget", "500", "-u", "lea", "-c", "every")
     assert (told.code, told.out) == (0, "500\n")
     assert told.err.startswith("the conversation 'every' is new; known: everyday")
@@ -94,7 +94,7 @@ def test_a_misspelt_user_or_conversation_that_is_made_is_told_of(asked: Run) -> 
 
 
 def test_the_first_user_of_a_store_is_no_surprise(cli: Run, url: str) -> None:
-    assert cli("fact", "add", "Lea sings.", "--type", "interest", "-u", "lea", "-d", url).err == ""
+    assert cli("fact", "add", "Lea sings.", "--type", "preference", "-u", "lea", "-d", url).err == ""
 
 
 def test_what_is_wrong_is_said_in_options(asked: Run) -> None:
@@ -102,7 +102,7 @@ def test_what_is_wrong_is_said_in_options(asked: Run) -> None:
     assert (told.code, "Give --budget " in told.err, "budget=" in told.err) == (4, True, False)
     told = asked("context", "Where?", *PLACE)
     assert (told.code, "Give --budget " in told.err) == (2, True)
-    told = asked("fact", "add", "  ", "--type", "interest", "-u", "lea")
+    told = asked("fact", "add", "  ", "--type", "preference", "-u", "lea")
     assert (told.code, "give a sentence" in told.err) == (2, True)
     told = asked("receipt", "abc", "-u", "lea")
     assert (told.code, "memstore receipts shows them" in " ".join(told.err.split())) == (2, True)

@@ -22,7 +22,7 @@ def lea(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
             talk = store.user("lea").conversation(name, title=title, channel="web" if title else None)
             talk.add("user", "I live in Leeds.")
             talk.add("user", "Where do I live?")
-        store.user("bo").add_fact("Bo sings.", type="interest")
+        store.user("bo").add_fact("Bo sings.", type="preference")
     return cli
 
 
@@ -50,7 +50,7 @@ def test_an_empty_store_has_nobody(cli: Run, url: str) -> None:
 
 def test_facts_are_shown_with_ids_that_commands_take(lea: Run) -> None:
     for text in ("Lea sings.", "Lea paints.", "Lea lives in Leeds."):
-        assert lea("fact", "add", text, "--type", "interest", *OF_LEA).code == 0
+        assert lea("fact", "add", text, "--type", "preference", *OF_LEA).code == 0
     whole = {fact["text"]: fact["id"] for fact in lea("facts", *OF_LEA, "--json").json}
     shown = {cells[-1]: cells[0] for cells in (row.split("\t") for row in lea("facts", *OF_LEA).out.splitlines())}
     assert shown.keys() == whole.keys()
@@ -73,7 +73,7 @@ def test_a_beginning_of_no_id_or_of_several_is_refused(lea: Run) -> None:
             id = str(memstore.ids.fact_id(store.user("lea").id, "The user", f"Lea has {number} cats."))
             beginnings.setdefault(id[:4], []).append(f"Lea has {number} cats.")
         (twins,) = (texts for texts in beginnings.values() if len(texts) > 1)
-        first, second = (store.user("lea").add_fact(text, type="interest") for text in twins)
+        first, second = (store.user("lea").add_fact(text, type="preference") for text in twins)
     common = str(first.id)[:4]
     told = lea("fact", "retract", common, *OF_LEA)
     assert (told.code, str(first.id) in told.err, str(second.id) in told.err) == (2, True, True)

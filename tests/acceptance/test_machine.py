@@ -271,7 +271,7 @@ class Machine(RuleBasedStateMachine):
     @call(who=NAMES)
     def add_fact(self, who: str) -> None:
         life, word = self.lives[who], new_word()
-        life.scope.add_fact(f"{word} matters.", type="interest")
+        life.scope.add_fact(f"{word} matters.", type="preference")
         life.model.entered[word.lower()] = True
         self.check_facts(life)
 
@@ -310,7 +310,7 @@ class Machine(RuleBasedStateMachine):
     @call(who=NAMES)
     def propose_fact(self, who: str) -> None:
         life, word = self.lives[who], new_word()
-        assert life.scope.add_fact(f"{word} matters.", type="interest", quarantined=True).state == "quarantined"
+        assert life.scope.add_fact(f"{word} matters.", type="preference", quarantined=True).state == "quarantined"
         life.model.entered[word.lower()] = True
         self.check_facts(life)
 

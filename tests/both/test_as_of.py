@@ -82,7 +82,7 @@ async def test_the_past_comes_back_whatever_happened_since(url: str) -> None:
             await alice.retract_fact(await fact(alice, "green"))
 
         async def by_hand() -> None:
-            await alice.add_fact("Alice keeps bees near Lisbon.", type="interest")
+            await alice.add_fact("Alice keeps bees near Lisbon.", type="preference")
 
         async def compress() -> None:
             await scope.describe(strategies=["sliding_window", "summary_buffer"], settings={"budget": 3})

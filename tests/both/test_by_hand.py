@@ -56,15 +56,15 @@ async def test_only_another_value_of_one_attribute_takes_a_place(
 ) -> None:
     alice = store.user("alice")
     first = "yes" if second == "yes" else second and "cello"
-    await alice.add_fact("She plays in a band.", type="interest", attribute=attribute, value=first)
-    await alice.add_fact("She is heard on Sundays.", type="interest", attribute=attribute, value=second)
+    await alice.add_fact("She plays in a band.", type="preference", attribute=attribute, value=first)
+    await alice.add_fact("She is heard on Sundays.", type="preference", attribute=attribute, value=second)
     assert [fact.value for fact in await alice.facts()] == left
 
 
 async def test_what_contradicts_is_a_conflict_that_the_audit_shows(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
-    seven = await alice.add_fact("The user keeps 7 hens.", type="interest")
-    nine = await alice.add_fact("The user keeps 9 hens.", type="interest")
+    seven = await alice.add_fact("The user keeps 7 hens.", type="preference")
+    nine = await alice.add_fact("The user keeps 9 hens.", type="preference")
     assert len(await alice.facts()) == 2
     assert await conflicts(alice) in ([(seven.id, nine.id)], [(nine.id, seven.id)])
 
@@ -207,7 +207,7 @@ async def test_an_edited_fact_keeps_the_characters_that_still_say_it(
 
 async def test_an_edited_slot_is_that_of_the_new_words_or_none(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
-    fact = await alice.add_fact("Ann plays the cello.", type="interest", attribute="instrument", value="cello")
+    fact = await alice.add_fact("Ann plays the cello.", type="preference", attribute="instrument", value="cello")
     fact = await alice.edit_fact(fact, text="Ann plays the old cello.")
     assert (fact.attribute, fact.value) == ("instrument", "cello"), "it is named still"
     fact = await alice.edit_fact(fact, text="Ann never plays the cello.")
@@ -219,7 +219,7 @@ async def test_an_edited_slot_is_that_of_the_new_words_or_none(store: AsyncMemor
 
 async def test_an_undo_by_the_id_of_a_fact_is_told_which_change_to_undo(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
-    cello = await alice.add_fact("The user plays the cello.", type="interest")
+    cello = await alice.add_fact("The user plays the cello.", type="preference")
     with pytest.raises(InvalidInput, match="nothing was done to it"):
         await alice.undo(cello.id)
     await alice.edit_fact(cello, confidence=0.5)
@@ -233,7 +233,7 @@ async def test_an_undo_by_the_id_of_a_fact_is_told_which_change_to_undo(store: A
 
 
 async def test_an_edit_that_is_refused_loads_no_encoder(store: AsyncMemoryStore, url: str) -> None:
-    cello = await store.user("alice").add_fact("The user plays the cello.", type="interest")
+    cello = await store.user("alice").add_fact("The user plays the cello.", type="preference")
     await store.user("alice").retract_fact(cello)
     async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as other:
         with pytest.raises(Conflict, match="is retracted, not active"):
@@ -256,7 +256,7 @@ async def test_facts_of_every_state_type_and_subject_may_be_asked_for(store: Asy
 
 async def test_an_entity_that_is_only_named_is_found(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
-    walk = await alice.add_fact("The user walks with LENA on Sundays.", type="interest")
+    walk = await alice.add_fact("The user walks with LENA on Sundays.", type="preference")
     await alice.add_fact("The user lives in Lenapark.", type="identity")
     gone = await alice.add_fact("The user owes Lena a book.", type="relationship")
     await alice.retract_fact(gone)

@@ -223,7 +223,7 @@ async def test_what_is_derived_after_the_switch_is_by_the_new_one_wherever(old: 
     kept = vectors_by(url)[OLD]
     await talked(old, place="d")
     alice = old.user("alice")
-    await alice.add_fact("The user plays the cello.", type="interest")
+    await alice.add_fact("The user plays the cello.", type="preference")
     await alice.conversation("c").summarize()
     assert vectors_by(url) == {OLD: kept, NEW: (await old.stats())["units"]}
     context = await alice.conversation("d").context("Where does my sister live?", budget=800)
@@ -500,14 +500,14 @@ async def test_whatever_is_made_during_the_switch_is_made_by_the_new_one(
 ) -> None:
     await talked(old)
     alice = old.user("alice")
-    fact = await alice.add_fact("The user keeps bees.", type="interest")
+    fact = await alice.add_fact("The user keeps bees.", type="preference")
     if made == "vectors":
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("delete from item_vectors where item_id = %s", [fact.id])
     monkeypatch.setattr("memstore.ingest.facts.by_rules.RECIPE", "rules/test")
     once(embedder(old, OLD), "embed_documents", moving(url), monkeypatch)
     if made == "fact":
-        await alice.add_fact("The user plays the cello.", type="interest")
+        await alice.add_fact("The user plays the cello.", type="preference")
     elif made == "edit":
         await alice.edit_fact(fact, text="The user keeps wild bees.")
     elif made == "summary":

@@ -118,7 +118,7 @@ async def test_lists_are_erased_as_what_is_in_them(store: AsyncMemoryStore) -> N
     alice = store.user("alice")
     said = await alice.conversation("c").add_many([{"role": "user", "content": f"I like {n}."} for n in range(4)])
     assert (await alice.erase_message([said[0], said[1].id], said[2])).counts["messages"] == 3
-    facts = [await alice.add_fact(f"Number {n} matters.", type="interest") for n in range(2)]
+    facts = [await alice.add_fact(f"Number {n} matters.", type="preference") for n in range(2)]
     assert (await alice.erase_fact(facts)).counts["facts"] == 2
     with pytest.raises(InvalidInput, match="at least one"):
         await alice.erase_message([])
@@ -453,7 +453,7 @@ async def test_what_people_entered_stays_and_what_they_made_of_a_derived_fact_go
     await store.derive()
     [fact] = await alice.facts()
     edited = await alice.edit_fact(fact, text="The user is badly allergic to peanuts.")
-    entered = await alice.add_fact("The user plays the cello.", type="interest", sources=[message.id])
+    entered = await alice.add_fact("The user plays the cello.", type="preference", sources=[message.id])
     await alice.erase_message(message)
     assert [one.id for one in await alice.facts(state="all")] == [entered.id]
     assert (await alice.facts())[0].sources == []

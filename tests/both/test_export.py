@@ -73,8 +73,8 @@ async def lived_in(store: AsyncMemoryStore) -> AsyncUserScope:
     await alice.conversation("moved").add("user", "I live in Porto now. My sister Clara works as a nurse.")
     await store.derive()
     await trip.summarize(1, 5)
-    await alice.add_fact("The user keeps 7 hens.", type="interest", confidence=0.9)
-    nine = await alice.add_fact("The user keeps 9 hens.", type="interest", valid_from=START)
+    await alice.add_fact("The user keeps 7 hens.", type="preference", confidence=0.9)
+    nine = await alice.add_fact("The user keeps 9 hens.", type="preference", valid_from=START)
     await alice.edit_fact(nine, text="The user keeps nine brown hens.")
     peanuts = next(fact for fact in await alice.facts() if "peanut" in fact.text)
     change = (await alice.fact_history(await alice.retract_fact(peanuts)))[-1]
@@ -245,7 +245,7 @@ async def test_without_what_was_made_of_messages_it_is_made_there(
         said = f"Day {day}: I walked to market {day}."
         await alice.conversation("c").add("user", said, occurred_at=START + timedelta(days=day))
     await store.derive()
-    await alice.add_fact("The user keeps 7 hens.", type="interest")
+    await alice.add_fact("The user keeps 7 hens.", type="preference")
     told = await alice.export(tmp_path / "a.jsonl", derived=False)
     assert (told.messages, told.summaries, told.facts) == (12, 0, 1)
     await other.import_file(tmp_path / "a.jsonl")
@@ -298,7 +298,7 @@ async def test_vectors_of_two_embedders_are_never_mixed(store: AsyncMemoryStore,
     alice = await lived_in(store)
     await alice.export(tmp_path / "a.jsonl")
     async with await AsyncMemoryStore.open(twin, settings={"embedder": "hashing:64"}) as other:
-        await other.user("alice").add_fact("The user keeps bees.", type="interest")
+        await other.user("alice").add_fact("The user keeps bees.", type="preference")
     async with await AsyncMemoryStore.open(twin, settings=HASHING) as other:
         with pytest.raises(EmbedderMismatch):
             await other.import_file(tmp_path / "a.jsonl")
@@ -485,7 +485,7 @@ async def test_what_was_said_elsewhere_of_an_erased_conversation_comes_in_and_is
     place = alice.conversation("c", title="About peanuts")
     said = [{"role": "user", "content": f"I'm allergic to peanuts {n}.", "external_id": str(n)} for n in range(3)]
     await place.add_many(said)
-    await alice.add_fact("The user keeps 7 hens.", type="interest")
+    await alice.add_fact("The user keeps 7 hens.", type="preference")
     await other.user("alice").conversation("c", title="About peanuts").add_many(said)
     await other.user("alice").conversation("c").add("user", "I work as a nurse in Leeds.", external_id="more")
     await other.derive()

@@ -12,8 +12,7 @@ import pytest
 
 from memstore import Conflict, Fact, InvalidInput, times
 from memstore.ingest.facts import by_rules
-from memstore.ingest.rules.drafts import Said
-from memstore.ingest.rules.slotted import Slotted
+from memstore.ingest.rules.extract import Extracted, Utterance
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
 
@@ -196,7 +195,7 @@ async def test_what_a_context_had_put_into_a_message_is_not_taken_for_said(store
 
 async def test_a_fact_entered_by_hand_is_found_at_once_and_may_be_edited(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
-    fact = await alice.add_fact("Alice plays the cello.", type="interest", subject="Alice")
+    fact = await alice.add_fact("Alice plays the cello.", type="preference", subject="Alice")
     assert (fact.state, fact.recipe, fact.kind, fact.confidence) == ("active", "hand", "semantic", 1.0)
     assert [hit.id for hit in await alice.recall("Who plays the cello?")] == [fact.id]
     edited = await alice.edit_fact(fact, text="Alice plays the viola.", type="procedure")
@@ -207,7 +206,7 @@ async def test_a_fact_entered_by_hand_is_found_at_once_and_may_be_edited(store: 
     await alice.undo(change)
     assert [row(one) for one in await alice.facts()] == [row(fact)]
     assert [(one.id, one.state) for one in await alice.facts(state="retracted")] == [(edited.id, "retracted")]
-    again = await alice.add_fact("Alice plays the viola.", type="interest", subject="Alice")
+    again = await alice.add_fact("Alice plays the viola.", type="preference", subject="Alice")
     assert (again.id, again.state) == (edited.id, "active")
 
 
@@ -311,7 +310,7 @@ async def test_an_entity_is_seen_with_its_relations_and_rings_end(store: AsyncMe
 async def test_an_audit_finds_what_is_wrong(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     same = [
-        await alice.add_fact(text, type="interest", subject="Ann")
+        await alice.add_fact(text, type="preference", subject="Ann")
         for text in ("Ann plays the old cello.", "Ann plays the old cello")
     ]
     plan = await alice.add_fact("Ann flies to Rome on 3 May 2021.", type="plan", value="2021-05-03", attribute="plan/x")
@@ -341,7 +340,7 @@ async def test_a_redo_makes_facts_anew_and_what_people_did_survives(
 ) -> None:
     said = ((LEEDS, 0), ("I'm allergic to peanuts.", 1), ("My sister is a nurse.", 2), (PORTO, 3), (ROME, 5))
     alice = await told(store, *said)
-    await alice.add_fact("Alice plays the cello.", type="interest", subject="Alice")
+    await alice.add_fact("Alice plays the cello.", type="preference", subject="Alice")
     by_text = {fact.text: fact for fact in await alice.facts(state=None)}
     allergy, sister = (next(one for text, one in by_text.items() if word in text) for word in ("peanuts", "nurse"))
     await alice.edit_fact(allergy, text="The user gets a rash from peanuts.", type="constraint")
@@ -367,12 +366,12 @@ async def test_a_redo_forgets_what_the_new_recipe_does_not_find(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = await told(store, (LEEDS, 0), (PORTO, 3), (PORTO, 4), (ROME, 5))
-    rules = by_rules.slotted
+    rules = by_rules.extract
 
-    def fewer(said: Said, before: Sequence[Said]) -> list[Slotted]:
+    def fewer(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
         return [] if "Porto" in said.text or "Rome" in said.text else rules(said, before)
 
-    monkeypatch.setattr(by_rules, "slotted", fewer)
+    monkeypatch.setattr(by_rules, "extract", fewer)
     monkeypatch.setattr(RECIPE, "rules/test")
     assert (await store.derive(redo="facts")).redone == 4
     assert [(fact.value, fact.state, fact.valid_to) for fact in await alice.facts(state=None)] == [
@@ -388,12 +387,12 @@ async def test_a_redo_of_what_is_said_in_other_words_leaves_one_fact(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = await told(store, (LEEDS, 0), (LEEDS, 2), (PORTO, 3), (LEEDS, 9))
-    rules = by_rules.slotted
+    rules = by_rules.extract
 
-    def reworded(said: Said, before: Sequence[Said]) -> list[Slotted]:
-        return [Slotted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
+    def reworded(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
+        return [Extracted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
 
-    monkeypatch.setattr(by_rules, "slotted", reworded)
+    monkeypatch.setattr(by_rules, "extract", reworded)
     monkeypatch.setattr(RECIPE, "rules/test")
     assert (await store.derive(redo="facts")).redone == 4
     facts = await by_place(alice)
@@ -412,12 +411,12 @@ async def test_what_was_taken_back_or_edited_does_not_come_back_in_other_words(
     await alice.retract_fact(leeds)
     (allergy,) = await alice.facts()
     await alice.edit_fact(allergy, text="The user gets a rash from peanuts.")
-    rules = by_rules.slotted
+    rules = by_rules.extract
 
-    def reworded(said: Said, before: Sequence[Said]) -> list[Slotted]:
-        return [Slotted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
+    def reworded(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
+        return [Extracted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
 
-    monkeypatch.setattr(by_rules, "slotted", reworded)
+    monkeypatch.setattr(by_rules, "extract", reworded)
     monkeypatch.setattr(RECIPE, "rules/test")
     assert (await store.derive(redo="facts")).redone == 2
     assert [fact.text for fact in await alice.facts()] == ["The user gets a rash from peanuts."]
@@ -427,11 +426,11 @@ async def test_a_redo_that_fails_leaves_the_old_facts(store: AsyncMemoryStore, m
     alice = await told(store, (LEEDS, 0), (PORTO, 3))
     before = [row(fact) for fact in await alice.facts(state=None)]
 
-    def broken(said: Said, before: Sequence[Said]) -> list[Slotted]:
+    def broken(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(by_rules, "slotted", broken)
+        patch.setattr(by_rules, "extract", broken)
         patch.setattr(RECIPE, "rules/test")
         report = await store.derive(redo="facts")
         assert (report.redone, len(report.failed)) == (0, 2)
@@ -508,7 +507,7 @@ async def test_what_ended_is_the_same_whichever_conversation_comes_first(
 
 async def test_a_message_that_repeats_itself_says_it_once(store: AsyncMemoryStore) -> None:
     alice = await told(store, (f"{LEEDS} " * 200 + "I love figs.", 0))
-    assert sorted(fact.text for fact in await alice.facts()) == ["The user lives in Leeds.", "The user loves figs."]
+    assert sorted(fact.text for fact in await alice.facts()) == ["The user likes figs.", "The user lives in Leeds."]
 
 
 async def test_two_who_edit_at_once_do_not_overwrite_each_other(

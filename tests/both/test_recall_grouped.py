@@ -146,7 +146,7 @@ async def test_evidence_is_the_whole_message_however_long(store: AsyncMemoryStor
 async def test_a_fact_that_was_entered_by_hand_stands_alone(store: AsyncMemoryStore) -> None:
     await talked(store)
     alice = store.user("alice")
-    fact = await alice.add_fact("Alice plays the cello.", type="interest", subject="Alice")
+    fact = await alice.add_fact("Alice plays the cello.", type="preference", subject="Alice")
     [group] = await alice.recall("Who plays the cello?", group_by="fact", limit=1)
     assert group.fact is not None
     assert (group.fact.id, group.hits, group.since) == (fact.id, (), group.fact.occurred_at)

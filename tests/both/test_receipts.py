@@ -120,7 +120,7 @@ async def test_a_context_itself_stands_for_its_receipt(store: AsyncMemoryStore) 
 
 async def test_ids_are_found_by_how_they_begin(store: AsyncMemoryStore) -> None:
     alice, bob = store.user("alice"), store.user("bob")
-    fact = await alice.add_fact("Alice sings.", type="interest")
+    fact = await alice.add_fact("Alice sings.", type="preference")
     (change,) = [one for one in await alice.fact_history(await alice.retract_fact(fact)) if one.id]
     for id, of in ((fact.id, "fact"), (change.id, "change")):
         assert await alice.find_id(str(id)[:9].upper(), of=of) == id == await alice.find_id(str(id), of=of)
@@ -166,9 +166,9 @@ async def test_explain_says_what_held_once_and_what_holds_in_its_place(store: As
     scope = alice.conversation("c")
     await scope.add("user", "Good morning.")
     await alice.add_fact("Alice lives in Leeds.", type="identity", subject="Alice")
-    moment = (await alice.add_fact("Alice sings alto.", type="interest", subject="Alice")).recorded_at
+    moment = (await alice.add_fact("Alice sings alto.", type="preference", subject="Alice")).recorded_at
     porto = await alice.add_fact("Alice lives in Porto.", type="identity", subject="Alice")
-    sings = await alice.retract_fact((await alice.facts(type="interest"))[0])
+    sings = await alice.retract_fact((await alice.facts(type="preference"))[0])
     context = await scope.context("Where does Alice live, and what does she sing?", budget=500)
     held = {one.says: one for one in context.receipt.left_out if one.reason == Reason.SUPERSEDED}
     assert held.keys() == {"Alice lives in Leeds.", sings.text}

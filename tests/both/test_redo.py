@@ -11,8 +11,7 @@ import pytest
 from memstore import EmbedderMismatch, InvalidInput
 from memstore.ingest import vectors
 from memstore.ingest.facts import by_rules
-from memstore.ingest.rules.drafts import Said
-from memstore.ingest.rules.slotted import Slotted
+from memstore.ingest.rules.extract import Extracted, Utterance
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
 from memstore.models import Fact
@@ -68,14 +67,16 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
     await talk(alice, "I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.")
     await store.derive()
     leeds, porto, peanuts = sorted(await alice.facts(state="all"), key=lambda fact: fact.occurred_at)
-    rules = by_rules.slotted
+    rules = by_rules.extract
 
-    def other(said: Said, before: Sequence[Said]) -> list[Slotted]:
+    def other(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
         if "Porto" in said.text:
             return []
-        return rules(Said(said.text.replace("peanuts", "walnuts"), said.role, said.speaker, said.occurred_at), before)
+        return rules(
+            Utterance(said.text.replace("peanuts", "walnuts"), said.role, said.speaker, said.occurred_at), before
+        )
 
-    monkeypatch.setattr(by_rules, "slotted", other)
+    monkeypatch.setattr(by_rules, "extract", other)
     monkeypatch.setattr(RECIPE, "rules/test")
     moment = datetime.now(UTC)
     report = await store.derive(redo="facts")
@@ -95,9 +96,9 @@ async def test_a_fact_whose_first_words_no_longer_say_it_was_said_later(
     alice = store.user("alice")
     await talk(alice, "I live in Leeds.", "I live in Leeds.")
     await store.derive()
-    rules = by_rules.slotted
+    rules = by_rules.extract
     monkeypatch.setattr(
-        by_rules, "slotted", lambda said, before: rules(said, before) if said.occurred_at > START else []
+        by_rules, "extract", lambda said, before: rules(said, before) if said.occurred_at > START else []
     )
     monkeypatch.setattr(RECIPE, "rules/test")
     await store.derive(redo="facts")

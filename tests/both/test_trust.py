@@ -182,7 +182,7 @@ async def test_a_rehearsal_tells_of_what_is_pasted_into_a_message_as_the_import_
 async def test_a_fact_that_was_derived_of_nothing_waits(store: AsyncMemoryStore, twin: str, tmp_path: Path) -> None:
     path = tmp_path / "alice.jsonl"
     await say(store.user("alice"), LEEDS, 1)
-    await store.user("alice").add_fact("Alice keeps 7 hens.", type="interest")
+    await store.user("alice").add_fact("Alice keeps 7 hens.", type="preference")
     await store.derive()
     await store.export(path)
     lines = [json.loads(line) for line in path.read_text().splitlines()]

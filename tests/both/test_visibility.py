@@ -158,7 +158,7 @@ async def test_what_is_remembered_of_a_conversation_is_not_held_for_another_of_i
 ) -> None:
     async def told(secret: str, many: int = 200) -> Context:
         room = store.user("world").conversation("room")
-        said = [f"{secret}The north gate opens at {number}, and the code is walnut{number}." for number in range(many)]
+        said = [f"{secret}Does the north gate open at {number}, by the code walnut{number}?" for number in range(many)]
         await room.add_many([{"role": "user", "content": text} for text in said])
         await store.derive()
         return await room.context("What is the code?", budget=1200, viewer="bob")

@@ -278,7 +278,7 @@ def test_a_table_left_in_a_connection_is_not_taken_for_the_store_s(filled: str) 
         with store._database._pool.connection() as connection:
             connection.execute("create temp table facts as select * from public.facts")
             connection.execute("grant all on facts to public")
-        added = store.user("carol").add_fact("Carol keeps bees.", type="interest")
+        added = store.user("carol").add_fact("Carol keeps bees.", type="preference")
         assert [fact.id for fact in store.user("carol").facts()] == [added.id]
         with store._database._pool.connection() as connection:
             rows = connection.execute("select user_id from pg_temp.facts").fetchall()
@@ -335,7 +335,7 @@ def test_somebody_else_s_ids_are_nobody_s_in_every_call(clone: str) -> None:
             "find_id of a fact": lambda: alice.find_id(fact.id.hex[:12], of="fact"),
             "find_id of a receipt": lambda: alice.find_id(str(context.receipt.id)[:12], of="receipt"),
             "find_id of a change": lambda: alice.find_id(change.id.hex[:12], of="change"),
-            "add_fact": lambda: alice.add_fact("I play the flute.", type="interest", sources=[message.id]),
+            "add_fact": lambda: alice.add_fact("I play the flute.", type="preference", sources=[message.id]),
             "erase_message": lambda: alice.erase_message(message),
             "erase_fact": lambda: alice.erase_fact(fact),
         }

@@ -78,7 +78,7 @@ def test_the_reader_recalls_and_stores_nothing(granted: Callable[[str], str], fi
         assert [one.key for one in alice.documents().search(query="Porto")] == ["first"]
         for call in (
             lambda: alice.conversation("c").add("user", "More."),
-            lambda: alice.add_fact("I play chess.", type="interest"),
+            lambda: alice.add_fact("I play chess.", type="preference"),
             lambda: store.derive() if store.stats()["pending"] else alice.conversation("c").add("user", "More."),
         ):
             with pytest.raises(DatabaseError, match=r"permission denied.* memstore db grant LOGIN --role app"):

@@ -1,6 +1,6 @@
-"""People who change their minds: short dialogues in five languages, read, reconciled, and what is active at the end.
+"""People who change their minds: short dialogues in four languages, read, reconciled, and what is active at the end.
 
-Those held out were written before the rules, which were tuned on the others; those in Chinese were written beside them.
+Those held out were written before the rules, which were tuned on the others.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID, uuid5
 
@@ -16,9 +16,7 @@ import pytest
 
 from memstore.ids import MEMSTORE
 from memstore.ingest.facts.reconcile import Incoming, Known, reconcile
-from memstore.ingest.rules.drafts import Said
-from memstore.ingest.rules.slots import Manner, statements_with_slots
-from memstore.ingest.rules.slotted import slotted
+from memstore.ingest.rules.extract import Utterance, extract
 
 SUITE = Path(__file__).parent.parent / "changing_minds"
 
@@ -31,8 +29,8 @@ def incoming_facts(dialogue: dict) -> list[Incoming]:
     found, before = [], []
     for message in dialogue["messages"]:
         at = datetime.fromisoformat(message["occurred_at"])
-        said = Said(message["content"], message["role"], message["name"], at)
-        for draft, slot in slotted(said, before):
+        said = Utterance(message["content"], message["role"], message["name"], at)
+        for draft, slot in extract(said, before):
             found.append(Incoming(draft.text, draft.type, draft.subject, slot, at, draft.confidence, True))
         before.append(said)
     return found
@@ -92,10 +90,9 @@ def test_minds_are_followed(names, record_property):
     report = "\n".join([f"{names} {dict(counts)}", *notes])
     print(report)
     record_property("changing_minds", report)
-    assert counts["wrong"] <= 0.01 * counts["kept"], report
-    assert counts["spurious"] <= 0.01 * counts["kept"], report
-    assert counts["missed"] <= 0.15 * counts["due"], report
-    assert counts["unread"] <= 0.10 * counts["kept"], report
+    assert counts["wrong"] == counts["spurious"] == 0, report
+    assert counts["missed"] <= 0.02 * counts["due"], report
+    assert counts["unread"] <= 0.05 * counts["kept"], report
 
 
 def test_the_page_of_facts_has_these_figures():
@@ -103,7 +100,7 @@ def test_the_page_of_facts_has_these_figures():
     for dialogue in dialogues("dev") + dialogues("held_out"):
         judge(dialogue, counts, [])
     assert {name: counts[name] for name in ("kept", "wrong", "due", "missed")} == {
-        "kept": 223, "wrong": 0, "due": 124, "missed": 1,
+        "kept": 193, "wrong": 0, "due": 105, "missed": 0,
     }, "docs/reference/facts.md tells these"  # fmt: skip
 
 
@@ -114,20 +111,3 @@ def test_the_suite_is_as_large_and_mixed_as_it_claims():
     assert {one["category"] for one in every} == {
         "update", "correction", "temporary", "hypothetical", "other_person", "ended", "moved_plan", "stable",
     }  # fmt: skip
-
-
-def test_a_bare_correction_fills_the_slot_that_was_filled_before():
-    at = datetime.fromisoformat("2024-05-06T09:00:00+00:00")
-    before = Said("The exam is on Monday.", "user", "Alice", at)
-    (statement,) = statements_with_slots(Said("Sorry, I meant Tuesday.", "user", "Alice", at), "en", [before])
-    slot = statement.slot
-    assert (slot.attribute, slot.value, slot.manner) == ("plan/exam", "tuesday", Manner.CORRECTS)
-
-
-def test_a_message_is_read_as_often_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = []
-    monkeypatch.setattr("memstore.ingest.rules.slotted.extract", lambda *given, **more: read.append(more) or [])
-    for times in (2, 200):
-        text = " ".join(f"I live in Leeds {n}." for n in range(times))
-        slotted(Said(text, "user", "Ann", datetime(2023, 5, 8, tzinfo=UTC)))
-    assert len(read) == 4, "what is asked of the rules for each statement takes quadratic time"

@@ -1,271 +1,271 @@
-"""Facts by rule: what a person would call a fact, in the third person, and nothing else."""
+"""What the rules read of what people type: every example of every language, what always holds, and what is none."""
 
 from __future__ import annotations
 
+import json
 import time
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.rules.extraction import OPERATING_POINT, FactDraft, Said, extract
+from memstore.ingest.rules import pack
+from memstore.ingest.rules.engine import extract_slots
+from memstore.ingest.rules.extract import Extracted, Utterance, extract
+from tests.by_rules import AT, read, slots, told
 
-MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
-
-
-def facts(
-    text: str, *, speaker: str | None = "Alice", at: datetime = MONDAY, role: str = "user", worth: float = 0.0
-) -> list[FactDraft]:
-    return extract(Said(text, role, speaker, at), worth=worth)
+CONSTRAINTS = Path(__file__).parent.parent / "rules" / "constraints.jsonl"
 
 
-def texts(text: str, **more) -> list[str]:
-    return [fact.text for fact in facts(text, **more)]
+def fills(text: str, language: str) -> set[str]:
+    """Give what a message of Alice's fills as the examples write it: "sister: residence=lyon"."""
+    found = set()
+    for one in extract_slots(Utterance(text, "user", "Alice", AT), language):
+        theirs = one.subject.removeprefix("Alice's ")
+        who = "" if one.subject == "Alice" else f"{theirs}: "
+        found.add(f"{who}{one.slot.attribute}={one.slot.value}")
+    return found
+
+
+def examples() -> list[tuple[str, str, str]]:
+    return [
+        (language, text, wanted)
+        for language in pack.LANGUAGES
+        for row in pack.language(language).data["rule"]
+        for text, wanted in row.get("examples", {}).items()
+    ]
+
+
+@pytest.mark.parametrize(("language", "text", "wanted"), examples())
+def test_every_example_of_every_language_is_read_as_it_says(language: str, text: str, wanted: str) -> None:
+    assert fills(text, language) == {one.strip() for one in wanted.split(";") if one.strip()}
+
+
+@pytest.mark.parametrize("language", pack.LANGUAGES)
+def test_every_pattern_of_a_language_compiles_and_its_facts_have_words(language: str) -> None:
+    lang = pack.language(language)
+    rules = [rule for form in lang.rules.values() for of in form.values() for rule in of]
+    for rule in rules:
+        assert rule.pattern.match("") is None
+        assert rule.slot.texts.get(language) or rule.slot.texts["en"]
+    assert any(row.get("examples") for row in lang.data["rule"])
+
+
+# What always holds. --------------------------------------------------------------------------------------------------
+def constraints(language: str) -> list[dict]:
+    every = [json.loads(line) for line in CONSTRAINTS.read_text("utf-8").splitlines()]
+    return [one for one in every if one["language"] == language]
+
+
+def holds(facts: list[Extracted], wanted: dict) -> bool:
+    """Whether a fact that stands in every context says it, and that it is over where it is."""
+    for draft, slot in facts:
+        over = slot is not None and (slot.value == "no" or slot.attribute.startswith("former/"))
+        denies = slot is not None and slot.attribute.split("/")[0] in ("avoid", "eats", "caution", "instruction")
+        said = wanted["value"].casefold() in draft.text.casefold() and (over == wanted["ends"] or denies)
+        if said and (draft.type == "constraint" or wanted["slot"] == "name"):
+            return True
+    return False
+
+
+@pytest.mark.parametrize(("language", "least"), [("en", 0.85), ("de", 0.85)])
+def test_what_always_holds_is_a_constraint_however_it_is_typed(language: str, least: float, record_property) -> None:
+    every = [
+        (wanted["value"], line["content"], holds(extract(Utterance(line["content"], "user", None, AT)), wanted))
+        for line in constraints(language)
+        for wanted in line["expect"]
+    ]
+    missed = [one for one in every if not one[2]]
+    record_property("missed", missed)
+    assert 1 - len(missed) / len(every) >= least, "\n".join(map(str, missed))
 
 
 @pytest.mark.parametrize(
-    ("said", "kind", "fact"),
-    [
-        ("I'm allergic to peanuts.", "constraint", "Alice is allergic to peanuts."),
-        ("i’m allergic to peanuts", "constraint", "Alice is allergic to peanuts."),
-        ("I don't eat pork.", "constraint", "Alice doesn't eat pork."),
-        ("I eat fish now.", "constraint", "Alice eats fish now."),
-        ("I no longer eat meat.", "constraint", "Alice no longer eats meat."),
-        ("I was diagnosed with asthma.", "constraint", "Alice was diagnosed with asthma."),
-        ("My name is Alice Weber.", "identity", "Alice's name is Alice Weber."),
-        ("I'm 34 years old.", "identity", "Alice is 34 years old."),
-        ("I've moved to Porto.", "identity", "Alice has moved to Porto."),
-        ("I'm a freelance illustrator.", "identity", "Alice is a freelance illustrator."),
-        ("I teach and I study", "identity", "Alice teaches and Alice studies."),
-        ("I got promoted at work!", "identity", "Alice got promoted at work."),
-        ("I love long train journeys 😍", "preference", "Alice loves long train journeys."),
-        ("I can't stand horror films.", "preference", "Alice can't stand horror films."),
-        ("My favourite book is Middlemarch.", "preference", "Alice's favourite book is Middlemarch."),
-        ("My cat is called Miso.", "relationship", "Alice's cat is called Miso."),
-        ("I have two brothers, Jonas and Piet.", "relationship", "Alice has two brothers, Jonas and Piet."),
-        ("Priya is my best friend.", "relationship", "Priya is Alice's best friend."),
-        ("I have a red bike.", "identity", "Alice has a red bike."),
-        ("I speak German with my mother.", "strength", "Alice speaks German with their mother."),
-        ("I'm learning Portuguese.", "strength", "Alice is learning Portuguese."),
-        ("I run every morning.", "interest", "Alice runs every morning."),
-        ("I used to smoke.", "interest", "Alice used to smoke."),
-        ("I'd like to learn Dutch.", "goal", "Alice would like to learn Dutch."),
-        ("I wanna run a marathon", "goal", "Alice wants to run a marathon."),
-        ("I won the chess tournament.", "event", "Alice won the chess tournament."),
-        ("Yeah, well, I went to a concert with my sister.", "event", "Alice went to a concert with their sister."),
-        ("Tom hates mushrooms though.", "preference", "Tom hates mushrooms."),
-        ("Please always answer in metric units.", "procedure", 'Alice: "Please always answer in metric units."'),
-    ],
+    "said", [one["content"] for language in ("en", "de") for one in constraints(language) if not one["expect"]]
 )
-def test_what_is_said_becomes_a_fact_in_the_third_person(said, kind, fact):
-    found = facts(said)
-    assert [draft.text for draft in found] == ([fact] if fact else [])
-    assert not fact or found[0].type == kind
+def test_what_only_sounds_like_a_constraint_is_none(said: str) -> None:
+    assert not [one for one in extract(Utterance(said, "user", None, AT)) if one.draft.type == "constraint"]
 
 
+# What is not asserted. -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "said",
     [
-        "I'm so glad you asked!", "I hope you have a great day.", "I like your idea.",
-        "I wish I lived in Rome.", "If I lived in Rome, I would have a dog.",
-        "Maybe I'll move to Spain.", "I might adopt a cat.", "I would live in Rome.", "I could work at a bakery.",
-        "Do I live in Rome?", "I live in Rome?", "Do you think I have two dogs?", "Can you help me with my essay?",
-        "I need a function that sorts a list.", "I'm trying to fix this bug in my code.", "Write me a poem on my cat.",
-        "I have a question.", "I have an error in line 3.", "I want to make sure I understand it.",
-        'She said "I live in Rome. I have two dogs."', "He wrote: “I am allergic to peanuts.”",
-        "> I live in Rome", "`I live in Rome`", "```\nI live in Rome.\n```",
-        "```python\n# I have a dog\nI live in Rome.",
-        "[shares: I live in Rome]", "Never give up!", "If I get the job, I live in Rome.",
-        'I live in Rome, "and I love you", he wrote.',
-        "Je suis allergique aux arachides.", "Vivo en Roma.",
-        "Ich bin müde.", "Wohnst du in Berlin?", "Wenn ich reich wäre, würde ich in Rom wohnen.", "Ich liebe das!",
-        "", "   ", "...", "\x00", "I", "my",
+        "It's not true that I'm no longer allergic to nuts.", "I don't think I'm not allergic to nuts.",
+        "I doubt that I'm no longer allergic to nuts.", "I hope I'm no longer allergic to nuts.",
+        "Once I'm no longer allergic to nuts, I'll eat satay.", "I pretended I'm not allergic to nuts.",
+        "Provided I'm not allergic to nuts, satay is fine.", "I forgot that I'm not allergic to nuts.",
+        "I didn't say that I'm vegan.", "I deny that I'm vegan.", "They think I live in Rome.", "I have a dog's life.",
+        "| I'm vegan | I live in Rome |", "I'm either vegan or vegetarian.", "For the sake of argument I'm diabetic.",
+        "Assume I'm diabetic.", "Bob said: I'm not allergic to nuts.", "My brother told me: I'm allergic to nuts.",
+        "Bob wrote: I am no longer vegan, I live in Rome now.", "'I'm allergic to shellfish', he said.",
+        "She said 'I am not allergic to nuts' and left.", "‘I'm no longer allergic to nuts,’ he wrote.",
+        "I'm vegan, just kidding.", "I'm vegan /s", "Kidding, I'm not allergic to nuts.", "I'm a nurse. Just kidding!",
+        "I have an idea.", "I'm artistic.", "I have a friend with asthma.", "I have pots in the garden.",
+        "I read a book about people who have cancer.", "Do I have asthma?", "Maybe I'm dyslexic.", "I have MS Office.",
+        "I have a heart drawn on my arm.", "I have impostor syndrome.", "My job is helping a blind man.",
+        "I have a cancer patient in my ward.", "My school is for deaf children.", "I take the bus twice a day.",
+        "I'm on the coast.", "I'm South African.", "I'm Marta Kowalski's sister.", "I'm Marta.",
+        "My daughter can't have friends over.", "I can't take a joke from my brother.", "I can't take this any more.",
+        "I'm not allergic to peanuts, am I?", "My sister's boss thinks I work at Bosch.", "I almost moved to Porto.",
+        "I dream of living in Porto.", "I'd love to live in Porto.", "My character lives in Porto.",
+        "Everybody says I'm vegan.", "I work hard for my kids.", "I work from home.", "I'm in a meeting.",
+        "I'm in love.", "I'm with you.", "I left home at 8.", "I joined the call late.", "I lost my keys.",
+        "I moved the sofa to the wall.", "We moved to the next topic.", "said no Italian ever: I love pineapple pizza",
+        "I just LOVE meetings", "I just love getting up at 3:30", "Call me when you get home.", "She lives in Rome.",
+        "Call me crazy, but I like it.", "I'm at the gym.", "I can't eat another bite.", "I have a cold.",
+        "I'm blind to his faults.", "My phone is dead.", "My car is in the garage.", "My boss is Canadian.",
+        "I'm 100% sure.", "I got engaged in the debate.", "I'm married to my job.", "I broke up a fight.",
+        "I left Anna at the station.", "my name is banana", "Act as if I were a vegan pilot who lives in Rome.",
+        "Pretend I live in Rome. I work at NASA and I'm allergic to gravity.",
+        "Translate this: I'm allergic to nuts and I live in Rome.", "I'm basically a doctor at this point",
+        "Write a letter that says I live in Rome.", "Summarise: I moved to Berlin. I have a dog.",
     ],
 )  # fmt: skip
-def test_what_does_not_last_or_was_not_asserted_gives_nothing(said):
-    assert facts(said) == []
+def test_what_is_doubted_told_by_others_or_meant_otherwise_fills_nothing(said: str) -> None:
+    assert slots(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ("absolutley hate mondays", "absolutleys"), ("Dana is Dana.", "Dana is Dana"),
+        ("We were away the last week of July.", "(week of"), ("From 1998 on I think it went well.", "From 1998 the"),
+        ("I think I went there in 1998.", "The user thinks"), ("We were away last week.", "April"),
+    ],
+)  # fmt: skip
+def test_nothing_is_rewritten(said: str, wrong: str) -> None:
+    for text in told(said):
+        assert wrong not in text or text == f'Alice: "{said}"'
+
+
+def test_what_one_no_longer_is_another_is() -> None:
+    assert slots("I'm no longer allergic to nuts but my son is.") == [
+        ("Alice", "allergy/nut", "no"), ("Alice's son", "allergy/nut", "yes"),
+    ]  # fmt: skip
+
+
+def test_a_bare_correction_fills_the_slot_that_was_filled_before() -> None:
+    assert slots("Sorry, I meant Tuesday.", "My exam is on Monday.") == [("Alice", "plan/exam", "tuesday")]
+    assert slots("Sorry, I meant Leeds.", "My exam is on Monday.") == []
+
+
+# Times. --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("said", "begins", "ends"),
+    [
+        ("I have lived in Porto since March 2019.", datetime(2019, 3, 1, tzinfo=UTC), None),
+        ("I live in Porto since last spring.", None, None), ("I live in Porto.", None, None),
+        ("I'm allergic to nuts since 1998.", datetime(1998, 1, 1, tzinfo=UTC), None),
+        ("I take metformin until 5 June 2026.", None, datetime(2026, 6, 6, tzinfo=UTC)),
+        ("I live in Porto since March 2031.", None, None),
+    ],
+)  # fmt: skip
+def test_only_a_time_that_is_certain_is_kept(said: str, begins: datetime | None, ends: datetime | None) -> None:
+    (fact,) = [one for one in read(said) if one.slot]
+    assert (fact.draft.valid_from, fact.draft.valid_to) == (begins, ends)
+
+
+# Quotations. ---------------------------------------------------------------------------------------------------------
+def test_a_sentence_worth_keeping_is_told_as_it_was_said_and_is_a_statement() -> None:
+    said = "Hey! We signed the lease for the workshop in Cork. How are you?"
+    (fact,) = read(said)
+    assert fact.draft.text == 'Alice: "We signed the lease for the workshop in Cork."'
+    assert (fact.draft.type, fact.draft.kind, fact.slot) == ("statement", "semantic", None)
+    assert said[fact.draft.start : fact.draft.stop] == "We signed the lease for the workshop in Cork."
+
+
+def test_what_nobody_understands_alone_takes_the_sentence_before_it() -> None:
+    (fact,) = read("I bought a canoe from my neighbour. It is red and leaks.")
+    assert fact.draft.text == 'Alice: "I bought a canoe from my neighbour. It is red and leaks."'
+    assert told("It went very well with my boss today.") == []
+
+
+def test_a_sentence_whose_value_may_change_is_not_kept_beside_its_slot() -> None:
+    assert told("We moved to Cork last week, the boxes are still everywhere.") == ["Alice lives in Cork."]
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        "I'm tired.",
-        "I'm sorry.",
-        "I'm good, thanks.",
-        "I think so.",
-        "I love that!",
-        "I did it!",
-        "I'm excited about this.",
+        "Can you help me with my essay on Rome?", "Thanks, that helps a lot!", "Please summarise my last three mails.",
+        "I need help with a function that sorts my list.", "What should I cook for my sister on Friday", "hi",
     ],
-)
-def test_small_talk_is_worth_too_little(said):
-    assert facts(said) and facts(said, worth=OPERATING_POINT) == []
+)  # fmt: skip
+def test_what_is_asked_of_an_assistant_is_no_fact(said: str) -> None:
+    assert told(said) == []
 
 
-@pytest.mark.parametrize("role", ["assistant", "system", "tool", "developer"])
-def test_only_users_are_believed(role):
-    assert facts("I'm allergic to peanuts.", role=role) == []
+def test_a_language_without_a_file_gives_quotations_alone() -> None:
+    (fact,) = read("我2019年在北京买了一套小房子。")
+    assert fact.draft.text == 'Alice: "我2019年在北京买了一套小房子。"'
+    assert (fact.slot, fact.draft.language) == (None, "und")
 
 
-def test_without_a_name_the_speaker_is_the_user():
-    assert texts("I love my sister, and my sister Anna lives in Berlin.", speaker=None) == [
-        "The user loves their sister.",
-        "The user's sister Anna lives in Berlin.",
-    ]
-    assert texts("When I was ten, I broke my arm.", speaker=None) == [
-        "When the user was ten, the user broke their arm."
-    ]
+@pytest.mark.parametrize("role", ["assistant", "tool", "system"])
+def test_only_users_are_read(role: str) -> None:
+    assert extract(Utterance("I live in Leeds.", role, "Bob", AT)) == []
 
 
-def test_the_subject_is_whom_the_fact_is_about():
-    found = facts("I hate coriander. My brother's birthday is in June. Tom is allergic to shellfish.")
-    assert [fact.subject for fact in found] == ["Alice", "Alice's brother", "Tom"]
-
-
-def test_each_clause_of_a_sentence_stands_for_itself():
-    assert texts(
-        "One thing before I forget: I'm allergic to peanuts, and I fly to Lisbon on Friday, so what can I eat?"
-    ) == [
-        "Alice is allergic to peanuts.",
-        "Alice flies to Lisbon on Friday (12 May 2023).",
-    ]
-    assert texts("I live in Leeds but I grew up in Hamburg because my mother is German.") == [
-        "Alice lives in Leeds.",
-        "Alice grew up in Hamburg.",
-        "Alice's mother is German.",
+def test_without_a_name_the_speaker_is_the_user() -> None:
+    assert [one.draft.text for one in extract(Utterance("I live in Leeds.", "user", None, AT))] == [
+        "The user lives in Leeds."
     ]
 
 
-def test_the_assertion_before_a_question_counts_and_the_question_does_not():
-    assert texts("I have a dog, can you suggest a park?") == ["Alice has a dog."]
-    assert texts("I have a dog, should I get my dog a friend?") == ["Alice has a dog."]
+def test_what_is_asked_of_a_friend_is_no_wish_for_answers() -> None:
+    friend = [Utterance("Hi Alice, how are you?", "user", "Bob", AT)]
+    asked = Utterance("Please keep your answers short. I live in Leeds.", "user", "Alice", AT)
+    assert [one.slot and one.slot.attribute for one in extract(asked, friend) if one.slot] == ["residence"]
+    assert ("Alice", "answers/length", "short") in slots(asked.text)
 
 
-def test_we_are_the_speaker_and_others():
-    assert texts("We adopted a dog yesterday.") == ["Alice and others adopted a dog yesterday (7 May 2023)."]
-    assert texts("I love our garden.") == ["Alice loves their garden."]
+# Every text. ---------------------------------------------------------------------------------------------------------
+PIECES = st.sampled_from(
+    ["I ", "we ", "you ", "my ", "am ", "have ", "love ", "and ", "Bob, ", "yes, ", "? ", ". ", ", ", "allergic to ",
+     "ſ", "İ", "yesterday ", "in June ", "31 June ", '"', "ich bin ", "It's ", "last week ", "since 2019 ", "my dog ",
+     "\n", "so ", "😀", "until 31 June 2027 ", "take 5 mg ", "metformin ", "Ich wohne in ", "sorry, I meant "]
+)  # fmt: skip
 
 
-def test_two_people_take_the_plural():
-    assert texts("My husband and I are getting married in June.") == [
-        "Alice's husband and Alice are getting married in June (June 2023)."
-    ]
-
-
-def test_two_clauses_are_not_two_people():
-    assert texts("My laptop broke and I bought a new one last week.") == [
-        "Alice's laptop broke and Alice bought a new one last week (week of 1 May 2023).",
-    ]
-
-
-def test_a_subject_left_out_is_the_speaker_but_less_certain():
-    (fact,) = facts("Just moved to Porto!")
-    (said,) = facts("I just moved to Porto!")
-    assert fact.text == said.text == "Alice just moved to Porto."
-    assert fact.confidence < said.confidence
-
-
-def test_the_same_fact_is_given_once():
-    assert texts("I love tea. I love tea! And I LOVE TEA.") == ["Alice loves tea."]
-
-
-def test_what_the_speaker_calls_by_name_stays():
-    assert texts('I read "War and Peace" last year.') == ['Alice read "War and Peace" last year (2022).']
-
-
-@pytest.mark.parametrize(
-    ("said", "resolved"),
-    [
-        ("I visited Rome yesterday.", "yesterday (7 May 2023)"),
-        ("I visited Rome last Friday.", "last Friday (5 May 2023)"),
-        ("I visited Rome last Monday.", "last Monday (1 May 2023)"),
-        ("I signed up for a race on 20 September.", "on 20 September (20 September 2023)"),
-        ("I visited Rome on Friday.", "on Friday (5 May 2023)"),
-        ("I fly to Rome on Friday.", "on Friday (12 May 2023)"),
-        ("I fly to Rome on Monday.", "on Monday (15 May 2023)"),
-        ("I fly to Rome next Friday.", "next Friday (19 May 2023)"),
-        ("I visited Rome last week.", "last week (week of 1 May 2023)"),
-        ("I visited Rome last weekend.", "last weekend (6–7 May 2023)"),
-        ("I visited Rome last month.", "last month (April 2023)"),
-        ("I'm moving to Rome next year.", "next year (2024)"),
-        ("I visited Rome two weeks ago.", "two weeks ago (week of 24 April 2023)"),
-        ("I visited Rome 6 months ago.", "6 months ago (November 2022)"),
-        ("I visited Rome in June.", "in June (June 2022)"),
-        ("I'm moving to Rome in June.", "in June (June 2023)"),
-        ("I'm moving to Rome on 3 June.", "on 3 June (3 June 2023)"),
-        ("I'm moving to Rome on June 3rd.", "on June 3rd (3 June 2023)"),
-        ("I'm moving to Rome on 31 June.", "on 31 June."),
-        ("I began to pack, it must be done by June 3.", "by June 3 (3 June 2023)"),
-        ("I booked a tour on September 10-12.", "on September 10-12"),
-        ("I visited Rome on May 1, 2020.", "on May 1, 2020."),
-        ("I fly to Rome on Saturday 13 May.", "on Saturday 13 May (13 May 2023)"),
-        ("I play tennis on Fridays.", "on Fridays."),
-        ("I play tennis every Friday.", "every Friday."),
-    ],
-)
-def test_relative_dates_are_anchored_at_the_message(said, resolved):
-    (fact,) = texts(said)
-    assert resolved in fact
-
-
-def test_dates_follow_the_speakers_own_midnight():
-    late = datetime(2023, 5, 8, 23, 30, tzinfo=timezone(timedelta(hours=-7)))
-    (fact,) = facts("I visited Rome yesterday.", at=late)
-    assert "(7 May 2023)" in fact.text
-    assert fact.valid_from == datetime(2023, 5, 7, tzinfo=late.tzinfo)
-
-
-def test_a_fact_begins_when_it_is_said_to_and_a_plan_when_it_is_told():
-    assert facts("I moved to Porto last month.")[0].valid_from == datetime(2023, 4, 1, tzinfo=UTC)
-    assert facts("I've lived in Porto since 2019.")[0].valid_from == datetime(2019, 1, 1, tzinfo=UTC)
-    assert facts("I live in Porto.")[0].valid_from is None
-    assert facts("I fly to Porto on Friday.")[0].valid_from is None
-    assert facts("I live in Porto until June.")[0].valid_from is None
-
-
-def test_the_edges_of_the_calendar_raise_nothing():
-    for year in (1, 9999):
-        for said in ("I moved to Rome 300 years ago.", "I fly to Rome next month.", "I fly to Rome tomorrow."):
-            assert facts(said, at=datetime(year, 12 if year > 1 else 1, 28, tzinfo=UTC)) is not None
-
-
-@pytest.mark.parametrize(
-    ("said", "kind", "fact"),
-    [
-        ("Ich bin allergisch gegen Erdnüsse.", "constraint", "Ich bin allergisch gegen Erdnüsse."),
-        ("Übrigens, ich heiße Alice.", "identity", "Ich heiße Alice."),
-        ("Ich wohne in Leeds, kannst du mir helfen?", "identity", "Ich wohne in Leeds."),
-        ("Meine Schwester Lena wohnt in Hamburg.", "relationship", "Meine Schwester Lena wohnt in Hamburg."),
-        ("Ich mag keinen Koriander.", "preference", "Ich mag keinen Koriander."),
-        ("Ich arbeite als Ärztin.", "identity", "Ich arbeite als Ärztin."),
-        ("Nächste Woche fliege ich nach Rom.", "plan", "Nächste Woche (Woche vom 15. Mai 2023) fliege ich nach Rom."),
-        ("Am Freitag fahre ich nach Rom.", "plan", "Am Freitag (12. Mai 2023) fahre ich nach Rom."),
-        ("Ich war gestern bei Oma.", "event", "Ich war gestern (7. Mai 2023) bei Oma."),
-    ],
-)
-def test_german_is_kept_as_it_was_said(said, kind, fact):
-    (found,) = facts(said)
-    assert (found.text, found.type) == (f'Alice: "{fact}"', kind)
-
-
-@given(st.text(max_size=300), st.sampled_from(["Alice", None, "Ö'Neil", "\\1 {x}"]))
-def test_no_text_raises_and_the_same_text_gives_the_same_facts(text, speaker):
-    assert facts(f"I have {text}", speaker=speaker) == facts(f"I have {text}", speaker=speaker)
+@given(st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=40).map("".join)), st.booleans())
+def test_no_text_raises_and_every_fact_stands_in_the_message(text: str, to_friend: bool) -> None:
+    before = [Utterance("My exam is on Monday, how about you?", "user", "Bob" if to_friend else "Alice", AT)]
+    said = Utterance(text, "user", "Alice", AT)
+    found = extract(said, before, worth=0.0)
+    assert found == extract(Utterance(text, "user", "Alice", AT), before, worth=0.0)
+    for one in found:
+        assert 0 <= one.draft.start < one.draft.stop <= len(text)
+        assert one.draft.text
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "I am " * 20_000, "my " * 33_000, '"a' * 50_000, "[a" * 50_000, "`" * 100_000, "\n> " * 33_000, "a" * 100_000,
-        "hey " * 25_000, "ich bin " * 12_500, ("I went to " + "the a b " * 70 + ". ") * 170,
-        ("I will " + "a b c " * 90 + ". ") * 180, ("my " + "x y z " * 90 + ". ") * 180,
+        "hey " * 25_000, "ich bin " * 12_500, ("I went to " + "the a b " * 70 + ". ") * 170, "'a " * 33_000,
+        ("I will " + "a b c " * 90 + ". ") * 180, ("my " + "x y z " * 90 + ". ") * 180, "I live in Leeds. " * 6_000,
         ("Ich bin " + "in der " * 80 + ". ") * 170, ("Last " + "a b c " * 90 + ", I ") * 180, "I'm allergic, " * 7_000,
+        "allergic to " + "nuts, " * 16_000, "I take " + "metformin 5 mg and " * 5_000, "act as a " * 11_000,
+        "write a " * 12_000, "my dog " * 14_000, "not in a but " * 8_000, "well, so, " * 10_000, "said no " * 12_000,
     ],
     ids=lambda text: text[:12],
 )  # fmt: skip
-def test_hostile_texts_take_well_under_a_second(text):
+def test_hostile_texts_take_well_under_a_second(text: str) -> None:
     begin = time.process_time()
-    facts(text)
+    extract(Utterance(text, "user", "Alice", AT))
     # An honest run takes a tenth; a pattern that backtracks without end takes minutes.
     assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize("piece", ["I live in Leeds. ", "I'm allergic to nuts, and I ", "you know ", "yes, "])
+def test_time_grows_with_the_length_of_a_text(piece: str) -> None:
+    def seconds(length: int) -> float:
+        begin = time.process_time()
+        extract(Utterance(piece * (length // len(piece)), "user", "Alice", AT))
+        return time.process_time() - begin
+
+    seconds(1_000)
+    assert seconds(400_000) < 20 * max(0.05, seconds(40_000))

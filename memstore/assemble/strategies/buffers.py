@@ -161,10 +161,11 @@ def blocks_of(
 
 
 def _facts(view: View, turns: Sequence[Turn]) -> list[str]:
-    """Give the facts that these turns are the sources of, the latest first."""
+    """Give the facts that these turns are the sources of, what always holds first, then the latest."""
     ids = {message.id for turn in turns for message in turn.messages}
     found = [fact for fact in view.facts if ids & set(fact.sources)]
-    return [f"- {fact.text}" for fact in sorted(found, key=lambda fact: (fact.occurred_at, fact.text), reverse=True)]
+    found.sort(key=lambda fact: (fact.type == "constraint", fact.occurred_at, fact.text), reverse=True)
+    return [f"- {fact.text}" for fact in found]
 
 
 def _fitting(view: View, lines: Sequence[str], limit: int) -> list[str]:

@@ -18,7 +18,7 @@ from memstore.ingest import secret_numbers
 from memstore.ingest.facts.filled import slot_in, slot_of_fact
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, other_value
 from memstore.ingest.facts.wording import content
-from memstore.ingest.rules.slots import REPORTED, TEMPORARY, Slot
+from memstore.ingest.rules.slots import Slot
 from memstore.ingest.secret_shapes import DOCUMENT, JWT, KEYS
 from memstore.models import HAND, FactColumns, Finding
 from memstore.store import fact_changes, facts
@@ -89,8 +89,8 @@ def in_one_slot(active: Sequence[Audited], now: datetime) -> Iterator[Finding]:
     for one in active:
         fact = one.fact
         holds = fact.valid_to is None or fact.valid_to > now
-        if holds and fact.value and fact.attribute and not fact.attribute.startswith(TEMPORARY):
-            slots.setdefault((fact.subject.casefold(), fact.attribute.removeprefix(REPORTED)), []).append(one)
+        if holds and fact.value and fact.attribute:
+            slots.setdefault((fact.subject.casefold(), fact.attribute), []).append(one)
     for (_, attribute), filled in slots.items():
         read = {one.fact.id: _surely(one.fact) for one in filled} if len(filled) > 1 else {}
         for first, second in combinations(filled, 2):
@@ -108,7 +108,7 @@ def in_one_slot(active: Sequence[Audited], now: datetime) -> Iterator[Finding]:
 def _surely(fact: FactColumns) -> Slot | None:
     """Give the slot of a fact where it is known whether that has one value: chat models find attributes of any kind."""
     slot = slot_of_fact(fact)
-    named = fact.recipe == HAND or slot_in(fact.text, fact.subject, fact.language, fact.type) is not None
+    named = fact.recipe == HAND or slot_in(fact.text, fact.subject, fact.language) is not None
     return slot if named else None
 
 

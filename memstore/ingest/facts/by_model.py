@@ -109,7 +109,7 @@ def _believed(made: Sequence[ExtractedFact]) -> Iterator[ExtractedFact]:
 
 
 def _slot(fact: ModelFact) -> Slot | None:
-    read = slot_in(fact.text, fact.subject, fact.language or "und", fact.type)
+    read = slot_in(fact.text, fact.subject, fact.language or "und")
     if read is not None or fact.valid_to is not None:
         return read
     single = fact.single and kind_of(fact.type) != "episodic"

@@ -10,11 +10,10 @@ from memstore.fences import unfenced
 from memstore.ingest.facts.extracted import UNNAMED, FactBatch, MadeFacts, Maker, extracted
 from memstore.ingest.facts.trust import LEVELS, Trust
 from memstore.ingest.resources import Resources
-from memstore.ingest.rules.drafts import Said
-from memstore.ingest.rules.slotted import Slotted, slotted
+from memstore.ingest.rules.extract import Extracted, Utterance, extract
 from memstore.models import Message, Role
 
-RECIPE = "rules/9"
+RECIPE = "rules/10"
 BEFORE = 3  # messages that may be needed to understand one
 MOST = 256  # facts of one message: what says more is a paste, and each one is settled with the user's row locked
 
@@ -36,7 +35,7 @@ class RuleExtractor:
 
     def extract(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
         """Read and embed; texts of all conversations go to the encoder together."""
-        read = [list(slotted_facts(batch.messages, batch.before, self.trust.roles)) for batch in batches]
+        read = [list(facts_of(batch.messages, batch.before, self.trust.roles)) for batch in batches]
         vectors = iter(self.resources.embed([one.draft.text for facts in read for _, one in facts]))
         return [
             MadeFacts(
@@ -53,7 +52,7 @@ class RuleExtractor:
         return Maker(self.recipe, self.trust, batch.channel)
 
 
-def slotted_facts(said: Sequence[Message], begin: int, roles: frozenset[str]) -> Iterator[tuple[Message, Slotted]]:
+def facts_of(said: Sequence[Message], begin: int, roles: frozenset[str]) -> Iterator[tuple[Message, Extracted]]:
     """Give the facts that messages from the one at `begin` on say; those before it help to understand them.
 
     Only people, assistants and tools are read, those of them that are among `roles`.
@@ -65,13 +64,13 @@ def slotted_facts(said: Sequence[Message], begin: int, roles: frozenset[str]) ->
                 yield message, one
 
 
-def _of_message(message: Message, before: Sequence[Message]) -> Iterator[Slotted]:
+def _of_message(message: Message, before: Sequence[Message]) -> Iterator[Extracted]:
     said = replace(_said(message), role=Role.USER)  # whoever is trusted is read as a person is
-    read = slotted(said, [_said(one) for one in before])
+    read = extract(said, [_said(one) for one in before])
     once = {(one.draft.subject, one.draft.text): one for one in reversed(read)}.values()  # each where it is said first
     return islice(reversed(once), MOST)
 
 
-def _said(message: Message) -> Said:
+def _said(message: Message) -> Utterance:
     speaker = message.name or (None if message.role == Role.USER else UNNAMED.get(Role(message.role)))
-    return Said(unfenced(message.text or ""), message.role, speaker, message.occurred_at)
+    return Utterance(unfenced(message.text or ""), message.role, speaker, message.occurred_at)

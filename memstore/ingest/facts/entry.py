@@ -44,7 +44,7 @@ EDITED = tuple(name for name in EDITABLE if name not in ("text", "subject"))  # 
 def with_slot(new: NewFact) -> NewFact:
     """Give a fact with the slot that its words fill, where nobody has named one."""
     named = new.attribute is not None or new.value is not None
-    slot = None if named else slot_in(new.text, new.subject, new.language, new.type)
+    slot = None if named else slot_in(new.text, new.subject, new.language)
     return new if slot is None else replace(new, attribute=slot.attribute, value=slot.value)
 
 
@@ -72,7 +72,7 @@ def edited(fact: Fact, new: Mapping[str, Any]) -> NewFact:
         kept["kind"] = None
     text = new.get("text")
     if isinstance(text, str) and not {"attribute", "value"} & new.keys():
-        slot = slot_in(text, new.get("subject", fact.subject), fact.language, new.get("type", fact.type))
+        slot = slot_in(text, new.get("subject", fact.subject), fact.language)
         if slot is not None or not _still_fills(fact, text):
             kept |= {"attribute": slot and slot.attribute, "value": slot and slot.value}
     return replace(NewFact(**kept), **new)

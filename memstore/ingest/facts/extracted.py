@@ -9,7 +9,7 @@ from memstore import ids
 from memstore.ingest.asked import Asked
 from memstore.ingest.facts.llm_facts import ModelFact
 from memstore.ingest.facts.trust import Trust
-from memstore.ingest.rules.drafts import FactDraft
+from memstore.ingest.rules.extract import FactDraft
 from memstore.ingest.rules.slots import Slot
 from memstore.models import QUARANTINED, FactColumns, Message, Role, Span, Tier, Unit
 from memstore.providers import Vectors

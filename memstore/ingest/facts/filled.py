@@ -6,9 +6,10 @@ import re
 from datetime import UTC, datetime
 
 from memstore.ingest.facts.wording import NOT, content
-from memstore.ingest.rules.drafts import Said
-from memstore.ingest.rules.languages import language_of
-from memstore.ingest.rules.slots import FORMER, GRAMMARS, WANTS, Manner, Slot, holds_many, statements_with_slots
+from memstore.ingest.rules.engine import extract_slots
+from memstore.ingest.rules.pack import LANGUAGES, language_of
+from memstore.ingest.rules.slots import FORMER, Modality, Slot, holds_many
+from memstore.ingest.rules.utterances import Utterance
 from memstore.models import FactColumns, Role
 
 STAND_IN = "Xanthia"  # for the subject: the rules know a name by its capital, and "the user" by nothing
@@ -16,20 +17,18 @@ ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # no slot depends on it
 _JOINED = re.compile(r"\b(?:and|but|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
 
 
-def slot_in(text: str, subject: str, language: str, type: str) -> Slot | None:
+def slot_in(text: str, subject: str, language: str) -> Slot | None:
     """Give the slot of its subject that a sentence fills by the rules; None for none, for several, for others' ones.
 
     Where one value of several, or of two joined statements, were superseded, the rest of the sentence would go with it.
     """
-    spoken = language if language in GRAMMARS else language_of(text)
+    spoken = language if language in LANGUAGES else language_of(text)
     told = _as_said(text, subject)
-    said = Said(told, Role.USER, None, ANY_TIME)
-    found = statements_with_slots(said, spoken if spoken in GRAMMARS else "en")
-    found = [one for one in found if one.slot.attribute.startswith(WANTS) == (type == "goal")]  # a wish is not so yet
+    said = Utterance(told, Role.USER, subject, ANY_TIME)
+    found = extract_slots(said, spoken if spoken in LANGUAGES else "en")
     if len(found) != 1 or (not found[0].slot.many and _JOINED.search(told)):
         return None
-    who = (found[0].who or subject).casefold()
-    return found[0].slot if who in (STAND_IN.casefold(), subject.casefold()) else None
+    return found[0].slot if found[0].subject.casefold() in (STAND_IN.casefold(), subject.casefold()) else None
 
 
 def slot_of_fact(fact: FactColumns) -> Slot | None:
@@ -39,10 +38,10 @@ def slot_of_fact(fact: FactColumns) -> Slot | None:
     """
     if fact.attribute is None or fact.value is None:
         return None
-    read = slot_in(fact.text, fact.subject, fact.language, fact.type)
+    read = slot_in(fact.text, fact.subject, fact.language)
     if read is not None and read.attribute == fact.attribute:
         return Slot(fact.attribute, fact.value, read.many, read.manner)
-    manner = Manner.ENDED if fact.attribute.startswith(FORMER) else Manner.HOLDS
+    manner = Modality.ENDED if fact.attribute.startswith(FORMER) else Modality.HOLDS
     return Slot(fact.attribute, fact.value, holds_many(fact.attribute), manner)
 
 
@@ -50,7 +49,7 @@ def named_slot(attribute: str | None, value: str | None, text: str, *, single: b
     """Give the slot that a chat model names; None where it denies something: "no longer in Leeds" is no residence."""
     if not attribute or not value or content(text)[-1:] == (NOT,):
         return None
-    return Slot(attribute.casefold(), value, not single, Manner.HOLDS)
+    return Slot(attribute.casefold(), value, not single, Modality.HOLDS)
 
 
 def _as_said(text: str, subject: str) -> str:

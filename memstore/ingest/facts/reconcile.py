@@ -5,7 +5,7 @@
 | same | the same words, or near ones of the same content; a retracted fact stays so | one: it gains the source |
 | supersedes | a later value of a slot that holds one; "no longer" | they end |
 | outdated | a known value of the slot is later | they stay; the new fact has ended already |
-| conflict | it cannot be told which holds; others say so of the speaker's health | they stay, beside the new one |
+| conflict | it cannot be told which holds | they stay, beside the new one |
 | new | none of these | none |
 
 The verdict does not depend on the order of the known facts; and of facts of one slot with different times, the same
@@ -25,7 +25,7 @@ from memstore.ingest.facts.linked import Filled, compatible, ends_too
 from memstore.ingest.facts.namesakes import Told, alike, is_another_pet, is_of, parts, told
 from memstore.ingest.facts.wording import NOT, content
 from memstore.ingest.rules.places import COUNTRY, is_country
-from memstore.ingest.rules.slots import FORMER, REPORTED, TEMPORARY, Manner, Slot
+from memstore.ingest.rules.slots import FORMER, Modality, Slot
 from memstore.models import kind_of
 
 NEAR = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts-dedupe.md
@@ -90,10 +90,10 @@ def reconcile(incoming: Incoming, known: Sequence[Known]) -> Verdict:
         return Verdict("same", (twin.id,))
     active = [one for one in mates if one.state == "active"]
     slot = incoming.slot
-    if slot is not None and slot.manner is not Manner.TEMPORARY:
+    if slot is not None:
         apart = [one for one in known if one.state == "active" and _ends_apart(incoming, one, known)]
         verdict = _of_slot(incoming, slot, active, apart)
-        if verdict is None or (verdict.kind == "supersedes" and slot.manner is Manner.HOLDS):
+        if verdict is None or (verdict.kind == "supersedes" and slot.manner is Modality.HOLDS):
             verdict = _of_past(incoming, slot, mates) or verdict
         if verdict is not None:
             return verdict
@@ -130,28 +130,16 @@ def _of_slot(incoming: Incoming, slot: Slot, active: Iterable[Known], apart: Ite
     rivals = list({one.id: one for one in (*(one for one in active if _rivals(incoming, slot, one)), *apart)}.values())
     if not rivals:
         return None
-    own = [one for one in rivals if not _is_reported(one.attribute)]
-    later = [one for one in own if one.occurred_at > incoming.occurred_at]
-    if _is_reported(slot.attribute) and incoming.said_by_subject:
-        later = [one for one in own if one.occurred_at >= incoming.occurred_at]
-        return _verdict("outdated", later) if later else _verdict("conflict", rivals)
+    later = [one for one in rivals if one.occurred_at > incoming.occurred_at]
     of_theirs = all(f"{one.subject}'s ".startswith(f"{incoming.speaker}'s ") for one in rivals)
     if not (incoming.said_by_subject or (incoming.speaker and of_theirs)):
         return _verdict("conflict", rivals)
     if later:
         return _verdict("outdated", later)
-    heard_later = [one for one in rivals if one not in own and one.occurred_at > incoming.occurred_at]
-    rivals = [one for one in rivals if one not in heard_later]
-    if not rivals:
-        return _verdict("conflict", heard_later)
-    equal = [one for one in own if one.occurred_at == incoming.occurred_at]
-    if slot.manner is Manner.HOLDS and equal:
+    equal = [one for one in rivals if one.occurred_at == incoming.occurred_at]
+    if slot.manner is Modality.HOLDS and equal:
         return _verdict("conflict", equal)
     return _verdict("supersedes", rivals)
-
-
-def _is_reported(attribute: str | None) -> bool:
-    return bool(attribute) and str(attribute).startswith(REPORTED)
 
 
 def _ends_apart(incoming: Incoming, one: Known, known: Sequence[Known]) -> bool:
@@ -173,7 +161,7 @@ def _of_past(incoming: Incoming, slot: Slot, mates: Iterable[Known]) -> Verdict 
         one
         for one in mates
         if one.state == "superseded"
-        and one.attribute == slot.attribute.removeprefix(REPORTED)
+        and one.attribute == slot.attribute
         and one.occurred_at > incoming.occurred_at
         and _rivals(incoming, slot, one)
     ]
@@ -185,10 +173,10 @@ def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
     if one.attribute is None or one.value is None:
         return False
     apart = abs(one.occurred_at - incoming.occurred_at)
-    moves = slot.manner is not Manner.HOLDS and one.occurred_at <= incoming.occurred_at  # what was planned before
+    moves = slot.manner is not Modality.HOLDS and one.occurred_at <= incoming.occurred_at  # what was planned before
     if slot.attribute.removeprefix(FORMER).startswith(PLANS) and apart > ONE_PLAN and not moves:
         return False
-    if slot.attribute.removeprefix(REPORTED) == one.attribute.removeprefix(REPORTED):
+    if slot.attribute == one.attribute:
         return other_value(slot, one.value) or narrows(slot, incoming.occurred_at, one.value, one.occurred_at)
     if slot.attribute.endswith(COUNTRY) != one.attribute.endswith(COUNTRY):
         return _abroad(incoming, slot, one.attribute, one.value, one.occurred_at)
@@ -234,7 +222,7 @@ def narrows(slot: Slot, said: datetime, value: str, other_said: datetime) -> boo
 
 def other_value(slot: Slot, value: str) -> bool:
     """Whether this is another value of the slot than its own, so that one of the two no longer holds."""
-    if slot.attribute.startswith((FORMER, TEMPORARY)):
+    if slot.attribute.startswith(FORMER):
         return False
     if slot.many:
         return {slot.value.casefold(), value.casefold()} == {"yes", "no"}

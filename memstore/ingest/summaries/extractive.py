@@ -16,7 +16,7 @@ class ExtractiveSummarizer:
 
     batch = 512
     asks = False
-    recipe = "extractive/4"
+    recipe = "extractive/5"
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources

@@ -8,14 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import takewhile
 
 from memstore.ingest.calls import came_of, named_by, tell
 from memstore.ingest.chunks import chunks
 from memstore.ingest.outcome import Sought, names
-from memstore.ingest.rules.dates import anchor
-from memstore.ingest.rules.thirdperson import is_past
 from memstore.ingest.sentences import sentences
 from memstore.ingest.stretches import SPOKEN
 from memstore.models import Message, Role, Summary
@@ -31,8 +28,6 @@ OUTCOME, OUTCOMES = 30, 90  # tokens, about, for what came of a call, at least; 
 LONGEST_INPUT = 60  # characters
 
 _PIECE = re.compile(r"\S.*?(?:;(?= )|$)")  # of an outcome
-_WORD = re.compile(r"[\w'’]+")
-_AHEAD = frozenset({"must", "will", "shall", "should", "need", "needs", "muss", "müssen", "wird", "werden", "soll"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +43,7 @@ class Line:
 
 
 def lines_of(stretch: Sequence[Message]) -> list[Line]:
-    """Give the sentences that people spoke in a stretch, relative dates with the absolute ones, and its calls."""
+    """Give the sentences that people spoke in a stretch, as they said them, and its calls."""
     said = sum(_tokens(message.text) for message in stretch if message.role in SPOKEN and message.text)
     called = sum(len(message.tool_calls or ()) for message in stretch)
     limit = max(OUTCOME, (OUTCOMES - said) // max(1, called))
@@ -64,7 +59,7 @@ def lines_of(stretch: Sequence[Message]) -> list[Line]:
 
 def _spoken(message: Message) -> Iterator[Line]:
     for text in _sentences(message.text or ""):
-        yield Line(day(message.occurred_at), _speaker(message), _dated(" ".join(text.split()), message.occurred_at))
+        yield Line(day(message.occurred_at), _speaker(message), " ".join(text.split()))
 
 
 def _called(stretch: Sequence[Message], place: int, sought: Sought, limit: int) -> Iterator[Line]:
@@ -102,13 +97,6 @@ def _tokens(text: str) -> int:
 
 def _speaker(message: Message) -> str:
     return " ".join((message.name or message.role.capitalize()).split()) or "?"
-
-
-def _dated(text: str, said: datetime) -> str:
-    """Give a sentence as it is understood on another day: "yesterday (7 May 2023)"."""
-    words = set(_WORD.findall(text.lower()))
-    past = any(map(is_past, words)) and not words & _AHEAD  # "must be made out by 10 January" is still to come
-    return anchor(text, said.astimezone(UTC), past=past)[0]
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -22,7 +22,7 @@ LEAST_BUDGET, MOST_BUDGET = 50, 200_000
 TYPES = (
     "preference: likes and dislikes. identity: name, age, home, job, health. relationship: family, friends, pets. "
     "constraint: what must or must not be, such as an allergy. plan: what will happen. event: what happened. "
-    "goal, interest, strength, weakness, decision, procedure: what the words say."
+    "goal, decision, procedure: what the words say. statement: what fits none of these."
 )
 MEMORY_ID = (
     "The id of a memory as search_memories or list_memories gives it: 'fact:3f2a91c4', 'message:lisbon#12' or "

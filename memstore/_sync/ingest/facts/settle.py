@@ -28,7 +28,7 @@ from memstore.ingest.facts.linked import attributes_beside
 from memstore.ingest.facts.namesakes import beside, told
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, Incoming, Known, Verdict, narrows, other_value, reconcile
 from memstore.ingest.rules.places import COUNTRY
-from memstore.ingest.rules.slots import FORMER, PLACES, REPORTED, Manner, Slot
+from memstore.ingest.rules.slots import FORMER, PLACES, Slot
 from memstore.models import HAND, QUARANTINED, FactColumns
 
 NEAREST = 3  # facts in other words that a new one is put beside
@@ -119,7 +119,7 @@ def _says_the_same(new: ExtractedFact, one: KnownFact, said: datetime) -> bool:
     if slot is None or value is None or slot.attribute != one.fact.attribute:
         # People may enter one thing twice in other words: the audit shows it.
         return one.fact.recipe != HAND and _judge(new, said, [one]).kind == "same"
-    if slot.manner is Manner.TEMPORARY or (slot.attribute.startswith(PLANS) and abs(said - one.last_said) > ONE_PLAN):
+    if slot.attribute.startswith(PLANS) and abs(said - one.last_said) > ONE_PLAN:
         return False
     return slot.value.casefold() == value.casefold()
 
@@ -192,10 +192,10 @@ def related(slot: Slot | None) -> list[str]:
     """Give the attributes whose facts a slot has to do with: where somebody lives, in which country, and no longer."""
     if slot is None:
         return []
-    plain = slot.attribute.removeprefix(FORMER).removeprefix(REPORTED).removesuffix(COUNTRY)
+    plain = slot.attribute.removeprefix(FORMER).removesuffix(COUNTRY)
     countries = [plain + COUNTRY, plain] if plain in PLACES else []
     ended = [FORMER + slot.attribute, slot.attribute.removeprefix(FORMER)]
-    return [slot.attribute, *ended, plain, REPORTED + plain, *countries, *attributes_beside(slot.attribute)]
+    return [slot.attribute, *ended, plain, *countries, *attributes_beside(slot.attribute)]
 
 
 def _twin(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
@@ -327,10 +327,9 @@ def _outdate(
 
 def _rivals(slot: Slot, fact: FactColumns, one: KnownFact) -> bool:
     """Whether a fact gives another value to the same slot, or did."""
-    attribute = slot.attribute.removeprefix(REPORTED)
-    if one.fact.value is None or (one.fact.subject, one.fact.attribute) != (fact.subject, attribute):
+    if one.fact.value is None or (one.fact.subject, one.fact.attribute) != (fact.subject, slot.attribute):
         return False
-    if one.fact.state not in ("active", "superseded") or slot.manner is Manner.TEMPORARY:
+    if one.fact.state not in ("active", "superseded"):
         return False
     return other_value(slot, one.fact.value) or narrows(slot, fact.occurred_at, one.fact.value, one.last_said)
 

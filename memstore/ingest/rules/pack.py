@@ -1,0 +1,400 @@
+"""Languages as data: one TOML file each, read once and compiled to patterns.
+
+A rule says how a slot is filled. Its patterns are what stands behind the subject, in the first person:
+
+    say = ["live (in|near) {V}"]           I live in Porto, my sister lives in Porto, moved to Porto
+    my  = ["(new )?home is in {V}"]        my home is in Porto, my sister's home is in Porto
+    any = ["call me {V}"]                  where a clause begins, whoever its subject is
+    anywhere = ["my (<loved>) {V:name}"]   wherever it stands
+
+| in a pattern | stands for |
+|---|---|
+| `(a\\|b c)`, `(a\\|b)?` | one of them; or none |
+| `{V}`, `{V:month}` | the value: words up to where the language says that a value ends, or one of a list |
+| `{T}`, `{T:pet}` | what the value is of, or what is yes or no: "allergy/peanut"; a list makes several |
+| `{X}` | what is denied in the same breath: "allergic to {T}, not {X}" |
+| `<kin>` | one of the words of a list |
+| `*` | up to four words |
+| `$` | the end of the clause |
+
+`end` says that it is over, by the same patterns: `end`, `end_my`, `end_any`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from itertools import count
+from typing import Any, NamedTuple
+
+FORMS = ("say", "my", "any", "anywhere")
+SELDOM = 12  # words among which one common word of the language must be
+_FIRST = re.compile(r"[\w'-]+")
+_WORD = re.compile(r"[^\W\d_]+(?=['’])['’]?|[^\W\d_]+")
+ANY_WORD = "*"  # in place of a first word that cannot be told beforehand
+_PIECE = re.compile(r"\{([VTXC])(?::(\w+))?\}|<(\w+)>(\??)|([()|$*,:]|\)\?)|([^\s()|{}<>$*,:?]+)(\??)|\s+|\?")
+_REGEX = re.compile(r"[\\\[({?*+]")
+_CAUGHT = re.compile(r"\(\?P<(\w)\d*>")
+_NEVER = re.compile(r"(?!)")
+_EDGE = r"(?![\w'-])"
+
+
+class _Patterns(dict[str, re.Pattern[str]]):
+    """The patterns of a language; one that it does not need never fits."""
+
+    def __missing__(self, name: str) -> re.Pattern[str]:
+        return _NEVER
+
+
+class SlotType(NamedTuple):
+    """What is known of a slot in every language."""
+
+    name: str
+    type: str  # of the fact
+    many: bool  # values stand beside each other
+    named: bool  # its value is a name
+    passing: bool  # "this week I'm in Berlin" does not fill it
+    former: bool  # who has one no longer may have another: "our cat died"
+    firm: bool  # it holds whatever is done: "I'm allergic to nuts, if you cook"
+    to_assistant: bool  # it is wished of an assistant alone
+    texts: Mapping[str, Sequence[str]]  # by language: as it holds, and as it is over
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One pattern of a rule."""
+
+    slot: SlotType
+    source: str  # compiled when a sentence may fit it: most rules never see one
+    place: int  # in the file: the first that fits is taken
+    anchors: frozenset[str]  # words of which the sentence must have one; empty where none can be told
+    ends: bool
+    value: str  # where the pattern catches none
+    thing: str
+    excluded: re.Pattern[str] | None  # of a value or a thing
+    dated: bool  # its value is a date, which is else left out of a clause
+    moves: bool  # "moved to Friday": of whatever date it was
+    listed: bool  # its value is one of a list
+    unless: str  # a slot that is filled by the same words
+    without: re.Pattern[str] | None  # what may not stand in the clause
+    text: str  # in place of the slot's own
+    verbatim: bool  # its value is all that is said
+    beside: frozenset[str]  # slots, only behind one of which it holds: "I take statins, so no grapefruit"
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """What is matched behind the subject."""
+        return re.compile(self.source, re.IGNORECASE)
+
+    def excludes(self, value: str) -> bool:
+        """Whether this is no value of the slot."""
+        return self.excluded is not None and self.excluded.match(value) is not None
+
+    @cached_property
+    def catches(self) -> frozenset[str]:
+        """Which of v, t, x and c the pattern catches."""
+        return frozenset(_CAUGHT.findall(self.source))
+
+
+class Language(NamedTuple):
+    """A language as it was read, with its rules by form and first word."""
+
+    code: str
+    data: Mapping[str, Any]
+    rules: Mapping[str, Mapping[str, Sequence[Rule]]]
+    patterns: Mapping[str, re.Pattern[str]]
+    signs: Mapping[str, re.Pattern[str]]  # of what a sentence is worth
+    contractions: Mapping[str, str]
+    third: Mapping[str, str]
+
+    everywhere: Sequence[Rule]  # those of the form "anywhere"
+    anchors: frozenset[str]  # one of which a sentence must have that any rule fits
+
+    def candidates(self, form: str, words: str, said: Set[str]) -> list[Rule]:
+        """Give the rules of a form that words may fit, by the first of them and those `said` beside, in their order."""
+        of_form = self.rules[form]
+        first = _FIRST.match(words)
+        found = [*of_form.get(first[0].casefold(), ()), *of_form.get(ANY_WORD, ())] if first else []
+        found = [rule for rule in found if not rule.anchors or not rule.anchors.isdisjoint(said)]
+        return sorted(found, key=_by_place) if len(found) > 1 else found
+
+
+def _languages() -> tuple[str, ...]:
+    folder = files(__package__).joinpath("languages")
+    return tuple(sorted(one.name.removesuffix(".toml") for one in folder.iterdir() if one.name.endswith(".toml")))
+
+
+LANGUAGES = _languages()  # a file makes a language
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(name).read_text("utf-8"))
+
+
+@cache
+def _common() -> Mapping[str, Mapping[str, float]]:
+    """Give the commonest words of each language; one of several languages tells little of each."""
+    words = {code: frozenset(_read(f"languages/{code}.toml").get("common", "").split()) for code in LANGUAGES}
+    return {
+        code: {word: 1 / sum(word in others for others in words.values()) for word in common}
+        for code, common in words.items()
+    }
+
+
+def language_of(text: str) -> str:
+    """Give the language of a text by its commonest words, among those with a file; "und" where they do not tell.
+
+    A message of a chat is short, and a detector of seventy languages guesses wrongly on "Me too" more often than it
+    helps.
+    """
+    words = [word.casefold().replace("’", "'") for word in _WORD.findall(text[:4_000])]
+    counts = sorted((sum(tells.get(word, 0.0) for word in words), code) for code, tells in _common().items())
+    (second, _), (most, code) = [(0.0, ""), *counts][-2:]
+    known = most > second and most * SELDOM >= len(words)
+    return code if known else "und"
+
+
+@cache
+def slot_types() -> Mapping[str, SlotType]:
+    """Give the slots of all languages by name."""
+    return {
+        name: SlotType(
+            name,
+            row["type"],
+            row.get("many", False),
+            row.get("named", False),
+            row.get("passing", False),
+            row.get("former", False),
+            row.get("firm", False),
+            row.get("to_assistant", False),
+            {language: row[language] for language in LANGUAGES if language in row},
+        )
+        for name, row in _read("slots.toml").items()
+    }
+
+
+@cache
+def language(code: str) -> Language:
+    """Give a language, compiled; KeyError for one without a file."""
+    if code not in LANGUAGES:
+        raise KeyError(code)
+    data = _read(f"languages/{code}.toml")
+    compiler = _Compiler(data)
+    rules: dict[str, dict[str, list[Rule]]] = {form: defaultdict(list) for form in FORMS}
+    anchors: set[str] = set()
+    for place, row in enumerate(data["rule"]):
+        for form, text, ends in _texts(row):
+            rule, firsts = compiler.rule(row, text, place * 2 + (not ends), ends=ends)
+            anchors |= rule.anchors or firsts
+            for first in firsts:
+                rules[form][first].append(rule)
+    negation = {"negation": rf"\s?(?:{data['negation']}){_EDGE}\s?"} if "negation" in data else {}
+    return Language(
+        code,
+        data,
+        rules,
+        _Patterns({name: compiler.of(text) for name, text in {**data["patterns"], **negation}.items()}),
+        {name: compiler.of(text) for name, text in data.get("signs", {}).items()},
+        data.get("contractions", {}),
+        dict(pair.split(":") for pair in data.get("third", "").split()),
+        sorted({id(one): one for of in rules["anywhere"].values() for one in of}.values(), key=_by_place),
+        frozenset(anchors),
+    )
+
+
+def _by_place(rule: Rule) -> int:
+    return rule.place
+
+
+def _texts(row: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
+    for form in FORMS:
+        for text in row.get(form, ()):
+            yield form, text, False
+        for text in row.get("end" if form == "say" else f"end_{form}", ()):
+            yield form, text, True
+
+
+class _Compiler:
+    """Compiles what one language writes."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._terms = {name: _words(text) for name, text in data["terms"].items()}
+        ends = "|".join([data["value_ends"], *(data.get("first", ""),)]).strip("|")
+        self._word = rf"(?!(?:{ends}){_EDGE})[^\s,;:!?()\"“”„«»]+"
+        self._common = frozenset(data.get("common", "").split())
+        self._joined = f"(?:{data['joined']})"
+        self._caught = count()  # a group may stand in several branches of a pattern: v0, v1 …
+
+    def rule(self, row: Mapping[str, Any], text: str, place: int, *, ends: bool) -> tuple[Rule, set[str]]:
+        """Compile one pattern of a rule; give it with the words that it may begin with."""
+        slot = slot_types()[row["slot"]]
+        nodes = _parsed(text)
+        self._caught = count()
+        pattern = self._alternatives(nodes, many=slot.many)
+        excluded = row.get("not")
+        value = row.get("value", "")
+        rule = Rule(
+            slot,
+            pattern + _EDGE,
+            place,
+            self._anchors(nodes) or frozenset(),
+            ends,
+            value,
+            row.get("thing", ""),
+            re.compile(rf"(?:{self._spelled_out(excluded)}){_EDGE}", re.IGNORECASE) if excluded else None,
+            any(name in text for name in (":date", ":day", "{C:")),
+            row.get("moves", False),
+            "{V:" in text,
+            row.get("unless", ""),
+            self.of(row["without"]) if "without" in row else None,
+            row.get("text", ""),
+            "{C:" in text,
+            frozenset(row.get("beside", "").split()),
+        )
+        return rule, {first.casefold() for first in self._firsts(nodes)[0]}
+
+    def of(self, text: str) -> re.Pattern[str]:
+        """Compile a pattern of the language itself, which is a regular expression with `<lists>`."""
+        return re.compile(self._spelled_out(text), re.IGNORECASE)
+
+    def _spelled_out(self, text: str) -> str:
+        return re.sub(r"(?<!\(\?P)<(\w+)>", lambda found: self._term(found[1]), text)
+
+    def _term(self, name: str) -> str:
+        return rf"(?:{self._spelled_out(self._terms[name])})"
+
+    def _alternatives(self, nodes: _Nodes, *, many: bool) -> str:
+        return "|".join("".join(self._node(node, many=many) for node in branch) for branch in nodes)
+
+    def _node(self, node: _Node, *, many: bool) -> str:
+        if node.kind == "group":
+            return rf"(?:{self._alternatives(node.nodes, many=many)}){'?' if node.optional else ''}"
+        if node.kind == "word":
+            return rf"(?: {re.escape(node.text)}{_EDGE}){'?' if node.optional else ''}"
+        if node.kind == "term":
+            return rf"(?: {self._term(node.text)}{_EDGE}){'?' if node.optional else ''}"
+        if node.kind == "catch":
+            name = node.text[0].lower()
+            inside = self._term(node.text[2:]) if node.text[2:] else None
+            if name == "c":
+                return rf" (?P<c{next(self._caught)}>{inside})"
+            if name == "v":
+                return rf" (?P<v{next(self._caught)}>{inside or rf'{self._word}(?: {self._word}){{0,5}}'}){_EDGE}"
+            item = inside or rf"{self._word}(?: {self._word}){{0,3}}"
+            more = rf"(?:{self._joined}{item}{_EDGE}){{0,11}}" if many else ""
+            return rf" (?P<{name}{next(self._caught)}>{item}{_EDGE}{more})"
+        if node.kind == "$":
+            return rf"(?=\s*(?:[,.;:!?()]|$)|{self._joined}|{self._terms_end()})"
+        if node.kind in ",:":
+            return rf" ?{node.kind}?" if node.kind == "," else " ?[:–-]"
+        return r"(?: [^\s,;:!?()]+){0,4}?"  # "*"
+
+    def _terms_end(self) -> str:
+        return rf" (?:{self._spelled_out(self._terms.get('closing', '(?!)'))}){_EDGE}"
+
+    def _firsts(self, nodes: _Nodes) -> tuple[set[str], bool]:
+        """Give the words that a match may begin with, and whether it may be empty."""
+        every: set[str] = set()
+        empty = False
+        for branch in nodes:
+            passed = True
+            for node in branch:
+                own, skipped = self._of_node(node)
+                every |= own
+                if not skipped:
+                    passed = False
+                    break
+            empty = empty or passed
+        return every, empty
+
+    def _anchors(self, nodes: _Nodes) -> frozenset[str] | None:
+        """Give words of which every match has one, as few and as rare as may be; None where that cannot be told."""
+        every: set[str] = set()
+        for branch in nodes:
+            told = [found for node in branch if (found := self._told(node)) is not None]
+            if not told:
+                return None
+            every |= min(told, key=lambda words: sum(50 if word in self._common else 1 for word in words))
+        return frozenset(every)
+
+    def _told(self, node: _Node) -> frozenset[str] | None:
+        if node.optional or node.kind in "$,:*":
+            return None
+        if node.kind == "group":
+            return self._anchors(node.nodes)
+        if node.kind == "word":
+            return frozenset([node.text.casefold()])
+        name = node.text[2:] if node.kind == "catch" else node.text
+        listed = self._spelled_out(self._terms[name]) if name in self._terms else ""
+        if not listed or _REGEX.search(listed):
+            return None
+        return frozenset(word.split()[0].casefold() for word in listed.split("|"))
+
+    def _of_node(self, node: _Node) -> tuple[set[str], bool]:
+        if node.kind == "group":
+            own, empty = self._firsts(node.nodes)
+            return own, empty or node.optional
+        if node.kind == "word":
+            return {node.text}, node.optional
+        if node.kind in "$,:":
+            return set(), True
+        name = node.text[2:] if node.kind == "catch" else node.text
+        listed = self._spelled_out(self._terms[name]) if name in self._terms else ""
+        if not listed or _REGEX.search(listed):
+            return {ANY_WORD}, node.optional
+        return {word.split()[0] for word in listed.split("|")}, node.optional
+
+
+class _Node(NamedTuple):
+    kind: str  # group, word, term, catch, or the sign itself
+    text: str = ""
+    optional: bool = False
+    nodes: Any = ()
+
+
+_Nodes = Sequence[Sequence[_Node]]
+
+
+def _parsed(text: str) -> _Nodes:
+    """Give the branches of a pattern, each a list of nodes."""
+    stack: list[list[list[_Node]]] = [[[]]]
+    place = 0
+    while place < len(text):
+        found = _PIECE.match(text, place)
+        if found is None:
+            raise ValueError(f"not understood in {text!r}: {text[place:]!r}")
+        place = found.end()
+        catch, of, term, spared, sign, word, optional = found.groups()
+        if catch:
+            stack[-1][-1].append(_Node("catch", f"{catch}:{of}" if of else catch))
+        elif term:
+            stack[-1][-1].append(_Node("term", term, bool(spared)))
+        elif word:
+            stack[-1][-1].append(_Node("word", word, bool(optional)))
+        elif sign == "(":
+            stack.append([[]])
+        elif sign == "|":
+            stack[-1].append([])
+        elif sign and sign.startswith(")"):
+            optional = text.startswith("?", place)
+            place += bool(optional)
+            inside = stack.pop()
+            stack[-1][-1].append(_Node("group", "", bool(optional), inside))
+        elif sign:
+            stack[-1][-1].append(_Node(sign))
+    return stack[0]
+
+
+def _words(text: str) -> str:
+    """Give a list of words as alternatives: "@name" is a file, a star any letters."""
+    if not text.startswith("@"):
+        return text
+    listed = files(__package__).joinpath(f"words/{text[1:]}.txt").read_text("utf-8")
+    lines = [line.partition("#")[0] for line in listed.splitlines()]
+    entries = (entry.strip() for line in lines for entry in line.split(","))
+    return "|".join(entry.replace("*", r"\w*") if entry[0] == "*" else entry for entry in entries if entry)

@@ -1,0 +1,102 @@
+"""What a message asserts in its author's own words: its sentences, without what somebody else says or wants worked on.
+
+Left out is code, quoted text, "translate this: …" with what follows, and a part that somebody plays ("act as if I
+were …"). Every character that stays keeps its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import NamedTuple
+
+from memstore.ingest.rules.pack import Language
+from memstore.ingest.sentences import sentences
+
+MOST_SENTENCES = 1000  # of a message; what is longer is a paste, and its end is not read
+LONGEST = 600  # characters of a sentence; what is longer is a paste, not a statement
+_SIGNS = {ord(sign): "'" for sign in "’‘ʼ`´"}
+_UNSAID = re.compile(
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]{1,200}`|^[ \t]{0,3}>[^\n]*|\[[^\[\]\n]{0,400}\]|https?://\S+",
+    re.DOTALL | re.MULTILINE,
+)
+_QUOTED = re.compile(r"[\"“”„«]([^\"“”„«»\n]{0,500})[\"“”»]")
+# In single quotation marks, which are apostrophes too.
+_SINGLE = re.compile(
+    r"(?<![\w'])'(?!(?:cause|cuz|em|til|tis|twas|bout|n|s|d)\b)(?=[^\s'])((?:[^'\n]|'(?=\w)){1,300}?[.!?,]?)'(?![\w'])",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"\S+(?: \S+)?")  # in quotation marks no speech: call me "Sam"
+_ITEM = re.compile(r"(?<=[:\w,;)])[ \t]*\n\s{0,9}(?:[-*•]|\d{1,2}[.)])[ \t]+")
+_NOT_PROSE = re.compile(r"[\\{}<>|]|==|\w_\w|\w\(\w*\)|^\s*(?:import|from|def|class|return) \w")
+
+
+class Sentence(NamedTuple):
+    """The characters of a message that are one sentence; `asks` if its last clause does."""
+
+    start: int
+    stop: int
+    asks: bool
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """A message as the rules read it; `speaker` is the name that facts are told of, None for "The user"."""
+
+    text: str
+    role: str
+    speaker: str | None
+    occurred_at: datetime
+
+    @property
+    def subject(self) -> str:
+        """Whom the speaker's facts are about."""
+        return self.speaker or "The user"
+
+    @cached_property
+    def clean_text(self) -> str:
+        """The text with blanks for what its author does not say, every character in its place."""
+        text = _UNSAID.sub(_blanked, self.text).translate(_SIGNS)
+        for quoted in (_QUOTED, _SINGLE):
+            text = quoted.sub(lambda found: f" {found[1]} " if _NAME.fullmatch(found[1]) else _blanked(found), text)
+        return _ITEM.sub(
+            lambda found: ("," if found.string[found.start() - 1] not in ":,;" else " ").ljust(len(found[0])), text
+        )
+
+    def asserted(self, language: Language | None) -> list[Sentence]:
+        """Give the sentences that are read; of a language without a file nobody knows which are not meant."""
+        text = self.clean_text
+        work = language.patterns["text_to_work_on"].search(text) if language else None
+        found = [
+            Sentence(start, stop, text[start:stop].rstrip("\"')»” ").endswith(("?", "？")))
+            for start, stop in sentences(text)[:MOST_SENTENCES]
+            if stop - start <= LONGEST
+            and (work is None or stop <= work.start())
+            and not _NOT_PROSE.search(text, start, stop)
+        ]
+        taken_back = language.patterns["taken_back"] if language else re.compile(r"(?!)")
+        return [
+            one
+            for place, one in enumerate(found)
+            if not (place + 1 < len(found) and taken_back.match(text, found[place + 1].start, found[place + 1].stop))
+        ]
+
+
+def clauses_of(text: str, start: int, stop: int, language: Language) -> Iterator[tuple[int, int]]:
+    """Give the clauses of a stretch of text that have a subject of their own, with what hangs on them."""
+    begin = start
+    for gap in language.patterns["gap"].finditer(text, start, stop):
+        short = len(text[begin : gap.start()].split()) < 3  # "Tom and I", "Well, it …"
+        hangs = language.patterns["hangs_on"].search(gap[0])  # "since I was nine"
+        if not short and not hangs and language.patterns["opens"].match(text, gap.end(), stop):
+            yield begin, gap.start()
+            begin = gap.end()
+    if begin < stop:
+        yield begin, stop
+
+
+def _blanked(found: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", found[0])
