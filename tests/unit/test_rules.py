@@ -33,7 +33,8 @@ def examples() -> list[tuple[str, str, str]]:
     return [
         (language, text, wanted)
         for language in pack.LANGUAGES
-        for row in pack.language(language).data["rule"]
+        for rows in pack.language(language).data["rules"].values()
+        for row in rows
         for text, wanted in row.get("examples", {}).items()
     ]
 
@@ -49,8 +50,8 @@ def test_every_pattern_of_a_language_compiles_and_its_facts_have_words(language:
     rules = [rule for form in lang.rules.values() for of in form.values() for rule in of]
     for rule in rules:
         assert rule.pattern.match("") is None
-        assert rule.slot.texts.get(language) or rule.slot.texts["en"]
-    assert any(row.get("examples") for row in lang.data["rule"])
+        assert lang.texts.get(rule.slot.name) or pack.language("en").texts[rule.slot.name]
+    assert all(any(row.get("examples") for row in rows) for rows in lang.data["rules"].values())
 
 
 # What always holds. --------------------------------------------------------------------------------------------------

@@ -58,7 +58,8 @@ def views(draw: st.DrawFn) -> View:
     said = [one for turn in found for one in turn.messages]
     sources = draw(st.lists(st.sampled_from(said), max_size=5)) if said else []
     facts = [
-        Fact.model_construct(id=one.id, text=f"fact {one.seq}", sources=[one.id], occurred_at=START) for one in sources
+        Fact.model_construct(type="statement", id=one.id, text=f"fact {one.seq}", sources=[one.id], occurred_at=START)
+        for one in sources
     ]
     asked = [turn.first_seq for turn in found if turn.messages[0].role == "user"][-1:]
     return view_of(
@@ -333,7 +334,9 @@ def test_what_the_question_asks_for_stands_instead_of_what_is_recent() -> None:
 def test_the_oldest_turns_live_on_in_their_facts() -> None:
     every, _ = turns(talk(150))
     source = every[1].messages[0]
-    fact = Fact.model_construct(id=UUID(int=5), text="Ann is allergic to nuts.", sources=[source.id], occurred_at=START)
+    fact = Fact.model_construct(
+        type="statement", id=UUID(int=5), text="Ann is allergic to nuts.", sources=[source.id], occurred_at=START
+    )
     after = compress(view_of(every, 1000, WordCounter(), facts=[fact]), [Hierarchical(recent=0.4, middle=20)])
     assert isinstance(after.entries[0], Block)
     assert after.entries[0].text.startswith("- Ann is allergic to nuts.")

@@ -117,10 +117,8 @@ class _Reader:
         self.opening = ""  # what stands apart before a clause: "Next year, …"
 
     def read(self) -> list[SlotMention]:
-        """Give what the sentence fills; most are put aside by a look at their words."""
+        """Give what the sentence fills."""
         warns = self._has("caution", self.utterance.clean_text, self.sentence.start, self.sentence.stop)
-        if self.lang.anchors.isdisjoint(self.words) and not warns:
-            return []
         self.spelled = _spelled(self.tokens, self.sentence, self.lang)
         if self._has("unmeant", self.spelled.text):
             return []
@@ -231,7 +229,8 @@ class _Reader:
     def _who(self, found: re.Match[str]) -> Subject:
         named = {group: text.replace(" 's", "'s") for group, text in found.groupdict().items() if text}
         if "kin" in named:
-            kin = named["kin"] if self.lang.data.get("nouns_capital") else named["kin"].casefold()
+            kin = named["kin"]
+            kin = f"{kin[0].upper()}{kin[1:]}" if self.lang.data.get("nouns_capital") else kin.casefold()
             of = f"{self.me.name}'s {kin.strip()}"
             return Subject(of, f"{of} {named.get('kin_name', '')}".strip(), third=True)
         return Subject(named["name"], named["name"], third=True) if "name" in named else self.me
@@ -263,6 +262,7 @@ class _Reader:
             words = f" {plain}" if not rule.dated else f" {whole}" if rule.verbatim else self._without_adverbs(whole)
             found = rule.pattern.match(words)
             barred = rule.slot.name in taken or rule.unless in taken or (rule.beside and not rule.beside & self.known)
+            barred = barred or (rule.needs is not None and not rule.needs.search(self.utterance.clean_text))
             if found is None or barred or self._has("unreal", self._clause_of(words, found.end())):
                 continue
             several = list(self._caught(rule, found, clause))
@@ -295,25 +295,32 @@ class _Reader:
         passes = rule.slot.passing and self._has("passing", about)
         if passes or (rule.without and rule.without.search(about)):
             return
+        subject = clause.subject
+        if rule.beside and self.found:  # whom the sentence is about already
+            subject = Subject(self.found[-1].subject, self.found[-1].subject, third=False)
         things = [without_article(caught["c"], self.lang)] if "c" in caught else self._listed(caught.get("t", ""), rule)
         things = [one for one in things if one] or ([rule.thing] if rule.thing else [])
         value = rule.value or caught.get("v", "").replace(" 's", "'s")
         if (rule.catches & {"t", "c"} and not things) or ("v" in rule.catches and not self._fits(rule, value)):
             return
+        if rule.about:
+            subject, value = Subject(value, value, third=True), ""
         denied = self._listed(caught.get("x", ""), rule) if rule.slot.many else []
         whole = self.sentence.start, self.sentence.stop
         place = whole if self.turned else self.spelled.span(clause.start, clause.start + max(1, len(said)))
         for thing, is_so in [*((one, True) for one in things), *((one, False) for one in denied)] or [("", True)]:
             over, moment = rule.ends == is_so, self.utterance.occurred_at
             yield slots.fill(
-                slots.Reading(rule, clause.subject, value, thing, over, self.corrects, said, place, moment), self.lang
+                slots.Reading(rule, subject, value, thing, over, self.corrects, said, place, moment), self.lang
             )
 
     def _fits(self, rule: Rule, raw: str) -> bool:
         value = canonical(raw, self.lang)
         if not value:
             return rule.ends
-        if (not rule.listed and self.lang.patterns["no_value"].match(value)) or rule.excludes(value):
+        if self.lang.patterns["negation"].match(value) or rule.excludes(value):
+            return False
+        if not rule.listed and self.lang.patterns["no_value"].match(value):
             return False
         return not rule.slot.named or self._is_name(without_article(raw, self.lang).split())
 

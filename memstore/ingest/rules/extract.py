@@ -24,7 +24,8 @@ from memstore.models import kind_of
 __all__ = ["THRESHOLD", "Extracted", "FactDraft", "Utterance", "extract"]
 
 CONFIDENCE, QUOTED = 0.9, 0.6
-COVERED = 0.6  # share of a sentence that fills slots, from which it is not quoted beside them
+COVERED = 0.6  # share of a quotation that fills slots, from which it is left out beside them
+REPLACED = 0.4  # where the value of one may change, which no old sentence is to keep
 STATEMENT = "statement"
 
 
@@ -109,10 +110,9 @@ def _of_slot(one: SlotMention, code: str) -> FactDraft:
 def _told(start: int, stop: int, fills: Sequence[SlotMention], text: str) -> bool:
     """Whether slots say what a quotation would: all of it, or what may change, which no old sentence is to keep."""
     here = [one for one in fills if one.start < stop and start < one.stop]
-    if any(not one.slot.many for one in here):
-        return True
+    least = REPLACED if any(not one.slot.many for one in here) else COVERED
     covered = sum(min(stop, end) - max(start, begin) for begin, end in _merged(here))
-    return covered >= COVERED * max(1, stop - start)
+    return bool(here) and covered >= least * max(1, stop - start)
 
 
 def _merged(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:

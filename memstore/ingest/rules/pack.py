@@ -62,7 +62,6 @@ class SlotType(NamedTuple):
     former: bool  # who has one no longer may have another: "our cat died"
     firm: bool  # it holds whatever is done: "I'm allergic to nuts, if you cook"
     to_assistant: bool  # it is wished of an assistant alone
-    texts: Mapping[str, Sequence[str]]  # by language: as it holds, and as it is over
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,8 @@ class Rule:
     listed: bool  # its value is one of a list
     unless: str  # a slot that is filled by the same words
     without: re.Pattern[str] | None  # what may not stand in the clause
+    needs: re.Pattern[str] | None  # what must stand in the message
+    about: bool  # its value is whom it is about
     text: str  # in place of the slot's own
     verbatim: bool  # its value is all that is said
     beside: frozenset[str]  # slots, only behind one of which it holds: "I take statins, so no grapefruit"
@@ -111,9 +112,9 @@ class Language(NamedTuple):
     signs: Mapping[str, re.Pattern[str]]  # of what a sentence is worth
     contractions: Mapping[str, str]
     third: Mapping[str, str]
+    texts: Mapping[str, Sequence[str]]  # of facts, by slot: as it holds, as it is over, over without a value
 
     everywhere: Sequence[Rule]  # those of the form "anywhere"
-    anchors: frozenset[str]  # one of which a sentence must have that any rule fits
 
     def candidates(self, form: str, words: str, said: Set[str]) -> list[Rule]:
         """Give the rules of a form that words may fit, by the first of them and those `said` beside, in their order."""
@@ -172,7 +173,6 @@ def slot_types() -> Mapping[str, SlotType]:
             row.get("former", False),
             row.get("firm", False),
             row.get("to_assistant", False),
-            {language: row[language] for language in LANGUAGES if language in row},
         )
         for name, row in _read("slots.toml").items()
     }
@@ -186,11 +186,10 @@ def language(code: str) -> Language:
     data = _read(f"languages/{code}.toml")
     compiler = _Compiler(data)
     rules: dict[str, dict[str, list[Rule]]] = {form: defaultdict(list) for form in FORMS}
-    anchors: set[str] = set()
-    for place, row in enumerate(data["rule"]):
+    rows = [(slot, row) for slot, of_slot in data["rules"].items() for row in of_slot]
+    for place, (slot, row) in enumerate(rows):
         for form, text, ends in _texts(row):
-            rule, firsts = compiler.rule(row, text, place * 2 + (not ends), ends=ends)
-            anchors |= rule.anchors or firsts
+            rule, firsts = compiler.rule(slot, row, text, place * 2 + (not ends), ends=ends)
             for first in firsts:
                 rules[form][first].append(rule)
     negation = {"negation": rf"\s?(?:{data['negation']}){_EDGE}\s?"} if "negation" in data else {}
@@ -200,10 +199,10 @@ def language(code: str) -> Language:
         rules,
         _Patterns({name: compiler.of(text) for name, text in {**data["patterns"], **negation}.items()}),
         {name: compiler.of(text) for name, text in data.get("signs", {}).items()},
-        data.get("contractions", {}),
+        dict(pair.split("=") for pair in data.get("contractions", "").split("; ") if pair),
         dict(pair.split(":") for pair in data.get("third", "").split()),
+        data["texts"],
         sorted({id(one): one for of in rules["anywhere"].values() for one in of}.values(), key=_by_place),
-        frozenset(anchors),
     )
 
 
@@ -230,9 +229,9 @@ class _Compiler:
         self._joined = f"(?:{data['joined']})"
         self._caught = count()  # a group may stand in several branches of a pattern: v0, v1 …
 
-    def rule(self, row: Mapping[str, Any], text: str, place: int, *, ends: bool) -> tuple[Rule, set[str]]:
+    def rule(self, name: str, row: Mapping[str, Any], text: str, place: int, *, ends: bool) -> tuple[Rule, set[str]]:
         """Compile one pattern of a rule; give it with the words that it may begin with."""
-        slot = slot_types()[row["slot"]]
+        slot = slot_types()[name]
         nodes = _parsed(text)
         self._caught = count()
         pattern = self._alternatives(nodes, many=slot.many)
@@ -252,6 +251,8 @@ class _Compiler:
             "{V:" in text,
             row.get("unless", ""),
             self.of(row["without"]) if "without" in row else None,
+            self.of(row["with"]) if "with" in row else None,
+            row.get("about", False),
             row.get("text", ""),
             "{C:" in text,
             frozenset(row.get("beside", "").split()),

@@ -1,8 +1,8 @@
 """Sentences worth keeping, told as they were said: `Alice: "We signed the lease in Cork."`
 
-A logistic sum of features of a sentence says what it is worth as a fact, from 0 to 1. The weights were fitted on
-LoCoMo's dev half (does a gold fact say the same?) and rounded (docs/reference/facts.md). Nothing is rewritten: a sentence
-whose "it" or "they" stands before it takes the sentence before, or is left out.
+A logistic sum of features says what a sentence is worth as a fact, from 0 to 1. The weights were fitted on
+LoCoMo's dev half (does a gold fact say the same?) and rounded (docs/reference/facts.md). Nothing is rewritten: what
+begins with an "it" or a "they" takes the sentence before it, or is left out.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from memstore.store.terms import terms
 THRESHOLD = 0.168
 REPEATED = 0.4  # what the second-best of a message is worth beside the best, the third beside the second …
 # To an assistant people speak of themselves seldom and shortly: what is no request is mostly worth keeping.
-TO_ASSISTANT = 2.5  # times the worth
-REPEATED_TO_ASSISTANT = 0.8
+TO_ASSISTANT = 3.5  # times the worth
+REPEATED_TO_ASSISTANT = 0.9
 BRIEF = 80  # words of a message; in what is longer a sentence without "I" and "my" may be from anywhere
 SHORTEST, MOST_WORDS = 3, 60  # words
 WHOLE = 12  # words up to which a sentence is told whole, and a longer one by its clauses
@@ -75,6 +75,9 @@ def quotations(
     last: Sentence | None = None
     brief = len(utterance.text.split()) <= BRIEF
     for sentence in sentences:
+        if language and language.patterns["unmeant"].search(utterance.clean_text, sentence.start, sentence.stop):
+            last = None
+            continue
         for start, stop in _pieces(utterance.clean_text, sentence, language, to_friend=to_friend):
             if not to_friend and language and start <= sentence.start + 9:  # a clause further on has its own subject
                 begin = _leans_on(utterance.clean_text, start, stop, last, language)
@@ -142,8 +145,9 @@ def _states(words: str, language: Language | None, *, to_friend: bool, brief: bo
         return False
     if to_friend:
         return True
-    own = patterns["of_speaker"].search(words) or (brief and patterns["of_life"].search(words))
-    return own is not None and not patterns["request"].search(words)
+    own = patterns["of_speaker"].search(words) is not None
+    own = own or (brief and bool(patterns["of_life"].search(words)) and bool(patterns["verb"].search(words)))
+    return own and not patterns["request"].search(words)
 
 
 def _count(words: str) -> int:

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from memstore.ingest.rules.pack import Language, Rule, SlotType, slot_types
+from memstore.ingest.rules.pack import Language, Rule, SlotType, language, slot_types
 from memstore.ingest.rules.places import COUNTRY, is_country
 from memstore.ingest.rules.validity import validity
 
@@ -86,19 +86,19 @@ def holds_many(attribute: str) -> bool:
     return attribute.startswith(FORMER) or (root in slot_types() and slot_types()[root].many)
 
 
-def fill(said: Reading, language: Language) -> SlotMention:
+def fill(said: Reading, lang: Language) -> SlotMention:
     """Give what is caught as the slot that it fills."""
     rule, slot = said.rule, said.rule.slot
-    attribute, thing, value = slot.name, said.thing, canonical(said.value, language)
+    attribute, thing, value = slot.name, said.thing, canonical(said.value, lang)
     if thing:
         key = (
             thing.casefold()
             if rule.verbatim or thing == rule.thing
-            else language.patterns["plural"].sub("", thing.casefold())
+            else lang.patterns["plural"].sub("", thing.casefold())
         )
-        attribute = _planned(key, language) if slot.name == "plan" else f"{slot.name}/{key}"
-    many = slot.many or (slot.name in _BESIDE and bool(language.patterns["also"].search(said.clause)))
-    many = many or (slot.name == "habit" and not language.patterns["instead"].search(said.clause))
+        attribute = _planned(key, lang) if slot.name == "plan" else f"{slot.name}/{key}"
+    many = slot.many or (slot.name in _BESIDE and bool(lang.patterns["also"].search(said.clause)))
+    many = many or (slot.name == "habit" and not lang.patterns["instead"].search(said.clause))
     manner = Modality.CORRECTS if said.corrects or rule.moves else Modality.HOLDS
     if slot.many and not (slot.former and said.over):
         value = "no" if said.over else "yes"
@@ -107,41 +107,44 @@ def fill(said: Reading, language: Language) -> SlotMention:
     if attribute in PLACES and is_country(value) and not rule.moves:  # who moves to a country has left the town
         attribute += COUNTRY
     over = said.over or value == "no"
-    text = told(slot, language, said.subject.told, said.value, thing, over=over, text=rule.text)
-    held = validity(said.clause, said.said_at, language)
+    text = told(slot, lang, said.subject.told, said.value, thing, over=over, text=rule.text)
+    held = validity(said.clause, said.said_at, lang)
     filled = Slot(attribute, value, many, manner)
     return SlotMention(*said.place, filled, slot.type, said.subject.name, text, held.begins, held.ends)
 
 
 def told(
-    slot: SlotType, language: Language, who: str, value: str, thing: str, *, over: bool = False, text: str = ""
+    slot: SlotType, lang: Language, who: str, value: str, thing: str, *, over: bool = False, text: str = ""
 ) -> str:
     """Give a fact in the words of its slot, or of `text`: as it holds, as it is over, over without a value."""
-    texts: Sequence[str] = (text,) if text else slot.texts.get(language.code) or slot.texts["en"]
+    texts: Sequence[str] = (text,) if text else lang.texts.get(slot.name) or language("en").texts[slot.name]
     number = (2 if not value and not thing else 1) if over else 0
-    who = str(language.data["user"]) if who == "The user" else who
-    shown = language.patterns["shown"].sub("", value).strip(" .")
+    if who == "The user":
+        who = str(lang.data["user"])
+    elif who.startswith("The user's ") and "theirs" in lang.data:
+        who = str(lang.data["theirs"]).format(who.removeprefix("The user's "))
+    shown = lang.patterns["shown"].sub("", value).strip(" .")
     sentence = texts[min(number, len(texts) - 1)].format(who=who, v=shown, t=thing)
     return sentence[0].upper() + sentence[1:]
 
 
-def canonical(value: str, language: Language) -> str:
+def canonical(value: str, lang: Language) -> str:
     """Give a value in lower case without its articles, and of two words for one thing always the same."""
-    value = without_article(" ".join(value.casefold().split()), language)
-    return str(language.data.get("synonyms", {}).get(value, value))
+    value = without_article(" ".join(value.casefold().split()), lang)
+    return str(lang.data.get("synonyms", {}).get(value, value))
 
 
-def without_article(words: str, language: Language) -> str:
+def without_article(words: str, lang: Language) -> str:
     """Give what is named, without what stands around it."""
     words = words.replace(" 's", "'s").strip(" '\"*_-.,")
     for _ in range(2):
-        words = language.patterns["article"].sub("", words).strip()
+        words = lang.patterns["article"].sub("", words).strip()
     return words
 
 
-def _planned(key: str, language: Language) -> str:
+def _planned(key: str, lang: Language) -> str:
     """Give the attribute of an event: "dentist appointment" is appointment/dentist, "exam" is plan/exam."""
-    appointment = language.patterns["appointment"]
+    appointment = lang.patterns["appointment"]
     if appointment.search(key):
         return f"appointment/{appointment.sub('', key).strip() or 'any'}"
     return f"plan/{key}"

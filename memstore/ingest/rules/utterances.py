@@ -29,6 +29,7 @@ _SINGLE = re.compile(
     r"(?<![\w'])'(?!(?:cause|cuz|em|til|tis|twas|bout|n|s|d)\b)(?=[^\s'])((?:[^'\n]|'(?=\w)){1,300}?[.!?,]?)'(?![\w'])",
     re.IGNORECASE,
 )
+_GAP = re.compile(r"\s{6,}")
 _NAME = re.compile(r"\S+(?: \S+)?")  # in quotation marks no speech: call me "Sam"
 _ITEM = re.compile(r"(?<=[:\w,;)])[ \t]*\n\s{0,9}(?:[-*•]|\d{1,2}[.)])[ \t]+")
 _NOT_PROSE = re.compile(r"[\\{}<>|]|==|\w_\w|\w\(\w*\)|^\s*(?:import|from|def|class|return) \w")
@@ -69,20 +70,35 @@ class Utterance:
     def asserted(self, language: Language | None) -> list[Sentence]:
         """Give the sentences that are read; of a language without a file nobody knows which are not meant."""
         text = self.clean_text
-        work = language.patterns["text_to_work_on"].search(text) if language else None
+        if language is not None:
+            text = _without_text_to_work_on(text, language)
         found = [
             Sentence(start, stop, text[start:stop].rstrip("\"')»” ").endswith(("?", "？")))
             for start, stop in sentences(text)[:MOST_SENTENCES]
-            if stop - start <= LONGEST
-            and (work is None or stop <= work.start())
-            and not _NOT_PROSE.search(text, start, stop)
+            if stop - start <= LONGEST and not _NOT_PROSE.search(text, start, stop)
         ]
-        taken_back = language.patterns["taken_back"] if language else re.compile(r"(?!)")
+        if language is None:
+            return found
+        asks_for_text = language.patterns["asks_for_text"]
+        found = [one for one in found if not asks_for_text.search(text, one.start, one.stop)]
+        taken_back = language.patterns["taken_back"]
         return [
             one
             for place, one in enumerate(found)
             if not (place + 1 < len(found) and taken_back.match(text, found[place + 1].start, found[place + 1].stop))
         ]
+
+
+def _without_text_to_work_on(text: str, language: Language) -> str:
+    """Blank what is to be translated or mended, up to the end of its paragraph, and all after a part that is played."""
+    part = language.patterns["plays_a_part"].search(text)
+    text = text[: part.start()].ljust(len(text)) if part else text
+    for found in language.patterns["text_to_work_on"].finditer(text):
+        quoted = _GAP.match(text, found.end())  # where it was quoted, what stands behind that is the author's again
+        end = quoted.end() if quoted else text.find("\n\n", found.end())
+        end = end if end >= 0 else len(text)
+        text = f"{text[: found.start()]}{' ' * (end - found.start())}{text[end:]}"
+    return text
 
 
 def clauses_of(text: str, start: int, stop: int, language: Language) -> Iterator[tuple[int, int]]:
