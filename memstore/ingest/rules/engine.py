@@ -125,7 +125,7 @@ class _Reader:
         # "Not in Berlin but in Bonn" is read as "in Bonn".
         self.text = self.lang.patterns["contrast"].sub(_left, self.spelled.text)
         self.turned = self.corrects = self.text != self.spelled.text
-        self.lower = self.utterance.text == self.utterance.text.casefold()  # who types no capitals names with none
+        self.lower = self.utterance.text == self.utterance.text.lower()  # who types no capitals names with none
         if self._clauses():
             self._anywhere()
             return [*self.found, *(self._caution() if warns else ())]
@@ -333,7 +333,8 @@ class _Reader:
         parts = re.split(self.lang.data["joined"], raw) if rule.slot.many else [raw]
         things = [without_article(part, self.lang) for part in parts]
         no_value = self.lang.patterns["no_value"]
-        return [thing for thing in things if thing and not no_value.match(thing) and not rule.excludes(thing)]
+        free = not rule.listed_things
+        return [one for one in things if one and not (free and no_value.match(one)) and not rule.excludes(one)]
 
     # Warnings. ------------------------------------------------------------------------------------------------------
     def _caution(self) -> list[SlotMention]:

@@ -79,6 +79,7 @@ class Rule:
     dated: bool  # its value is a date, which is else left out of a clause
     moves: bool  # "moved to Friday": of whatever date it was
     listed: bool  # its value is one of a list
+    listed_things: bool
     unless: str  # a slot that is filled by the same words
     without: re.Pattern[str] | None  # what may not stand in the clause
     needs: re.Pattern[str] | None  # what must stand in the message
@@ -249,6 +250,7 @@ class _Compiler:
             any(name in text for name in (":date", ":day", "{C:")),
             row.get("moves", False),
             "{V:" in text,
+            "{T:" in text,
             row.get("unless", ""),
             self.of(row["without"]) if "without" in row else None,
             self.of(row["with"]) if "with" in row else None,
