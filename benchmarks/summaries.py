@@ -12,13 +12,13 @@ Each session of LoCoMo comes with a summary. Ours, of the same session, is held 
 
 rouge-1, rouge-L   the share of its words, and of its longest common subsequence, that ours has (recall, stemmed)
 entities           the share of its names: capitalised words that do not begin a sentence, days and months apart
-dates              the share of its dates and numbers; a relative date counts as the day that it means
+dates              the share of its dates and numbers
 both               entities and dates together; the goal is 1.5 times what the first sentences keep
 said               of both, what is more than who spoke on which day
 
 "lead" are the first sentences of the session that fit into as many tokens, "random" sentences drawn in order (the mean
 of five draws). "dressed" is the same in our layout, with days and speakers, which are most of what can be kept: the
-difference between it and ours is the choice of sentences and the dates that are read, and nothing else.
+difference between it and ours is the choice of sentences, and nothing else.
 No model judges anything. The data is not part of memstore: LoCoMo (ACL 2024, CC BY-NC 4.0) as memstore-jsonl,
 `locomo-dev.jsonl` and `locomo-dev-gold.jsonl`, one object a line with user, kind "summary", session and text.
 """

@@ -113,7 +113,7 @@ def test_a_divorce_a_death_and_a_birthday_are_of_who_was_told_of(store: MemorySt
         "The user is no longer with Paul.",
         "Momo has died.",
         "Lily is 10 years old.",
-        "The user is no longer engaged.",
+        "The user is not engaged.",
         "The user is with Leo.",
         "The user's wedding is off.",
     }

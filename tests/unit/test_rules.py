@@ -142,6 +142,12 @@ def test_nothing_is_rewritten(said: str, wrong: str) -> None:
         assert wrong not in text or text == f'Alice: "{said}"'
 
 
+def test_what_is_taken_back_at_once_is_known_as_it_was_mended() -> None:
+    mended = "My birthday is the 14th of March. That was a typo, it's the 24th of March."
+    assert slots(mended)[-1] == ("Alice", "birthday", "24th of march")
+    assert slots("I moved to Mars. Just kidding!") == []
+
+
 def test_what_one_no_longer_is_another_is() -> None:
     assert slots("I'm no longer allergic to nuts but my son is.") == [
         ("Alice", "allergy/nut", "no"), ("Alice's son", "allergy/nut", "yes"),
@@ -167,6 +173,20 @@ def test_a_bare_correction_fills_the_slot_that_was_filled_before() -> None:
 def test_only_a_time_that_is_certain_is_kept(said: str, begins: datetime | None, ends: datetime | None) -> None:
     (fact,) = [one for one in read(said) if one.slot]
     assert (fact.draft.valid_from, fact.draft.valid_to) == (begins, ends)
+
+
+def rows_of_the_page() -> list[tuple[str, ...]]:
+    """Give the rows of the first table of the page of facts: what is said, the facts, their types."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "facts.md"
+    table = page.read_text("utf-8").partition("|---|---|---|\n")[2].partition("\n\n")[0]
+    return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in table.splitlines()]
+
+
+@pytest.mark.parametrize(("said", "facts", "types"), rows_of_the_page())
+def test_the_page_of_facts_tells_what_is_read(said: str, facts: str, types: str) -> None:
+    found = [one.draft for one in read(said)]
+    assert (" · ".join(one.text for one in found) or "–") == facts
+    assert (", ".join(dict.fromkeys(one.type for one in found)) or "–") == types
 
 
 # Quotations. ---------------------------------------------------------------------------------------------------------

@@ -298,7 +298,7 @@ class _Reader:
         subject = clause.subject
         if rule.beside and self.found:  # whom the sentence is about already
             subject = Subject(self.found[-1].subject, self.found[-1].subject, third=False)
-        things = [without_article(caught["c"], self.lang)] if "c" in caught else self._listed(caught.get("t", ""), rule)
+        things = [self._as_said(clause, found)] if "c" in caught else self._listed(caught.get("t", ""), rule)
         things = [one for one in things if one] or ([rule.thing] if rule.thing else [])
         value = rule.value or caught.get("v", "").replace(" 's", "'s")
         if (rule.catches & {"t", "c"} and not things) or ("v" in rule.catches and not self._fits(rule, value)):
@@ -313,6 +313,15 @@ class _Reader:
             yield slots.fill(
                 slots.Reading(rule, subject, value, thing, over, self.corrects, said, place, moment), self.lang
             )
+
+    def _as_said(self, clause: _Clause, found: re.Match[str]) -> str:
+        """Give all that a rule caught in the words of the message: "he's", where the rules read "he is"."""
+        group = next(name for name, text in found.groupdict().items() if text and name[0] == "c")
+        words, begin = found[group], clause.begin + found.start(group) - 1
+        if not self.turned and self.text.startswith(words, begin):
+            start, stop = self.spelled.span(begin, begin + len(words))
+            words = " ".join(self.utterance.text[start:stop].split())
+        return words.strip(" .,;:!?-")
 
     def _fits(self, rule: Rule, raw: str) -> bool:
         value = canonical(raw, self.lang)
