@@ -114,6 +114,7 @@ async def test_a_divorce_a_death_and_a_birthday_are_of_who_was_told_of(
         "The user is no longer with Paul.",
         "Momo has died.",
         "Lily is 10 years old.",
+        "The user has a daughter Lily.",
         "The user is not engaged.",
         "The user is with Leo.",
         "The user's wedding is off.",
@@ -131,7 +132,7 @@ async def test_what_another_says_of_a_cat_of_the_name_ends_nothing(store: AsyncM
 async def test_what_one_says_of_ones_daughter_by_her_name_alone_holds_each_time(store: AsyncMemoryStore) -> None:
     for day, text in enumerate(["My daughter Lily is 9.", "Lily is 10.", "Lily is 11."]):
         await say(store, text, day)
-    assert await active(store) == {"Lily is 11 years old."}
+    assert await active(store) == {"Lily is 11 years old.", "The user has a daughter Lily."}
 
 
 async def test_german_kin_are_known_by_their_names_too(store: AsyncMemoryStore) -> None:
