@@ -33,6 +33,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 FORMS = ("say", "my", "any", "anywhere")
+_KEYS = frozenset([*FORMS, "end", "end_my", "end_any", "not", "value", "thing", "moves", "about", "text", "examples"])
+_KEYS |= {"unless", "beside", "with", "without"}
 SELDOM = 12  # words among which one common word of the language must be
 _FIRST = re.compile(r"[\w'-]+")
 _WORD = re.compile(r"[^\W\d_]+(?=['’])['’]?|[^\W\d_]+")
@@ -56,12 +58,12 @@ class SlotType(NamedTuple):
 
     name: str
     type: str  # of the fact
-    many: bool  # values stand beside each other
-    named: bool  # its value is a name
-    passing: bool  # "this week I'm in Berlin" does not fill it
-    former: bool  # who has one no longer may have another: "our cat died"
-    firm: bool  # it holds whatever is done: "I'm allergic to nuts, if you cook"
-    to_assistant: bool  # it is wished of an assistant alone
+    many: bool = False  # values stand beside each other
+    named: bool = False  # its value is a name
+    passing: bool = False  # "this week I'm in Berlin" does not fill it
+    former: bool = False  # who has one no longer may have another: "our cat died"
+    firm: bool = False  # it holds whatever is done: "I'm allergic to nuts, if you cook"
+    to_assistant: bool = False  # it is wished of an assistant alone
 
 
 @dataclass(frozen=True)
@@ -75,18 +77,18 @@ class Rule:
     ends: bool
     value: str  # where the pattern catches none
     thing: str
+    text: str  # in place of the slot's own
     excluded: re.Pattern[str] | None  # of a value or a thing
-    dated: bool  # its value is a date, which is else left out of a clause
-    moves: bool  # "moved to Friday": of whatever date it was
-    listed: bool  # its value is one of a list
-    listed_things: bool
-    unless: str  # a slot that is filled by the same words
     without: re.Pattern[str] | None  # what may not stand in the clause
     needs: re.Pattern[str] | None  # what must stand in the message
-    about: bool  # its value is whom it is about
-    text: str  # in place of the slot's own
-    verbatim: bool  # its value is all that is said
+    unless: str  # a slot that is filled by the same words
     beside: frozenset[str]  # slots, only behind one of which it holds: "I take statins, so no grapefruit"
+    moves: bool  # "moved to Friday": of whatever date it was
+    about: bool  # its value is whom it is about
+    dated: bool  # it needs the times of a clause, which are else left out
+    verbatim: bool  # its value is all that is said
+    listed: bool  # its value is one of a list
+    listed_things: bool
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -114,7 +116,6 @@ class Language(NamedTuple):
     contractions: Mapping[str, str]
     third: Mapping[str, str]
     texts: Mapping[str, Sequence[str]]  # of facts, by slot: as it holds, as it is over, over without a value
-
     everywhere: Sequence[Rule]  # those of the form "anywhere"
 
     def candidates(self, form: str, words: str, said: Set[str]) -> list[Rule]:
@@ -164,19 +165,7 @@ def language_of(text: str) -> str:
 @cache
 def slot_types() -> Mapping[str, SlotType]:
     """Give the slots of all languages by name."""
-    return {
-        name: SlotType(
-            name,
-            row["type"],
-            row.get("many", False),
-            row.get("named", False),
-            row.get("passing", False),
-            row.get("former", False),
-            row.get("firm", False),
-            row.get("to_assistant", False),
-        )
-        for name, row in _read("slots.toml").items()
-    }
+    return {name: SlotType(name, **row) for name, row in _read("slots.toml").items()}
 
 
 @cache
@@ -189,6 +178,8 @@ def language(code: str) -> Language:
     rules: dict[str, dict[str, list[Rule]]] = {form: defaultdict(list) for form in FORMS}
     rows = [(slot, row) for slot, of_slot in data["rules"].items() for row in of_slot]
     for place, (slot, row) in enumerate(rows):
+        if slot not in slot_types() or not row.keys() <= _KEYS:
+            raise ValueError(f"languages/{code}.toml: rules.{slot}: {_what_is_wrong(slot, row)}")
         for form, text, ends in _texts(row):
             rule, firsts = compiler.rule(slot, row, text, place * 2 + (not ends), ends=ends)
             for first in firsts:
@@ -209,6 +200,12 @@ def language(code: str) -> Language:
 
 def _by_place(rule: Rule) -> int:
     return rule.place
+
+
+def _what_is_wrong(slot: str, row: Mapping[str, Any]) -> str:
+    if slot not in slot_types():
+        return f"slots.toml has no such slot; give one of {', '.join(slot_types())}, or add it there."
+    return f"{', '.join(sorted(row.keys() - _KEYS))}: give only {', '.join(sorted(_KEYS))}."
 
 
 def _texts(row: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
@@ -237,27 +234,26 @@ class _Compiler:
         self._caught = count()
         pattern = self._alternatives(nodes, many=slot.many)
         excluded = row.get("not")
-        value = row.get("value", "")
         rule = Rule(
-            slot,
-            pattern + _EDGE,
-            place,
-            self._anchors(nodes) or frozenset(),
-            ends,
-            value,
-            row.get("thing", ""),
-            re.compile(rf"(?:{self._spelled_out(excluded)}){_EDGE}", re.IGNORECASE) if excluded else None,
-            any(name in text for name in (":date", ":day", "{C:")),
-            row.get("moves", False),
-            "{V:" in text,
-            "{T:" in text,
-            row.get("unless", ""),
-            self.of(row["without"]) if "without" in row else None,
-            self.of(row["with"]) if "with" in row else None,
-            row.get("about", False),
-            row.get("text", ""),
-            "{C:" in text,
-            frozenset(row.get("beside", "").split()),
+            slot=slot,
+            source=pattern + _EDGE,
+            place=place,
+            anchors=self._anchors(nodes) or frozenset(),
+            ends=ends,
+            value=row.get("value", ""),
+            thing=row.get("thing", ""),
+            text=row.get("text", ""),
+            excluded=self.of(rf"(?:{excluded}){_EDGE}") if excluded else None,
+            without=self.of(row["without"]) if "without" in row else None,
+            needs=self.of(row["with"]) if "with" in row else None,
+            unless=row.get("unless", ""),
+            beside=frozenset(row.get("beside", "").split()),
+            moves=row.get("moves", False),
+            about=row.get("about", False),
+            dated=any(name in text for name in (":date", ":day", "{C:")),
+            verbatim="{C:" in text,
+            listed="{V:" in text,
+            listed_things="{T:" in text,
         )
         return rule, {first.casefold() for first in self._firsts(nodes)[0]}
 
@@ -292,7 +288,7 @@ class _Compiler:
             more = rf"(?:{self._joined}{item}{_EDGE}){{0,11}}" if many else ""
             return rf" (?P<{name}{next(self._caught)}>{item}{_EDGE}{more})"
         if node.kind == "$":
-            return rf"(?=\s*(?:[,.;:!?()]|$)|{self._joined}|{self._terms_end()})"
+            return rf"(?=\s*(?:[,.;:!?()](?!\d)|$)|{self._joined}|{self._terms_end()})"
         if node.kind in ",:":
             return rf" ?{node.kind}?" if node.kind == "," else " ?[:–-]"
         return r"(?: [^\s,;:!?()]+){0,4}?"  # "*"
