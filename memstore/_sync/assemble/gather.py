@@ -111,12 +111,20 @@ def _recalled(
     every = [one for part in wanted for one in part]
     known = {hit.id: hit for hit in recall.hits(scope, every, as_of)}
     hits = [[known[one.unit.item_id] for one in part if one.unit.item_id in known] for part in wanted]
+    offered = {hit.id for hit in hits[2]}
+    quoted = [fact for fact in hits[1] if _quotes(fact) and offered.issuperset(fact.sources)]
+    hits[1] = [fact for fact in hits[1] if fact not in quoted]
     hidden = sight.hidden("facts", "hits")
-    twice = max(0, passed.through - len(wanted[2]) - hidden)
+    twice = max(0, passed.through - len(wanted[2]) - hidden) + len(quoted)
     unlisted = {Reason.FILTERED: passed.filtered, Reason.DUPLICATE: twice}
     unlisted[Reason.BELOW_SCORE] = max(0, len(ranking.tiers) - len(every) - hidden - sum(unlisted.values()))
     gone = _superseded(scope, [one for one in every if one.unit.item_id not in known], made)
     return Recalled(hits[0], hits[1], hits[2], gone, unlisted)
+
+
+def _quotes(fact: Hit) -> bool:
+    """Whether a fact tells a message in its own words, so that beside the message it says nothing."""
+    return fact.text.startswith(f'{fact.speaker}: "')
 
 
 def _seen(scope: Transaction, candidates: Iterator[Candidate], count: int, made: Assembly) -> list[Candidate]:
