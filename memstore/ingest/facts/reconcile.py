@@ -31,7 +31,7 @@ from memstore.models import kind_of
 NEAR = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts-dedupe.md
 CONTRARY = 0.80  # cosine from which statements that differ in a negation only speak of one thing
 # "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
-PLANS = ("plan/", "appointment/", "deadline/")
+PLANS = ("plan/", "appointment/")
 ONE_PLAN = timedelta(days=60)
 JOB = "job"
 

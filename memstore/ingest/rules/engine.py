@@ -109,7 +109,7 @@ class _Reader:
         self.utterance, self.lang, self.sentence, self.last = utterance, lang, sentence, last
         self.me = Subject(utterance.subject, utterance.subject, third=False)
         self.tokens = list(_TOKEN.finditer(utterance.clean_text, sentence.start, sentence.stop))
-        self.words = _words_of(self.tokens, lang)
+        self.rules = lang.candidates(_words_of(self.tokens, lang))
         self.found: list[SlotMention] = []
         self.known: set[str] = set()  # slots that the sentence has filled
         self.subject: Subject | None = None
@@ -253,12 +253,7 @@ class _Reader:
         """Give what the rules of a form find at the beginning of a clause's words, of each slot the first."""
         whole = self._in_first_person(clause.words) if clause.subject.third else clause.words
         plain = self._without_times(whole)
-        rules = self.lang.candidates(form, plain, self.words)
-        if whole != plain:
-            rules += [
-                rule for rule in self.lang.candidates(form, whole, self.words) if rule.dated and rule not in rules
-            ]
-        for rule in rules:
+        for rule in self.rules[form]:
             words = f" {plain}" if not rule.dated else f" {whole}" if rule.verbatim else self._without_adverbs(whole)
             found = rule.pattern.match(words)
             barred = rule.slot.name in taken or rule.unless in taken or (rule.beside and not rule.beside & self.known)
@@ -271,8 +266,8 @@ class _Reader:
             yield from several
 
     def _anywhere(self) -> None:
-        for rule in self.lang.everywhere:
-            found = None if rule.anchors.isdisjoint(self.words) else rule.pattern.search(f" {self.text}")
+        for rule in self.rules["anywhere"]:
+            found = rule.pattern.search(f" {self.text}")
             if found and rule.slot.name not in self.known:
                 self._keep(self._caught(rule, found, self._at(found.start(), found.start())))
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -36,9 +36,7 @@ FORMS = ("say", "my", "any", "anywhere")
 _KEYS = frozenset([*FORMS, "end", "end_my", "end_any", "not", "value", "thing", "moves", "about", "text", "examples"])
 _KEYS |= {"unless", "beside", "with", "without"}
 SELDOM = 12  # words among which one common word of the language must be
-_FIRST = re.compile(r"[\w'-]+")
 _WORD = re.compile(r"[^\W\d_]+(?=['’])['’]?|[^\W\d_]+")
-ANY_WORD = "*"  # in place of a first word that cannot be told beforehand
 _PIECE = re.compile(r"\{([VTXC])(?::(\w+))?\}|<(\w+)>(\??)|([()|$*,:]|\)\?)|([^\s()|{}<>$*,:?]+)(\??)|\s+|\?")
 _REGEX = re.compile(r"[\\\[({?*+]")
 _CAUGHT = re.compile(r"\(\?P<(\w)\d*>")
@@ -72,7 +70,8 @@ class Rule:
 
     slot: SlotType
     source: str  # compiled when a sentence may fit it: most rules never see one
-    place: int  # in the file: the first that fits is taken
+    form: str
+    place: tuple[int, bool, int]  # in the file: the first that fits is taken, of one row first what ends
     anchors: frozenset[str]  # words of which the sentence must have one; empty where none can be told
     ends: bool
     value: str  # where the pattern catches none
@@ -106,25 +105,24 @@ class Rule:
 
 
 class Language(NamedTuple):
-    """A language as it was read, with its rules by form and first word."""
+    """A language as it was read."""
 
     code: str
     data: Mapping[str, Any]
-    rules: Mapping[str, Mapping[str, Sequence[Rule]]]
+    rules: Mapping[str, Sequence[Rule]]  # by each of their anchors; by "" where a rule has none
     patterns: Mapping[str, re.Pattern[str]]
     signs: Mapping[str, re.Pattern[str]]  # of what a sentence is worth
     contractions: Mapping[str, str]
     third: Mapping[str, str]
     texts: Mapping[str, Sequence[str]]  # of facts, by slot: as it holds, as it is over, over without a value
-    everywhere: Sequence[Rule]  # those of the form "anywhere"
 
-    def candidates(self, form: str, words: str, said: Set[str]) -> list[Rule]:
-        """Give the rules of a form that words may fit, by the first of them and those `said` beside, in their order."""
-        of_form = self.rules[form]
-        first = _FIRST.match(words)
-        found = [*of_form.get(first[0].casefold(), ()), *of_form.get(ANY_WORD, ())] if first else []
-        found = [rule for rule in found if not rule.anchors or not rule.anchors.isdisjoint(said)]
-        return sorted(found, key=_by_place) if len(found) > 1 else found
+    def candidates(self, words: Iterable[str]) -> Mapping[str, Sequence[Rule]]:
+        """Give the rules that a sentence of these words may fit, by their form and in their order."""
+        found = {rule.place: rule for word in ("", *words) for rule in self.rules.get(word, ())}
+        by_form: dict[str, list[Rule]] = {form: [] for form in FORMS}
+        for _, rule in sorted(found.items()):
+            by_form[rule.form].append(rule)
+        return by_form
 
 
 def _languages() -> tuple[str, ...]:
@@ -175,15 +173,15 @@ def language(code: str) -> Language:
         raise KeyError(code)
     data = _read(f"languages/{code}.toml")
     compiler = _Compiler(data)
-    rules: dict[str, dict[str, list[Rule]]] = {form: defaultdict(list) for form in FORMS}
+    rules: dict[str, list[Rule]] = defaultdict(list)
     rows = [(slot, row) for slot, of_slot in data["rules"].items() for row in of_slot]
-    for place, (slot, row) in enumerate(rows):
+    for number, (slot, row) in enumerate(rows):
         if slot not in slot_types() or not row.keys() <= _KEYS:
             raise ValueError(f"languages/{code}.toml: rules.{slot}: {_what_is_wrong(slot, row)}")
-        for form, text, ends in _texts(row):
-            rule, firsts = compiler.rule(slot, row, text, place * 2 + (not ends), ends=ends)
-            for first in firsts:
-                rules[form][first].append(rule)
+        for place, (form, text, ends) in enumerate(_texts(row)):
+            rule = compiler.rule(slot, row, form, text, (number, not ends, place), ends=ends)
+            for anchor in rule.anchors or ("",):
+                rules[anchor].append(rule)
     negation = {"negation": rf"\s?(?:{data['negation']}){_EDGE}\s?"} if "negation" in data else {}
     return Language(
         code,
@@ -194,12 +192,7 @@ def language(code: str) -> Language:
         dict(pair.split("=") for pair in data.get("contractions", "").split("; ") if pair),
         dict(pair.split(":") for pair in data.get("third", "").split()),
         data["texts"],
-        sorted({id(one): one for of in rules["anywhere"].values() for one in of}.values(), key=_by_place),
     )
-
-
-def _by_place(rule: Rule) -> int:
-    return rule.place
 
 
 def _what_is_wrong(slot: str, row: Mapping[str, Any]) -> str:
@@ -227,16 +220,19 @@ class _Compiler:
         self._joined = f"(?:{data['joined']})"
         self._caught = count()  # a group may stand in several branches of a pattern: v0, v1 …
 
-    def rule(self, name: str, row: Mapping[str, Any], text: str, place: int, *, ends: bool) -> tuple[Rule, set[str]]:
-        """Compile one pattern of a rule; give it with the words that it may begin with."""
+    def rule(
+        self, name: str, row: Mapping[str, Any], form: str, text: str, place: tuple[int, bool, int], *, ends: bool
+    ) -> Rule:
+        """Compile one pattern of a rule."""
         slot = slot_types()[name]
         nodes = _parsed(text)
         self._caught = count()
         pattern = self._alternatives(nodes, many=slot.many)
         excluded = row.get("not")
-        rule = Rule(
+        return Rule(
             slot=slot,
             source=pattern + _EDGE,
+            form=form,
             place=place,
             anchors=self._anchors(nodes) or frozenset(),
             ends=ends,
@@ -255,7 +251,6 @@ class _Compiler:
             listed="{V:" in text,
             listed_things="{T:" in text,
         )
-        return rule, {first.casefold() for first in self._firsts(nodes)[0]}
 
     def of(self, text: str) -> re.Pattern[str]:
         """Compile a pattern of the language itself, which is a regular expression with `<lists>`."""
@@ -296,21 +291,6 @@ class _Compiler:
     def _terms_end(self) -> str:
         return rf" (?:{self._spelled_out(self._terms.get('closing', '(?!)'))}){_EDGE}"
 
-    def _firsts(self, nodes: _Nodes) -> tuple[set[str], bool]:
-        """Give the words that a match may begin with, and whether it may be empty."""
-        every: set[str] = set()
-        empty = False
-        for branch in nodes:
-            passed = True
-            for node in branch:
-                own, skipped = self._of_node(node)
-                every |= own
-                if not skipped:
-                    passed = False
-                    break
-            empty = empty or passed
-        return every, empty
-
     def _anchors(self, nodes: _Nodes) -> frozenset[str] | None:
         """Give words of which every match has one, as few and as rare as may be; None where that cannot be told."""
         every: set[str] = set()
@@ -333,20 +313,6 @@ class _Compiler:
         if not listed or _REGEX.search(listed):
             return None
         return frozenset(word.split()[0].casefold() for word in listed.split("|"))
-
-    def _of_node(self, node: _Node) -> tuple[set[str], bool]:
-        if node.kind == "group":
-            own, empty = self._firsts(node.nodes)
-            return own, empty or node.optional
-        if node.kind == "word":
-            return {node.text}, node.optional
-        if node.kind in "$,:":
-            return set(), True
-        name = node.text[2:] if node.kind == "catch" else node.text
-        listed = self._spelled_out(self._terms[name]) if name in self._terms else ""
-        if not listed or _REGEX.search(listed):
-            return {ANY_WORD}, node.optional
-        return {word.split()[0] for word in listed.split("|")}, node.optional
 
 
 class _Node(NamedTuple):
