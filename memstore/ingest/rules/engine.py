@@ -209,12 +209,19 @@ class _Reader:
             yield from self._ruled("my", self._at(which.end() if which else own.end(), start, whose), taken)
 
     def _keep(self, more: Iterator[SlotMention]) -> None:
-        """Keep what is filled, of a slot of one value the first."""
+        """Keep what is filled: of a slot of one value the first, and no words that others have within them."""
         for one in more:
             self.known.add(slot_of(one.slot.attribute).name)
-            again = (one.slot.attribute, one.subject)
-            if one.slot.many or again not in {(other.slot.attribute, other.subject) for other in self.found}:
+            if not any(self._repeats(one, other) for other in self.found):
                 self.found.append(one)
+
+    def _repeats(self, one: SlotMention, other: SlotMention) -> bool:
+        if one.subject != other.subject:
+            return False
+        same = one.slot.attribute == other.slot.attribute and (not one.slot.many or one.slot.value == other.slot.value)
+        slot, thing = one.slot.attribute.split("/", 1)[0], one.slot.attribute.partition("/")[2]
+        within = bool(thing) and other.slot.attribute.startswith(f"{slot}/") and other.slot.attribute.endswith(thing)
+        return same or (within and " " in thing)
 
     # Subjects. ------------------------------------------------------------------------------------------------------
     def _subject(self, begin: int) -> tuple[Subject, int, str] | None:
@@ -302,7 +309,8 @@ class _Reader:
             subject, value = Subject(value, value, third=True), ""
         denied = self._listed(caught.get("x", ""), rule) if rule.slot.many else []
         whole = self.sentence.start, self.sentence.stop
-        place = whole if self.turned else self.spelled.span(clause.start, clause.start + max(1, len(said)))
+        words = len(found[0]) if rule.form == "anywhere" else len(said)
+        place = whole if self.turned else self.spelled.span(clause.start, clause.start + max(1, words))
         for thing, is_so in [*((one, True) for one in things), *((one, False) for one in denied)] or [("", True)]:
             over, moment = rule.ends == is_so, self.utterance.occurred_at
             yield slots.fill(
@@ -315,6 +323,8 @@ class _Reader:
         words, begin = found[group], clause.begin + found.start(group) - 1
         if not self.turned and self.text.startswith(words, begin):
             start, stop = self.spelled.span(begin, begin + len(words))
+            if not self.text[begin + len(words) :].strip(" .!?"):  # with what stands in quotation marks at its end
+                stop = self.sentence.stop
             words = " ".join(self.utterance.text[start:stop].split())
         return words.strip(" .,;:!?-")
 

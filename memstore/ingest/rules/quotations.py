@@ -23,7 +23,9 @@ TO_ASSISTANT = 3.5  # times the worth
 REPEATED_TO_ASSISTANT = 0.9
 BRIEF = 80  # words of a message; in what is longer a sentence without "I" and "my" may be from anywhere
 SHORTEST, MOST_WORDS = 3, 60  # words
+FEW = 5  # words, below which a sentence takes the one before it
 WHOLE = 12  # words up to which a sentence is told whole, and a longer one by its clauses
+WHOLE_TO_ASSISTANT = 40
 MOST_JOINED = 24  # words of a sentence with the one before it
 ALIKE = 0.8  # share of stems that two sentences of one message have in common when they say the same
 LOOKED_BACK = 50  # sentences, so that the time of a long message grows with its length only
@@ -78,52 +80,62 @@ def quotations(
         if language and language.patterns["unmeant"].search(utterance.clean_text, sentence.start, sentence.stop):
             last = None
             continue
-        for start, stop in _pieces(utterance.clean_text, sentence, language, to_friend=to_friend):
+        for start, stop, asked in _pieces(utterance.clean_text, sentence, language, to_friend=to_friend):
+            begins = [start]
             if not to_friend and language and start <= sentence.start + 9:  # a clause further on has its own subject
-                begin = _leans_on(utterance.clean_text, start, stop, last, language)
-                if begin is None:
-                    continue
-                start = begin
-            words = " ".join(utterance.clean_text[start:stop].split())
-            if not _states(words, language, to_friend=to_friend, brief=brief):
+                begins = _begins(utterance.clean_text, start, stop, last, language)
+            for begin in (found[-1].start if found and one < found[-1].stop else one for one in begins):
+                words = " ".join(utterance.clean_text[begin:stop].split())
+                if asked or _states(words, language, to_friend=to_friend, brief=brief):
+                    break
+            else:
                 continue
             mine = set(terms(words))
             alike = any(len(mine & other) >= ALIKE * max(1, len(mine | other)) for other in stems[-LOOKED_BACK:])
             stems.append(mine)
             if alike:
                 continue
-            while found and found[-1].stop > start:
+            if found and found[-1].stop > begin:
                 found.pop()
-            found.append(Quotation(start, stop, _worth(words, language)))
+            found.append(Quotation(begin, stop, _worth(words, language)))
         last = sentence
     repeated = REPEATED if to_friend else REPEATED_TO_ASSISTANT
     worths = _ranked([one.worth if to_friend else min(1.0, one.worth * TO_ASSISTANT) for one in found], repeated)
     return [one._replace(worth=worth) for one, worth in zip(found, worths, strict=True)]
 
 
-def _leans_on(text: str, start: int, stop: int, last: Sentence | None, language: Language) -> int | None:
-    """Give where words begin with what they lean on; None where nobody can tell what "it" is."""
-    if not language.patterns["leans"].match(text, start, stop):
-        return start
-    if last is None or last.asks or len(text[last.start : stop].split()) > MOST_JOINED:
-        return None
-    return _begin(text, last.start, last.stop, language)
+def _begins(text: str, start: int, stop: int, last: Sentence | None, language: Language) -> list[int]:
+    """Give where words may begin: with the sentence that they lean on, or alone if they can be understood so."""
+    leans = language.patterns["leans"].match(text, start, stop) is not None
+    few = len(text[start:stop].split()) < FEW and not _asks_for(text[start:stop], language)
+    joins = (leans or few) and last and not last.asks and len(text[last.start : stop].split()) <= MOST_JOINED
+    alone = [] if leans else [start]
+    return [_begin(text, last.start, last.stop, language), *alone] if last and joins else alone
 
 
-def _pieces(text: str, sentence: Sentence, language: Language | None, *, to_friend: bool) -> Iterator[tuple[int, int]]:
-    """Give a sentence whole, or its clauses where it is long or its last one asks."""
+def _pieces(
+    text: str, sentence: Sentence, language: Language | None, *, to_friend: bool
+) -> Iterator[tuple[int, int, bool]]:
+    """Give a sentence whole, or its clauses where it is long or asks; and whether one leans on what is asked."""
     start, stop = _begin(text, sentence.start, sentence.stop, language), sentence.stop
-    asks_for = language is not None and not to_friend and language.patterns["request"].search(text, start, stop)
-    if language is None or not (sentence.asks or asks_for or len(text[start:stop].split()) > WHOLE):
+    asks_for = language is not None and not to_friend and _asks_for(text[start:stop], language)
+    most = WHOLE if to_friend else WHOLE_TO_ASSISTANT
+    if language is None or not (sentence.asks or asks_for or len(text[start:stop].split()) > most):
         if not sentence.asks:
-            yield start, stop
+            yield start, stop, False
         return
     clauses = list(clauses_of(text, start, stop, language))
     for first, last in clauses[:-1] if sentence.asks else clauses:
         leans = first > start and not to_friend and language.patterns["leans_on"].search(text, first, last)
-        if leans and len(text[start:last].split()) <= MOST_JOINED and not asks_for:
-            first = start
-        yield _begin(text, first, last, language), last
+        leans = leans and len(text[start:last].split()) <= MOST_JOINED
+        asked = bool(leans and asks_for and language.patterns["of_speaker"].search(text, start, first))
+        first = start if leans and (asked or not asks_for) else first
+        yield _begin(text, first, last, language), last, asked
+
+
+def _asks_for(words: str, language: Language) -> bool:
+    patterns = language.patterns
+    return patterns["request"].search(words) is not None or patterns["no_statement"].match(words) is not None
 
 
 def _begin(text: str, place: int, stop: int, language: Language | None) -> int:
@@ -146,7 +158,7 @@ def _states(words: str, language: Language | None, *, to_friend: bool, brief: bo
     if to_friend:
         return True
     own = patterns["of_speaker"].search(words) is not None
-    own = own or (brief and bool(patterns["of_life"].search(words)) and bool(patterns["verb"].search(words)))
+    own = own or (brief and bool(patterns["of_life"].search(words)))
     return own and not patterns["request"].search(words)
 
 
