@@ -27,6 +27,7 @@ CONFIDENCE, QUOTED = 0.9, 0.6
 COVERED = 0.6  # share of a quotation that fills slots, from which it is left out beside them
 REPLACED = 0.4  # where the value of one may change, which no old sentence is to keep
 STATEMENT = "statement"
+SHORT = 100  # characters of a message whose language its words may not tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,9 @@ def _read(utterance: Utterance, before: Sequence[Utterance], *, to_friend: bool)
     Of a word or two ("Fumo.") the language is that in which they fill a slot, if they do in one.
     """
     code = pack.language_of(utterance.text)
-    for one in [code] if code != "und" else pack.LANGUAGES:
-        fills = extract_slots(utterance, one, before, to_friend=to_friend) if one in pack.LANGUAGES else []
+    tried = pack.LANGUAGES if code == "und" and len(utterance.text) < SHORT else [code] if code in pack.LANGUAGES else []
+    for one in tried:
+        fills = extract_slots(utterance, one, before, to_friend=to_friend)
         if fills:
             return one, fills
     return code, []
