@@ -25,7 +25,7 @@ def settings(options: argparse.Namespace) -> dict[str, object]:
 
     A receipt that is kept would make the next question slower.
     """
-    return {"receipts_days": 0, "reranker": options.reranker, "rewriter": options.rewriter}
+    return {"receipts_days": 0, "reranker": options.reranker}
 
 
 @contextmanager

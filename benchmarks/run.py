@@ -7,7 +7,7 @@
     benchmarks/run.py peers --sets sizes      latency beside them as one user's memory grows
     benchmarks/run.py speed                   recall against embedding the question and one bare statement
     benchmarks/run.py scale                   the same for one user with a thousand to a million units
-    benchmarks/run.py locomo --reranker cross-encoder:FOLDER --rewriter ollama:NAME
+    benchmarks/run.py locomo --reranker cross-encoder:FOLDER
                                               the same with models that recall asks beside the embedder
     benchmarks/run.py docs                    put the figures of benchmarks/figures into the documentation
 
@@ -42,7 +42,6 @@ FEWEST = 21  # units of a user: 20 hits are asked for
 OF_PARTS = {
     "plot": ("locomo", "beam", "peers"),
     "reranker": ("locomo", "beam", "peers"),
-    "rewriter": ("locomo", "beam", "peers"),
     "sizes": ("beam",),
     "derivers": ("beam",),
     "systems": ("peers",),
@@ -59,7 +58,6 @@ SAID = {
 }
 DEFAULTS = {
     "reranker": "none",
-    "rewriter": "none",
     "sizes": ["100K", "500K", "1M"],
     "derivers": [*DERIVERS],
     "sets": ["locomo", "beam"],
@@ -118,7 +116,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, help=f"write the figures, to {FIGURES.relative_to(ROOT)}/PART.json")
     parser.add_argument("--plot", type=Path, help="draw them, as SVG; of locomo, beam and peers")
     parser.add_argument("--reranker", help="what reads the best hits once more, as the setting names it")
-    parser.add_argument("--rewriter", help="a chat model that rewrites questions, as the setting names it")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, help="of beam: 100K 500K 1M by default")
     parser.add_argument("--derivers", nargs="+", choices=DERIVERS, help="of beam's 10M: all by default")
     parser.add_argument("--systems", nargs="+", metavar="SYSTEM", help="of peers: some of them, by their names")
@@ -159,9 +156,8 @@ def command(options: argparse.Namespace) -> str:
         del given["derivers"]
     listed = {name: values if isinstance(values, list) else [values] for name, values in given.items() if values}
     more = [f"--{name} {shlex.join(map(str, values))}" for name, values in listed.items()]
-    for name, model in (("--reranker", options.reranker), ("--rewriter", options.rewriter)):
-        if model != "none":
-            more.append(f"{name} {re.sub(r':[/~.].*/', ':FOLDER/', model)}")
+    if options.reranker != "none":
+        more.append(f"--reranker {re.sub(r':[/~.].*/', ':FOLDER/', options.reranker)}")
     return " ".join(["benchmarks/run.py", options.part, *more])
 
 

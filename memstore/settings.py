@@ -150,13 +150,6 @@ class Settings(BaseSettings):
         default="none",
         description='what reads the best hits once more with the question, as kind:model; "none" is none',
     )
-    rewriter: str = Field(
-        default="none",
-        description='the chat model that puts questions otherwise before recall, as kind:model; "none" leaves them',
-    )
-    rewriter_timeout_seconds: Real = Field(
-        default=10.0, gt=0, le=600, description="the longest wait for it; then the question is looked for as it stands"
-    )
     llm_daily_tokens: Whole | None = Field(
         default=None, ge=1, description="tokens that chat models may take and give in a day (UTC), all users together"
     )

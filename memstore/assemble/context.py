@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,11 +21,10 @@ from memstore.assemble.turns import Turn
 from memstore.errors import BudgetTooSmall
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
-from memstore.models import Context, Json, Message, Role, Tier
-from memstore.providers import ChatMessage, Embedder, Exactly, Reranker, TokenCounter, load_exactly
+from memstore.models import Context, Json, Message, Tier
+from memstore.providers import Embedder, Exactly, Reranker, TokenCounter, load_exactly
 from memstore.retrieve.question import Asker, Question
 from memstore.retrieve.reranked import reranked
-from memstore.retrieve.rewritten import NO_MODELS, Models, rewritten
 from memstore.store import erasures, summaries
 from memstore.store.database import Database, Transaction
 from memstore.store.embedders import id_of
@@ -36,7 +34,6 @@ from memstore.waiting import at_once, in_thread
 # Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
 # say, so many times as many are offered, and once more.
 FULL, MORE = 0.97, 4
-LAST_SAID = 6  # messages that tell who "she" is in a question
 EXACTLY, TRIED = 8, 18  # budgets that are tried as they are found to be needed, and in all
 
 
@@ -45,7 +42,7 @@ async def assemble(
     embedder: Embedder | None,
     counter: TokenCounter,
     request: Request,
-    models: Models = NO_MODELS,
+    reranker: Reranker | None = None,
     exactly: Exactly = load_exactly,
 ) -> Context:
     """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
@@ -65,9 +62,8 @@ async def assemble(
     )
     question, version = await asker.served(question, stretch.version)
     stretch = replace(stretch, version=version)
-    asked = await rewritten(database, request.user_id, models, query, _said_before(stretch, query))
-    question = await asker.beside(question, asked.others)
-    order = None if models.reranker is None else partial(_reranked, models.reranker, asked.text, {})
+    question = await asker.with_parts(question)
+    order = None if reranker is None else partial(_reranked, reranker, query, {})
     composed = partial(_composed, database, question, stretch, counter, order)
     try:
         layout, context = await composed(made)
@@ -77,12 +73,9 @@ async def assemble(
     found = stretch.before
     receipt = record.completed(
         context.receipt,
-        replace(
-            found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.hint, request.masks()]))
-        ),
+        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [request.masks()]))),
         arguments=_arguments(made),
-        models={"embedder": question.embedded_by} | models.names(asked),
-        texts=asked.texts,
+        models={"embedder": question.embedded_by} | ({"reranker": reranker.name} if reranker else {}),
         conversation=request.conversation_id,
     )
     if made.exists:
@@ -177,14 +170,6 @@ async def _laid_out(
     covering = [one.id for one in offered(nest, upto_seq, tokens)]
     told = [one for one in await summaries.some(scope, covering) if one.text != NOTHING]  # they cover, and say nothing
     return layout.with_summaries(told, is_settled)
-
-
-def _said_before(stretch: Stretch, query: str) -> list[ChatMessage]:
-    """Give what was said last before the question, for whoever puts the question otherwise."""
-    end = stretch.asked.seq if stretch.asked else math.inf
-    said = (one for turn in stretch.turns for one in turn.messages if one.seq < end and one.text != query)
-    spoken = [one for one in said if one.role in (Role.USER, Role.ASSISTANT) and one.text]
-    return [{"role": one.name or one.role, "content": one.text or ""} for one in spoken[-LAST_SAID:]]
 
 
 def _reranked(reranker: Reranker, question: str, known: dict[str, float], material: Material) -> Material:

@@ -205,8 +205,6 @@ def _there(what: str, name: str, load: Callable[[str], object]) -> Finding:
 def _chat_models(settings: Settings) -> Iterator[Finding]:
     """Look whether the chat models that are named answer; nothing is asked of a server where none is."""
     named = {"facts model": settings.facts_model, "summary model": settings.summary_model}
-    if settings.rewriter != "none":
-        named["rewriter"] = settings.rewriter
     if set(named.values()) == {"none"}:
         yield Finding("chat models", "none: rules find facts, and summaries are chosen sentences")
         return

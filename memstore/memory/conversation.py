@@ -297,8 +297,8 @@ class AsyncConversationScope(AsyncPlainCalls):
         ).masked(self._opened.masking)
         with measured("context") as told:
             embedder, counter = await self._opened.encoder(), await self._opened.counter_of(model)
-            models, exactly = await self._opened.recall_models(), self._opened.exactly
-            context = await assemble(self._database, embedder, counter, request, models, exactly)
+            reranker, exactly = await self._opened.reranker(), self._opened.exactly
+            context = await assemble(self._database, embedder, counter, request, reranker, exactly)
             told(
                 tokens=context.tokens,
                 budget=context.receipt.budget,

@@ -17,7 +17,6 @@ from memstore.providers import (
     ChatModel,
     Embedder,
     Reranker,
-    Rewriter,
     TokenCounter,
     load_chat_model,
     load_counter,
@@ -25,9 +24,7 @@ from memstore.providers import (
     load_exactly,
     load_reranker,
 )
-from memstore.providers.chat_rewriter import ChatRewriter
 from memstore.providers.naming import counter_for
-from memstore.retrieve.rewritten import NO_MODELS, Models
 from memstore.settings import Settings, place
 from memstore.store.database import Database
 from memstore.waiting import in_thread
@@ -40,7 +37,6 @@ NAMED = {
     "summary_model": "memstore.chat_models",
     "facts_model": "memstore.chat_models",
     "reranker": "memstore.rerankers",
-    "rewriter": "memstore.chat_models",
 }
 CHECKED: Mapping[str, Callable[[Any], object]] = {
     "strategies": lambda value: as_json(list(value)),
@@ -52,7 +48,7 @@ LOADING = Lock()  # several first questions at once must not load a model severa
 class Opened:
     """An open database and the providers that the settings name, each loaded when it is first needed.
 
-    A reranker or a rewriter that is given stands in place of the settings'.
+    A reranker that is given stands in place of the settings'.
     """
 
     def __init__(
@@ -60,13 +56,12 @@ class Opened:
         database: Database,
         settings: Settings,
         reranker: Reranker | None = None,
-        rewriter: Rewriter | None = None,
     ) -> None:
         self.database = database
         self.settings = settings
         self._counters: dict[str, TokenCounter] = {}
         self._embedders: dict[tuple[str, int], Embedder] = {}
-        self._given = reranker, rewriter
+        self._reranker = reranker
 
     @cached_property
     def counter(self) -> TokenCounter:
@@ -129,27 +124,15 @@ class Opened:
         )
         return summaries, facts
 
-    @cached_property
-    def _models(self) -> Models:
-        """What recall asks beside the embedder: a cross-encoder takes as long to load."""
-        with LOADING:
-            return self.__dict__.get("_models") or self._loaded_models()
+    async def reranker(self) -> Reranker | None:
+        """Return what reads the best hits once more, loaded in a thread; None where nothing is set."""
+        if self._reranker is None and self.settings.reranker != NONE:
+            self._reranker = await in_thread(self._loaded_reranker)
+        return self._reranker
 
-    def _loaded_models(self) -> Models:
-        settings, (reranker, rewriter) = self.settings, self._given
-        seconds = settings.rewriter_timeout_seconds
-        if rewriter is None and settings.rewriter != NONE:
-            # It is not waited for any longer, so it need not go on for longer.
-            hurried = settings.model_copy(update={"ollama_timeout_seconds": seconds})
-            model = load_chat_model(settings.rewriter, hurried)
-            rewriter = None if model is None else ChatRewriter(model)
-        return Models(reranker or load_reranker(settings.reranker), rewriter, seconds, settings.llm_daily_tokens)
-
-    async def recall_models(self) -> Models:
-        """Give what recall asks beside the embedder, loaded in a thread; nothing, where nothing is set."""
-        if self._given == (None, None) and self.settings.reranker == self.settings.rewriter == NONE:
-            return NO_MODELS
-        return await in_thread(lambda: self._models)
+    def _loaded_reranker(self) -> Reranker | None:
+        with LOADING:  # a cross-encoder takes seconds to load
+            return self._reranker or load_reranker(self.settings.reranker)
 
     async def encoder(self) -> Embedder | None:
         """Return the embedder, loaded in a thread: the event loop does not wait for it."""

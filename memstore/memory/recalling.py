@@ -11,11 +11,11 @@ from memstore.errors import InvalidInput
 from memstore.ingest.check import one_of
 from memstore.memory.opened import Opened
 from memstore.models import Hit, HitGroup, Tier
+from memstore.providers import Reranker
 from memstore.retrieve.grouped import by_fact, by_session, groups_in_time, in_time, within_hits
 from memstore.retrieve.question import Asker
 from memstore.retrieve.recall import DEPTH, facts_with_evidence, recall
 from memstore.retrieve.reranked import READ, reranked
-from memstore.retrieve.rewritten import Models, Rewritten, rewritten
 from memstore.store.items import Filters
 from memstore.waiting import in_thread
 
@@ -49,13 +49,12 @@ class Recalling:
 
     async def hits(self, limit: int) -> list[Hit]:
         """Give the best hits."""
-        models = await self.opened.recall_models()
-        asked = await self._rewritten(models)
-        found = await recall(await self._asker(), self.query, others=asked.others, **self._wanted(limit, models))
+        reranker = await self.opened.reranker()
+        found = await recall(await self._asker(), self.query, **self._wanted(limit, reranker))
         if self.sight.filters:
             async with self.opened.database.scope(self.user_id) as scope:
                 found = await self.sight.hits(scope, found)
-        return (await self._reranked(models, asked, found))[:limit]
+        return (await self._reranked(reranker, found))[:limit]
 
     async def sessions(self, limit: int) -> list[HitGroup]:
         """Give the best sessions, with those hits of theirs that are among the best ones of all."""
@@ -69,31 +68,27 @@ class Recalling:
         """Give the best facts, each with the messages that it was made from."""
         if Tier.FACTS not in self.filters.tiers:
             raise InvalidInput(f"group_by='fact' with tiers={[*map(str, self.filters.tiers)]}: give facts among them.")
-        models = await self.opened.recall_models()
-        asked = await self._rewritten(models)
-        wanted = self._wanted(limit, models)
-        facts, evidence = await facts_with_evidence(await self._asker(), self.query, others=asked.others, **wanted)
+        reranker = await self.opened.reranker()
+        wanted = self._wanted(limit, reranker)
+        facts, evidence = await facts_with_evidence(await self._asker(), self.query, **wanted)
         if self.sight.filters:
             async with self.opened.database.scope(self.user_id) as scope:
                 facts = await self.sight.hits(scope, facts)
                 evidence = await self.sight.hits(scope, evidence)
-        return by_fact((await self._reranked(models, asked, facts))[:limit], evidence)
+        return by_fact((await self._reranked(reranker, facts))[:limit], evidence)
 
     async def _asker(self) -> Asker:
         return Asker(self.opened.database, self.user_id, await self.opened.encoder(), self.opened.exactly)
 
-    async def _rewritten(self, models: Models) -> Rewritten:
-        return await rewritten(self.opened.database, self.user_id, models, self.query)
-
-    async def _reranked(self, models: Models, asked: Rewritten, found: list[Hit]) -> list[Hit]:
+    async def _reranked(self, reranker: Reranker | None, found: list[Hit]) -> list[Hit]:
         """Give hits as a reranker orders them, where there is one; no connection is held."""
-        if models.reranker is None:
+        if reranker is None:
             return found
-        ordered = await in_thread(reranked, models.reranker, asked.text, found)
+        ordered = await in_thread(reranked, reranker, self.query, found)
         return [hit for hit in ordered if self.min_score is None or hit.score >= self.min_score]
 
-    def _wanted(self, limit: int, models: Models) -> dict[str, Any]:
+    def _wanted(self, limit: int, reranker: Reranker | None) -> dict[str, Any]:
         looked_at, least = max(VIEWED, 4 * limit) if self.sight.filters else limit, self.min_score
-        if models.reranker is not None:  # it may put what we rank lower within the limit, and above the least score
+        if reranker is not None:  # it may put what we rank lower within the limit, and above the least score
             looked_at, least = max(looked_at, READ), None
         return {"filters": self.filters, "limit": looked_at, "min_score": least}

@@ -25,7 +25,7 @@ from memstore.memory.opened import Opened, check_usable
 from memstore.memory.tokens import AsyncTokens
 from memstore.memory.user import AsyncUserScope
 from memstore.models import Certificate, DeriveReport, Exported, Job, JobCounts, LargeUser, Remains
-from memstore.providers import Embedder, Reranker, Rewriter, TokenCounter
+from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import messages, migrations, queue, queue_schema
 from memstore.store.database import Database
@@ -52,11 +52,10 @@ class AsyncMemoryStore:
         settings: Settings,
         server: EmbeddedServer | None,
         reranker: Reranker | None = None,
-        rewriter: Rewriter | None = None,
     ) -> None:
         self.settings = settings
         self._database = database
-        self._opened = Opened(database, settings, reranker, rewriter)
+        self._opened = Opened(database, settings, reranker)
         self._server = server
 
     @classmethod
@@ -66,14 +65,13 @@ class AsyncMemoryStore:
         *,
         settings: Settings | Mapping[str, Any] | None = None,
         reranker: Reranker | None = None,
-        rewriter: Rewriter | None = None,
     ) -> Self:
         """Open the store at `url`: "embedded", "embedded:FOLDER" or "postgresql://…"; by default what the settings say.
 
         `settings` are a `Settings` or some of its options; the rest comes from the environment (`MEMSTORE_…`), the
         settings file, and the defaults. Names of providers that nobody knows, and masking without its libraries, raise
-        `ProviderMissing` here. A `reranker` or `rewriter` of your own (Protocols of `memstore.providers`) stands in
-        place of the settings'.
+        `ProviderMissing` here. A `reranker` of your own (a Protocol of `memstore.providers`) stands in place of the
+        settings'.
         """
         settings = settings if isinstance(settings, Settings) else load(settings or {})
         check_usable(settings)
@@ -91,7 +89,7 @@ class AsyncMemoryStore:
             most_units=settings.units_in_memory,
             most_bytes=settings.arrays_megabytes * 2**20,
         )
-        store = cls(database, settings, server, reranker, rewriter)
+        store = cls(database, settings, server, reranker)
         try:
             await in_thread(migrations.prepare, address, upgrade_old=server is not None)
             if settings.enqueue:
@@ -409,13 +407,12 @@ async def open_async(
     *,
     settings: Settings | Mapping[str, Any] | None = None,
     reranker: Reranker | None = None,
-    rewriter: Rewriter | None = None,
 ) -> AsyncMemoryStore:
     """Open a store, at `url` or where the settings say; close it, or use it as a context manager.
 
     `url` is "embedded", "embedded:FOLDER" or "postgresql://…"; `settings` a `Settings` or some of its options;
-    `reranker` and `rewriter` are objects of your own, which recall then asks, in place of those of the settings. The
+    `reranker` is an object of your own, which recall then asks, in place of that of the settings. The
     store for `async` code is opened with `async with await memstore.open_async() as store`, the blocking one with
     `with memstore.open() as store`.
     """
-    return await AsyncMemoryStore.open(url, settings=settings, reranker=reranker, rewriter=rewriter)
+    return await AsyncMemoryStore.open(url, settings=settings, reranker=reranker)

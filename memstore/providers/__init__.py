@@ -151,27 +151,6 @@ class ChatModel(Protocol):
         """
 
 
-class Restated(BaseModel):
-    """A question put so that it stands alone, and the questions that it is made of where it asks for several things."""
-
-    question: str
-    parts: list[str] = []
-
-
-class Rewriter(Protocol):
-    """Puts questions otherwise before anything is looked for. Blocking, and safe to share by threads."""
-
-    @property
-    def name(self) -> str:
-        """The full name, kept with the receipts of contexts. May ask a server the first time, as `rewrite` does."""
-
-    def rewrite(self, question: str, before: Sequence[ChatMessage]) -> Completion[Restated]:
-        """Give the question restated, after these messages that were said before it, and what that has cost.
-
-        Raises a `ProviderError` where that cannot be; who asks waits for a set time, and goes on without.
-        """
-
-
 def load_counter(name: str, settings: Settings | None = None) -> TokenCounter:
     """Give the token counter of this name, such as "tiktoken:o200k_base". Nothing is asked of a server yet.
 

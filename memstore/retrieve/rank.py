@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore.models import Tier, Unit
+from memstore.models import Key, Tier, Unit
 from memstore.providers import Vectors
 from memstore.retrieve import asks, signals
 from memstore.retrieve.signals import Corpus, Floats
@@ -249,3 +249,25 @@ def best_of_each(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
         if candidate.unit.item_id not in seen:
             seen.add(candidate.unit.item_id)
             yield candidate
+
+
+def best_of_all(rankings: Iterable[Ranking]) -> Ranking:
+    """Give every candidate of several rankings as the one has it in which it scores best, in one order. Pure.
+
+    The greatest of the scores, and not their sum: a message that answers one part of a question says nothing about the
+    others. Of equal ones those said last come first, then the lesser name.
+    """
+    found: dict[Key, Candidate] = {}
+    also: set[Key] = set()
+    for ranking in rankings:
+        also |= {one.unit.key for one in ranking.of_those_asked_for()}
+        for one in ranking.of(*Tier):
+            known = found.get(one.unit.key)
+            if known is None or one.score > known.score:
+                found[one.unit.key] = one
+    order = sorted(found.values(), key=lambda one: (-one.score, -one.unit.occurred_at.timestamp(), one.unit.key))
+    return Ranking(
+        [one.unit.tier for one in order],
+        lambda places: [order[place] for place in places],
+        [place for place, one in enumerate(order) if one.unit.key in also],
+    )

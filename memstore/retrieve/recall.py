@@ -13,8 +13,7 @@ import numpy as np
 from memstore.models import Hit, Tier
 from memstore.retrieve import scanned
 from memstore.retrieve.question import Asker, Question
-from memstore.retrieve.rank import NOTHING, Candidate, Ranking, best_of_each, rank
-from memstore.retrieve.rewritten import best_of_all
+from memstore.retrieve.rank import NOTHING, Candidate, Ranking, best_of_all, best_of_each, rank
 from memstore.retrieve.scanned import Sought
 from memstore.retrieve.signals import Corpus
 from memstore.store import items
@@ -24,6 +23,7 @@ from memstore.store.items import Filters, Said, Version
 from memstore.waiting import in_thread
 
 DEPTH = 200  # units, of each tier or of all, that are ranked exactly
+OF_A_PART = 5  # units that count of what is found for a part of the question; 10 are worth the same
 FEW = 3  # units for each hit that is wanted: some are chunks of one item
 
 
@@ -44,13 +44,11 @@ async def candidates(
     """
     sought = Sought(filters, depth, also, together)
     whole = await _candidates(scope, question, version, sought)
-    if not question.others or not whole.tiers:
+    if not question.parts or not whole.tiers:
         return whole
-    every, best = [whole], next(whole.of(*Tier)).score
-    for one in question.others:
-        found = await _candidates(scope, one, version, sought)
-        every.append(found if one.most is None else found.first(one.most, best))
-    return best_of_all(every)
+    best = next(whole.of(*Tier)).score
+    parts = [await _candidates(scope, part, version, sought) for part in question.parts]
+    return best_of_all([whole, *(part.first(OF_A_PART, best) for part in parts)])
 
 
 async def _candidates(scope: Transaction, question: Question, version: Version | None, sought: Sought) -> Ranking:
@@ -124,24 +122,22 @@ def _hit(one: Candidate, said: Said) -> Hit:
     )
 
 
-async def recall(
-    asker: Asker, query: str, *, filters: Filters, limit: int, min_score: float | None, others: Sequence[str] = ()
-) -> list[Hit]:
-    """Give the best items for a question, each once, the best first; `others` are looked for beside it."""
-    question = await asker.beside(await asker.prepared(query, await asker.likely()), others)
+async def recall(asker: Asker, query: str, *, filters: Filters, limit: int, min_score: float | None) -> list[Hit]:
+    """Return the best items for a question, each once, the best first."""
+    question = await asker.with_parts(await asker.prepared(query, await asker.likely()))
     async with asker.begun(question) as (scope, question, version):
         return await _best(scope, question, version, filters, limit, min_score)
 
 
 async def facts_with_evidence(
-    asker: Asker, query: str, *, filters: Filters, limit: int, min_score: float | None, others: Sequence[str] = ()
+    asker: Asker, query: str, *, filters: Filters, limit: int, min_score: float | None
 ) -> tuple[list[Hit], list[Hit]]:
     """Give the best facts for a question, and the whole messages that they were made from, with their own scores.
 
     Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
     embedded yet.
     """
-    question = await asker.beside(await asker.prepared(query, await asker.likely()), others)
+    question = await asker.with_parts(await asker.prepared(query, await asker.likely()))
     async with asker.begun(question) as (scope, question, version):
         facts = await _best(scope, question, version, filters, limit, min_score, Tier.FACTS)
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))

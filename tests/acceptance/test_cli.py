@@ -25,7 +25,6 @@ from memstore.models import Role, Tier
 from memstore.store import migrations
 from memstore.store.embedded import EmbeddedServer
 from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, environment, script
-from tests.ollama_server import ScriptedOllama
 
 SAMPLE = Path(memstore.__file__).parent / "cli" / "sample.jsonl"
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 [bold]stays[/bold] :smile: \x9b2J a\tb \u202egnp.exe\r\nI love [red]chess[/red]."
@@ -691,18 +690,14 @@ def test_doctor_finds_all_well_and_keeps_secrets(of_sample: Run, stored: str) ->
 def test_doctor_tells_what_recall_asks_beside_the_embedder(
     cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with ScriptedOllama() as server:
-        monkeypatch.setenv("MEMSTORE_OLLAMA_URL", server.url)
-        monkeypatch.setenv("MEMSTORE_REWRITER", f"ollama:{server.model}")
-        monkeypatch.setenv("MEMSTORE_RERANKER", "cross-encoder:/no/such/folder")
-        told = cli("doctor", "-d", stored)
-        assert told.code == 2
-        assert "FAIL reranker: There is no folder '/no/such/folder'" in told.out
-        assert f"ok   rewriter: ollama:{server.model}@{server.digest[:12]} answers" in told.out
-        monkeypatch.setenv("MEMSTORE_RERANKER", f"cross-encoder:{tmp_path}")
-        told = cli("doctor", "-d", stored, "--json")
-        [found] = [one for one in told.json["checks"] if one["what"] == "reranker"]
-        assert (found["ok"], found["detail"]) == (True, f"cross-encoder:{tmp_path} is installed")
+    monkeypatch.setenv("MEMSTORE_RERANKER", "cross-encoder:/no/such/folder")
+    told = cli("doctor", "-d", stored)
+    assert told.code == 2
+    assert "FAIL reranker: There is no folder '/no/such/folder'" in told.out
+    monkeypatch.setenv("MEMSTORE_RERANKER", f"cross-encoder:{tmp_path}")
+    told = cli("doctor", "-d", stored, "--json")
+    [found] = [one for one in told.json["checks"] if one["what"] == "reranker"]
+    assert (found["ok"], found["detail"]) == (True, f"cross-encoder:{tmp_path} is installed")
 
 
 def test_units_without_vectors_are_told_of_and_get_them(

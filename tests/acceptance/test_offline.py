@@ -202,7 +202,7 @@ def test_a_counter_that_is_not_there_is_told(
     assert no_network == []
 
 
-@pytest.mark.parametrize("setting", ["counter", "embedder", "summary_model", "facts_model", "reranker", "rewriter"])
+@pytest.mark.parametrize("setting", ["counter", "embedder", "summary_model", "facts_model", "reranker"])
 def test_a_provider_that_nobody_knows_is_refused_before_anything_is_opened(
     url: str, no_network: list[object], setting: str
 ) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,6 @@ from memstore._sync.assemble.gather import gather, offered_at_first
 from memstore._sync.assemble.request import Assembly, Request, ahead, settled
 from memstore._sync.assemble.stretch import Stretch, newest_question, read
 from memstore._sync.retrieve.question import Asker, Question
-from memstore._sync.retrieve.rewritten import NO_MODELS, Models, rewritten
 from memstore._sync.store import erasures, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedders import id_of
@@ -30,15 +28,14 @@ from memstore.assemble.turns import Turn
 from memstore.errors import BudgetTooSmall
 from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
-from memstore.models import Context, Json, Message, Role, Tier
-from memstore.providers import ChatMessage, Embedder, Exactly, Reranker, TokenCounter, load_exactly
+from memstore.models import Context, Json, Message, Tier
+from memstore.providers import Embedder, Exactly, Reranker, TokenCounter, load_exactly
 from memstore.retrieve.reranked import reranked
 from memstore.waiting import by_threads, in_place
 
 # Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
 # say, so many times as many are offered, and once more.
 FULL, MORE = 0.97, 4
-LAST_SAID = 6  # messages that tell who "she" is in a question
 EXACTLY, TRIED = 8, 18  # budgets that are tried as they are found to be needed, and in all
 
 
@@ -47,7 +44,7 @@ def assemble(
     embedder: Embedder | None,
     counter: TokenCounter,
     request: Request,
-    models: Models = NO_MODELS,
+    reranker: Reranker | None = None,
     exactly: Exactly = load_exactly,
 ) -> Context:
     """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
@@ -67,9 +64,8 @@ def assemble(
     )
     question, version = asker.served(question, stretch.version)
     stretch = replace(stretch, version=version)
-    asked = rewritten(database, request.user_id, models, query, _said_before(stretch, query))
-    question = asker.beside(question, asked.others)
-    order = None if models.reranker is None else partial(_reranked, models.reranker, asked.text, {})
+    question = asker.with_parts(question)
+    order = None if reranker is None else partial(_reranked, reranker, query, {})
     composed = partial(_composed, database, question, stretch, counter, order)
     try:
         layout, context = composed(made)
@@ -79,12 +75,9 @@ def assemble(
     found = stretch.before
     receipt = record.completed(
         context.receipt,
-        replace(
-            found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [asked.hint, request.masks()]))
-        ),
+        replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [request.masks()]))),
         arguments=_arguments(made),
-        models={"embedder": question.embedded_by} | models.names(asked),
-        texts=asked.texts,
+        models={"embedder": question.embedded_by} | ({"reranker": reranker.name} if reranker else {}),
         conversation=request.conversation_id,
     )
     if made.exists:
@@ -179,14 +172,6 @@ def _laid_out(
     covering = [one.id for one in offered(nest, upto_seq, tokens)]
     told = [one for one in summaries.some(scope, covering) if one.text != NOTHING]  # they cover, and say nothing
     return layout.with_summaries(told, is_settled)
-
-
-def _said_before(stretch: Stretch, query: str) -> list[ChatMessage]:
-    """Give what was said last before the question, for whoever puts the question otherwise."""
-    end = stretch.asked.seq if stretch.asked else math.inf
-    said = (one for turn in stretch.turns for one in turn.messages if one.seq < end and one.text != query)
-    spoken = [one for one in said if one.role in (Role.USER, Role.ASSISTANT) and one.text]
-    return [{"role": one.name or one.role, "content": one.text or ""} for one in spoken[-LAST_SAID:]]
 
 
 def _reranked(reranker: Reranker, question: str, known: dict[str, float], material: Material) -> Material:

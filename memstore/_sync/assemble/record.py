@@ -49,13 +49,9 @@ def completed(
     *,
     arguments: Mapping[str, Any],
     models: Mapping[str, str],
-    texts: Mapping[str, str],
     conversation: UUID,
 ) -> Receipt:
-    """Give the receipt with what it was made with, and the tokens that are the same as in the context before.
-
-    `texts` are those that stand nowhere else, beside those that it has.
-    """
+    """Return the receipt with what it was made with, and the tokens that are the same as in the context before."""
     prefix = stable_prefix(receipt.sent, found.previous.sent) if found.previous else 0
     return replace(
         receipt,
@@ -63,7 +59,6 @@ def completed(
         previous=found.previous.id if found.previous else None,
         arguments={name: value for name, value in arguments.items() if value is not None},
         models={**models, "memstore": _version()},
-        texts={**receipt.texts, **texts},
         hints=(*receipt.hints, *found.hints),
         conversation_id=conversation,
     )

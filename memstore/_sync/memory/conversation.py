@@ -298,8 +298,8 @@ class ConversationScope(PlainCalls):
         ).masked(self._opened.masking)
         with measured("context") as told:
             embedder, counter = self._opened.encoder(), self._opened.counter_of(model)
-            models, exactly = self._opened.recall_models(), self._opened.exactly
-            context = assemble(self._database, embedder, counter, request, models, exactly)
+            reranker, exactly = self._opened.reranker(), self._opened.exactly
+            context = assemble(self._database, embedder, counter, request, reranker, exactly)
             told(
                 tokens=context.tokens,
                 budget=context.receipt.budget,

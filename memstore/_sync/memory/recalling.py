@@ -12,11 +12,11 @@ from memstore._sync.memory.opened import Opened
 from memstore._sync.retrieve.grouped import by_fact, by_session, groups_in_time, in_time, within_hits
 from memstore._sync.retrieve.question import Asker
 from memstore._sync.retrieve.recall import DEPTH, facts_with_evidence, recall
-from memstore._sync.retrieve.rewritten import Models, Rewritten, rewritten
 from memstore._sync.store.items import Filters
 from memstore.errors import InvalidInput
 from memstore.ingest.check import one_of
 from memstore.models import Hit, HitGroup, Tier
+from memstore.providers import Reranker
 from memstore.retrieve.reranked import READ, reranked
 from memstore.waiting import in_place
 
@@ -50,13 +50,12 @@ class Recalling:
 
     def hits(self, limit: int) -> list[Hit]:
         """Give the best hits."""
-        models = self.opened.recall_models()
-        asked = self._rewritten(models)
-        found = recall(self._asker(), self.query, others=asked.others, **self._wanted(limit, models))
+        reranker = self.opened.reranker()
+        found = recall(self._asker(), self.query, **self._wanted(limit, reranker))
         if self.sight.filters:
             with self.opened.database.scope(self.user_id) as scope:
                 found = self.sight.hits(scope, found)
-        return (self._reranked(models, asked, found))[:limit]
+        return (self._reranked(reranker, found))[:limit]
 
     def sessions(self, limit: int) -> list[HitGroup]:
         """Give the best sessions, with those hits of theirs that are among the best ones of all."""
@@ -70,31 +69,27 @@ class Recalling:
         """Give the best facts, each with the messages that it was made from."""
         if Tier.FACTS not in self.filters.tiers:
             raise InvalidInput(f"group_by='fact' with tiers={[*map(str, self.filters.tiers)]}: give facts among them.")
-        models = self.opened.recall_models()
-        asked = self._rewritten(models)
-        wanted = self._wanted(limit, models)
-        facts, evidence = facts_with_evidence(self._asker(), self.query, others=asked.others, **wanted)
+        reranker = self.opened.reranker()
+        wanted = self._wanted(limit, reranker)
+        facts, evidence = facts_with_evidence(self._asker(), self.query, **wanted)
         if self.sight.filters:
             with self.opened.database.scope(self.user_id) as scope:
                 facts = self.sight.hits(scope, facts)
                 evidence = self.sight.hits(scope, evidence)
-        return by_fact((self._reranked(models, asked, facts))[:limit], evidence)
+        return by_fact((self._reranked(reranker, facts))[:limit], evidence)
 
     def _asker(self) -> Asker:
         return Asker(self.opened.database, self.user_id, self.opened.encoder(), self.opened.exactly)
 
-    def _rewritten(self, models: Models) -> Rewritten:
-        return rewritten(self.opened.database, self.user_id, models, self.query)
-
-    def _reranked(self, models: Models, asked: Rewritten, found: list[Hit]) -> list[Hit]:
+    def _reranked(self, reranker: Reranker | None, found: list[Hit]) -> list[Hit]:
         """Give hits as a reranker orders them, where there is one; no connection is held."""
-        if models.reranker is None:
+        if reranker is None:
             return found
-        ordered = in_place(reranked, models.reranker, asked.text, found)
+        ordered = in_place(reranked, reranker, self.query, found)
         return [hit for hit in ordered if self.min_score is None or hit.score >= self.min_score]
 
-    def _wanted(self, limit: int, models: Models) -> dict[str, Any]:
+    def _wanted(self, limit: int, reranker: Reranker | None) -> dict[str, Any]:
         looked_at, least = max(VIEWED, 4 * limit) if self.sight.filters else limit, self.min_score
-        if models.reranker is not None:  # it may put what we rank lower within the limit, and above the least score
+        if reranker is not None:  # it may put what we rank lower within the limit, and above the least score
             looked_at, least = max(looked_at, READ), None
         return {"filters": self.filters, "limit": looked_at, "min_score": least}

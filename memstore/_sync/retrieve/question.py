@@ -7,7 +7,7 @@ process asks that one at once. The vector is that of the embedder whose vectors 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,21 +25,16 @@ from memstore.waiting import in_place
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
-OF_A_PART = 5  # of what is found for a part of the question; 10 are worth the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question(Asked):
-    """A question made ready. `asked` is what was embedded: the text, as those speakers would put it whom it names.
-
-    Of what is found for a part of a question the first `most` count, and the very first as the whole question's does.
-    """
+    """A question made ready. `asked` is what was embedded: the text, as those speakers would put it whom it names."""
 
     asked: str
     embedder: Embedder | None
     model: UUID  # under which the embedder's vectors are kept
-    others: tuple[Question, ...] = ()  # what is looked for beside it
-    most: int | None = None
+    parts: tuple[Question, ...] = ()  # what else it asks, looked for beside it
 
     @property
     def embedded_by(self) -> str:
@@ -90,13 +85,10 @@ class Asker:
         )
         return self._embedded(question)
 
-    def beside(self, question: Question, others: Sequence[str]) -> Question:
-        """Give a question with others, embedded, that are looked for beside it: its own parts, where none are given."""
-        made = [self.prepared(other, question.embedder) for other in others]
-        if not others:
-            parts = [self.prepared(part, question.embedder) for part in parts_of(question.text)]
-            made = [replace(part, most=OF_A_PART) for part in parts]
-        return replace(question, others=tuple(made))
+    def with_parts(self, question: Question) -> Question:
+        """Return a question with its parts, embedded, which are looked for beside it."""
+        parts = [self.prepared(part, question.embedder) for part in parts_of(question.text)]
+        return replace(question, parts=tuple(parts))
 
     def served(self, question: Question, version: Version | None) -> tuple[Question, Version | None]:
         """Give the question as it is compared in a version, or else in the one that there is by then, with that one.
@@ -130,9 +122,9 @@ class Asker:
         embedder = self.embedder if model is None else in_place(self.exactly, model.name, model.dimensions)
         every = [
             self._embedded(replace(one, vector=None, embedder=embedder, model=embedders.id_of(embedder)))
-            for one in (question, *question.others)
+            for one in (question, *question.parts)
         ]
-        return replace(every[0], others=tuple(every[1:]))
+        return replace(every[0], parts=tuple(every[1:]))
 
     def _embedded(self, question: Question) -> Question:
         # As a rule those who speak now; `candidates` looks again.

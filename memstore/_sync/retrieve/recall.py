@@ -13,18 +13,18 @@ import numpy as np
 
 from memstore._sync.retrieve import scanned
 from memstore._sync.retrieve.question import Asker, Question
-from memstore._sync.retrieve.rewritten import best_of_all
 from memstore._sync.retrieve.scanned import Sought
 from memstore._sync.store import items
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.items import Filters, Said, Version
 from memstore.models import Hit, Tier
-from memstore.retrieve.rank import NOTHING, Candidate, Ranking, best_of_each, rank
+from memstore.retrieve.rank import NOTHING, Candidate, Ranking, best_of_all, best_of_each, rank
 from memstore.retrieve.signals import Corpus
 from memstore.store.arrays import Arrays, Rows
 from memstore.waiting import in_place
 
 DEPTH = 200  # units, of each tier or of all, that are ranked exactly
+OF_A_PART = 5  # units that count of what is found for a part of the question; 10 are worth the same
 FEW = 3  # units for each hit that is wanted: some are chunks of one item
 
 
@@ -45,13 +45,11 @@ def candidates(
     """
     sought = Sought(filters, depth, also, together)
     whole = _candidates(scope, question, version, sought)
-    if not question.others or not whole.tiers:
+    if not question.parts or not whole.tiers:
         return whole
-    every, best = [whole], next(whole.of(*Tier)).score
-    for one in question.others:
-        found = _candidates(scope, one, version, sought)
-        every.append(found if one.most is None else found.first(one.most, best))
-    return best_of_all(every)
+    best = next(whole.of(*Tier)).score
+    parts = [_candidates(scope, part, version, sought) for part in question.parts]
+    return best_of_all([whole, *(part.first(OF_A_PART, best) for part in parts)])
 
 
 def _candidates(scope: Transaction, question: Question, version: Version | None, sought: Sought) -> Ranking:
@@ -125,24 +123,22 @@ def _hit(one: Candidate, said: Said) -> Hit:
     )
 
 
-def recall(
-    asker: Asker, query: str, *, filters: Filters, limit: int, min_score: float | None, others: Sequence[str] = ()
-) -> list[Hit]:
-    """Give the best items for a question, each once, the best first; `others` are looked for beside it."""
-    question = asker.beside(asker.prepared(query, asker.likely()), others)
+def recall(asker: Asker, query: str, *, filters: Filters, limit: int, min_score: float | None) -> list[Hit]:
+    """Return the best items for a question, each once, the best first."""
+    question = asker.with_parts(asker.prepared(query, asker.likely()))
     with asker.begun(question) as (scope, question, version):
         return _best(scope, question, version, filters, limit, min_score)
 
 
 def facts_with_evidence(
-    asker: Asker, query: str, *, filters: Filters, limit: int, min_score: float | None, others: Sequence[str] = ()
+    asker: Asker, query: str, *, filters: Filters, limit: int, min_score: float | None
 ) -> tuple[list[Hit], list[Hit]]:
     """Give the best facts for a question, and the whole messages that they were made from, with their own scores.
 
     Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
     embedded yet.
     """
-    question = asker.beside(asker.prepared(query, asker.likely()), others)
+    question = asker.with_parts(asker.prepared(query, asker.likely()))
     with asker.begun(question) as (scope, question, version):
         facts = _best(scope, question, version, filters, limit, min_score, Tier.FACTS)
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))

@@ -13,7 +13,7 @@ from memstore.ingest.resources import Resources
 from memstore.ingest.rules.extract import Extracted, Utterance, extract
 from memstore.models import Message, Role
 
-RECIPE = "rules/10"
+RECIPE = "rules/11"
 BEFORE = 3  # messages that may be needed to understand one
 MOST = 256  # facts of one message: what says more is a paste, and each one is settled with the user's row locked
 

@@ -88,8 +88,8 @@ def _read(utterance: Utterance, before: Sequence[Utterance], *, to_friend: bool)
     Of a word or two ("Fumo.") the language is that in which they fill a slot, if they do in one.
     """
     code = pack.language_of(utterance.text)
-    tried = pack.LANGUAGES if code == "und" and len(utterance.text) < SHORT else [code] if code in pack.LANGUAGES else []
-    for one in tried:
+    short = code == "und" and len(utterance.text) < SHORT
+    for one in pack.LANGUAGES if short else {code}.intersection(pack.LANGUAGES):
         fills = extract_slots(utterance, one, before, to_friend=to_friend)
         if fills:
             return one, fills

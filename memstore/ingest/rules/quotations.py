@@ -126,7 +126,7 @@ def _pieces(
         return
     clauses = list(clauses_of(text, start, stop, language))
     for first, last in clauses[:-1] if sentence.asks else clauses:
-        leans = first > start and not to_friend and language.patterns["leans_on"].search(text, first, last)
+        leans = first > start and not to_friend and language.patterns["leans_on"].search(text, first, last) is not None
         leans = leans and len(text[start:last].split()) <= MOST_JOINED
         asked = bool(leans and asks_for and language.patterns["of_speaker"].search(text, start, first))
         first = start if leans and (asked or not asks_for) else first
