@@ -30,6 +30,7 @@ from memstore.ingest.rules.slots import (
 from memstore.ingest.rules.utterances import Sentence, Utterance
 
 LONGEST = 240  # characters of a clause that are read behind its subject
+MOVED = frozenset(["plan", "dose"])  # slots of which "moved to the 5th", "now at 75" may be said without their names
 FEW = 8  # words of a warning that takes the sentence before it
 APART = 5  # words before a clause that say when: "Next year, …"
 _TOKEN = re.compile(r"[^\W_]+(?:['-][^\W_]+)*|\S")
@@ -78,22 +79,30 @@ def extract_slots(
 def _meant(
     utterance: Utterance, lang: Language, sentence: Sentence, known: Sequence[SlotMention], before: Sequence[Utterance]
 ) -> list[SlotMention]:
-    """Give what "Sorry, I meant Tuesday" fills: the slot that was filled last, by a value of the same sort."""
-    if not lang.patterns["corrects"].search(utterance.clean_text, sentence.start, sentence.stop):
+    """Give what "Sorry, I meant Tuesday" and "moved to the 5th" fill: the last slot, by a value of the same sort."""
+    text = utterance.clean_text[sentence.start : sentence.stop]
+    moved = lang.patterns["moved"].search(text)
+    if moved is None and not lang.patterns["corrects"].search(text):
         return []
     tokens = list(_TOKEN.finditer(utterance.clean_text, sentence.start, sentence.stop))
-    found = lang.patterns["meant"].match(_spelled(tokens, sentence, lang).text)
-    if not found:
+    found = moved or lang.patterns["meant"].match(_spelled(tokens, sentence, lang).text)
+    if not found or sentence.asks:
         return []
-    value, is_date = found["v"].strip(), lang.patterns["date_value"].fullmatch
+    value, date = found["v"].strip(), lang.patterns["date_value"]
     for one in reversed([*_earlier(utterance, lang.code, before), *known]):
         slot = slot_of(one.slot.attribute)
-        same_sort = bool(is_date(one.slot.value)) == bool(is_date(value.casefold()))
+        same_sort = _is(date, one.slot.value) == _is(date, value)
+        if moved and slot.name not in MOVED:
+            continue
         if one.slot.manner is not Modality.ENDED and not slot.many and same_sort:
             corrected = replace(one.slot, value=canonical(value, lang), manner=Modality.CORRECTS)
             text = told(slot, lang, one.subject, value, one.slot.attribute.partition("/")[2])
             return [one._replace(start=sentence.start, stop=sentence.stop, slot=corrected, text=text)]
     return []
+
+
+def _is(date: re.Pattern[str], value: str) -> bool:
+    return any(date.fullmatch(text.casefold()) for text in (value, f"{value}."))  # a value has no "." at its end
 
 
 def _earlier(utterance: Utterance, code: str, before: Sequence[Utterance]) -> Iterator[SlotMention]:
