@@ -27,6 +27,7 @@ _SPACE = re.compile(r"\s*+")
 _ITEM = re.compile(r"(?:[-*•–+]|\d{1,3}[.)]|#{1,6}|>)(?=\s)|```|~~~|\|")
 _NEXT_WORD = re.compile(r"\s*+[\"'‘“„«(\[]*+([^\W_]+)")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
+_DAY_AND_MONTH = re.compile(r"\d{1,2}\.\d{1,2}")  # "bis 31.7. die Steuer"
 _LOOK_BACK = 40
 
 # All without their last dot. These are never the end of a sentence:
@@ -48,7 +49,9 @@ _OPENING_WORDS = _words(
 )
 _MONTHS = _words("januar februar märz april mai juni juli august september oktober november dezember")
 # Without "am": "I am 30. Then …" is far more frequent than an ordinal after it, and a month says it anyway.
-_BEFORE_ORDINAL = _words("der dem den des das die vom zum zur im beim jeden jeder mein meinen meinem unser unseren")
+_BEFORE_ORDINAL = _words(
+    "der dem den des das die vom von ab zum zur im beim jeden jeder mein meinen meinem unser unseren"
+)
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
@@ -111,6 +114,8 @@ def _dot_ends(text: str, start: int, place: re.Match[str]) -> bool:
     following = _following(text, place.end())
     if word.isdigit() and len(word) <= 3:
         return not _is_ordinal(word, previous, following, first=len(before) == 1 and place.start() - start <= len(word))
+    if following[:1].islower() and _DAY_AND_MONTH.fullmatch(word):
+        return False
     low = word.lower()
     if low in _BEFORE_NUMBER and following[:1].isdigit():
         return False

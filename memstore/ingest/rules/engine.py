@@ -310,7 +310,7 @@ class _Reader:
         if rule.beside and self.found:  # whom the sentence is about already
             subject = Subject(self.found[-1].subject, self.found[-1].subject, third=False)
         things = [self._as_said(clause, found)] if "c" in caught else self._listed(caught.get("t", ""), rule)
-        things = [one for one in things if one] or ([rule.thing] if rule.thing else [])
+        things = [one for one in things if one and not rule.excludes(one)] or ([rule.thing] if rule.thing else [])
         value = rule.value or caught.get("v", "").replace(" 's", "'s")
         if (rule.catches & {"t", "c"} and not things) or ("v" in rule.catches and not self._fits(rule, value)):
             return
