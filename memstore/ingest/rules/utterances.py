@@ -90,12 +90,16 @@ class Utterance:
 
 
 def _without_text_to_work_on(text: str, language: Language) -> str:
-    """Blank what is to be translated or mended, up to the end of its paragraph, and all after a part that is played."""
+    """Blank what is to be translated or mended, and all after a part that is played.
+
+    A text that begins on a line of its own goes on to the end of the message, as letters have paragraphs.
+    """
     part = language.patterns["plays_a_part"].search(text)
     text = text[: part.start()].ljust(len(text)) if part else text
     for found in language.patterns["text_to_work_on"].finditer(text):
         quoted = _GAP.match(text, found.end())  # where it was quoted, what stands behind that is the author's again
-        end = quoted.end() if quoted else text.find("\n\n", found.end())
+        own_line = text.find("\n", found.end()) == found.end()
+        end = quoted.end() if quoted else -1 if own_line else text.find("\n\n", found.end())
         end = end if end >= 0 else len(text)
         text = f"{text[: found.start()]}{' ' * (end - found.start())}{text[end:]}"
     return text
