@@ -40,8 +40,8 @@ from memstore.ingest.facts.by_rules import BEFORE
 from memstore.ingest.rules.extract import THRESHOLD, Utterance, extract
 from memstore.ingest.sentences import sentences
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
-from memstore.retrieve.rank import WEIGHTS
-from memstore.retrieve.signals import B, idf, saturated
+from memstore.search.ranking import WEIGHTS
+from memstore.search.signals import B, idf, saturated
 from memstore.store.terms import terms
 
 DOUBLE = 0.9

@@ -28,8 +28,8 @@ from scale_data import DIMENSIONS, MODEL, Made, load
 import memstore
 from memstore import ids
 from memstore._sync.ingest.indexes import tend
-from memstore._sync.retrieve.question import Asker
-from memstore._sync.retrieve.recall import recall
+from memstore._sync.search.query import QueryBuilder
+from memstore._sync.search.recall import recall
 from memstore._sync.store import items, vector_indexes
 from memstore._sync.store.database import Database
 from memstore.providers import Embedder, Vectors
@@ -120,7 +120,9 @@ def measured(url: str, user: Made, real: Embedder | None) -> Figures:
         filters = items.Filters()
 
         def ours(question: str) -> object:
-            return recall(Asker(database, user.id, embedder), question, filters=filters, limit=20, min_score=None)
+            return recall(
+                QueryBuilder(database, user.id, embedder), question, filters=filters, limit=20, min_score=None
+            )
 
         def floor(question: str) -> list[Any]:
             values = {"user_id": user.id, "model_id": model, "limit": 20, "query": embedder.embed_query(question)}

@@ -23,8 +23,8 @@ from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Context, Json, Message, Tier
 from memstore.providers import Embedder, Exactly, Reranker, TokenCounter, load_exactly
-from memstore.retrieve.question import Asker, Question
-from memstore.retrieve.reranked import reranked
+from memstore.search.query import Query, QueryBuilder
+from memstore.search.reranking import rerank
 from memstore.store import erasures, summaries
 from memstore.store.database import Database, Transaction
 from memstore.store.embedders import id_of
@@ -54,17 +54,17 @@ async def assemble(
     request.check_texts()
     begun = None if request.query is not None else await _begun(database, request)
     newest = begun[1] if begun else None
-    query = request.query or (newest.text if newest else None) or ""
-    asker = Asker(database, request.user_id, embedder, exactly)
-    likely = await asker.likely()
-    question, (made, stretch) = await at_once(
-        partial(asker.prepared, query, likely), partial(_read, database, request, begun, id_of(likely))
+    text = request.query or (newest.text if newest else None) or ""
+    builder = QueryBuilder(database, request.user_id, embedder, exactly)
+    likely = await builder.guess_embedder()
+    query, (made, stretch) = await at_once(
+        partial(builder.build, text, likely), partial(_read, database, request, begun, id_of(likely))
     )
-    question, version = await asker.served(question, stretch.version)
+    query, version = await builder.ensure_model(query, stretch.version)
     stretch = replace(stretch, version=version)
-    question = await asker.with_parts(question)
-    order = None if reranker is None else partial(_reranked, reranker, query, {})
-    composed = partial(_composed, database, question, stretch, counter, order)
+    query = await builder.add_subqueries(query)
+    order = None if reranker is None else partial(_reranked, reranker, text, {})
+    composed = partial(_composed, database, query, stretch, counter, order)
     try:
         layout, context = await composed(made)
     except BudgetTooSmall as error:
@@ -75,7 +75,7 @@ async def assemble(
         context.receipt,
         replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [request.masks()]))),
         arguments=_arguments(made),
-        models={"embedder": question.embedded_by} | ({"reranker": reranker.name} if reranker else {}),
+        models={"embedder": query.embedded_by} | ({"reranker": reranker.name} if reranker else {}),
         conversation=request.conversation_id,
     )
     if made.exists:
@@ -109,7 +109,7 @@ async def _read(
 
 async def _composed(
     database: Database,
-    question: Question,
+    query: Query,
     stretch: Stretch,
     counter: TokenCounter,
     order: Callable[[Material], Material] | None,
@@ -122,7 +122,7 @@ async def _composed(
     most = offered_at_first(made.budget, stretch.tokens)
     for last in (False, False, True):
         async with database.scope(made.request.user_id) as scope:
-            material = await gather(scope, question, made, stretch, most)
+            material = await gather(scope, query, made, stretch, most)
             layout = await _laid_out(scope, made, material, stretch.nest, counter)
         if order is not None:
             layout = replace(layout, material=await in_thread(order, layout.material))
@@ -178,7 +178,7 @@ def _reranked(reranker: Reranker, question: str, known: dict[str, float], materi
     Each text is read once, however often a context is composed: `known` are the scores of those that were.
     """
     every = sorted([*material.facts, *material.hits], key=lambda hit: -hit.score)
-    ordered = reranked(reranker, question, every, known)
+    ordered = rerank(reranker, question, every, known)
     facts = [hit for hit in ordered if hit.tier == Tier.FACTS]
     return replace(material, facts=facts, hits=[hit for hit in ordered if hit.tier != Tier.FACTS])
 

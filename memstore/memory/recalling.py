@@ -12,10 +12,11 @@ from memstore.ingest.check import one_of
 from memstore.memory.opened import Opened
 from memstore.models import Hit, HitGroup, Tier
 from memstore.providers import Reranker
-from memstore.retrieve.grouped import by_fact, by_session, groups_in_time, in_time, within_hits
-from memstore.retrieve.question import Asker
-from memstore.retrieve.recall import DEPTH, facts_with_evidence, recall
-from memstore.retrieve.reranked import READ, reranked
+from memstore.search.candidates import DEPTH
+from memstore.search.grouping import by_fact, by_session, groups_in_time, in_time, within_hits
+from memstore.search.query import QueryBuilder
+from memstore.search.recall import facts_with_evidence, recall
+from memstore.search.reranking import READ, rerank
 from memstore.store.items import Filters
 from memstore.waiting import in_thread
 
@@ -50,7 +51,7 @@ class Recalling:
     async def hits(self, limit: int) -> list[Hit]:
         """Give the best hits."""
         reranker = await self.opened.reranker()
-        found = await recall(await self._asker(), self.query, **self._wanted(limit, reranker))
+        found = await recall(await self._query_builder(), self.query, **self._wanted(limit, reranker))
         if self.sight.filters:
             async with self.opened.database.scope(self.user_id) as scope:
                 found = await self.sight.hits(scope, found)
@@ -70,21 +71,21 @@ class Recalling:
             raise InvalidInput(f"group_by='fact' with tiers={[*map(str, self.filters.tiers)]}: give facts among them.")
         reranker = await self.opened.reranker()
         wanted = self._wanted(limit, reranker)
-        facts, evidence = await facts_with_evidence(await self._asker(), self.query, **wanted)
+        facts, evidence = await facts_with_evidence(await self._query_builder(), self.query, **wanted)
         if self.sight.filters:
             async with self.opened.database.scope(self.user_id) as scope:
                 facts = await self.sight.hits(scope, facts)
                 evidence = await self.sight.hits(scope, evidence)
         return by_fact((await self._reranked(reranker, facts))[:limit], evidence)
 
-    async def _asker(self) -> Asker:
-        return Asker(self.opened.database, self.user_id, await self.opened.encoder(), self.opened.exactly)
+    async def _query_builder(self) -> QueryBuilder:
+        return QueryBuilder(self.opened.database, self.user_id, await self.opened.encoder(), self.opened.exactly)
 
     async def _reranked(self, reranker: Reranker | None, found: list[Hit]) -> list[Hit]:
         """Give hits as a reranker orders them, where there is one; no connection is held."""
         if reranker is None:
             return found
-        ordered = await in_thread(reranked, reranker, self.query, found)
+        ordered = await in_thread(rerank, reranker, self.query, found)
         return [hit for hit in ordered if self.min_score is None or hit.score >= self.min_score]
 
     def _wanted(self, limit: int, reranker: Reranker | None) -> dict[str, Any]:

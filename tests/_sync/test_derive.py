@@ -9,7 +9,7 @@ import pytest
 
 from memstore import EmbedderMismatch
 from memstore._sync.memory.store import MemoryStore
-from memstore.retrieve.rank import WEIGHTS
+from memstore.search.ranking import WEIGHTS
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 SAID = [

@@ -8,7 +8,7 @@ import pytest
 
 from memstore import EmbedderMismatch
 from memstore.memory.store import AsyncMemoryStore
-from memstore.retrieve.rank import WEIGHTS
+from memstore.search.ranking import WEIGHTS
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 SAID = [

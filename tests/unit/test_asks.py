@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memstore.retrieve import asks
+from memstore.search.query_analysis import asks_for_assistant_words, asks_for_overview
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from memstore.retrieve import asks
     ],
 )
 def test_an_overview_is_asked_for_in_english_or_german(question: str, wanted: bool) -> None:
-    assert asks.for_overview(question) is wanted
+    assert asks_for_overview(question) is wanted
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_an_overview_is_asked_for_in_english_or_german(question: str, wanted: bo
     ],
 )
 def test_the_words_of_an_assistant_are_asked_for(question: str, wanted: bool) -> None:
-    assert asks.for_words_of_assistant(question) is wanted
+    assert asks_for_assistant_words(question) is wanted

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.retrieve.scanned import best
-from memstore.retrieve.signals import B, Corpus, idf, saturated
+from memstore.search.candidates import best_by_words
+from memstore.search.signals import B, Corpus, idf, saturated
 from memstore.store import postings
 from memstore.store.postings import Indexed, Matches, Postings, Run
 
@@ -53,7 +53,7 @@ def test_the_best_are_those_with_the_highest_bm25(units: list[dict[int, int]], m
         own = np.array([lengths[row] for row in rows], dtype=np.float64)
         scores[rows] += idf(holding[term], corpus.units) * saturated(counts, own, corpus.mean_length, B)
         found[term] = Postings(rows, counts, own)
-    numbers = best(Matches({term: holding[term] for term in terms}, found), corpus)
+    numbers = best_by_words(Matches({term: holding[term] for term in terms}, found), corpus)
     assert sorted(numbers) == np.flatnonzero(scores).tolist()
     assert scores[numbers] == pytest.approx(np.sort(scores[scores > 0])[::-1])
 

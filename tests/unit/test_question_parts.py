@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memstore.retrieve.parts import parts_of
+from memstore.search.query_analysis import split_question
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from memstore.retrieve.parts import parts_of
     ],
 )
 def test_what_asks_several_things_is_taken_apart(question: str, parts: tuple[str, ...]) -> None:
-    assert parts_of(question) == parts
+    assert split_question(question) == parts
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_what_asks_several_things_is_taken_apart(question: str, parts: tuple[str
     ],
 )
 def test_what_asks_one_thing_or_too_many_is_left_whole(question: str) -> None:
-    assert parts_of(question) == ()
+    assert split_question(question) == ()
 
 
 def test_a_pasted_page_takes_no_time() -> None:
-    assert parts_of("and what, " * 20_000 + "?") == ()
-    assert parts_of("what " + " " * 100_000 + "?") == ()
+    assert split_question("and what, " * 20_000 + "?") == ()
+    assert split_question("what " + " " * 100_000 + "?") == ()

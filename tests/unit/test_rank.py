@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memstore.models import Key, Role, Tier
-from memstore.retrieve.rank import LATEST, WEIGHTS, Asked, Ranking, best_of_each, rank
-from memstore.retrieve.signals import Corpus
+from memstore.search.ranking import LATEST, WEIGHTS, QueryFeatures, Ranking, best_of_each, rank
+from memstore.search.signals import Corpus
 from memstore.store.arrays import Arrays
 from tests.unit.arrays import NOW, Given, arrays
 
@@ -31,9 +31,9 @@ TALK = [
     )
     for n in range(50)
 ] + [Given(100 + n, {n: 1}, VECTORS[50 + n].tolist(), tier=Tier.FACTS, role=None, seq=-1) for n in range(8)]
-QUESTION = Asked("What did Alice say in June?", VECTORS[3].astype(np.float32), {"a": 3, "b": 11, "c": 999})
+QUESTION = QueryFeatures("What did Alice say in June?", VECTORS[3].astype(np.float32), {"a": 3, "b": 11, "c": 999})
 
-OVERVIEW = Asked("Give me a summary of what Alice said in June.", QUESTION.vector, QUESTION.terms)
+OVERVIEW = QueryFeatures("Give me a summary of what Alice said in June.", QUESTION.vector, QUESTION.terms)
 
 
 def told(ranking: Ranking, *tiers: Tier) -> list[tuple[Key, dict[str, float]]]:
@@ -112,7 +112,7 @@ def test_of_equal_units_the_latest_comes_first_and_then_the_lesser_name() -> Non
         for n in range(9)
     ]
     some = arrays(units)
-    asked = Asked("x", VECTORS[0].astype(np.float32), {"a": 1})
+    asked = QueryFeatures("x", VECTORS[0].astype(np.float32), {"a": 1})
     found = [key.item_id.int for key, _ in told(rank(some, asked, corpus(some), 99))]
     assert found == [2, 5, 8, 1, 4, 7, 0, 3, 6]
     assert [key.item_id.int for key, _ in told(rank(some, asked, corpus(some), 4))] == found[:4]
@@ -121,9 +121,9 @@ def test_of_equal_units_the_latest_comes_first_and_then_the_lesser_name() -> Non
 def test_by_words_alone_what_matches_is_found_and_what_was_said_last() -> None:
     units = [Given(n, {n: 1}, at=NOW + timedelta(days=n), conversation=UUID(int=n)) for n in range(3 * LATEST)]
     some = arrays(units)
-    found = [key.item_id.int for key, _ in told(rank(some, Asked("five", None, {"five": 5}), corpus(some), 99))]
+    found = [key.item_id.int for key, _ in told(rank(some, QueryFeatures("five", None, {"five": 5}), corpus(some), 99))]
     assert found == [5, *range(3 * LATEST - 1, 2 * LATEST - 1, -1)]
-    nothing = told(rank(some, Asked("", None, {}), corpus(some), 99))
+    nothing = told(rank(some, QueryFeatures("", None, {}), corpus(some), 99))
     assert [key.item_id.int for key, _ in nothing] == found[1:]
 
 
@@ -132,7 +132,12 @@ def test_a_short_answer_is_found_by_the_question_before_it() -> None:
     asked = Given(1, {5: 1}, east, characters=60)
     answer, other = Given(2, {6: 1}, north, characters=20), Given(9, {6: 1}, north, conversation=UUID(int=9))
     found = told(
-        rank(arrays([asked, answer, other]), Asked("q", np.array(east, dtype=np.float32), {"a": 5}), Corpus(3, 3), 9)
+        rank(
+            arrays([asked, answer, other]),
+            QueryFeatures("q", np.array(east, dtype=np.float32), {"a": 5}),
+            Corpus(3, 3),
+            9,
+        )
     )
     assert [key.item_id.int for key, _ in found] == [1, 2, 9]
     assert found[1][1]["semantic_around"] > found[1][1]["semantic"] == 0
@@ -165,5 +170,5 @@ def test_where_an_assistant_s_words_are_asked_for_people_s_have_no_lead() -> Non
 
 def test_an_item_is_given_once_by_its_best_unit() -> None:
     units = [Given(1, {1: 1}), Given(1, {1: 2}, chunk=1), Given(2, {1: 1})]
-    found = best_of_each(rank(arrays(units), Asked("x", None, {"a": 1}), Corpus(3, 4), 9).of(*Tier))
+    found = best_of_each(rank(arrays(units), QueryFeatures("x", None, {"a": 1}), Corpus(3, 4), 9).of(*Tier))
     assert [one.unit.key for one in found] == [(UUID(int=1), 1), (UUID(int=2), 0)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memstore.errors import ProviderError
 from memstore.models import Hit, Tier
-from memstore.retrieve.reranked import PART, READ, reranked
+from memstore.search.reranking import PART, READ, rerank
 from memstore.testing import ScriptedReranker, check_reranker
 
 SAID = datetime(2026, 5, 1, tzinfo=UTC)
@@ -42,29 +42,29 @@ def test_the_fake_conforms() -> None:
 def test_both_count_the_same_whatever_the_scale() -> None:
     ours = hits(0.9, 0.8, 0.7, 0.5)
     for scale in (1.0, 1000.0, 1e-3):
-        found = reranked(by_numbers(*(scale * one for one in (0.0, 0.5, 2.0, 1.0))), "?", ours)
+        found = rerank(by_numbers(*(scale * one for one in (0.0, 0.5, 2.0, 1.0))), "?", ours)
         assert order(found) == ["2", "0", "1", "3"]
         assert [hit.parts[PART] for hit in found] == [0.4, 0.0, 0.1, 0.2]
         assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found)
 
 
 def test_equal_scores_of_it_leave_our_order_and_equal_scores_of_ours_leave_it_its_own() -> None:
-    assert order(reranked(by_numbers(7, 7, 7), "?", hits(0.9, 0.8, 0.7))) == ["0", "1", "2"]
-    assert order(reranked(by_numbers(1, 3, 2), "?", hits(0.5, 0.5, 0.5))) == ["1", "2", "0"]
+    assert order(rerank(by_numbers(7, 7, 7), "?", hits(0.9, 0.8, 0.7))) == ["0", "1", "2"]
+    assert order(rerank(by_numbers(1, 3, 2), "?", hits(0.5, 0.5, 0.5))) == ["1", "2", "0"]
 
 
 def test_who_speaks_is_read_too() -> None:
     model = ScriptedReranker(lambda *_: 0.0)
     [hit] = hits(0.5)
     named = Hit(hit.tier, hit.id, "Porto", 0.5, {}, (), SAID, speaker="Ada")
-    reranked(model, "Where?", [named, hit])
+    rerank(model, "Where?", [named, hit])
     assert model.asked == [("Where?", ["Ada: Porto", "0"])]
 
 
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=READ + 20), st.randoms(use_true_random=False))
 def test_nothing_is_lost_and_what_was_not_read_stays_behind_as_it_was(scores: list[float], random: object) -> None:
     ours = hits(*sorted((round(one, 6) for one in scores), reverse=True))
-    found = reranked(by_numbers(*(random.uniform(-9, 9) for _ in ours)), "?", ours)  # type: ignore[attr-defined]
+    found = rerank(by_numbers(*(random.uniform(-9, 9) for _ in ours)), "?", ours)  # type: ignore[attr-defined]
     assert sorted(order(found)) == sorted(order(ours))
     assert found[READ:] == ours[READ:]
     assert all(before.score >= after.score for before, after in pairwise(found))
@@ -77,19 +77,19 @@ def test_other_than_a_number_for_each_is_refused(given: list[object]) -> None:
             return np.array(given)
 
     with pytest.raises(ProviderError, match="'scripted' gave scores"):
-        reranked(Broken(lambda *_: 0.0), "?", hits(0.9, 0.8))
+        rerank(Broken(lambda *_: 0.0), "?", hits(0.9, 0.8))
 
 
 def test_what_was_read_for_a_question_is_not_read_again() -> None:
     model, known = by_numbers(0.0, 2.0, 1.0), dict[str, float]()
-    first = reranked(model, "?", hits(0.9, 0.8), known)
-    assert reranked(model, "?", hits(0.9, 0.8), known) == first
-    assert order(reranked(model, "?", hits(0.9, 0.8, 0.7), known)) == ["1", "0", "2"]
+    first = rerank(model, "?", hits(0.9, 0.8), known)
+    assert rerank(model, "?", hits(0.9, 0.8), known) == first
+    assert order(rerank(model, "?", hits(0.9, 0.8, 0.7), known)) == ["1", "0", "2"]
     assert [texts for _, texts in model.asked] == [["0", "1"], ["2"]]
-    assert order(reranked(by_numbers(7, 1), "?", hits(0.9, 0.8))) == ["0", "1"]
+    assert order(rerank(by_numbers(7, 1), "?", hits(0.9, 0.8))) == ["0", "1"]
 
 
 def test_nothing_found_is_nothing_asked() -> None:
     model = by_numbers()
-    assert reranked(model, "?", []) == []
+    assert rerank(model, "?", []) == []
     assert model.asked == []

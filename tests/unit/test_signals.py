@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memstore.models import Key, Role, Tier
-from memstore.retrieve import signals
-from memstore.retrieve.dates import NamedDate, named_dates
-from memstore.retrieve.signals import Corpus
+from memstore.search import signals
+from memstore.search.query_analysis import NamedDate, named_dates
+from memstore.search.signals import Corpus
 from memstore.store.terms import hashed
 from tests.unit.arrays import NOW, Given, arrays
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memstore.retrieve.voice import as_told
+from memstore.search.query_analysis import to_first_person
 
 
 @pytest.mark.parametrize(
@@ -21,5 +21,5 @@ from memstore.retrieve.voice import as_told
     ],
 )
 def test_speakers_are_spoken_for_in_english(question: str, told: str) -> None:
-    assert as_told(question, {"Ann", "James", "Mary Ann"}) == told
-    assert as_told(question, ()) == question
+    assert to_first_person(question, {"Ann", "James", "Mary Ann"}) == told
+    assert to_first_person(question, ()) == question

@@ -13,7 +13,7 @@ from memstore._sync.assemble import record
 from memstore._sync.assemble.gather import gather, offered_at_first
 from memstore._sync.assemble.request import Assembly, Request, ahead, settled
 from memstore._sync.assemble.stretch import Stretch, newest_question, read
-from memstore._sync.retrieve.question import Asker, Question
+from memstore._sync.search.query import Query, QueryBuilder
 from memstore._sync.store import erasures, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedders import id_of
@@ -30,7 +30,7 @@ from memstore.function_calls import name_of
 from memstore.ingest.summaries.lines import NOTHING
 from memstore.models import Context, Json, Message, Tier
 from memstore.providers import Embedder, Exactly, Reranker, TokenCounter, load_exactly
-from memstore.retrieve.reranked import reranked
+from memstore.search.reranking import rerank
 from memstore.waiting import by_threads, in_place
 
 # Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
@@ -56,17 +56,17 @@ def assemble(
     request.check_texts()
     begun = None if request.query is not None else _begun(database, request)
     newest = begun[1] if begun else None
-    query = request.query or (newest.text if newest else None) or ""
-    asker = Asker(database, request.user_id, embedder, exactly)
-    likely = asker.likely()
-    question, (made, stretch) = by_threads(
-        partial(asker.prepared, query, likely), partial(_read, database, request, begun, id_of(likely))
+    text = request.query or (newest.text if newest else None) or ""
+    builder = QueryBuilder(database, request.user_id, embedder, exactly)
+    likely = builder.guess_embedder()
+    query, (made, stretch) = by_threads(
+        partial(builder.build, text, likely), partial(_read, database, request, begun, id_of(likely))
     )
-    question, version = asker.served(question, stretch.version)
+    query, version = builder.ensure_model(query, stretch.version)
     stretch = replace(stretch, version=version)
-    question = asker.with_parts(question)
-    order = None if reranker is None else partial(_reranked, reranker, query, {})
-    composed = partial(_composed, database, question, stretch, counter, order)
+    query = builder.add_subqueries(query)
+    order = None if reranker is None else partial(_reranked, reranker, text, {})
+    composed = partial(_composed, database, query, stretch, counter, order)
     try:
         layout, context = composed(made)
     except BudgetTooSmall as error:
@@ -77,7 +77,7 @@ def assemble(
         context.receipt,
         replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [request.masks()]))),
         arguments=_arguments(made),
-        models={"embedder": question.embedded_by} | ({"reranker": reranker.name} if reranker else {}),
+        models={"embedder": query.embedded_by} | ({"reranker": reranker.name} if reranker else {}),
         conversation=request.conversation_id,
     )
     if made.exists:
@@ -111,7 +111,7 @@ def _read(
 
 def _composed(
     database: Database,
-    question: Question,
+    query: Query,
     stretch: Stretch,
     counter: TokenCounter,
     order: Callable[[Material], Material] | None,
@@ -124,7 +124,7 @@ def _composed(
     most = offered_at_first(made.budget, stretch.tokens)
     for last in (False, False, True):
         with database.scope(made.request.user_id) as scope:
-            material = gather(scope, question, made, stretch, most)
+            material = gather(scope, query, made, stretch, most)
             layout = _laid_out(scope, made, material, stretch.nest, counter)
         if order is not None:
             layout = replace(layout, material=in_place(order, layout.material))
@@ -180,7 +180,7 @@ def _reranked(reranker: Reranker, question: str, known: dict[str, float], materi
     Each text is read once, however often a context is composed: `known` are the scores of those that were.
     """
     every = sorted([*material.facts, *material.hits], key=lambda hit: -hit.score)
-    ordered = reranked(reranker, question, every, known)
+    ordered = rerank(reranker, question, every, known)
     facts = [hit for hit in ordered if hit.tier == Tier.FACTS]
     return replace(material, facts=facts, hits=[hit for hit in ordered if hit.tier != Tier.FACTS])
 

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from memstore._sync.assemble.request import Assembly
 from memstore._sync.assemble.stretch import MOST_STANDING, Stretch
-from memstore._sync.retrieve import recall
-from memstore._sync.retrieve.question import Question
+from memstore._sync.search.candidates import DEPTH, rank_candidates
+from memstore._sync.search.query import Query
+from memstore._sync.search.recall import to_hits
 from memstore._sync.store import fact_changes
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.fact_changes import Past
@@ -20,7 +21,7 @@ from memstore.assemble.material import Material
 from memstore.assemble.receipt import GIST
 from memstore.assemble.turns import Turn
 from memstore.models import Decision, Hit, Message, Reason, Role, Tier, Unit
-from memstore.retrieve.rank import Candidate, best_of_each
+from memstore.search.ranking import Candidate, best_of_each
 
 FACTS, HITS = 40, 80  # offered to packing; of a large budget more hits, one for so many tokens:
 A_HIT = 100
@@ -37,18 +38,18 @@ def offered_at_first(budget: int, recent: int) -> int:
     return min(max(HITS, budget // A_HIT), max(FEWEST_HITS, (budget - told) // SMALL_HIT))
 
 
-def gather(scope: Transaction, question: Question, made: Assembly, stretch: Stretch, most: int) -> Material:
+def gather(scope: Transaction, query: Query, made: Assembly, stretch: Stretch, most: int) -> Material:
     """Recall what the question asks for, at most so many hits, and give it with the stretch as what a context may be
     made of."""
     request, asked = made.request, stretch.asked
     others = [turn for turn in stretch.turns if asked is None or turn.messages[0].id != asked.id]
     ending = others[-1:] if asked and others and _waits(others[-1], asked) else []
     passed = _Passed(asked, request.conversation_id, stretch.earlier)
-    recalled = _recalled(scope, question, made, passed, stretch, most)
-    query = {"role": "user", "content": request.query} if request.query else None
+    recalled = _recalled(scope, query, made, passed, stretch, most)
+    asking = {"role": "user", "content": request.query} if request.query else None
     return Material(
         system=request.system,
-        question=asked.as_chat() if asked else query,
+        question=asked.as_chat() if asked else asking,
         question_seq=asked.seq if asked else None,
         ending=ending,
         turns=[turn for turn in reversed(others) if turn not in ending],
@@ -87,15 +88,15 @@ class Recalled:
 
 def _recalled(
     scope: Transaction,
-    question: Question,
+    query: Query,
     made: Assembly,
     passed: _Passed,
     stretch: Stretch,
     count: int,
 ) -> Recalled:
     sight, as_of = made.sight, made.request.as_of
-    depth = max(count, VIEWED_DEPTH if sight.filters else recall.DEPTH)
-    ranking = recall.candidates(scope, question, Filters(as_of=as_of), depth, stretch.standing, version=stretch.version)
+    depth = max(count, VIEWED_DEPTH if sight.filters else DEPTH)
+    ranking = rank_candidates(scope, query, Filters(as_of=as_of), depth, stretch.standing, version=stretch.version)
     found = {one.unit.item_id: one for one in ranking.of_those_asked_for()}
     standing = [found[fact] for fact in stretch.standing if fact in found]
     about = (one for one in best_of_each(ranking.of(Tier.FACTS)) if one.unit.item_id not in found)
@@ -109,7 +110,7 @@ def _recalled(
         )
     ]
     every = [one for part in wanted for one in part]
-    known = {hit.id: hit for hit in recall.hits(scope, every, as_of)}
+    known = {hit.id: hit for hit in to_hits(scope, every, as_of)}
     hits = [[known[one.unit.item_id] for one in part if one.unit.item_id in known] for part in wanted]
     offered = {hit.id for hit in hits[2]}
     quoted = [fact for fact in hits[1] if _quotes(fact) and offered.issuperset(fact.sources)]
@@ -132,8 +133,8 @@ def _seen(scope: Transaction, candidates: Iterator[Candidate], count: int, made:
     if not made.sight.filters:
         return list(islice(candidates, count))
     found: list[Candidate] = []
-    while len(found) < count and (page := list(islice(candidates, recall.DEPTH))):
-        hits = recall.hits(scope, page, made.request.as_of)
+    while len(found) < count and (page := list(islice(candidates, DEPTH))):
+        hits = to_hits(scope, page, made.request.as_of)
         seen = {hit.id for hit in made.sight.hits(scope, hits)}
         found += [one for one in page if one.unit.item_id in seen]
     return found[:count]

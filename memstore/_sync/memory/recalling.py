@@ -9,15 +9,16 @@ from uuid import UUID
 
 from memstore._sync.assemble.sight import Sight
 from memstore._sync.memory.opened import Opened
-from memstore._sync.retrieve.grouped import by_fact, by_session, groups_in_time, in_time, within_hits
-from memstore._sync.retrieve.question import Asker
-from memstore._sync.retrieve.recall import DEPTH, facts_with_evidence, recall
+from memstore._sync.search.candidates import DEPTH
+from memstore._sync.search.grouping import by_fact, by_session, groups_in_time, in_time, within_hits
+from memstore._sync.search.query import QueryBuilder
+from memstore._sync.search.recall import facts_with_evidence, recall
 from memstore._sync.store.items import Filters
 from memstore.errors import InvalidInput
 from memstore.ingest.check import one_of
 from memstore.models import Hit, HitGroup, Tier
 from memstore.providers import Reranker
-from memstore.retrieve.reranked import READ, reranked
+from memstore.search.reranking import READ, rerank
 from memstore.waiting import in_place
 
 Order = Literal["score", "time"]
@@ -51,7 +52,7 @@ class Recalling:
     def hits(self, limit: int) -> list[Hit]:
         """Give the best hits."""
         reranker = self.opened.reranker()
-        found = recall(self._asker(), self.query, **self._wanted(limit, reranker))
+        found = recall(self._query_builder(), self.query, **self._wanted(limit, reranker))
         if self.sight.filters:
             with self.opened.database.scope(self.user_id) as scope:
                 found = self.sight.hits(scope, found)
@@ -71,21 +72,21 @@ class Recalling:
             raise InvalidInput(f"group_by='fact' with tiers={[*map(str, self.filters.tiers)]}: give facts among them.")
         reranker = self.opened.reranker()
         wanted = self._wanted(limit, reranker)
-        facts, evidence = facts_with_evidence(self._asker(), self.query, **wanted)
+        facts, evidence = facts_with_evidence(self._query_builder(), self.query, **wanted)
         if self.sight.filters:
             with self.opened.database.scope(self.user_id) as scope:
                 facts = self.sight.hits(scope, facts)
                 evidence = self.sight.hits(scope, evidence)
         return by_fact((self._reranked(reranker, facts))[:limit], evidence)
 
-    def _asker(self) -> Asker:
-        return Asker(self.opened.database, self.user_id, self.opened.encoder(), self.opened.exactly)
+    def _query_builder(self) -> QueryBuilder:
+        return QueryBuilder(self.opened.database, self.user_id, self.opened.encoder(), self.opened.exactly)
 
     def _reranked(self, reranker: Reranker | None, found: list[Hit]) -> list[Hit]:
         """Give hits as a reranker orders them, where there is one; no connection is held."""
         if reranker is None:
             return found
-        ordered = in_place(reranked, reranker, self.query, found)
+        ordered = in_place(rerank, reranker, self.query, found)
         return [hit for hit in ordered if self.min_score is None or hit.score >= self.min_score]
 
     def _wanted(self, limit: int, reranker: Reranker | None) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from memstore.models import Key, Tier, Unit
 from memstore.providers import Vectors
-from memstore.retrieve import asks, signals
-from memstore.retrieve.signals import Corpus, Floats
+from memstore.search import signals
+from memstore.search.query_analysis import asks_for_assistant_words, asks_for_overview
+from memstore.search.signals import Corpus, Floats
 from memstore.store.arrays import TIERS, Arrays, Rows
 
 # What each signal counts; `signals` says what each is, why it is there and what it is worth.
@@ -87,8 +88,8 @@ NOTHING = Ranking((), lambda _: ())
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked: the text, its vector (None without an embedder), its terms and their hashes.
+class QueryFeatures:
+    """What ranking uses of a query: the text, its vector (None without an embedder), its terms and their hashes.
 
     `mark` is the hash of the term that questions have.
     """
@@ -101,7 +102,7 @@ class Asked:
 
 def rank(
     arrays: Arrays,
-    asked: Asked,
+    features: QueryFeatures,
     corpus: Corpus,
     depth: int,
     shown: Rows | None = None,
@@ -120,22 +121,22 @@ def rank(
     also = every[:0] if also is None else also
     around = signals.share_around(arrays)
     shares = {"semantic": 1 - around, "semantic_around": around, "lexical": 1 - around, "lexical_around": around}
-    known = _known(arrays, asked, corpus, shown, shares)
-    if asked.vector is None:  # by words alone nearly all units are nothing to the question
+    known = _known(arrays, features, corpus, shown, shares)
+    if features.vector is None:  # by words alone nearly all units are nothing to the question
         shown = _matching(arrays, known, shown)
-    asks_assistant = asks.for_words_of_assistant(asked.text)
+    asks_assistant = asks_for_assistant_words(features.text)
     role = np.zeros(len(arrays)) if asks_assistant else signals.role(arrays)
     known |= {"role": role, "brevity": signals.brevity(arrays)}
-    known["question"] = signals.question(arrays, asked.mark)
-    for_answers = asks_assistant or asks.for_overview(asked.text)
+    known["question"] = signals.question(arrays, features.mark)
+    for_answers = asks_assistant or asks_for_overview(features.text)
     rough = _sum(known)
-    if asked.vector is not None:
-        rough += _sum(_semantic(arrays, signals.rough_cosines(arrays, asked.vector), shares, slice(None)))
+    if features.vector is not None:
+        rough += _sum(_semantic(arrays, signals.rough_cosines(arrays, features.vector), shares, slice(None)))
     if for_answers:
         rough += WEIGHTS["answers"] * signals.answers(arrays, rough - WEIGHTS["role"] * known["role"])
     rows = np.union1d(_best(arrays, rough, shown, depth, together), also)
     near = np.union1d(rows, _answered(arrays, rows)) if for_answers else rows
-    found = _exact(arrays, asked, known, shares, near)
+    found = _exact(arrays, features, known, shares, near)
     found["answers"] = _answers(arrays, found, near) if for_answers else np.zeros(len(near))
     places = np.searchsorted(near, rows)
     parts = {name: found[name][places] for name in WEIGHTS if name in found}
@@ -143,25 +144,25 @@ def rank(
 
 
 def _known(
-    arrays: Arrays, asked: Asked, corpus: Corpus, shown: Rows, shares: Mapping[str, Floats]
+    arrays: Arrays, features: QueryFeatures, corpus: Corpus, shown: Rows, shares: Mapping[str, Floats]
 ) -> dict[str, Floats]:
     """Give what depends on the question and needs no vector."""
-    lexical, lexical_around = signals.lexical(arrays, asked.terms, corpus, shown)
+    lexical, lexical_around = signals.lexical(arrays, features.terms, corpus, shown)
     return {
         "lexical": shares["lexical"] * lexical,
         "lexical_around": shares["lexical_around"] * lexical_around,
-        "speaker": signals.speaker(arrays, asked.text),
-        "date": signals.date(arrays, asked.text),
+        "speaker": signals.speaker(arrays, features.text),
+        "date": signals.date(arrays, features.text),
     }
 
 
 def _exact(
-    arrays: Arrays, asked: Asked, known: Mapping[str, Floats], shares: Mapping[str, Floats], rows: Rows
+    arrays: Arrays, features: QueryFeatures, known: Mapping[str, Floats], shares: Mapping[str, Floats], rows: Rows
 ) -> dict[str, Floats]:
     found = {name: values[rows] for name, values in known.items()}
-    if asked.vector is not None:
+    if features.vector is not None:
         beside = np.unique(arrays.around[:, rows])
-        cosines = signals.cosines(arrays, asked.vector, beside[beside < len(arrays)])
+        cosines = signals.cosines(arrays, features.vector, beside[beside < len(arrays)])
         found |= _semantic(arrays, cosines, shares, rows)
     return found
 

@@ -20,9 +20,7 @@ PART = "reranker"
 READ = 50
 
 
-def reranked(
-    reranker: Reranker, question: str, hits: Sequence[Hit], known: dict[str, float] | None = None
-) -> list[Hit]:
+def rerank(reranker: Reranker, question: str, hits: Sequence[Hit], known: dict[str, float] | None = None) -> list[Hit]:
     """Give hits, which come the best first, in the order of both scores.
 
     The reranker's scores are of a scale of its own: they are spread over as much as ours differ among what was read.

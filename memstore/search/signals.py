@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstore.providers import Vectors
-from memstore.retrieve.dates import named_dates
+from memstore.search.query_analysis import named_dates
 from memstore.store.arrays import EPOCH, Arrays, Rows
 from memstore.store.neighbours import REACH
 

@@ -1,0 +1,130 @@
+"""A query: the question's text, its terms, and its vector by the user's active embedding model.
+
+That model is the store's own as a rule. Where a migration has put another in its place, the database says so once, and
+from then on this process uses that one at once. A vector is compared only with vectors of the same model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from uuid import UUID
+
+from memstore.providers import Embedder, Exactly, load_exactly
+from memstore.search.query_analysis import split_question, to_first_person
+from memstore.search.ranking import QueryFeatures
+from memstore.store import embedders, items
+from memstore.store.database import Database, Transaction
+from memstore.store.items import Version
+from memstore.store.terms import QUESTION, hashed, terms
+from memstore.waiting import in_thread
+
+# Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
+LONGEST_QUERY, MOST_TERMS = 8000, 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query(QueryFeatures):
+    """An embedded question. `embedded_text` is the text in the first person of the speakers whom it names."""
+
+    embedded_text: str
+    embedder: Embedder | None
+    model: UUID  # under which the embedder's vectors are stored
+    subqueries: tuple[Query, ...] = ()  # the questions that it consists of, searched beside it
+
+    @property
+    def embedded_by(self) -> str:
+        """The name of the embedder, "none" for none."""
+        return self.embedder.name if self.embedder else "none"
+
+    async def for_speakers(self, speakers: Iterable[str]) -> Query:
+        """Return the query with the vector that it has among these speakers."""
+        text = to_first_person(self.text, speakers)
+        if self.embedder is None or not self.text.strip() or (text == self.embedded_text and self.vector is not None):
+            return self
+        return replace(self, embedded_text=text, vector=await in_thread(self.embedder.embed_query, text))
+
+    def fits(self, version: Version | None) -> bool:
+        """Return whether the query's vector is of the model that is active in this version of the user's units."""
+        active = None if version is None or self.embedder is None else embedders.serving(version.models)
+        return active is None or active.id == self.model
+
+
+@dataclass(frozen=True, slots=True)
+class QueryBuilder:
+    """Builds queries of one user. `exactly` loads another embedder than the store's, where that is the active one."""
+
+    database: Database
+    user_id: UUID
+    embedder: Embedder | None
+    exactly: Exactly = load_exactly
+
+    async def guess_embedder(self) -> Embedder | None:
+        """Return the embedder that was active for the user last time; the store's own where that is not known."""
+        known = None if self.embedder is None else self.database.cache.serving(self.user_id)
+        return self.embedder if known is None else await in_thread(self.exactly, *known)
+
+    async def build(self, question: str, embedder: Embedder | None) -> Query:
+        """Return a question as a query, embedded while no connection is held; "" finds nothing."""
+        text = question
+        if len(text) > LONGEST_QUERY:
+            text = f"{text[: LONGEST_QUERY // 2]} {text[-LONGEST_QUERY // 2 :]}"
+        words = list(terms(text))
+        if len(words) > MOST_TERMS:
+            words = words[: MOST_TERMS // 2] + words[-MOST_TERMS // 2 :]
+        query = Query(
+            text,
+            None,
+            {word: hashed(word, self.user_id) for word in words},
+            hashed(QUESTION, self.user_id),
+            embedded_text=text,
+            embedder=embedder,
+            model=embedders.id_of(embedder),
+        )
+        return await self._embed(query)
+
+    async def add_subqueries(self, query: Query) -> Query:
+        """Return the query with the questions that it consists of."""
+        subqueries = [await self.build(question, query.embedder) for question in split_question(query.text)]
+        return replace(query, subqueries=tuple(subqueries))
+
+    async def ensure_model(self, query: Query, version: Version | None) -> tuple[Query, Version | None]:
+        """Return the query embedded by the active model, with the version in which that model is active.
+
+        Raises `EmbedderMismatch` where no setting and no migration names the model of the user's vectors.
+        """
+        while not query.fits(version):
+            assert version is not None
+            query = await self._embed_by_active_model(query, version)
+            async with self.database.scope(self.user_id, first=partial(items.version, model=query.model)) as scope:
+                version = await items.version(scope, query.model)
+        return query, version
+
+    @asynccontextmanager
+    async def open(self, query: Query) -> AsyncIterator[tuple[Transaction, Query, Version | None]]:
+        """Open a transaction; yield it with the query by the active model and the version of the user's units."""
+        while True:
+            reading = partial(items.version, model=query.model)
+            async with self.database.scope(self.user_id, first=reading) as scope:
+                version = await items.version(scope, query.model)
+                if query.fits(version):
+                    yield scope, query, version
+                    return
+            assert version is not None
+            query = await self._embed_by_active_model(query, version)
+
+    async def _embed_by_active_model(self, query: Query, version: Version) -> Query:
+        model = await embedders.chosen(self.database, version.models, self.embedder)
+        self.database.cache.serve(self.user_id, None if model is None else (model.name, model.dimensions))
+        embedder = self.embedder if model is None else await in_thread(self.exactly, model.name, model.dimensions)
+        whole, *subqueries = [
+            await self._embed(replace(one, vector=None, embedder=embedder, model=embedders.id_of(embedder)))
+            for one in (query, *query.subqueries)
+        ]
+        return replace(whole, subqueries=tuple(subqueries))
+
+    async def _embed(self, query: Query) -> Query:
+        # The speakers who are known now; `rank_candidates` looks again.
+        return await query.for_speakers(self.database.cache.tellers(self.user_id, query.model))
