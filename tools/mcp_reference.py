@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write what docs/reference/mcp.md says of the tools, as models are told of them.
+"""Write what docs/reference/mcp.md says of the tools, from what the server tells models.
 
 tools/mcp_reference.py            write it
 tools/mcp_reference.py --check    exit 1 where the page says something else
@@ -7,58 +7,62 @@ tools/mcp_reference.py --check    exit 1 where the page says something else
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from memstore.server.mcp.catalogue import TOOLS
-from memstore.server.mcp.resources import LISTED, TEMPLATES
+from memstore.memory.store import AsyncMemoryStore
+from memstore.server.mcp.server import MemoryServer
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "mcp.md"
 BEGIN, END = "<!-- tools: tools/mcp_reference.py -->\n", "<!-- /tools -->"
 BOUNDS = {"minimum": "≥", "maximum": "≤", "maxLength": "characters ≤", "minItems": "items ≥", "maxItems": "items ≤"}
 
 
-def told() -> str:
-    """Give what is said of the tools and resources."""
-    return "\n".join([*_tools(), *_resources()]) + "\n"
+async def describe() -> str:
+    """Return the part of the page that is generated."""
+    server = MemoryServer(cast(AsyncMemoryStore, None))  # nothing is called
+    lines = [line for tool in await server.list_tools() for line in _tool(tool)]
+    lines += ["", "### Resources", "", "| address | what |", "|---|---|"]
+    lines += [f"| `{resource.uri}` | {resource.description} |" for resource in await server.list_resources()]
+    lines += [f"| `{one.uri_template}` | {one.description} |" for one in await server.list_resource_templates()]
+    return "\n".join(lines) + "\n"
 
 
-def written(page: str) -> str:
-    """Give the page with what is said of the tools in its place."""
+def replace(page: str, generated: str) -> str:
+    """Return the page with its generated part replaced."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}{told()}{END}{tail}"
+    return f"{head}{BEGIN}{generated}{END}{tail}"
 
 
-def _tools() -> Iterator[str]:
-    for one in TOOLS.values():
-        tool = one.listed
-        notes = tool.annotations
-        assert notes is not None
-        kinds = [
-            "reads" if notes.read_only_hint else "writes",
-            "destructive" if notes.destructive_hint else "",
-            "harmless to repeat" if notes.idempotent_hint and not notes.read_only_hint else "",
-        ]
-        yield from ["", f"### `{tool.name}` ({', '.join(filter(None, kinds))})", "", str(tool.description), ""]
-        yield from _arguments(tool.input_schema, tool.input_schema.get("$defs", {}))
-        gives = ", ".join(f"`{name}`" for name in (tool.output_schema or {})["properties"])
-        yield from ["", f"Gives {gives}."]
+def _tool(tool: Any) -> Iterator[str]:
+    hints = tool.annotations
+    kinds = [
+        "reads" if hints.read_only_hint else "writes",
+        "destructive" if hints.destructive_hint else "",
+        "harmless to repeat" if hints.idempotent_hint and not hints.read_only_hint else "",
+    ]
+    yield from ["", f"### `{tool.name}` ({', '.join(filter(None, kinds))})", "", str(tool.description), ""]
+    yield from _arguments(tool.input_schema, tool.input_schema.get("$defs", {}))
+    yield from ["", f"Gives {', '.join(f'`{name}`' for name in tool.output_schema['properties'])}."]
 
 
-def _arguments(schema: dict[str, Any], inside: dict[str, Any]) -> Iterator[str]:
+def _arguments(schema: dict[str, Any], definitions: dict[str, Any]) -> Iterator[str]:
     yield from ["| argument | takes | meaning |", "|---|---|---|"]
     for name, one in schema["properties"].items():
         needed = " (needed)" if name in schema.get("required", ()) else ""
         yield f"| `{name}`{needed} | {_type(one)} | {one['description']} |"
-    for kind, one in inside.items():
-        yield from ["", f"A `{kind}`:", ""]
+    for name, one in definitions.items():
+        yield from ["", f"A `{name}`:", ""]
         yield from _arguments(one, {})
 
 
 def _type(one: dict[str, Any]) -> str:
+    if "anyOf" in one:  # something or null
+        one = {**one, **one["anyOf"][0]}
     if "$ref" in one:
         return f"`{one['$ref'].rpartition('/')[2]}`"
     if "enum" in one:
@@ -72,18 +76,10 @@ def _type(one: dict[str, Any]) -> str:
     return ", ".join([kind, *bounds, *default])
 
 
-def _resources() -> Iterator[str]:
-    yield from ["", "### Resources", "", "| address | what |", "|---|---|"]
-    for listed in LISTED:
-        yield f"| `{listed.uri}` | {listed.description} |"
-    for template in TEMPLATES:
-        yield f"| `{template.uri_template}` | {template.description} |"
-
-
 def main() -> int:
     """Write or check the page."""
     page = PAGE.read_text(encoding="utf-8")
-    new = written(page)
+    new = replace(page, asyncio.run(describe()))
     if "--check" in sys.argv:
         return int(new != page)
     PAGE.write_text(new, encoding="utf-8")

@@ -42,6 +42,8 @@ def mcp(
     JSON: {"mcpServers": {"memstore": {"command", "args", "env"}}}, of --http {"type", "url"}, for this program, this
     store and the settings of this environment.
     """
+    import asyncio
+
     from memstore.providers.optional import missing
 
     if user is None and not http:
@@ -51,13 +53,13 @@ def mcp(
     if as_json:
         print_json({"mcpServers": {"memstore": _at(user, port) if http else _started(str(user), database)}})
     elif http:
-        from memstore.server.mcp import http as over_http
+        from memstore.server.mcp.http import serve_http
 
-        over_http.run(user, database, port)
+        asyncio.run(serve_http(user, database, port))
     else:
-        from memstore.server.mcp import stdio
+        from memstore.server.mcp.server import serve_stdio
 
-        stdio.run(str(user), database)
+        asyncio.run(serve_stdio(str(user), database))
 
 
 def _started(user: str, database: str | None) -> Json:

@@ -68,21 +68,15 @@ async def test_the_same_store_is_open_in_mcp_in_the_inspector_and_in_langgraph_a
     Client = pytest.importorskip("mcp").Client
     from memstore.adapters.langchain import MemstoreRetriever
     from memstore.adapters.langgraph import AsyncMemstoreStore
-    from memstore.server.mcp.asked import Asked
-    from memstore.server.mcp.deriving import Deriving
-    from memstore.server.mcp.protocol import mcp_server
+    from memstore.server.mcp.server import MemoryServer
 
     pytest.importorskip("fastapi")
     from memstore.server.inspector.app import inspector
     from tests.rest import asking
 
     items = AsyncMemstoreStore(async_store, user="alice")
-    deriving = Deriving(async_store)
-
-    async def whose(_: object) -> Asked:
-        return Asked(async_store, async_store.user("alice"), deriving)
-
-    async with Client(mcp_server(whose)) as client, asking(async_store, pages=inspector(writes=False)) as browser:
+    server = MemoryServer(async_store, "alice")
+    async with Client(server) as client, asking(async_store, pages=inspector(writes=False)) as browser:
 
         async def entered(number: int) -> None:
             given = {"text": f"Alice has been to the island {number}.", "type": "identity"}
@@ -98,7 +92,6 @@ async def test_the_same_store_is_open_in_mcp_in_the_inspector_and_in_langgraph_a
         await asyncio.gather(*(call(number) for number in range(8) for call in (entered, put, look)))
         shown = (await browser.get("/ui/users/alice/facts")).text
         assert all(f"Alice has been to the island {number}." in shown for number in range(8))
-    await deriving.close()
     assert len(await items.asearch(("notes",), limit=100)) == 8
     retriever = MemstoreRetriever(user=async_store.user("alice"), k=100)
     hits = await retriever.ainvoke("Which islands has Alice been to?")

@@ -102,10 +102,10 @@ def _beside(store: AsyncMemoryStore) -> dict[str, Beside]:
     """Give what is served beside REST, by path: MCP, where its extra is installed."""
     if find_spec("mcp") is None:
         return {}
-    from memstore.server.mcp.http import PREFIX, mounted  # noqa: PLC0415  (another extra, which may not be there)
+    from memstore.server.mcp.http import PREFIX, McpApp  # noqa: PLC0415  (another extra, which may not be there)
 
     seconds = PART * store.settings.server_timeout_seconds
-    return {PREFIX: mounted(store, security=None, seconds=seconds)}  # the door checks the names by which it is asked
+    return {PREFIX: McpApp(store, check_host=False, timeout=seconds)}  # the door checks the names by which it is asked
 
 
 def _app(server: Server) -> FastAPI:

@@ -1,5 +1,6 @@
-"""The Model Context Protocol: a user's memory as tools, resources and a prompt for whatever model asks.
+"""The Model Context Protocol: a user's memory as tools, resources and a prompt for any model.
 
-a tool is called → arguments (checked) → tools → results; identity: ids that a model can say; faults: errors in words
-stdio: one user, whose store is opened behind the handshake; http: the user is in the URL
+server (on the SDK's MCPServer: lifespan, errors, resources, stdio) → tools (typed functions) → results
+http: all users of a machine, one URL each; short_ids: ids that a model can repeat
+background_derive: makes new messages searchable
 """

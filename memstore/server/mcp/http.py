@@ -2,75 +2,57 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 
 import uvicorn
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.worker import stopped_by_signals
 from memstore.server.addressed import addressed
 from memstore.server.listening import listening
-from memstore.server.mcp.asked import Asked, Call
-from memstore.server.mcp.deriving import Deriving
-from memstore.server.mcp.protocol import mcp_server
+from memstore.server.mcp.server import USER, MemoryServer
 
-HERE = "127.0.0.1"
+HOST = "127.0.0.1"
 PREFIX = "/mcp"
-USER = "memstore.user"  # of the ASGI scope
-GRACE = 3  # seconds for what runs when it is stopped; a client may hold a stream for ever
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-BESIDE = 100_000  # bytes of a request beside its largest message
-# A page of the web that has its own name resolve to this machine sends that name as Host, and its own Origin.
-ONLY_HERE = TransportSecuritySettings(
-    allowed_hosts=[f"{HERE}:*", "localhost:*", "[::1]:*"],
-    allowed_origins=[f"http://{HERE}:*", "http://localhost:*", "http://[::1]:*"],
-)
+GRACE_SECONDS = 3  # for requests under way when it stops; a client may hold a stream for ever
+OVERHEAD = 100_000  # bytes of a request beside its largest message
 
 
-class Mounted:
+class McpApp:
     """An ASGI application for `/mcp/{user}`; `running()` must surround its use, as the lifespan of what mounts it.
 
-    Who may ask for which user is for whoever mounts it to say: it answers every request that it is given. With `only`
-    there is one user, at `/mcp` too. `security` bounds the Host and Origin headers, by default to this machine's own
-    names; None does not check them. A call that takes longer than so many `seconds` is given up.
+    It answers every request: who may ask for which user is checked by what mounts it. With `user` there is one user, at
+    `/mcp` too. `check_host` refuses requests whose Host or Origin is not this machine, as a page of the web may send
+    them. A call that takes longer than `timeout` seconds is given up.
     """
 
     def __init__(
         self,
         store: AsyncMemoryStore,
         *,
-        only: str | None = None,
-        security: TransportSecuritySettings | None = ONLY_HERE,
-        seconds: float | None = None,
+        user: str | None = None,
+        check_host: bool = True,
+        timeout: float | None = None,
     ) -> None:
-        self._store = store
-        self._only = only
-        self._deriving = Deriving(store)
-        self._sessions = StreamableHTTPSessionManager(
-            mcp_server(self._whose, seconds),
-            security_settings=security,
-            max_request_body_size=store.settings.max_message_bytes + BESIDE,
+        self._user = user
+        server = MemoryServer(store, timeout=timeout)
+        server.streamable_http_app(  # makes the session manager; its routes would read names with a slash otherwise
+            host=HOST,
+            transport_security=None if check_host else TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=store.settings.max_message_bytes + OVERHEAD,
         )
+        self._sessions = server.session_manager
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Keep sessions, and derive what they bring, until the block ends."""
-        try:
-            async with self._sessions.run():
-                yield
-        finally:
-            await self._deriving.close()
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Keep sessions, and derive what they store, until the block ends."""
+        return self._sessions.run()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request of HTTP."""
@@ -80,62 +62,42 @@ class Mounted:
         if user is None:
             await PlainTextResponse("There is no such memory: /mcp/{user}", 404)(scope, receive, send)
             return
-        nobody = AccessToken(token="", client_id="memstore", scopes=[], subject=user)  # nosec B106  # no password
-        owner = AuthenticatedUser(nobody)
-        # A session belongs to whom it was opened for: under another user's URL it is not found.
+        token = AccessToken(token="", client_id="memstore", scopes=[], subject=user)  # nosec B106  # no password
+        owner = AuthenticatedUser(token)  # a session is not found under another user's URL
         await self._sessions.handle_request({**scope, USER: user, "user": owner}, receive, send)
 
     def _user_of(self, scope: Scope) -> str | None:
-        """Give the user that the URL names; a slash in a name is percent-encoded. None for what is no user's URL."""
-        sent: bytes = scope.get("raw_path") or scope["path"].encode()
-        if sent.partition(b"?")[0].decode("latin-1") in (PREFIX, f"{PREFIX}/"):
-            return self._only
-        asked = addressed(sent, PREFIX)
-        return asked.user if asked and not asked.rest and self._only in (None, asked.user) else None
-
-    async def _whose(self, call: Call) -> Asked:
-        assert isinstance(call.request, Request)
-        user = str(call.request.scope[USER])
-        await self._deriving.met(user)
-        return Asked(self._store, self._store.user(user), self._deriving)
+        """Return the user of a URL; a slash in a name is percent-encoded. None for what is no user's URL."""
+        path: bytes = scope.get("raw_path") or scope["path"].encode()
+        if path.partition(b"?")[0].decode("latin-1") in (PREFIX, f"{PREFIX}/"):
+            return self._user
+        found = addressed(path, PREFIX)
+        return found.user if found and not found.rest and self._user in (None, found.user) else None
 
 
-def mounted(store: AsyncMemoryStore, **options: Any) -> Mounted:
-    """Give the application that answers `/mcp/{user}` from an open store; see `Mounted`."""
-    return Mounted(store, **options)
-
-
-def run(user: str | None, database: str | None, port: int) -> None:
+async def serve_http(user: str | None, database: str | None, port: int) -> None:
     """Serve on this machine alone until Ctrl-C or SIGTERM: whoever has an account here can reach it."""
-    asyncio.run(_serve(user, database, port))
-
-
-async def _serve(user: str | None, database: str | None, port: int) -> None:
-    with listening(HERE, port) as bound:
+    with listening(HOST, port) as bound:
         async with await AsyncMemoryStore.open(database) as store:
-            app = Mounted(store, only=user)
-            place = f"http://{HERE}:{bound.getsockname()[1]}{PREFIX}{'' if user is not None else '/USER'}"
-            print(f"memstore: {place}; Ctrl-C stops it", file=sys.stderr, flush=True)
+            app = McpApp(store, user=user)
+            url = f"http://{HOST}:{bound.getsockname()[1]}{PREFIX}{'' if user is not None else '/USER'}"
+            print(f"memstore: {url}; Ctrl-C stops it", file=sys.stderr, flush=True)
+            config = uvicorn.Config(
+                app, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=GRACE_SECONDS
+            )
             async with app.running():
-                await _Server(app).serve(sockets=[bound])
+                await _Server(config).serve(sockets=[bound])
 
 
 class _Server(uvicorn.Server):
-    """Stops at a signal, and then ends as any other function does: uvicorn's own raises the signal once more."""
+    """Returns from `serve` at a signal, so that the store is closed; uvicorn's own raises the signal once more."""
 
-    def __init__(self, app: Mounted) -> None:
-        super().__init__(
-            uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=GRACE)
-        )
+    def stop(self) -> None:
+        """Finish what runs, and stop."""
+        self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Have signals stop it: what runs then is finished first, a second one does not wait."""
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, self.handle_exit, number, None)
-        try:
+        """Stop at the first signal; the second ends the process."""
+        with stopped_by_signals(self):
             yield
-        finally:
-            for number in SIGNALS:
-                loop.remove_signal_handler(number)

@@ -1,37 +1,98 @@
-"""The eight tools. The docstring of each is what the model reads of it."""
+"""The eight tools. A model reads the docstring of each, and the descriptions of its arguments.
+
+Whose memory is meant is no argument: nothing that a model reads can lead it into another user's memory.
+"""
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
-from uuid import UUID
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver.tools import Tool
+from mcp_types import ToolAnnotations
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from memstore.errors import InvalidInput
 from memstore.ingest.check import TRUST, UNTRUSTED
-from memstore.models import QUARANTINED, Fact, Receipt
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.user import AsyncUserScope
+from memstore.models import QUARANTINED, Fact, FactType, Receipt
 from memstore.models.decisions import Reason
-from memstore.server.mcp import identity, told
-from memstore.server.mcp.arguments import (
-    AddMemory,
-    DeleteMemory,
-    GetContext,
-    GetMemory,
-    ListMemories,
-    RememberMessages,
-    SearchMemories,
-    UpdateMemory,
-)
-from memstore.server.mcp.asked import Asked
-from memstore.server.mcp.results import ContextText, Deleted, Detail, Found, Kept, Page, Remembered
+from memstore.server.mcp import results, short_ids
+from memstore.server.mcp.background_derive import BackgroundDerive
 
-REMEMBERED = ("summaries", "recent", "facts", "hits")  # sections of a context
+MEMORY_SECTIONS = ("summaries", "recent", "facts", "hits")  # of a context
 WAITS = "It is kept, and holds once its user confirms it: memstore facts --state quarantined, memstore fact confirm."
-NO_CONVERSATION = "mcp"  # where the receipts of contexts are kept that are of no conversation
+NO_CONVERSATION = "mcp"  # keeps the receipts of contexts that are of no conversation
+
+TYPES = (
+    "preference: likes and dislikes. identity: name, age, home, job, health. relationship: family, friends, pets. "
+    "constraint: what must or must not be, such as an allergy. plan: what will happen. event: what happened. "
+    "goal, decision, procedure: what the words say. statement: what fits none of these."
+)
+TIME = "ISO 8601 with a zone, such as 2026-11-21T09:30:00+01:00; a day alone is its beginning in UTC."
+
+# Models write times without a zone, and days, whatever they are told.
+Time = Annotated[datetime, AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC))]
+Query = Annotated[str, Field(min_length=1, max_length=4000)]
+FactText = Annotated[str, Field(min_length=1, max_length=2000)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Id = Annotated[str, Field(min_length=4, max_length=300)]
+FactId = Annotated[
+    Id, Field(description="The id of a fact as search_memories or list_memories gives it, such as 'fact:3f2a91c4'.")
+]
 
 
-async def search_memories(asked: Asked, given: SearchMemories) -> Found:
+class MessageInput(BaseModel):
+    """A message that is to be remembered."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Annotated[Literal["user", "assistant", "tool", "system"], Field(description="Who said it.")]
+    content: Annotated[str, Field(min_length=1, description="What was said, word for word.")]
+    name: Annotated[Name | None, Field(description="The speaker, where several have the same role.")] = None
+    said_at: Annotated[Time | None, Field(description=f"When it was said, where that is not now. {TIME}")] = None
+    id: Annotated[
+        Name | None, Field(description="An id of your own: a message with a known one is not kept twice.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class UserMemory:
+    """The memory that a call is about."""
+
+    store: AsyncMemoryStore
+    user: AsyncUserScope
+    background: BackgroundDerive
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether what a model remembers holds before a person has confirmed it."""
+        return self.store.settings.mcp_memories == "active"
+
+
+current_memory: ContextVar[UserMemory] = ContextVar("current_memory")  # the server sets it for each call
+
+
+async def search_memories(
+    query: Annotated[Query, Field(description="What to look for: a question, or some words.")],
+    limit: Annotated[int, Field(ge=1, le=50, description="At most so many memories.")] = 10,
+    tiers: Annotated[
+        list[Literal["facts", "messages", "summaries"]] | None,
+        Field(
+            min_length=1,
+            description="Only of these tiers: facts (short lasting statements), messages (what was said, word for "
+            "word), summaries (of stretches of talk). All by default.",
+        ),
+    ] = None,
+    conversation: Annotated[Name | None, Field(description="Only what comes from this conversation.")] = None,
+    since: Annotated[Time | None, Field(description=f"Only what was said then or later. {TIME}")] = None,
+    until: Annotated[Time | None, Field(description=f"Only what was said before then. {TIME}")] = None,
+) -> results.SearchResult:
     """Search the user's long-term memory by meaning and by words; the best matches come first.
 
     Use it before you answer anything that may depend on what the user has told before: their life, preferences, plans,
@@ -39,24 +100,26 @@ async def search_memories(asked: Asked, given: SearchMemories) -> Found:
     is always something nearest: judge by the texts whether any answers, as results alone do not mean that something
     about it is remembered. None at all means that nothing is stored, or nothing that the filters let through.
     """
-    hits = await asked.user.recall(
-        given.query,
-        limit=given.limit,
-        tiers=given.tiers or ("messages", "summaries", "facts"),
-        conversation=given.conversation,
-        since=given.since,
-        until=given.until,
+    memory = current_memory.get()
+    hits = await memory.user.recall(
+        query,
+        limit=limit,
+        tiers=tiers or ("messages", "summaries", "facts"),
+        conversation=conversation,
+        since=since,
+        until=until,
     )
-    return Found(memories=await told.of_hits(asked.user, hits), note=await _note(asked, empty=not hits))
+    note = await _note_pending(memory, is_empty=not hits)
+    return results.SearchResult(memories=await results.format_hits(memory.user, hits), note=note)
 
 
-async def _note(asked: Asked, *, empty: bool) -> str | None:
-    """Say what is stored and not yet to be found; where nothing was found, whether there is anything at all."""
-    if asked.deriving.is_pending(asked.user.name):
+async def _note_pending(memory: UserMemory, *, is_empty: bool) -> str | None:
+    """Return what is stored and not searchable yet; of an empty result, whether anything is stored at all."""
+    if memory.background.is_pending(memory.user.name):
         return "Some messages were remembered just now and are not searchable yet: search again in a few seconds."
-    if not empty:
+    if not is_empty:
         return None
-    counts = await asked.store.stats(user=asked.user.name)
+    counts = await memory.store.stats(user=memory.user.name)
     if counts["pending"]:
         return "Nothing was found; some messages are not searchable yet, until they are derived."
     if not counts["messages"] + counts["facts"]:
@@ -64,175 +127,274 @@ async def _note(asked: Asked, *, empty: bool) -> str | None:
     return "Nothing was found here. A search without filters may find something."
 
 
-async def add_memory(asked: Asked, given: AddMemory) -> Kept:
+async def add_memory(
+    text: Annotated[
+        FactText,
+        Field(
+            description="One statement that will be understood by itself years from now, with names and dates in place "
+            "of 'he', 'there' or 'tomorrow': 'The user is allergic to peanuts.'"
+        ),
+    ],
+    type: Annotated[FactType, Field(description=TYPES)],
+    subject: Annotated[Name, Field(description="Whom or what it is about, where that is not the user.")] = "The user",
+    confidence: Annotated[
+        float, Field(ge=0, le=1, description="1 where the user said so, less where you conclude it.")
+    ] = 0.9,
+    valid_from: Annotated[Time | None, Field(description=f"Since when it holds, where that is known. {TIME}")] = None,
+    valid_to: Annotated[Time | None, Field(description=f"Until when it holds, where that is known. {TIME}")] = None,
+    sources: Annotated[
+        Sequence[Id],
+        Field(max_length=20, description="The ids of remembered messages that say it, such as 'message:lisbon#12'."),
+    ] = (),
+) -> results.SavedMemory:
     """Remember one lasting fact: what the user tells of themselves, decides, prefers or plans, or asks you to remember.
 
     Search first: where something similar is known, use update_memory in its place. One statement a call. Do not store
     passwords, keys or what only matters for this chat. It is searchable at once, unless its user is to confirm it
     first, as the answer then says; the same words are not stored twice.
     """
-    sources = [(await identity.message(asked.user, one)).id for one in given.sources]
-    before = await asked.user.facts(subject=given.subject)
-    fact = await asked.user.add_fact(
-        given.text,
-        type=given.type,
-        subject=given.subject,
-        confidence=given.confidence,
-        valid_from=given.valid_from,
-        valid_to=given.valid_to,
-        sources=sources,
-        quarantined=not asked.is_believed,
+    memory = current_memory.get()
+    messages = [await short_ids.find_message(memory.user, source) for source in sources]
+    before = await memory.user.facts(subject=subject)
+    fact = await memory.user.add_fact(
+        text,
+        type=type,
+        subject=subject,
+        confidence=confidence,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        sources=[message.id for _, message in messages],
+        quarantined=not memory.is_trusted,
     )
-    return Kept(memory=told.of_fact(fact), superseded=await _gone(asked, before, fact), note=_waiting(fact))
+    superseded = await _superseded(memory.user, before, fact)
+    return results.SavedMemory(memory=results.format_fact(fact), superseded=superseded, note=_note_waiting(fact))
 
 
-def _waiting(fact: Fact) -> str | None:
+def _note_waiting(fact: Fact) -> str | None:
     return WAITS if fact.state == QUARANTINED else None
 
 
-async def _gone(asked: Asked, before: Sequence[Fact], fact: Fact) -> list[Any]:
-    """Give those of these facts that are no longer active, now that another one is."""
-    active = {one.id for one in await asked.user.facts(subject=fact.subject)}
-    return [told.of_fact(await asked.user.fact(one.id)) for one in before if one.id not in active and one.id != fact.id]
+async def _superseded(user: AsyncUserScope, before: Sequence[Fact], fact: Fact) -> list[results.Memory]:
+    """Return those of the earlier facts that are no longer active."""
+    active = {other.id for other in await user.facts(subject=fact.subject)} | {fact.id}
+    return [results.format_fact(await user.fact(other.id)) for other in before if other.id not in active]
 
 
-async def get_memory(asked: Asked, given: GetMemory) -> Detail:
+async def get_memory(
+    id: Annotated[
+        Id,
+        Field(
+            description="The id of a memory as search_memories or list_memories gives it: 'fact:3f2a91c4', "
+            "'message:lisbon#12' or 'summary:9ac01f22'."
+        ),
+    ],
+) -> results.MemoryDetail:
     """Read one memory in full, by the id that a search or a list gave.
 
     Of a fact: the messages that it comes from, and its history (added, superseded, edited…). Of a message: the whole of
     it, and what was said just before and after. Of a summary: which messages it is of.
     """
-    kind, rest = identity.kind_of(given.id)
-    if kind == identity.MESSAGE or (kind == identity.FACT and "#" in rest):
-        said = await identity.message(asked.user, given.id)
-        return await told.message_in_full(asked.user, said, identity.place_of(rest)[0])
-    id = await identity.found(asked.user, rest, kind)
-    return await (told.summary_in_full if kind == identity.SUMMARY else told.fact_in_full)(asked.user, id)
+    user = current_memory.get().user
+    kind, rest = short_ids.parse(id)
+    if kind == short_ids.MESSAGE:
+        conversation, message = await short_ids.find_message(user, id)
+        return await results.describe_message(user, message, conversation)
+    describe = results.describe_summary if kind == short_ids.SUMMARY else results.describe_fact
+    return await describe(user, await short_ids.find(user, rest, kind))
 
 
-async def list_memories(asked: Asked, given: ListMemories) -> Page:
+async def list_memories(
+    type: Annotated[FactType | None, Field(description="Only of this type.")] = None,
+    subject: Annotated[Name | None, Field(description="Only about this one, such as 'The user'.")] = None,
+    state: Annotated[
+        Literal["active", "ended", "superseded", "retracted", "all"],
+        Field(description="active: what holds now. superseded: what something newer replaced. retracted: deleted."),
+    ] = "active",
+    limit: Annotated[int, Field(ge=1, le=100, description="At most so many in this page.")] = 20,
+    cursor: Annotated[
+        Id | None, Field(description="The next_cursor of the page before, with the same arguments.")
+    ] = None,
+) -> results.MemoryPage:
     """List what is known of the user as facts, the latest first, page by page.
 
     For an overview ("what do you know about me?"), or to find the id of a fact. To find something particular, search.
     """
-    state = given.state
-    every = await asked.user.facts(state=state, type=given.type, subject=given.subject)
-    known = [one for one in every if one.state != QUARANTINED]  # a model neither reads nor confirms what waits
-    rest = known if given.cursor is None else _after(known, given.cursor)
-    page = rest[: given.limit]
-    more = _cursor(page[-1]) if len(rest) > given.limit else None
-    return Page(memories=[told.of_fact(one) for one in page], total=len(known), next_cursor=more)
+    user = current_memory.get().user
+    facts = await user.facts(state=state, type=type, subject=subject)
+    facts = [fact for fact in facts if fact.state != QUARANTINED]  # a model neither reads nor confirms what waits
+    rest = facts
+    if cursor is not None:
+        last = await user.fact(await short_ids.find_fact(user, cursor))
+        rest = [fact for fact in facts if _order(fact) > _order(last)]  # the last one itself may be gone by now
+    page = rest[:limit]
+    next_cursor = f"{short_ids.FACT}:{page[-1].id.hex}" if len(rest) > limit else None
+    return results.MemoryPage(
+        memories=[results.format_fact(fact) for fact in page], total=len(facts), next_cursor=next_cursor
+    )
 
 
-def _cursor(fact: Fact) -> str:
-    return urlsafe_b64encode(f"{fact.occurred_at.isoformat()} {fact.id.hex}".encode()).decode().rstrip("=")
+def _order(fact: Fact) -> tuple[float, bytes]:
+    return -fact.occurred_at.timestamp(), fact.id.bytes
 
 
-def _after(known: Sequence[Fact], cursor: str) -> list[Fact]:
-    """Give the facts after the last one of the page before, also where that is no longer among them."""
-    try:
-        at, id = urlsafe_b64decode(f"{cursor}{'=' * (-len(cursor) % 4)}").decode().split(" ")
-        moment, last = datetime.fromisoformat(at), UUID(id)
-        return [one for one in known if one.occurred_at < moment or (one.occurred_at == moment and one.id > last)]
-    except (ValueError, TypeError):
-        raise InvalidInput(
-            f"cursor={cursor!r:.60} is none that list_memories gave: leave it out for the first page."
-        ) from None
-
-
-async def update_memory(asked: Asked, given: UpdateMemory) -> Kept:
+async def update_memory(
+    id: FactId,
+    text: Annotated[FactText | None, Field(description="What the fact is to say now, whole.")] = None,
+    type: Annotated[FactType | None, Field(description=TYPES)] = None,
+    subject: Annotated[Name | None, Field(description="Whom it is about.")] = None,
+    confidence: Annotated[float | None, Field(ge=0, le=1, description="How sure it is.")] = None,
+    valid_from: Annotated[Time | None, Field(description=f"Since when it holds. {TIME}")] = None,
+    valid_to: Annotated[Time | None, Field(description=f"Until when it holds. {TIME}")] = None,
+) -> results.SavedMemory:
     """Correct or renew a fact: give its id and what is to be different. It keeps its sources and its history.
 
     Where the words change the fact gets a new id, and the old one is kept as superseded. Only facts that are active can
     be updated. Where its user is to confirm it first, as the answer then says, the old one holds until then.
     """
-    columns = {name: value for name, value in given if name != "id" and value is not None}
-    if not columns:
-        raise InvalidInput("Nothing is to be different: give text, type, subject, confidence, valid_from or valid_to.")
-    old = await asked.user.fact(await identity.fact_id(asked.user, given.id))
-    before = await asked.user.facts(subject=columns.get("subject", old.subject))
-    if not asked.is_believed:
-        return await _proposed(asked, old, columns)
-    fact = await asked.user.edit_fact(old, **columns)
-    replaced = None if fact.id == old.id else identity.short(identity.FACT, old.id)
-    others = [one for one in before if one.id != old.id]
-    return Kept(memory=told.of_fact(fact), replaced=replaced, superseded=await _gone(asked, others, fact))
+    given = {
+        "text": text,
+        "type": type,
+        "subject": subject,
+        "confidence": confidence,
+        "valid_from": valid_from,
+        "valid_to": valid_to,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        raise InvalidInput(f"Nothing is to be different: give one of {', '.join(given)}.")
+    memory = current_memory.get()
+    old = await memory.user.fact(await short_ids.find_fact(memory.user, id))
+    if not memory.is_trusted:
+        return await _propose(memory.user, old, {name: getattr(old, name) for name in given} | changes)
+    before = await memory.user.facts(subject=subject or old.subject)
+    fact = await memory.user.edit_fact(old, **changes)
+    return results.SavedMemory(
+        memory=results.format_fact(fact),
+        replaced=None if fact.id == old.id else short_ids.shorten(short_ids.FACT, old.id),
+        superseded=await _superseded(memory.user, [other for other in before if other.id != old.id], fact),
+    )
 
 
-async def _proposed(asked: Asked, old: Fact, columns: dict[str, Any]) -> Kept:
-    """Let another fact wait in place of an edit: confirmed, it takes the place of what it is another value of."""
-    kept = {name: getattr(old, name) for name in ("text", "type", "subject", "confidence", "valid_from", "valid_to")}
-    if columns.get("text", old.text) == old.text:
+async def _propose(user: AsyncUserScope, old: Fact, columns: dict[str, Any]) -> results.SavedMemory:
+    """Store the edit as a fact in quarantine: confirmed, it supersedes the old one."""
+    if columns["text"] == old.text:
         raise InvalidInput("Its user is to confirm what is different: give it as another text, such as since when.")
-    fact = await asked.user.add_fact(**kept | columns, sources=old.sources, quarantined=True)
-    return Kept(memory=told.of_fact(fact), note=_waiting(fact))
+    fact = await user.add_fact(**columns, sources=old.sources, quarantined=True)
+    return results.SavedMemory(memory=results.format_fact(fact), note=_note_waiting(fact))
 
 
-async def delete_memory(asked: Asked, given: DeleteMemory) -> Deleted:
+async def delete_memory(id: FactId) -> results.DeletedMemory:
     """Delete a fact: it is no longer recalled, not even where it is said again. Ask the user first if in doubt.
 
     To replace it by something newer, use update_memory. The messages that said it stay: they are a record of what was
     said, and may still be found.
     """
-    fact = await asked.user.retract_fact(await identity.fact_id(asked.user, given.id))
-    left = " The messages that say it stay." if fact.sources else ""
-    return Deleted(
-        deleted=told.of_fact(await asked.user.fact(fact.id)),
-        note=f"It is recalled no more.{left} Its user can bring it back: memstore fact undo.",
+    user = current_memory.get().user
+    fact = await user.retract_fact(await short_ids.find_fact(user, id))
+    sources = " The messages that say it stay." if fact.sources else ""
+    return results.DeletedMemory(
+        deleted=results.format_fact(await user.fact(fact.id)),
+        note=f"It is recalled no more.{sources} Its user can bring it back: memstore fact undo.",
     )
 
 
-async def get_context(asked: Asked, given: GetContext) -> ContextText:
+async def get_context(
+    query: Annotated[Query, Field(description="The question that is to be answered, or the task.")],
+    budget: Annotated[int, Field(ge=50, le=200_000, description="The most tokens that the context may have.")] = 2000,
+    conversation: Annotated[
+        Name | None,
+        Field(
+            description="A conversation of remember_messages that goes on: its recent turns and summaries come in too."
+        ),
+    ] = None,
+) -> results.ContextResult:
     """Get what is remembered about a question as one finished text, within an exact number of tokens.
 
     The best way to bring yourself up to date at the beginning of a task: the facts that always matter, the passages
     that answer to the question, and of a conversation its summaries and recent turns. The receipt says what is in it,
     and what was left out and why.
     """
-    conversation = asked.user.conversation(given.conversation or NO_CONVERSATION)
-    if given.conversation is None:
-        await conversation.describe()  # a receipt is kept with its conversation
-    context = await conversation.context(given.query, budget=given.budget, format="text")
+    memory = current_memory.get()
+    source = memory.user.conversation(conversation or NO_CONVERSATION)
+    if conversation is None:
+        await source.describe()  # a receipt is kept with its conversation
+    context = await source.context(query, budget=budget, format="text")
     receipt = context.receipt
-    return ContextText(
+    return results.ContextResult(
         text=context.text or "",
         tokens=context.tokens,
-        budget=given.budget,
+        budget=budget,
         receipt=None if receipt.id is None else str(receipt.id),
-        note=await _note_on(asked, receipt),
+        note=await _note_context(memory, receipt),
     )
 
 
-async def _note_on(asked: Asked, receipt: Receipt) -> str | None:
-    """Say what else there is to know of a context: what did not fit, or why there is nothing in it."""
-    cramped = sum(one.reason == Reason.OVER_BUDGET for one in receipt.left_out)
-    cramped += receipt.unlisted.get(Reason.OVER_BUDGET, 0)
-    if any(receipt.sections.get(name) for name in REMEMBERED) or not cramped:
-        return await _note(asked, empty=not any(receipt.sections.get(name) for name in REMEMBERED))
-    return f"Something is remembered that did not fit ({cramped} items): give a larger budget."
+async def _note_context(memory: UserMemory, receipt: Receipt) -> str | None:
+    """Return what did not fit into a context, or why there is nothing in it."""
+    too_large = sum(decision.reason == Reason.OVER_BUDGET for decision in receipt.left_out)
+    too_large += receipt.unlisted.get(Reason.OVER_BUDGET, 0)
+    is_empty = not any(receipt.sections.get(name) for name in MEMORY_SECTIONS)
+    if is_empty and too_large:
+        return f"Something is remembered that did not fit ({too_large} items): give a larger budget."
+    return await _note_pending(memory, is_empty=is_empty)
 
 
-async def remember_messages(asked: Asked, given: RememberMessages) -> Remembered:
+async def remember_messages(
+    conversation: Annotated[
+        Name, Field(description="A name for the conversation, such as 'lisbon-trip'; the same name goes on with it.")
+    ],
+    messages: Annotated[
+        list[MessageInput],
+        Field(min_length=1, max_length=200, description="What was said since the last call, in order."),
+    ],
+) -> results.StoredMessages:
     """Keep a conversation word for word, to be recalled later; facts and summaries are made of it by themselves.
 
     Give only what is new since the last call, in order, under the same name of the conversation; with ids of your own a
     repeated call is harmless. It is searchable after a few seconds.
     """
-    conversation = asked.user.conversation(given.conversation)
-    info = await conversation.info()
-    before = 0 if info is None else info.last_seq
-    keys = {"said_at": "occurred_at", "id": "external_id"}
-    trust = {} if asked.is_believed else {"metadata": {TRUST: UNTRUSTED}}  # a model may be told to quote its user
-    messages = [
-        {keys.get(name, name): value for name, value in one if value is not None} | trust for one in given.messages
-    ]
-    kept = await conversation.add_many(messages)
-    stored = sum(one.seq > before for one in {one.id: one for one in kept}.values())
-    asked.deriving.wrote(asked.user.name)
-    return Remembered(
-        conversation=given.conversation,
+    memory = current_memory.get()
+    target = memory.user.conversation(conversation)
+    info = await target.info()
+    last_seq = 0 if info is None else info.last_seq
+    columns = {"said_at": "occurred_at", "id": "external_id"}
+    trust = {} if memory.is_trusted else {"metadata": {TRUST: UNTRUSTED}}  # a model may be told to quote its user
+    kept = await target.add_many(
+        [{columns.get(name, name): value for name, value in one if value is not None} | trust for one in messages]
+    )
+    stored = len({message.id for message in kept if message.seq > last_seq})
+    memory.background.notify_write(memory.user.name)
+    return results.StoredMessages(
+        conversation=conversation,
         stored=stored,
         known=len(kept) - stored,
-        last=identity.of_message(given.conversation, kept[-1].seq),
+        last=short_ids.message_id(conversation, kept[-1].seq),
         note="Searchable in a few seconds." if stored else "All of it was known.",
     )
+
+
+def _tool(function: Callable[..., Awaitable[results.Result]], title: str, **hints: bool) -> Tool:
+    """Return a tool of a function. Unknown arguments are refused, so that no filter is ignored in silence."""
+    annotations = ToolAnnotations(title=title, open_world_hint=False, **hints)
+    tool = Tool.from_function(function, title=title, description=inspect.getdoc(function), annotations=annotations)
+
+    arguments = tool.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    tool.parameters = arguments.model_json_schema(by_alias=True)
+    return tool
+
+
+READS = {"read_only_hint": True, "destructive_hint": False, "idempotent_hint": True}
+ADDS = {"read_only_hint": False, "destructive_hint": False}
+DESTROYS = {"read_only_hint": False, "destructive_hint": True}
+TOOLS = [
+    _tool(search_memories, "Search memories", **READS),
+    _tool(add_memory, "Add a memory", **ADDS, idempotent_hint=True),
+    _tool(get_memory, "Read a memory", **READS),
+    _tool(list_memories, "List memories", **READS),
+    _tool(update_memory, "Update a memory", **DESTROYS, idempotent_hint=False),
+    _tool(delete_memory, "Delete a memory", **DESTROYS, idempotent_hint=True),
+    _tool(get_context, "Get a context", **READS),
+    _tool(remember_messages, "Remember messages", **ADDS, idempotent_hint=False),
+]
