@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -208,5 +208,7 @@ def _exit_on_signals(server: MemoryServer, store: AsyncMemoryStore) -> None:
         finally:
             os._exit(code)
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, lambda code: exits.add(loop.create_task(leave(code))), 128 + number)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        with suppress(AttributeError, NotImplementedError):  # Windows has neither all of them nor handlers
+            number = getattr(signal, name)
+            loop.add_signal_handler(number, lambda code: exits.add(loop.create_task(leave(code))), 128 + number)
