@@ -42,7 +42,7 @@ from uuid import UUID
 import numpy as np
 from report import Cell, Table, reported
 
-from memstore.assemble.cover import cover
+from memstore.assemble.summary_cover import cover
 from memstore.ingest.resources import Resources
 from memstore.ingest.sentences import sentences
 from memstore.ingest.stretches import stretches

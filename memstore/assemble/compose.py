@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from memstore.assemble import render
-from memstore.assemble.leftover import Leftover, uncovered_first
 from memstore.assemble.material import Material, Target
 from memstore.assemble.offers import Offering
 from memstore.assemble.pack import Packing, Piece, minimums, pack, steady_part, together
 from memstore.assemble.receipt import Composed, receipt_of
 from memstore.assemble.render import OPENAI, Added, Chosen, Format, Rendered
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, Allowance, allowances
+from memstore.assemble.spare_budget import SpareBudget, uncovered_first
 from memstore.errors import BudgetTooSmall
 from memstore.models import Context, Json, Summary
 from memstore.providers import Count, TokenCounter
@@ -126,7 +126,7 @@ class Layout:
     def _filled(self, packing: Packing) -> Composed:
         """Use what is left, and write it down; then use what the estimates were too high by, and the like."""
         offers = {**self.offers, HITS: uncovered_first(packing, self.offers[HITS], self._question)}
-        left = Leftover(packing, offers, self.plan, self.steady, self.offering.older, self.offering.beginning)
+        left = SpareBudget(packing, offers, self.plan, self.steady, self.offering.older, self.offering.beginning)
         room = self.base - self.asked
         left.fill(room)
         made = self._composed(packing)

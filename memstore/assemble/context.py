@@ -8,15 +8,15 @@ from functools import partial
 from typing import Protocol
 from uuid import UUID
 
-from memstore.assemble import record, render
+from memstore.assemble import receipt_store, render
 from memstore.assemble.compose import Layout
 from memstore.assemble.compression import compressed
-from memstore.assemble.cover import offered
 from memstore.assemble.gather import gather, offered_at_first
+from memstore.assemble.history import ConversationHistory, load_history, newest_question
 from memstore.assemble.material import Material, Target
 from memstore.assemble.request import Assembly, Request, ahead, settled
 from memstore.assemble.strategies.registry import strategies_told
-from memstore.assemble.stretch import Stretch, newest_question, read
+from memstore.assemble.summary_cover import offered
 from memstore.assemble.turns import Turn
 from memstore.errors import BudgetTooSmall
 from memstore.function_calls import name_of
@@ -71,7 +71,7 @@ async def assemble(
         needed = await _enough(composed, made, error.needed)
         raise BudgetTooSmall(needed, made.budget, error.section) from None
     found = stretch.before
-    receipt = record.completed(
+    receipt = receipt_store.finalize(
         context.receipt,
         replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [request.masks()]))),
         arguments=_arguments(made),
@@ -84,9 +84,9 @@ async def assemble(
             if await epoch(scope) != made.epoch:
                 pass  # it may quote what was erased meanwhile
             elif request.keep:
-                receipt = await record.keep(scope, receipt)
+                receipt = await receipt_store.save(scope, receipt)
             else:
-                record.tell(scope, receipt)
+                receipt_store.emit_event(scope, receipt)
     return replace(context, receipt=receipt, **_statistics(made, layout.material, stretch.turns, context))
 
 
@@ -99,18 +99,18 @@ async def _begun(database: Database, request: Request) -> tuple[Assembly, Messag
 
 async def _read(
     database: Database, request: Request, begun: tuple[Assembly, Message | None] | None, model: UUID
-) -> tuple[Assembly, Stretch]:
+) -> tuple[Assembly, ConversationHistory]:
     """Read what does not depend on the question's vector."""
     first = partial(ahead, request=request) if begun is None else None
     async with database.scope(request.user_id, first=first) as scope:
         made, newest = begun or (await settled(scope, request), None)
-        return made, await read(scope, made, newest, model)
+        return made, await load_history(scope, made, newest, model)
 
 
 async def _composed(
     database: Database,
     query: Query,
-    stretch: Stretch,
+    stretch: ConversationHistory,
     counter: TokenCounter,
     order: Callable[[Material], Material] | None,
     made: Assembly,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from uuid import UUID
 
+from memstore.assemble.history import MOST_STANDING, ConversationHistory
 from memstore.assemble.material import Material
 from memstore.assemble.receipt import GIST
 from memstore.assemble.request import Assembly
-from memstore.assemble.stretch import MOST_STANDING, Stretch
 from memstore.assemble.turns import Turn
 from memstore.models import Decision, Hit, Message, Reason, Role, Tier, Unit
 from memstore.search.candidates import DEPTH, rank_candidates
@@ -37,7 +37,7 @@ def offered_at_first(budget: int, recent: int) -> int:
     return min(max(HITS, budget // A_HIT), max(FEWEST_HITS, (budget - told) // SMALL_HIT))
 
 
-async def gather(scope: Transaction, query: Query, made: Assembly, stretch: Stretch, most: int) -> Material:
+async def gather(scope: Transaction, query: Query, made: Assembly, stretch: ConversationHistory, most: int) -> Material:
     """Recall what the question asks for, at most so many hits, and give it with the stretch as what a context may be
     made of."""
     request, asked = made.request, stretch.asked
@@ -90,7 +90,7 @@ async def _recalled(
     query: Query,
     made: Assembly,
     passed: _Passed,
-    stretch: Stretch,
+    stretch: ConversationHistory,
     count: int,
 ) -> Recalled:
     sight, as_of = made.sight, made.request.as_of

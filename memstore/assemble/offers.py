@@ -12,8 +12,8 @@ from dataclasses import replace
 from memstore import fences
 from memstore.assemble import render
 from memstore.assemble.cut import cut_closely, cut_text, cut_turn
+from memstore.assemble.dedupe import TextFingerprint
 from memstore.assemble.pack import Heading, Piece
-from memstore.assemble.said import Wording
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, Allowance
 from memstore.assemble.strategies.view import FENCE, Block, Entry
 from memstore.assemble.turns import Turn
@@ -48,7 +48,7 @@ class Offering:
                 self._line(render.summary_lines(one)),
                 one,
                 first_seq=one.from_seq,
-                wording=Wording(one.text),
+                wording=TextFingerprint(one.text),
                 under=under,
             )
             for one in summaries
@@ -84,7 +84,7 @@ class Offering:
                 whole, tokens, text = tokens, self._line(render.added_lines(shorter)), shorter
                 note = f"cut at a sentence: {tokens} of {whole} tokens"
             pieces.append(
-                Piece(section.name, "text", None, tokens, text, note=note, wording=Wording(text), under=under)
+                Piece(section.name, "text", None, tokens, text, note=note, wording=TextFingerprint(text), under=under)
             )
         return pieces
 
@@ -102,7 +102,7 @@ class Offering:
         note = "; ".join([*filter(None, [piece.note]), f"cut: {counted} of {piece.tokens} tokens"])
         if counted > tokens:
             return None
-        return replace(piece, tokens=counted, content=shorter, wording=Wording(text), note=note, whole=piece)
+        return replace(piece, tokens=counted, content=shorter, wording=TextFingerprint(text), note=note, whole=piece)
 
     def older(self, turns: Iterable[Piece]) -> Iterator[Piece]:
         """Give messages of turns that are not in the window as hits."""
@@ -122,7 +122,7 @@ class Offering:
             fact,
             fact.score,
             pinned=pinned,
-            wording=Wording(fact.text),
+            wording=TextFingerprint(fact.text),
             sources=fact.sources,
             under=under,
         )
@@ -131,7 +131,9 @@ class Offering:
         tokens = self._line(render.hit_line(hit))
         under = (*self._hits, self._day(hit))
         score = None if note else hit.score
-        return Piece(HITS, hit.tier, hit.id, tokens, hit, score, wording=Wording(hit.text), under=under, note=note)
+        return Piece(
+            HITS, hit.tier, hit.id, tokens, hit, score, wording=TextFingerprint(hit.text), under=under, note=note
+        )
 
     def _day(self, hit: Hit) -> Heading:
         line = f"[{day(hit.occurred_at)}]"
@@ -153,7 +155,7 @@ class Offering:
             turn,
             shows=frozenset(message.id for message in turn.messages),
             first_seq=turn.first_seq,
-            wording=Wording("\n".join(message.text or "" for message in turn.messages)),
+            wording=TextFingerprint("\n".join(message.text or "" for message in turn.messages)),
         )
 
     def _message(self, message: Message) -> int:
@@ -173,7 +175,7 @@ class Offering:
         text = shorter.messages[0].text or ""
         counted = self.counter.count_message(shorter.messages[0].as_chat())
         note = f"cut at a sentence: {counted} of {piece.tokens} tokens"
-        return replace(piece, tokens=counted, content=shorter, note=note, wording=Wording(text))
+        return replace(piece, tokens=counted, content=shorter, note=note, wording=TextFingerprint(text))
 
     def _fence(self, name: str, head: str, foot: str) -> Heading:
         return Heading(name, self.counter.count_message({"role": "system", "content": f"{head}\n{foot}"}))

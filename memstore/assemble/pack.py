@@ -19,7 +19,7 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
-from memstore.assemble.said import Said, Wording
+from memstore.assemble.dedupe import SaidIndex, TextFingerprint
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS, Allowance
 from memstore.assemble.window import window
 from memstore.models import Hit, Reason
@@ -29,7 +29,7 @@ from memstore.models import Hit, Reason
 PINNED, FIRST = 1 / 3, 0.6
 OVER_SHARE = "over what its section may have"
 HAD_SHARE = "its section had its share, and others took what was left of the room"
-NOTHING = Wording("")
+NOTHING = TextFingerprint("")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class Piece:
     first_seq: float = -math.inf
     note: str = ""
     pinned: bool = False
-    wording: Wording = NOTHING
+    wording: TextFingerprint = NOTHING
     sources: tuple[UUID, ...] = ()
     under: tuple[Heading, ...] = ()
     whole: Piece | None = None
@@ -111,7 +111,7 @@ class Packing:
     _taken: Counter[str] = field(default_factory=Counter)
     _open: defaultdict[str, Headings] = field(default_factory=lambda: defaultdict(Headings))
     _everywhere: Headings = field(default_factory=lambda: Headings())
-    _said: Said = field(default_factory=Said)
+    _said: SaidIndex = field(default_factory=SaidIndex)
     _duplicates: set[Piece] = field(default_factory=set)
     _over_share: set[Piece] = field(default_factory=set)
     _had_share: dict[Piece, int] = field(default_factory=dict)  # those over it while there was room: what others had

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memstore._sync.assemble import stretch
+from memstore._sync.assemble import history
 from memstore._sync.memory.store import MemoryStore
 from memstore._sync.store import messages
 from memstore._sync.store.database import Read, Transaction
@@ -137,7 +137,7 @@ def test_the_stretch_is_read_while_the_question_is_embedded_and_nobody_waits_for
             free.append(monotonic() < last)
             return real(self, text)
 
-        over, read = Event(), stretch.record.before
+        over, read = Event(), history.receipt_store.load_previous
 
         def noted(*args: Any, **options: Any) -> Any:
             assert embeds.wait(10), "the question is embedded beside"
@@ -146,7 +146,7 @@ def test_the_stretch_is_read_while_the_question_is_embedded_and_nobody_waits_for
             return found
 
         monkeypatch.setattr(HashingEmbedder, "embed_query", slow)
-        monkeypatch.setattr(stretch.record, "before", noted)
+        monkeypatch.setattr(history.receipt_store, "load_previous", noted)
         context = store.user("alice").conversation("c").context(query, budget=500)
         assert free == [True]
         assert "Porto" in str(context.messages)

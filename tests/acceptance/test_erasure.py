@@ -112,16 +112,16 @@ def test_a_context_that_was_begun_before_an_erasure_leaves_no_receipt(
         place.add_many(said(0, 10, "secret"))
         store.derive()
         reached, go_on = threading.Event(), threading.Event()
-        from memstore._sync.assemble import record
+        from memstore._sync.assemble import receipt_store
 
-        real = record.completed
+        real = receipt_store.finalize
 
         def slowly(*args: Any, **options: Any) -> Any:
             reached.set()
             assert go_on.wait(60)
             return real(*args, **options)
 
-        monkeypatch.setattr(record, "completed", slowly)
+        monkeypatch.setattr(receipt_store, "finalize", slowly)
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(place.context, "Where do I live?", budget=900, strategy=["summary_buffer"])
             assert reached.wait(30)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memstore.assemble import stretch
+from memstore.assemble import history
 from memstore.ids import user_id
 from memstore.memory.store import AsyncMemoryStore
 from memstore.store import messages
@@ -136,7 +136,7 @@ async def test_the_stretch_is_read_while_the_question_is_embedded_and_nobody_wai
             free.append(monotonic() < last)
             return real(self, text)
 
-        over, read = Event(), stretch.record.before
+        over, read = Event(), history.receipt_store.load_previous
 
         async def noted(*args: Any, **options: Any) -> Any:
             assert embeds.wait(10), "the question is embedded beside"
@@ -145,7 +145,7 @@ async def test_the_stretch_is_read_while_the_question_is_embedded_and_nobody_wai
             return found
 
         monkeypatch.setattr(HashingEmbedder, "embed_query", slow)
-        monkeypatch.setattr(stretch.record, "before", noted)
+        monkeypatch.setattr(history.receipt_store, "load_previous", noted)
         context = await store.user("alice").conversation("c").context(query, budget=500)
         assert free == [True]
         assert "Porto" in str(context.messages)

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from memstore.assemble.compose import compose
 from memstore.assemble.cut import cut_closely
-from memstore.assemble.fill import fullest
-from memstore.assemble.leftover import uncovered_first
+from memstore.assemble.dedupe import SaidIndex, TextFingerprint
 from memstore.assemble.material import Material
 from memstore.assemble.offers import Offering
 from memstore.assemble.pack import HAD_SHARE, OVER_SHARE, Packing
 from memstore.assemble.render import OPENAI, Chosen, Rendered
-from memstore.assemble.said import Said, Wording
+from memstore.assemble.spare_budget import knapsack, uncovered_first
 from memstore.assemble.turns import turns
 from memstore.assemble.window import MOST, window
 from memstore.models import Hit, Reason, Section, Tier
@@ -27,7 +26,7 @@ sizes = st.lists(st.integers(1, 60), max_size=9)
 
 @given(sizes, st.integers(0, 300))
 def test_the_fill_is_the_fullest_there_is(pieces: list[int], room: int) -> None:
-    chosen = fullest(pieces, room)
+    chosen = knapsack(pieces, room)
     best = max(
         (sum(some) for count in range(len(pieces) + 1) for some in combinations(pieces, count) if sum(some) <= room),
         default=0,
@@ -56,23 +55,23 @@ def test_a_window_begins_at_the_same_message_for_many_turns() -> None:
 
 
 def test_what_is_repeated_quoted_or_taken_over_is_said_already() -> None:
-    said = Said()
-    said.add(Wording("We fly to Lisbon on Friday, at nine. The hotel is booked for three nights."))
-    assert said.says(Wording("we fly to lisbon on friday at nine"))
-    assert said.says(Wording("The hotel is booked, for three nights!"))
-    assert not said.says(Wording("We fly to Porto on Friday, at nine in the evening"))
-    assert not said.says(Wording("We fly to"))  # too short to tell
-    said.add(Wording("Ann is allergic to peanuts"), [UUID(int=1)])
-    assert said.says(Wording("I'm allergic to peanuts."), UUID(int=1))
-    assert not said.says(Wording("I'm allergic to peanuts."), UUID(int=2))
-    assert not said.says(Wording("I'm allergic to peanuts, and my flight leaves on Friday."), UUID(int=1))
+    said = SaidIndex()
+    said.add(TextFingerprint("We fly to Lisbon on Friday, at nine. The hotel is booked for three nights."))
+    assert said.says(TextFingerprint("we fly to lisbon on friday at nine"))
+    assert said.says(TextFingerprint("The hotel is booked, for three nights!"))
+    assert not said.says(TextFingerprint("We fly to Porto on Friday, at nine in the evening"))
+    assert not said.says(TextFingerprint("We fly to"))  # too short to tell
+    said.add(TextFingerprint("Ann is allergic to peanuts"), [UUID(int=1)])
+    assert said.says(TextFingerprint("I'm allergic to peanuts."), UUID(int=1))
+    assert not said.says(TextFingerprint("I'm allergic to peanuts."), UUID(int=2))
+    assert not said.says(TextFingerprint("I'm allergic to peanuts, and my flight leaves on Friday."), UUID(int=1))
 
 
 def test_case_and_marks_of_any_script_are_no_difference() -> None:
-    said = Said()
-    said.add(Wording("„Wir fliegen am Freitag nach München“ – sagte Zoë…"))
-    assert said.says(Wording("wir fliegen am freitag nach MÜNCHEN, sagte zoë"))
-    assert not said.says(Wording("wir fliegen am freitag nach Munchen, sagte zoë"))
+    said = SaidIndex()
+    said.add(TextFingerprint("„Wir fliegen am Freitag nach München“ – sagte Zoë…"))
+    assert said.says(TextFingerprint("wir fliegen am freitag nach MÜNCHEN, sagte zoë"))
+    assert not said.says(TextFingerprint("wir fliegen am freitag nach Munchen, sagte zoë"))
 
 
 def test_what_a_summary_tells_line_by_line_is_said_by_the_messages_and_the_other_way_round() -> None:
@@ -84,17 +83,19 @@ def test_what_a_summary_tells_line_by_line_is_said_by_the_messages_and_the_other
         "We fly to Lisbon on Friday, at nine. The hotel is booked for three nights.",
         "I shall bring the maps along.",
     ]
-    said = Said()
-    said.add(Wording(messages[0]))
-    assert not said.says(Wording(told)), "what Bob says is nowhere else"
-    said.add(Wording(messages[1]))
-    assert said.says(Wording(told))
-    summary = Said()
+    said = SaidIndex()
+    said.add(TextFingerprint(messages[0]))
+    assert not said.says(TextFingerprint(told)), "what Bob says is nowhere else"
+    said.add(TextFingerprint(messages[1]))
+    assert said.says(TextFingerprint(told))
+    summary = SaidIndex()
     summary.add(
-        Wording(told.replace(" (9 May 2023)", "").replace("\n  The", "\nBob: Lovely that we go there.\nAnn: The"))
+        TextFingerprint(
+            told.replace(" (9 May 2023)", "").replace("\n  The", "\nBob: Lovely that we go there.\nAnn: The")
+        )
     )
-    assert all(summary.says(Wording(one)) for one in messages)
-    assert not summary.says(Wording("We fly to Lisbon on Friday, at nine. No, not by ship."))
+    assert all(summary.says(TextFingerprint(one)) for one in messages)
+    assert not summary.says(TextFingerprint("We fly to Lisbon on Friday, at nine. No, not by ship."))
 
 
 def test_a_summary_and_the_messages_under_it_are_not_both_among_the_hits() -> None:
@@ -119,18 +120,18 @@ def test_a_short_text_is_said_once_but_where_it_may_be_an_answer() -> None:
 
 
 def test_what_was_taken_out_again_is_not_said() -> None:
-    said = Said()
-    said.add(Wording("We fly to Lisbon on Friday, at nine."))
-    said.add(Wording("Ann is allergic to peanuts"), [UUID(int=1)])
-    assert said.says(Wording("we fly to lisbon on friday"))
-    said.remove(Wording("We fly to Lisbon on Friday, at nine."))
-    said.remove(Wording("Ann is allergic to peanuts"), [UUID(int=1)])
-    assert not said.says(Wording("we fly to lisbon on friday"))
-    assert not said.says(Wording("I'm allergic to peanuts."), UUID(int=1))
-    said.add(Wording("Thanks!"))
-    assert said.says(Wording("thanks"))
-    said.remove(Wording("Thanks!"))
-    assert not said.says(Wording("thanks"))
+    said = SaidIndex()
+    said.add(TextFingerprint("We fly to Lisbon on Friday, at nine."))
+    said.add(TextFingerprint("Ann is allergic to peanuts"), [UUID(int=1)])
+    assert said.says(TextFingerprint("we fly to lisbon on friday"))
+    said.remove(TextFingerprint("We fly to Lisbon on Friday, at nine."))
+    said.remove(TextFingerprint("Ann is allergic to peanuts"), [UUID(int=1)])
+    assert not said.says(TextFingerprint("we fly to lisbon on friday"))
+    assert not said.says(TextFingerprint("I'm allergic to peanuts."), UUID(int=1))
+    said.add(TextFingerprint("Thanks!"))
+    assert said.says(TextFingerprint("thanks"))
+    said.remove(TextFingerprint("Thanks!"))
+    assert not said.says(TextFingerprint("thanks"))
 
 
 def test_a_reason_is_true_of_what_is_in_at_last() -> None:
@@ -252,9 +253,9 @@ def test_of_a_very_long_text_only_the_beginning_is_read() -> None:
     assert found.startswith("Ann sails on the lake. Ann")
     assert 28 <= WordCounter().count(found) <= 40
     assert counter.longest < 2_000
-    said = Said()
-    said.add(Wording("Ann sails on the lake."))
-    long = Wording("Ann sails on the lake. " * 100_000)
+    said = SaidIndex()
+    said.add(TextFingerprint("Ann sails on the lake."))
+    long = TextFingerprint("Ann sails on the lake. " * 100_000)
     assert not said.says(long)
     assert "words" not in vars(long)
-    assert said.says(Wording("Ann sails on the lake. " * 10))
+    assert said.says(TextFingerprint("Ann sails on the lake. " * 10))

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Protocol
 from uuid import UUID
 
-from memstore._sync.assemble import record
+from memstore._sync.assemble import receipt_store
 from memstore._sync.assemble.gather import gather, offered_at_first
+from memstore._sync.assemble.history import ConversationHistory, load_history, newest_question
 from memstore._sync.assemble.request import Assembly, Request, ahead, settled
-from memstore._sync.assemble.stretch import Stretch, newest_question, read
 from memstore._sync.search.query import Query, QueryBuilder
 from memstore._sync.store import erasures, summaries
 from memstore._sync.store.database import Database, Transaction
@@ -21,9 +21,9 @@ from memstore._sync.store.summaries import Outline
 from memstore.assemble import render
 from memstore.assemble.compose import Layout
 from memstore.assemble.compression import compressed
-from memstore.assemble.cover import offered
 from memstore.assemble.material import Material, Target
 from memstore.assemble.strategies.registry import strategies_told
+from memstore.assemble.summary_cover import offered
 from memstore.assemble.turns import Turn
 from memstore.errors import BudgetTooSmall
 from memstore.function_calls import name_of
@@ -73,7 +73,7 @@ def assemble(
         needed = _enough(composed, made, error.needed)
         raise BudgetTooSmall(needed, made.budget, error.section) from None
     found = stretch.before
-    receipt = record.completed(
+    receipt = receipt_store.finalize(
         context.receipt,
         replace(found, hints=(*found.hints, *made.hints, *made.sight.hints(), *filter(None, [request.masks()]))),
         arguments=_arguments(made),
@@ -86,9 +86,9 @@ def assemble(
             if epoch(scope) != made.epoch:
                 pass  # it may quote what was erased meanwhile
             elif request.keep:
-                receipt = record.keep(scope, receipt)
+                receipt = receipt_store.save(scope, receipt)
             else:
-                record.tell(scope, receipt)
+                receipt_store.emit_event(scope, receipt)
     return replace(context, receipt=receipt, **_statistics(made, layout.material, stretch.turns, context))
 
 
@@ -101,18 +101,18 @@ def _begun(database: Database, request: Request) -> tuple[Assembly, Message | No
 
 def _read(
     database: Database, request: Request, begun: tuple[Assembly, Message | None] | None, model: UUID
-) -> tuple[Assembly, Stretch]:
+) -> tuple[Assembly, ConversationHistory]:
     """Read what does not depend on the question's vector."""
     first = partial(ahead, request=request) if begun is None else None
     with database.scope(request.user_id, first=first) as scope:
         made, newest = begun or (settled(scope, request), None)
-        return made, read(scope, made, newest, model)
+        return made, load_history(scope, made, newest, model)
 
 
 def _composed(
     database: Database,
     query: Query,
-    stretch: Stretch,
+    stretch: ConversationHistory,
     counter: TokenCounter,
     order: Callable[[Material], Material] | None,
     made: Assembly,

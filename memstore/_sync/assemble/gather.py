@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from uuid import UUID
 
+from memstore._sync.assemble.history import MOST_STANDING, ConversationHistory
 from memstore._sync.assemble.request import Assembly
-from memstore._sync.assemble.stretch import MOST_STANDING, Stretch
 from memstore._sync.search.candidates import DEPTH, rank_candidates
 from memstore._sync.search.query import Query
 from memstore._sync.search.recall import to_hits
@@ -38,7 +38,7 @@ def offered_at_first(budget: int, recent: int) -> int:
     return min(max(HITS, budget // A_HIT), max(FEWEST_HITS, (budget - told) // SMALL_HIT))
 
 
-def gather(scope: Transaction, query: Query, made: Assembly, stretch: Stretch, most: int) -> Material:
+def gather(scope: Transaction, query: Query, made: Assembly, stretch: ConversationHistory, most: int) -> Material:
     """Recall what the question asks for, at most so many hits, and give it with the stretch as what a context may be
     made of."""
     request, asked = made.request, stretch.asked
@@ -91,7 +91,7 @@ def _recalled(
     query: Query,
     made: Assembly,
     passed: _Passed,
-    stretch: Stretch,
+    stretch: ConversationHistory,
     count: int,
 ) -> Recalled:
     sight, as_of = made.sight, made.request.as_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from memstore.assemble.cover import cover
 from memstore.assemble.strategies.telling import Telling, is_call
 from memstore.assemble.strategies.view import View
+from memstore.assemble.summary_cover import cover
 from memstore.assemble.turns import Turn
 from memstore.ingest.sentences import sentences
 from memstore.ingest.summaries.lines import NOTHING

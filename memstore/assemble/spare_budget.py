@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 
-from memstore.assemble.fill import fullest
 from memstore.assemble.pack import Packing, Piece, Plan, unpinned
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS
 from memstore.models import Hit
@@ -30,7 +29,7 @@ Cut = Callable[[Piece, int], "Piece | None"]
 
 
 @dataclass
-class Leftover:
+class SpareBudget:
     """What has not been chosen for a packing yet, and may go into what is left of its room.
 
     `older` makes hits of turns, and `cut` the beginning of a hit.
@@ -165,9 +164,32 @@ def _fill(packing: Packing, offered: Sequence[Piece], room: int) -> None:
     for piece in last:
         packing.remove(piece)
     pool = [*last, *others]
-    chosen = fullest([packing.cost(piece) for piece in pool], room - packing.tokens)
+    chosen = knapsack([packing.cost(piece) for piece in pool], room - packing.tokens)
     if sum(packing.cost(pool[place]) for place in chosen) + packing.tokens <= before:
         chosen = list(range(len(last)))
     for place in chosen:
         if not packing.is_redundant(pool[place]):  # two of them may say the same
             packing.add(pool[place])
+
+
+def knapsack(sizes: Sequence[int], room: int) -> list[int]:
+    """Give the places of pieces, in order, whose sizes have the greatest sum of at most `room`.
+
+    Of several such choices the one that does without the last pieces: they come in the order of preference. A sum that
+    can be reached is a bit of a whole number, so that forty pieces and two thousand tokens take microseconds.
+
+    >>> knapsack([40, 33, 30], 70)
+    [0, 2]
+    """
+    if room <= 0:
+        return []
+    within = (1 << (room + 1)) - 1
+    reached = [1]
+    for size in sizes:
+        reached.append((reached[-1] | reached[-1] << size) & within)
+    total, chosen = reached[-1].bit_length() - 1, []
+    for place in range(len(sizes) - 1, -1, -1):
+        if not reached[place] >> total & 1:
+            chosen.append(place)
+            total -= sizes[place]
+    return chosen[::-1]

@@ -39,7 +39,7 @@ def words(text: str) -> list[str]:
     return (found if text.isascii() else _OTHERS.sub(" ", found)).split()
 
 
-class Wording:
+class TextFingerprint:
     """A text, and what of it is compared. Worked out when it is first asked for, once for all packings that try it."""
 
     def __init__(self, text: str) -> None:
@@ -70,24 +70,26 @@ class Wording:
         return [(len(part), _rows(part)) for part in parts]
 
 
-class Said:
+class SaidIndex:
     """The texts of a context so far."""
 
     def __init__(self) -> None:
-        self._untold: list[tuple[Wording, Iterable[UUID], int]] = []  # most packings ask for nothing that they said
+        self._untold: list[
+            tuple[TextFingerprint, Iterable[UUID], int]
+        ] = []  # most packings ask for nothing that they said
         self._rows = Counter[str]()  # how often each is there; none that is not
         self._short = Counter[str]()  # the same of whole texts that have no row
         self._by_source: defaultdict[UUID, Counter[str]] = defaultdict(Counter)
 
-    def add(self, wording: Wording, sources: Iterable[UUID] = ()) -> None:
+    def add(self, wording: TextFingerprint, sources: Iterable[UUID] = ()) -> None:
         """Take a text in; with `sources`, a fact that these messages say."""
         self._untold.append((wording, sources, 1))
 
-    def remove(self, wording: Wording, sources: Iterable[UUID] = ()) -> None:
+    def remove(self, wording: TextFingerprint, sources: Iterable[UUID] = ()) -> None:
         """Take a text out again that was taken in."""
         self._untold.append((wording, sources, -1))
 
-    def says(self, wording: Wording, message: UUID | None = None) -> bool:
+    def says(self, wording: TextFingerprint, message: UUID | None = None) -> bool:
         """Whether what is there says this text too; `message` is the one that it is, where it is one."""
         if len(wording.text) > LONGEST:
             return False
@@ -107,7 +109,7 @@ class Said:
         """Give which part of these rows is there; 0 for none."""
         return sum(map(self._rows.__contains__, rows)) / len(rows) if rows else 0.0
 
-    def _has_parts(self, wording: Wording) -> bool:
+    def _has_parts(self, wording: TextFingerprint) -> bool:
         """Whether nearly all is said of the lines of a text, or of the sentences of its one line, each alone."""
         parts = wording.parts
         if len(parts) < 2:

@@ -20,21 +20,23 @@ from memstore.store.receipts import Previous
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class PreviousContext:
     """What was before: the context of this conversation that was sent last, and what a past moment did not know."""
 
     previous: Previous | None = None
     hints: tuple[str, ...] = ()
 
 
-async def before(scope: Transaction, conversation: UUID, as_of: datetime | None, viewer: str | None = None) -> Before:
+async def load_previous(
+    scope: Transaction, conversation: UUID, as_of: datetime | None, viewer: str | None = None
+) -> PreviousContext:
     """Give what a receipt is to be put beside."""
     if as_of is None:
-        return Before(await receipts.previous(scope, conversation, viewer))
+        return PreviousContext(await receipts.previous(scope, conversation, viewer))
     later = await receipts.learnt_later(scope, conversation, as_of)
     if not later.messages:
-        return Before()
-    return Before(
+        return PreviousContext()
+    return PreviousContext(
         hints=(
             f"as of {as_of.isoformat()} memstore did not know {later.messages:,} messages that were said before: it "
             f"learnt them later, from {later.first} on. since= and until= of recall go by when something was said.",
@@ -42,9 +44,9 @@ async def before(scope: Transaction, conversation: UUID, as_of: datetime | None,
     )
 
 
-def completed(
+def finalize(
     receipt: Receipt,
-    found: Before,
+    found: PreviousContext,
     *,
     arguments: Mapping[str, Any],
     models: Mapping[str, str],
@@ -63,15 +65,15 @@ def completed(
     )
 
 
-async def keep(scope: Transaction, receipt: Receipt) -> Receipt:
+async def save(scope: Transaction, receipt: Receipt) -> Receipt:
     """Keep a receipt and say that it is; give it with its id."""
     receipt = replace(receipt, id=ids.uuid7())
-    tell(scope, receipt)
+    emit_event(scope, receipt)
     await receipts.add(scope, receipt)
     return receipt
 
 
-def tell(scope: Transaction, receipt: Receipt) -> None:
+def emit_event(scope: Transaction, receipt: Receipt) -> None:
     """Say what happened; `receipt` is null where none was kept."""
     id = None if receipt.id is None else str(receipt.id)
     for one in receipt.compressed:

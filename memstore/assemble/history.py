@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from memstore.assemble import record
+from memstore.assemble import receipt_store
 from memstore.assemble.compression import Stored
 from memstore.assemble.heard import heard_turns
-from memstore.assemble.record import Before
+from memstore.assemble.receipt_store import PreviousContext
 from memstore.assemble.request import Assembly
 from memstore.assemble.turns import Turn, turns
 from memstore.models import Message, Role, Summary
@@ -30,7 +30,7 @@ OVERHEAD = 4  # tokens that a message costs besides its content, at least
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ConversationHistory:
     """What the viewer sees of a stretch, and what else a context is made of that its question does not choose.
 
     `asked` is the message that asks, where one does, and among the `turns`, which are in order. What was read of the
@@ -47,7 +47,7 @@ class Stretch:
     earlier: Collection[UUID]
     standing: Sequence[UUID]
     version: Version | None
-    before: Before
+    before: PreviousContext
 
 
 async def newest_question(scope: Transaction, made: Assembly, known: Sequence[Message] = ()) -> Message | None:
@@ -74,11 +74,11 @@ async def newest_question(scope: Transaction, made: Assembly, known: Sequence[Me
     return None
 
 
-async def read(scope: Transaction, made: Assembly, newest: Message | None, model: UUID) -> Stretch:
+async def load_history(scope: Transaction, made: Assembly, newest: Message | None, model: UUID) -> ConversationHistory:
     """Read a stretch; `newest` is the newest message that asks, where no query is given, `model` the embedder's."""
     request, sight = made.request, made.sight
     async with scope.ahead() as reads:
-        await _read_ahead(reads, made, model)
+        await _prefetch(reads, made, model)
     found = await (_whole if made.strategies else _recent)(scope, made)
     if request.query is not None:
         newest = await newest_question(scope, made, found)
@@ -86,7 +86,7 @@ async def read(scope: Transaction, made: Assembly, newest: Message | None, model
     heard = heard_turns(said, request.viewer)
     every = await summaries.outlines(scope, request.conversation_id, as_of=request.as_of)
     above = [one for one in every if one.from_seq > made.after]
-    return Stretch(
+    return ConversationHistory(
         asked=newest if newest is not None and request.query in (None, newest.text) else None,
         turns=heard,
         refused=refused,
@@ -96,11 +96,11 @@ async def read(scope: Transaction, made: Assembly, newest: Message | None, model
         standing=(await sight.fact_ids(scope, await _standing(scope, made)))[:MOST_STANDING],
         stored=await _stored(scope, made, heard),
         version=await items.version(scope, model),
-        before=await record.before(scope, request.conversation_id, request.as_of, request.viewer),
+        before=await receipt_store.load_previous(scope, request.conversation_id, request.as_of, request.viewer),
     )
 
 
-async def _read_ahead(reads: Transaction, made: Assembly, model: UUID) -> None:
+async def _prefetch(reads: Transaction, made: Assembly, model: UUID) -> None:
     """Ask for what `read` asks for first, whatever it is answered."""
     request = made.request
     await (_whole if made.strategies else _recent)(reads, made)
@@ -108,7 +108,7 @@ async def _read_ahead(reads: Transaction, made: Assembly, model: UUID) -> None:
     await _standing(reads, made)
     await items.version(reads, model)
     if request.as_of is None:
-        await record.before(reads, request.conversation_id, None, request.viewer)
+        await receipt_store.load_previous(reads, request.conversation_id, None, request.viewer)
 
 
 async def _stored(scope: Transaction, made: Assembly, found: Sequence[Turn]) -> Stored:
