@@ -3,7 +3,8 @@
 None of it is part of memstore. LoCoMo (ACL 2024, CC BY-NC 4.0) is `locomo-dev.jsonl`, BEAM (ICLR 2026) a file
 `beam-SIZE-dev.jsonl` for each size; the questions are beside them in `…-questions.jsonl`, one object a line with
 `user`, `question`, `category` and `evidence` (the external ids of the messages that answer it). Each is the half that
-was developed on. Whoever has the originals makes the same files so, each conversation of a user of its own:
+was developed on. Whoever has the originals makes the same files so, each conversation of a user of its own
+(`locomo_jsonl.py` does so for LoCoMo):
 
 - `locomo-dev`: conversations 26, 30, 41, 42 and 43 of `locomo10.json`, 2,760 messages, `user` and `conversation` being
   `conv-26`. The role is always `user`, `name` the speaker's, `external_id` the turn's `dia_id`. The first turn is said

@@ -25,7 +25,6 @@ MOST_SHOWN = 20  # skipped ones; `--json` has them all
 TIERS_REDONE = ("facts", "summaries", "vectors")
 FORMATS = (
     "auto", "memstore", "jsonl", "chatgpt", "claude", "gemini", "openai", "sharegpt", "langchain", "slack", "whatsapp",
-    "locomo",
 )  # fmt: skip
 EXPORTS = ("chatgpt", "claude", "gemini", "slack", "whatsapp")  # whose folder is read as one
 OWN = "memstore"  # what `export` writes
@@ -95,13 +94,13 @@ def import_(
     me: Annotated[
         str | None,
         typer.Option(
-            parser=name, metavar="NAME", help="Who of a chat between people you are: whatsapp, slack, locomo."
+            parser=name, metavar="NAME", help="Who of a chat between people you are: whatsapp, slack."
         ),
     ] = None,
     timezone: Annotated[
         str | None,
         typer.Option(
-            parser=zone, metavar="ZONE", help="Of times that have none, such as Europe/Berlin: whatsapp, locomo."
+            parser=zone, metavar="ZONE", help="Of times that have none, such as Europe/Berlin: whatsapp."
         ),
     ] = None,
     date_order: Annotated[

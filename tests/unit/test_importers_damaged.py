@@ -34,8 +34,6 @@ GEMINI = [{"title": "Prompted hello", "time": "2026-07-26T06:00:00Z", "products"
 OPENAI = {"messages": [{"role": "user", "content": "hello"}]}
 SHAREGPT = [{"id": "c", "conversations": [{"from": "human", "value": "hello"}]}]
 LANGCHAIN = [{"type": "human", "data": {"content": "hello"}}]
-TURN = {"speaker": "Ann", "dia_id": "D1:1", "text": "hello"}
-LOCOMO = [{"sample_id": "s", "conversation": {"speaker_a": "Ann", "speaker_b": "Bob", "session_1": [TURN]}}]
 SLACK = {
     "channels.json": [{"id": "C1", "name": "general"}],
     "general/2024-05-01.json": [{"user": "U1", "text": "hello", "ts": "1714564800.1"}],
@@ -71,7 +69,6 @@ SAMPLES = {
     "slack zip": ("a.zip", zipped({name: dumped(value) for name, value in SLACK.items()}, zipfile.ZIP_STORED)),
     "whatsapp": ("WhatsApp Chat with Bob.txt", CHAT.encode()),
     "whatsapp zip": ("a.zip", zipped({"_chat.txt": CHAT.encode()})),
-    "locomo": ("a.json", dumped(LOCOMO)),
 }
 
 
@@ -142,7 +139,7 @@ def test_a_zip_bomb_is_refused(tmp_path, monkeypatch, sample):
     assert any("unpacks to more than 1,000,000 bytes" in reason for reason in reasons(found))
 
 
-@pytest.mark.parametrize("sample", ["openai", "sharegpt", "langchain", "locomo", "claude", "gemini"])
+@pytest.mark.parametrize("sample", ["openai", "sharegpt", "langchain", "claude", "gemini"])
 def test_ten_megabytes_on_one_line_are_read_or_told_and_never_held_twice_over(tmp_path, sample):
     name, data = SAMPLES[sample]
     (tmp_path / name).write_bytes(data.replace(b"hello", b"x" * 10_000_000))

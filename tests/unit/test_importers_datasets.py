@@ -1,10 +1,8 @@
-"""What has no times and often no ids: fine-tuning files of OpenAI's, ShareGPT, dumps of LangChain, and LoCoMo."""
+"""What has no times and often no ids: fine-tuning files of OpenAI's, ShareGPT, and dumps of LangChain."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 
 from memstore.ingest.importers import Found, LeftOut, Reading, Skipped, importer_for
 from memstore.ingest.importers.langchain import LangChain
-from memstore.ingest.importers.locomo import LoCoMo
 from memstore.ingest.importers.openai import OpenAI
 from memstore.ingest.importers.records import check_storable
 from memstore.ingest.importers.sharegpt import ShareGPT
@@ -239,61 +236,6 @@ def test_what_is_no_message_costs_itself(read):
     assert len(reasons(found)) == 4
 
 
-# --- LoCoMo ---------------------------------------------------------------------------------------------------------
-
-
-def sample(**sessions: object) -> dict:
-    speakers = {"speaker_a": "Ann", "speaker_b": "Bob"}
-    return {"sample_id": "conv-1", "conversation": speakers | sessions, "qa": [{}, {}]}
-
-
-def turn(key: str, text: object = "hey", speaker: object = "Ann", **more: object) -> dict:
-    return {"speaker": speaker, "dia_id": key, "text": text} | more
-
-
-def test_locomo_comes_session_by_session(read):
-    given = sample(
-        session_10_date_time="9:05 am on 1 June, 2023",
-        session_10=[turn("D10:1", "later")],
-        session_2_date_time="1:56 pm on 8 May, 2023",
-        session_2=[turn("D2:1"), turn("D2:2", "look", "Bob", img_url=["u"], blip_caption="a dog")],
-    )
-    found = read([given], expect="locomo", name="locomo10.json")
-    said = records(found)
-    assert [one.message["content"] for one in said] == ["hey", "look\n\n[image: a dog]", "later"]
-    assert {(one.user, one.conversation) for one in said} == {("conv-1", "conv-1")}
-    assert [one.message["name"] for one in said] == ["Ann", "Bob", "Ann"]
-    assert [one.message["occurred_at"] for one in said][:2] == [datetime(2023, 5, 8, 13, 56, tzinfo=UTC)] * 2
-    assert [one.message["metadata"] for one in said] == [
-        {"session": 2},
-        {"session": 2, "occurred_at": "inherited"},
-        {"session": 10},
-    ]
-    assert left_out(found) == {"questions about a conversation": 2}
-
-
-def test_locomo_can_have_a_zone_and_a_me(read):
-    given = sample(session_1_date_time="1:56 pm on 8 May, 2023", session_1=[turn("D1:1"), turn("D1:2", speaker="Bob")])
-    found = records(read([given], expect="locomo", me="Ann", timezone=ZoneInfo("Europe/Berlin")))
-    assert found[0].message["occurred_at"].hour == 11
-    assert [one.message.get("name") for one in found] == [None, "Bob"]
-
-
-def test_a_session_without_a_time_inherits_and_a_bad_turn_costs_itself(read):
-    given = sample(
-        session_1_date_time="1:56 pm on 8 May, 2023",
-        session_1=[turn("D1:1"), 7, turn("D1:3", speaker=None), turn("D1:4", text=None)],
-        session_2_date_time="soon",
-        session_2=[turn("D2:1")],
-        session_3=7,
-    )
-    found = read([given], expect="locomo")
-    said = records(found)
-    assert [one.message["external_id"] for one in said] == ["D1:1", "D2:1"]
-    assert said[1].message["metadata"] == {"session": 2, "occurred_at": "inherited"}
-    assert len(reasons(found)) == 4
-
-
 # --- properties -----------------------------------------------------------------------------------------------------
 
 roles = st.sampled_from(["user", "assistant", "human", "ai", "tool", "function_call"])
@@ -328,7 +270,7 @@ values = or_junk(
 
 
 @ALWAYS
-@given(st.lists(values, max_size=3), st.booleans(), st.sampled_from([OpenAI(), ShareGPT(), LangChain(), LoCoMo()]))
+@given(st.lists(values, max_size=3), st.booleans(), st.sampled_from([OpenAI(), ShareGPT(), LangChain()]))
 def test_whatever_a_file_holds_nothing_raises_and_what_comes_is_storable(tmp_path, given_, as_list, importer):
     path = tmp_path / "data.json"
     path.write_text(json.dumps(given_) if as_list else "\n".join(map(json.dumps, given_)))
@@ -351,6 +293,6 @@ def test_whatever_a_file_holds_nothing_raises_and_what_comes_is_storable(tmp_pat
 def test_random_bytes_never_raise(tmp_path, data, start):
     path = tmp_path / "data.json"
     path.write_bytes(start + data)
-    for importer in (OpenAI(), ShareGPT(), LangChain(), LoCoMo()):
+    for importer in (OpenAI(), ShareGPT(), LangChain()):
         assert 0 <= importer.sniff(path) <= 1
         assert all(isinstance(found, Found) for found in importer.read(path))

@@ -18,7 +18,6 @@ from .files import check_file, size_of
 from .gemini import Gemini
 from .jsonl import JsonLines
 from .langchain import LangChain
-from .locomo import LoCoMo
 from .openai import OpenAI
 from .reading import Reading
 from .records import Found, Imported, Importer, LeftOut, Record, Skipped, Span, shown
@@ -50,7 +49,6 @@ IMPORTERS: tuple[Importer, ...] = (
     LangChain(),
     Slack(),
     WhatsApp(),
-    LoCoMo(),
 )
 
 
