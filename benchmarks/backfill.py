@@ -168,20 +168,17 @@ def backfill_part(folder: Path, path: Path, concurrency: int, embedder: str) -> 
     with memstore.open(url, settings={"embedder": "none"}) as store:
         messages = store.import_file(path).new
 
-    async def worked() -> tuple[Spent, float]:
+    async def worked() -> Spent:
         async with await WorkingStore.open(url, settings=load({"embedder": embedder})) as store:
             store._opened.__dict__["embedder"] = overheard
-            plan = await store.calibrated(await store.backfills.plan(), concurrency=concurrency)
-            assert plan.seconds is not None
             overheard.texts.clear()
             backfill = await store.backfills.begin()
             with spending(folder) as told:
                 await store.work_until_done(backfill, lambda _: None, concurrency=concurrency)
-            return told[0], plan.seconds
+            return told[0]
 
-    spent, forecast = asyncio.run(worked())
+    spent = asyncio.run(worked())
     print(f"{len(overheard.texts)} texts of {messages} messages; a worker with -c {concurrency}")
-    print(f"forecast {forecast:.1f} s, took {spent.wall:.1f} s: {spent.wall / forecast - 1:+.0%}")
     with alone() as own:
         encoder.embed_documents(overheard.texts)
     line("backfill, against the embedder alone", spent, own[0], messages, 0.85)

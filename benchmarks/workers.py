@@ -36,7 +36,7 @@ from databases import made
 from report import Cell, Table, reported
 
 import memstore
-from memstore._sync.ingest.sweep import sweep
+from memstore._sync.ingest.scheduler import enqueue_pending
 from memstore.memory.worker import WorkingStore, stopped_by_signals
 from memstore.providers import Embedder, Vectors, load_embedder
 
@@ -121,7 +121,7 @@ def taken(
         store.backfills.resume()
         began, before = time.perf_counter(), sum(map(used, processes)) + server_seconds(server)
         while number(url, "select coalesce(sum(last_seq - done_seq), 0) from derivations"):
-            sweep(store._database)
+            enqueue_pending(store._database)
             time.sleep(0.1)
         cpu = sum(map(used, processes)) + server_seconds(server) - before
         spent = Spent(time.perf_counter() - began, cpu)

@@ -24,7 +24,7 @@ from pydantic_settings import (
 )
 
 from memstore import settings_file
-from memstore.errors import ConfigurationError, InvalidInput
+from memstore.errors import ConfigurationError
 
 ONNX_MINILM = "onnx:all-MiniLM-L6-v2"
 
@@ -271,61 +271,14 @@ def listed(given: Mapping[str, Any] | None = None) -> list[Setting]:
 
 
 def place(name: str, value: Any) -> str:
-    """Give an option with this value as messages name it: by the variable or the file that says so.
+    """Return an option with this value as messages name it: by the variable or the file that says so.
 
-    Of a file with how to take it out; by the name alone where it was given, or is the default.
+    By the name alone if it was given, or is the default.
     """
     found = next(one for one in listed() if one.name == name)
     if found.value != value or found.source == "default":
         return f"{name}={value!r:.60}"
-    return f"{_told(name, found.source)}={value!r:.60}{_way_out(name, found.source)}"
-
-
-def value_of(name: str, value: Any) -> Any:
-    """Give what an option is set to by a value, which may be a text as the environment has it.
-
-    Raises `InvalidInput` for a name or a value that cannot be.
-    """
-    if name not in Settings.model_fields:
-        raise InvalidInput(f"{name!r} is no option of memstore. {_meant(name)}")
-    try:
-        return getattr(_Alone(**{name: value}), name)
-    except ValidationError as error:
-        raise InvalidInput(f"{name}={value!r:.60}: {_wanted(error.errors()[0])}.") from None
-
-
-def change(changes: Mapping[str, Any]) -> str:
-    """Set options in the settings file, or take them out with None; give its path. What stands elsewhere in it stays.
-
-    Texts are read as the environment's are: "4000" is a number where one is wanted. Raises `InvalidInput` for a name or
-    a value that cannot be, and then nothing is written.
-    """
-    there = settings_file.read(missing_ok=True)
-    for name, value in changes.items():
-        if name not in Settings.model_fields and not (value is None and name in there):
-            raise InvalidInput(f"{name!r} is no option of memstore. {_meant(name)}")
-    checked = {name: None if value is None else _as_toml(name, value) for name, value in changes.items()}
-    return str(settings_file.write(checked))
-
-
-class _Alone(Settings):
-    """Settings of what is given alone: whether a value can be does not depend on what else is set."""
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        *others: PydanticBaseSettingsSource,
-        **named: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings,)
-
-
-def _as_toml(name: str, value: Any) -> Any:
-    """Give a value of an option as TOML has it; raise `InvalidInput` for one that cannot be."""
-    read = value_of(name, value)
-    return list(read) if isinstance(read, tuple) else read
+    return f"{_told(name, found.source)}={value!r:.60}"
 
 
 _BOUNDS = {"greater_than_equal": "at least", "greater_than": "more than", "less_than_equal": "at most"}
@@ -352,9 +305,9 @@ def _variable(name: str) -> str | None:
 
 
 def _complaint(given: Mapping[str, Any], said: Mapping[str, Any], name: str, value: str, why: str) -> str:
-    """Say where a value stands that cannot be, why, and how to end that."""
+    """Say where a value stands that cannot be, and why."""
     source = "given" if name in given else _variable(name) or (str(settings_file.path()) if name in said else "default")
-    return f"{_told(name, source)}={value}: {why}{_way_out(name, source)}"
+    return f"{_told(name, source)}={value}: {why}"
 
 
 def _told(name: str, source: str) -> str:
@@ -362,12 +315,6 @@ def _told(name: str, source: str) -> str:
     if source in ("given", "default"):
         return name
     return source if source == _variable(name) else f"{source}: {name}"
-
-
-def _way_out(name: str, source: str) -> str:
-    """Say how a value is taken out of the file."""
-    in_file = source not in ("given", "default", _variable(name))
-    return f" (memstore settings unset {name} takes it out)" if in_file else ""
 
 
 def _meant(name: str, known: Mapping[str, str] | None = None) -> str:

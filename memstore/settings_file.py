@@ -1,4 +1,4 @@
-"""The file with the system's settings: where it is, what it holds, and how it is written.
+"""The file with the system's settings: where it is, and what it holds.
 
 It is TOML, with the options of `Settings` by their names. It lies where `MEMSTORE_CONFIG` says, else in the user's
 folder for configuration, as `memstore.toml`; with `MEMSTORE_CONFIG` set to nothing there is none.
@@ -7,10 +7,7 @@ folder for configuration, as `memstore.toml`; with `MEMSTORE_CONFIG` set to noth
 from __future__ import annotations
 
 import os
-import tempfile
 import tomllib
-from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +30,7 @@ def path() -> Path | None:
         raise ConfigurationError(f"{VARIABLE}={named!r:.60}: there is no such user; give a whole path.") from None
 
 
-def read(*, missing_ok: bool = False) -> dict[str, Any]:
+def read() -> dict[str, Any]:
     """Give what the file says; nothing where there is none. Raises `ConfigurationError` for one that is no TOML.
 
     A file that `MEMSTORE_CONFIG` names must be there: the default would silently be another database.
@@ -44,11 +41,9 @@ def read(*, missing_ok: bool = False) -> dict[str, Any]:
     try:
         return tomllib.loads(_text(file))
     except FileNotFoundError:
-        if missing_ok or VARIABLE not in map(str.upper, os.environ):
+        if VARIABLE not in map(str.upper, os.environ):
             return {}
-        raise ConfigurationError(
-            f"{VARIABLE} names {file}, which is not there. memstore settings set NAME VALUE makes it."
-        ) from None
+        raise ConfigurationError(f"{VARIABLE} names {file}, which is not there.") from None
     except RecursionError:
         raise ConfigurationError(f"{file} is nested too deeply. Correct it, or move it away.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -62,47 +57,3 @@ def _text(file: Path) -> str:
     if file.exists() and not file.is_file():
         raise ConfigurationError(f"{file} is no regular file. Correct it, or move it away.")
     return file.read_text(encoding="utf-8-sig")
-
-
-def write(changes: Mapping[str, Any]) -> Path:
-    """Set options in the file, or with None take them out; comments and order stay. Give where it is.
-
-    Nobody ever reads half a file, and one that is made new is for its owner alone: a URL may hold a password.
-    """
-    import tomlkit  # noqa: PLC0415  # who only reads needs no writer
-    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
-
-    file = path()
-    if file is None:
-        raise ConfigurationError(f"{VARIABLE} is set to nothing, so that there is no file; set it to a path.")
-    file = Path(os.path.realpath(file))
-    try:
-        document = tomlkit.parse(_text(file)) if file.exists() else tomlkit.document()
-        for name, value in changes.items():
-            if value is None:
-                document.pop(name, None)
-            else:
-                document[name] = value
-        _replace(file, tomlkit.dumps(document))
-    except RecursionError:
-        raise ConfigurationError(f"{file} is nested too deeply. Correct it, or move it away.") from None
-    except (TOMLKitError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file} is no TOML: {error}. Correct it, or move it away.") from None
-    except OSError as error:
-        raise ConfigurationError(f"{file} cannot be written: {error.strerror}.") from None
-    return file
-
-
-def _replace(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as new:
-            new.write(text)
-        if file.exists():
-            Path(temporary).chmod(file.stat().st_mode & 0o7777)
-        Path(temporary).replace(file)
-    except BaseException:  # raised again: an interrupt leaves no half file either
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise

@@ -1,8 +1,7 @@
 """The command line, thin over the blocking store. Data goes to stdout; progress, logs and errors go to stderr.
 
-Exit codes: 0 done, 1 failed or partly done, 2 usage, 3 database unreachable, 4 budget too small or too many tokens,
-130 interrupted.
-A command imports what it needs when it runs, so that `--help` is there at once.
+`options`, `output`, `errors` (exit codes) and `session` (open a store, hints) are shared; every other module has the
+commands that belong together. A command imports what it needs when it runs, so that `--help` is there at once.
 """
 
 from __future__ import annotations
@@ -16,27 +15,21 @@ import typer
 from memstore.cli import (
     backfill,
     chat,
-    count,
     db,
     demo,
+    derive,
+    doctor,
     embeddings,
     erase,
-    export,
-    fact,
-    history,
-    mcp,
-    names,
-    questions,
-    receipts,
-    serve,
+    facts,
+    import_export,
+    recall,
+    server,
     settings,
-    summaries,
-    system,
-    token,
-    worker,
+    users,
 )
-from memstore.cli.exits import ended, leave_in_order
-from memstore.cli.show import never_fail_to_print, show_warnings
+from memstore.cli.errors import exit_on_signals, run_command
+from memstore.cli.output import escape_unencodable, log_warnings
 
 app = typer.Typer(
     name="memstore",
@@ -45,37 +38,20 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
     epilog="Exit codes: 0 done, 1 failed or partly done, 2 usage or settings, 3 database unreachable, "
-    "4 budget too small or too many tokens, 130 interrupted.",
+    "4 budget too small, 130 interrupted.",
 )
-app.command("demo")(demo.demo)
-app.command("import")(history.import_)
-app.command("export")(export.export)
-app.command("derive")(history.derive)
-app.command("worker")(worker.worker)
-app.command("serve")(serve.serve)
-app.command("recall")(questions.recall)
-app.command("context")(questions.context)
-app.command("chat")(chat.chat)
-app.command("facts")(questions.facts)
-app.command("summaries")(summaries.summaries)
-app.command("receipts")(receipts.receipts)
-app.command("receipt")(receipts.receipt)
-app.command("replay")(receipts.replay)
-app.command("mcp")(mcp.mcp)
-app.command("users")(names.users)
-app.command("conversations")(names.conversations)
-app.command("count")(count.count)
-app.command("erasures")(erase.erasures)
-app.command("verify-erasure")(erase.verify_erasure)
-app.command("retain")(erase.retain)
-app.command("letters")(system.letters)
-app.command("stats")(system.stats)
-app.command("doctor")(system.doctor)
+for command in (  # in the order of --help
+    demo.demo, import_export.import_, import_export.export, derive.derive, derive.worker, server.serve,
+    recall.recall, recall.context, chat.chat, facts.facts, users.summaries, recall.receipts, recall.receipt,
+    recall.replay, server.mcp, users.users, users.conversations, erase.erasures, erase.verify_erasure, erase.retain,
+    doctor.stats, doctor.doctor,
+):  # fmt: skip
+    app.command(command.__name__.strip("_").replace("_", "-"))(command)
 app.add_typer(backfill.app, name="backfill")
-app.add_typer(worker.app, name="jobs")
+app.add_typer(derive.app, name="jobs")
 app.add_typer(embeddings.app, name="embeddings")
-app.add_typer(fact.app, name="fact")
-app.add_typer(token.app, name="token")
+app.add_typer(facts.app, name="fact")
+app.add_typer(server.token_app, name="token")
 app.add_typer(erase.app, name="erase")
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")
@@ -99,14 +75,14 @@ def options(
     ] = False,
 ) -> None:
     """Persistent, hierarchical memory for LLM assistants, in Postgres."""
-    show_warnings(verbose=verbose)
+    log_warnings(verbose=verbose)
 
 
 def main() -> None:
-    """Run the command line; an error of memstore's becomes a line on stderr and an exit code."""
+    """Run the command line; an error of memstore becomes a line on stderr and an exit code."""
     gc.set_threshold(100_000)  # imports make many objects and no garbage
-    never_fail_to_print()
-    leave_in_order()
-    code = ended(app)
+    escape_unencodable()
+    exit_on_signals()
+    code = run_command(app)
     gc.freeze()  # Python need not look through them at its end
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""A long history derived under a plan: `backfill plan`, `run`, `status`, `pause`, `resume`, `cancel` and `verify`."""
+"""`backfill plan`, `run`, `status`, `pause`, `resume`, `cancel` and `verify`: derive a long history under a plan."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from uuid import UUID
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption, identity, one_of
-from memstore.cli.show import err, hint, print_json, say, table
-from memstore.cli.worker import ConcurrencyOption
+from memstore.cli.derive import ConcurrencyOption
+from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption, choice, parse_id
+from memstore.cli.output import echo, echo_hint, err, print_json, print_table
 from memstore.errors import ModelUnavailable
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Derive a long history under a plan.", no_args_is_help=True, rich_markup_mode=None)
 TIERS = ("embed", "summaries", "facts")
 
-BackfillArgument = Annotated[UUID | None, typer.Argument(parser=identity, metavar="ID", help="Else the latest.")]
+BackfillArgument = Annotated[UUID | None, typer.Argument(parser=parse_id, metavar="ID", help="Else the latest.")]
 OnlyOption = Annotated[
     list[str] | None,
-    typer.Option(parser=one_of(*TIERS), metavar=f"[{'|'.join(TIERS)}]", help="These only; may be repeated."),
+    typer.Option(parser=choice(*TIERS), metavar=f"[{'|'.join(TIERS)}]", help="These only; may be repeated."),
 ]
 TokensOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Pause before calls of chat models take more tokens than this.")
@@ -34,29 +34,22 @@ SecondsOption = Annotated[float | None, typer.Option(min=1, metavar="N", help="P
 def plan(
     user: OnlyUserOption = None,
     only: OnlyOption = None,
-    ask: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Ask chat models about N stretches of it, which costs their tokens.")
-    ] = 0,
-    concurrency: ConcurrencyOption = 4,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say what is pending, what it would cost in tokens of chat models, and how long it takes here.
+    """Say what is pending, and about what it costs in calls and tokens of chat models, and in time.
 
-    The time is measured on some of what is pending, for some seconds; nothing is written. What chat models take is not
-    in it. Their prompts are counted; how long their answers are is assumed, or known from earlier ones, or with --ask
-    measured, on stretches drawn by chance.
+    Nobody is asked and nothing is written. Rates are those that this store has measured: of calls so far, else assumed;
+    of time by its earlier backfills, else unknown. While a backfill runs, it shows its rate and the time left.
 
     JSON: {"derivers": {name: {"conversations", "messages", "tokens", "calls", "prompt_tokens", "answer_tokens":
-    integers, "answers": "assumed", "known", "asked" or null, "call_seconds": number or null}}, "seconds": number,
-    "seconds_between": [least, most], "model_tokens": integer, "model_seconds": number or null}.
+    integers, "answers": "assumed", "known" or null, "call_seconds": number or null}}, "seconds": number or null,
+    "model_tokens": integer, "model_seconds": number or null}.
     """
+    from memstore.cli.session import open_store
 
-    async def planned(store: WorkingStore) -> BackfillPlan:
-        found = await store.backfills.plan(user=user, only=only or (), ask=ask)
-        return await store.calibrated(found, user=user, concurrency=concurrency)
-
-    _tell_plan(_with_store(database, planned), as_json)
+    with open_store(database) as store:
+        _print_plan(store.backfills.plan(user=user, only=only or ()), as_json)
 
 
 @app.command()
@@ -82,13 +75,13 @@ def run(
         try:
             found = await store.backfills.plan(user=user, only=only or ())
         except ModelUnavailable as error:  # what is for it waits; the rest is done
-            hint(f"not planned: {error}")
+            echo_hint(f"not planned: {error}")
         backfill = await store.backfills.begin(
             user=user, only=only or (), max_tokens=max_tokens, max_seconds=max_seconds, plan=found
         )
-        return await _worked(store, backfill, detach, concurrency)
+        return await _work(store, backfill, detach, concurrency)
 
-    _ended(_with_store(database, ran), as_json, detach)
+    _finish(_with_store(database, ran), as_json, detach)
 
 
 @app.command()
@@ -110,9 +103,9 @@ def resume(
         found = await store.backfills.status(backfill)
         if found.backfill.state != "running":
             found = await store.backfills.resume(backfill, max_tokens=max_tokens, max_seconds=max_seconds)
-        return await _worked(store, found.backfill.id, detach, concurrency)
+        return await _work(store, found.backfill.id, detach, concurrency)
 
-    _ended(_with_store(database, resumed), as_json, detach)
+    _finish(_with_store(database, resumed), as_json, detach)
 
 
 @app.command()
@@ -123,10 +116,10 @@ def status(backfill: BackfillArgument = None, database: DatabaseOption = None, a
     {deriver: messages}, "failing": conversations, "done": messages, "seconds", "rate": messages a second,
     "seconds_left": number or null}.
     """
-    from memstore.cli.stores import opened
+    from memstore.cli.session import open_store
 
-    with opened(database) as store:
-        _tell(store.backfills.status(backfill), as_json)
+    with open_store(database) as store:
+        _print_status(store.backfills.status(backfill), as_json)
 
 
 @app.command()
@@ -135,10 +128,10 @@ def pause(backfill: BackfillArgument = None, database: DatabaseOption = None, as
 
     JSON: as of memstore backfill status.
     """
-    from memstore.cli.stores import opened
+    from memstore.cli.session import open_store
 
-    with opened(database) as store:
-        _tell(store.backfills.pause(backfill), as_json)
+    with open_store(database) as store:
+        _print_status(store.backfills.pause(backfill), as_json)
 
 
 @app.command()
@@ -147,10 +140,10 @@ def cancel(backfill: BackfillArgument = None, database: DatabaseOption = None, a
 
     JSON: as of memstore backfill status.
     """
-    from memstore.cli.stores import opened
+    from memstore.cli.session import open_store
 
-    with opened(database) as store:
-        _tell(store.backfills.cancel(backfill), as_json)
+    with open_store(database) as store:
+        _print_status(store.backfills.cancel(backfill), as_json)
 
 
 @app.command()
@@ -159,44 +152,46 @@ def verify(user: OnlyUserOption = None, database: DatabaseOption = None, as_json
 
     JSON: [{"user": name or null, "problem": text, "rows": integer}].
     """
-    from memstore.cli.stores import opened
+    from memstore.cli.session import open_store
 
-    with opened(database) as store:
+    with open_store(database) as store:
         wrong = store.backfills.verify(user=user)
     if as_json:
         print_json(wrong)
     elif wrong:
-        table(("user", "rows", "problem"), [(one.user or "", f"{one.rows:,}", one.problem) for one in wrong])
+        print_table(("user", "rows", "problem"), [(each.user or "", f"{each.rows:,}", each.problem) for each in wrong])
     else:
-        say("everything is derived, and whole")
+        echo("everything is derived, and whole")
     raise typer.Exit(1 if wrong else 0)
 
 
 def _with_store(database: str | None, use: Any) -> Any:
-    """Give what is made with an open store, in an event loop of its own."""
+    """Return the result of a coroutine with an open store, in an event loop of its own."""
     import asyncio
 
     from memstore.memory.worker import WorkingStore
 
-    async def used() -> Any:
+    async def run() -> Any:
         async with await WorkingStore.open(database) as store:
             return await use(store)
 
-    return asyncio.run(used())
+    return asyncio.run(run())
 
 
-async def _worked(store: WorkingStore, backfill: UUID, detach: bool, concurrency: int) -> BackfillStatus:
+async def _work(store: WorkingStore, backfill: UUID, detach: bool, concurrency: int) -> BackfillStatus:
     if detach:
         return await store.backfills.status(backfill)
     with err.status("loading") as shown:
-        return await store.work_until_done(backfill, lambda found: shown.update(_line(found)), concurrency=concurrency)
+        return await store.work_until_done(
+            backfill, lambda found: shown.update(_progress(found)), concurrency=concurrency
+        )
 
 
-def _line(found: BackfillStatus) -> str:
-    left = "" if found.seconds_left is None else f", {_time(found.seconds_left)} left"
-    failing = f", failing in {found.failing} conversations" if found.failing else ""
-    spent = f", {found.backfill.spent_tokens:,} tokens of chat models" if found.backfill.spent_tokens else ""
-    return f"{found.done:,} of {found.backfill.messages:,}, {found.rate:.0f} a second{left}{spent}{failing}"
+def _progress(status: BackfillStatus) -> str:
+    left = "" if status.seconds_left is None else f", {_time(status.seconds_left)} left"
+    failing = f", failing in {status.failing} conversations" if status.failing else ""
+    spent = f", {status.backfill.spent_tokens:,} tokens of chat models" if status.backfill.spent_tokens else ""
+    return f"{status.done:,} of {status.backfill.messages:,}, {status.rate:.0f} a second{left}{spent}{failing}"
 
 
 def _time(seconds: float) -> str:
@@ -206,43 +201,42 @@ def _time(seconds: float) -> str:
     return f"{minutes} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
-def _tell(found: BackfillStatus, as_json: bool) -> None:
+def _print_status(found: BackfillStatus, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
     reason = f" ({found.backfill.reason})" if found.backfill.reason else ""
-    say((f"{found.backfill.state}{reason}", "bold"), f": {_line(found)}; {found.backfill.id}")
+    echo((f"{found.backfill.state}{reason}", "bold"), f": {_progress(found)}; {found.backfill.id}")
     for deriver, messages in found.left.items():
-        say(f"  {deriver}: {messages:,} messages left")
+        echo(f"  {deriver}: {messages:,} messages left")
 
 
-def _ended(found: BackfillStatus, as_json: bool, detached: bool) -> None:
-    _tell(found, as_json)
+def _finish(found: BackfillStatus, as_json: bool, detached: bool) -> None:
+    _print_status(found, as_json)
     if detached:
-        hint("workers do it: memstore worker; memstore backfill status tells how far they are")
+        echo_hint("workers do it: memstore worker; memstore backfill status tells how far they are")
     elif found.backfill.state != "done":
-        hint("memstore backfill resume goes on with it")
+        echo_hint("memstore backfill resume goes on with it")
     raise typer.Exit(0 if detached or (found.backfill.state == "done" and not found.left) else 1)
 
 
-def _tell_plan(found: BackfillPlan, as_json: bool) -> None:
+def _print_plan(plan: BackfillPlan, as_json: bool) -> None:
     if as_json:
-        totals = {"model_tokens": found.model_tokens, "model_seconds": found.model_seconds}
-        times = {"seconds": found.seconds, "seconds_between": found.seconds_between}
-        print_json({"derivers": found.derivers} | times | totals)
+        totals = {"model_tokens": plan.model_tokens, "model_seconds": plan.model_seconds}
+        print_json({"derivers": plan.derivers, "seconds": plan.seconds} | totals)
         return
-    table(
-        ("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"),
-        [
-            (name, f"{one.conversations:,}", f"{one.messages:,}", f"{one.tokens:,}", f"{one.calls:,}",
-             f"{one.prompt_tokens + one.answer_tokens:,}")
-            for name, one in found.derivers.items()
-        ],
-    )  # fmt: skip
-    calls = "" if found.model_seconds is None else f"; one call after the other they take {_time(found.model_seconds)}"
-    least, most = map(_time, found.seconds_between or (0.0, 0.0))
-    spread = "" if least == most else f" ({least} to {most})"
-    say(f"{_time(found.seconds or 0)}{spread} on this machine, without what chat models take; "
-        f"{found.model_tokens:,} tokens of theirs{calls}")  # fmt: skip
-    if any(one.answers == "assumed" for one in found.derivers.values()):
-        hint("answers are assumed, prompts taken for as long as they may be; --ask 20 measures both")
+    rows = [
+        (name, *(f"{number:,}" for number in (each.conversations, each.messages, each.tokens, each.calls)),
+         f"{each.prompt_tokens + each.answer_tokens:,}")
+        for name, each in plan.derivers.items()
+    ]  # fmt: skip
+    print_table(("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"), rows)
+    if plan.seconds is None:
+        echo_hint("how long it takes is known after a first backfill; while one runs, it shows the time left")
+    else:
+        echo(f"{_time(plan.seconds)} at the rate of this store's earlier backfills")
+    if plan.model_tokens:
+        time = "" if plan.model_seconds is None else f"; one call after the other takes {_time(plan.model_seconds)}"
+        echo(f"{plan.model_tokens:,} tokens of chat models{time}")
+    if any(each.answers == "assumed" for each in plan.derivers.values()):
+        echo_hint("the tokens of calls are assumed: no call of this model was measured yet")

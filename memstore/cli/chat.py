@@ -1,17 +1,22 @@
-"""`chat`: an assistant over Ollama that remembers between sessions."""
+"""`chat`: an assistant over Ollama that remembers between sessions.
+
+Each message is stored before the model is asked, so no failure of the model loses it. An answer is stored when it is
+complete: half a sentence would be remembered as what the assistant meant.
+"""
 
 from __future__ import annotations
 
 import io
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memstore.cli.facts import print_facts
 from memstore.cli.options import (
     AnswerOption,
     ConversationOption,
@@ -19,46 +24,39 @@ from memstore.cli.options import (
     JsonFlag,
     UserOption,
     WindowOption,
-    name,
-)
-from memstore.cli.questions import show_facts, show_hits
-from memstore.cli.show import complain, hint, print_json, safe, table
-from memstore.cli.stores import opened
-from memstore.errors import BudgetTooSmall, Conflict, InvalidInput, ProviderError
+    parse_name,
+)  # fmt: skip
+from memstore.cli.output import echo_error, echo_hint, escape, print_json
+from memstore.cli.recall import print_hits
+from memstore.cli.session import open_store
+from memstore.errors import BudgetTooSmall, Conflict, InvalidInput, ModelAnswerInvalid, PromptTooLong, ProviderError
 from memstore.plain import plain
 
 if TYPE_CHECKING:
-    from memstore import ConversationScope
-    from memstore.cli.assistant import Assistant, Turn
-    from memstore.cli.deriving import Deriving
-    from memstore.models import Json
+    from memstore import Context, ConversationScope, MemoryStore
+    from memstore.providers.ollama_chat import Answer, OllamaChat
 
 CONVERSATION = "chat"
 PROMPT = "> "
-MOST_SESSIONS = 20  # that are listed
-UNANSWERED = (ProviderError, BudgetTooSmall, InvalidInput)  # what ends a turn, and not the chat
+MAX_MARGIN = 4  # at most the window's fourth part is kept free because the server counts otherwise
+UNANSWERED = (ProviderError, BudgetTooSmall, InvalidInput)  # errors that end a turn, and not the chat
+HELP = """\
+/facts          what is known of you
+/forget ID      use a fact no more
+/why            what the last answer was made from, and what was left out
+/recall QUERY   what was said about something
+/quit           end, as Ctrl-D does; Ctrl-C stops an answer"""
 _COMMAND = re.compile(r"/[a-z]*(?!\S)")  # not a path, and not what stands in a sentence
-
-
-def _instructions(value: str) -> str:
-    """Read a system prompt, or the file that has it."""
-    if not value.startswith("@"):
-        return value
-    try:
-        return Path(value[1:]).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"{value[1:]} cannot be read: {error}.") from None
 
 
 def chat(
     user: UserOption,
     model: Annotated[
-        str, typer.Option("--model", "-m", parser=name, metavar="NAME", help="The model, as ollama list shows it.")
+        str,
+        typer.Option("--model", "-m", parser=parse_name, metavar="NAME", help="The model, as ollama list shows it."),
     ],
     conversation: ConversationOption = CONVERSATION,
-    system: Annotated[
-        str | None, typer.Option(parser=_instructions, metavar="TEXT|@FILE", help="A system prompt.")
-    ] = None,
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
     budget: WindowOption = None,
     reserve: AnswerOption = None,
     message: Annotated[
@@ -76,235 +74,223 @@ def chat(
     JSON, with --message: {"answer", "ended": "stop" or "length", "tokens", "prompt_tokens", "answer_tokens", "window",
     "receipt": id}.
     """
-    if as_json and message is None:
-        raise typer.BadParameter("it is for one message: give --message.", param_hint="--json")
-    with _session(database, user, conversation, model, system=system, budget=budget, reserve=reserve) as session:
-        if message is not None:
-            session.say_only(message, as_json=as_json)
-        elif sys.stdin.isatty() and sys.stdout.isatty():
-            session.talk()
-        else:
-            raise typer.Exit(session.read())
-
-
-@contextmanager
-def _session(
-    database: str | None,
-    user: str,
-    conversation: str,
-    model: str,
-    *,
-    system: str | None,
-    budget: int | None,
-    reserve: int | None,
-) -> Iterator[_Session]:
-    from memstore.cli.assistant import Assistant
-    from memstore.cli.deriving import Deriving
     from memstore.providers.ollama_chat import load
     from memstore.settings import load as load_settings
 
+    if as_json and message is None:
+        raise typer.BadParameter("it is for one message: give --message.", param_hint="--json")
     # The same window in every call, whatever it is for: Ollama loads a model anew for another one.
     num_ctx = max(load_settings({}).ollama_num_ctx, budget or 0)
-    with opened(database, ollama_num_ctx=num_ctx) as store, closing(Deriving(store, user)) as deriving:
-        own = load(model, store.settings)
+    with open_store(database, ollama_num_ctx=num_ctx) as store:
+        scope = store.user(user).conversation(conversation)
+        session = _Session(store, scope, load(model, store.settings), system, budget, reserve)
+        if message is not None:
+            session.answer_one(message, as_json=as_json)
+        elif sys.stdin.isatty() and sys.stdout.isatty():
+            session.talk()
+        else:
+            raise typer.Exit(session.read_lines())
 
-        def begin(name: str) -> tuple[ConversationScope, Assistant]:
-            scope = store.user(user).conversation(name)
-            return scope, Assistant(scope, own, system=system, budget=budget, reserve=reserve)
 
-        yield _Session(begin, conversation, deriving)
+class _Paused(BaseException):
+    """Ends a derivation between two steps. Not an Exception, which `derive` takes for a failed conversation."""
 
 
 class _Session:
-    """One sitting: lines in, answers out."""
+    """Answers in one conversation, within a window of tokens, and derives what was said.
+
+    `budget` bounds prompt and answer together, by default by the model's window; `reserve` bounds the answer.
+    """
 
     def __init__(
-        self, begin: Callable[[str], tuple[ConversationScope, Assistant]], conversation: str, deriving: Deriving
+        self,
+        store: MemoryStore,
+        scope: ConversationScope,
+        model: OllamaChat,
+        system: str | None,
+        budget: int | None,
+        reserve: int | None,
     ) -> None:
-        self._begin = begin
-        self._scope, self._assistant = begin(conversation)
-        self._deriving = deriving
-        self._shown = False
-        self._commands: Mapping[str, Callable[[str], None]] = {
-            "/facts": self._facts,
-            "/forget": self._forget,
-            "/why": self._why,
-            "/context": self._why,
-            "/recall": self._recall,
-            "/sessions": self._sessions,
-            "/session": self._session,
-            "/help": self._help,
-        }
+        self._store, self._scope, self._model = store, scope, model
+        self._system, self._budget, self._reserve = system, budget, reserve
+        self._context: Context | None = None  # the last one
+        self._margin: int | None = None
+        self._line_open = self._paused = False
+        self._errors: set[str] = set()  # of derivation, each printed once
 
-    def say_only(self, text: str, *, as_json: bool) -> None:
+    def answer_one(self, text: str, *, as_json: bool) -> None:
         """Answer one message, then derive."""
-        turn = self._answered(text, _silent if as_json else self._show)
+        context, answer = self._answer(text, (lambda _: None) if as_json else self._show)
         if as_json:
-            print_json(_as_json(turn))
-        self._deriving.once()
+            shown = {"answer": answer.text, "ended": answer.ended, "tokens": int(context.tokens)}
+            counts = {"prompt_tokens": answer.prompt_tokens, "answer_tokens": answer.answer_tokens}
+            print_json(shown | counts | {"window": self._window, "receipt": context.receipt.id})
+        self._derive()
 
-    def read(self) -> int:
-        """Answer every line of stdin, and derive between them; give the exit code."""
+    def read_lines(self) -> int:
+        """Answer every line of stdin, and derive between them; return the exit code."""
         if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")
         failed = False
         for text in map(str.strip, sys.stdin):
             if text == "/quit":
                 break
-            if text and not self._obeyed(text):
-                failed |= not self._turn(text)
-                self._deriving.once()
+            if text and not self._run_command(text):
+                failed |= not self._try_answer(text)
+                self._derive()
         return int(failed)
 
     def talk(self) -> None:
-        """Answer whoever sits at the terminal, and derive while they read and type."""
+        """Answer at a terminal, and derive in a thread while the person reads and types."""
         with suppress(ImportError):  # not everywhere; it lets a line be edited
             import readline  # noqa: F401
-        self._greet()
-        self._deriving.begin()  # what an earlier session left, and the encoder is loaded meanwhile
-        while (text := _typed()) not in (None, "/quit"):
-            if text and not self._obeyed(text):
-                self._deriving.pause()
-                try:
-                    self._turn(text)
-                except KeyboardInterrupt:
-                    self._end_line()
-                    hint("stopped; what you said is stored, the unfinished answer is not")
-                self._deriving.begin()
-
-    def _turn(self, text: str) -> bool:
-        """Show the answer to a message; give whether there is one, having said why not."""
-        try:
-            self._answered(text, self._show)
-        except UNANSWERED as error:
-            self._end_line()
-            complain(str(error))
-            hint("what you said is stored, an answer is not")
-            return False
-        return True
-
-    def _answered(self, text: str, show: Callable[[str], None]) -> Turn:
-        turn = self._assistant.reply(text, show)
-        self._end_line()
-        if turn.answer.ended == "length":
-            hint("the answer was cut off: it may have no more tokens (--reserve)")
-        if turn.missed:
-            hint(
-                f"the server counted {turn.missed} tokens more than {turn.context.receipt.counter} did; "
-                f"from now on {self._assistant.margin} are kept free"
-            )
-        return turn
-
-    def _show(self, piece: str) -> None:
-        print(safe(piece), end="", flush=True)
-        self._shown = True
-
-    def _end_line(self) -> None:
-        if self._shown:
-            print(flush=True)
-        self._shown = False
-
-    def _greet(self) -> None:
         info = self._scope.info()
         known = "nothing was said yet" if info is None else f"{info.last_seq:,} messages so far"
-        hint(f"{self._scope.user.name}, {self._scope.name}: {known}; /help names the commands")
-        try:
-            hint(f"{self._assistant.window:,} tokens of window")
-        except ProviderError as error:
-            complain(str(error))
+        echo_hint(f"{self._scope.user.name}, {self._scope.name}: {known}; /help names the commands")
+        with ThreadPoolExecutor(1, "memstore-derive") as background:
+            try:
+                background.submit(self._derive)  # what an earlier session left
+                while (text := _read_line()) not in (None, "/quit"):
+                    if text and not self._run_command(text):
+                        self._paused = True
+                        try:
+                            self._try_answer(text)
+                        except KeyboardInterrupt:
+                            self._end_line()
+                            echo_hint("stopped; what you said is stored, the unfinished answer is not")
+                        self._paused = False
+                        background.submit(self._derive)
+            finally:
+                self._paused = True
 
-    def _obeyed(self, text: str) -> bool:
-        """Do what a line that begins with a command says; give whether it was one."""
-        found = _COMMAND.match(text)
-        if found is None:
+    def _try_answer(self, text: str) -> bool:
+        """Answer a message; return whether there is an answer, having printed why not."""
+        try:
+            self._answer(text, self._show)
+        except UNANSWERED as error:
+            self._end_line()
+            echo_error(str(error))
+            echo_hint("what you said is stored, an answer is not")
             return False
-        self._commands.get(found[0], self._unknown)(text[found.end() :].strip())
         return True
 
-    def _facts(self, _: str) -> None:
-        show_facts(self._scope.user.facts())
+    def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, Answer]:
+        """Store a message, pass the answer piece by piece to `show`, and store it."""
+        self._scope.add("user", text)
+        name, max_tokens = self._model.name, self._window // 4 if self._reserve is None else self._reserve
+        budget = self._window - self._free_margin()
+        self._context = context = self._scope.context(
+            budget=budget, reserve=max_tokens, system=self._system, model=name, format="ollama"
+        )
+        try:
+            answer = self._model.answer(context.messages, max_tokens=max_tokens, show=show)
+        except PromptTooLong:  # the server counted more than the window has: at least so many tokens more than we did
+            self._margin = max(self._free_margin(), self._window - context.tokens) + self._window // 16
+            raise
+        self._end_line()
+        if answer.text.strip():
+            self._scope.add("assistant", answer.text, metadata={"model": name, "ended": answer.ended})
+        self._compare_counts(context, answer)
+        if not answer.text.strip():
+            hint = f"{name} said nothing in {max_tokens} tokens: if it thinks, give it more (--reserve)."
+            raise ModelAnswerInvalid(hint, "")
+        if answer.ended == "length":
+            echo_hint("the answer was cut off: it may have no more tokens (--reserve)")
+        return context, answer
 
-    def _forget(self, beginning: str) -> None:
-        """Take a fact back, by how its id begins."""
-        if not beginning:
-            hint("/forget ID, as /facts shows it")
+    @property
+    def _window(self) -> int:
+        return self._model.window if self._budget is None else min(self._budget, self._model.window)
+
+    def _free_margin(self) -> int:
+        """Return the tokens that are kept free, as the server was seen to count more than we did."""
+        if self._margin is None:
+            drifts = [drift for drift in self._scope.user.drift() if drift.model == self._model.name]
+            self._margin = max((drift.largest_miss for drift in drifts if drift.observed > drift.predicted), default=0)
+        return min(self._margin, self._window // MAX_MARGIN)
+
+    def _compare_counts(self, context: Context, answer: Answer) -> None:
+        """Record the server's count; if it exceeds ours by more than the margin, raise the margin."""
+        self._model.look_again()
+        if answer.prompt_tokens is None:
             return
+        self._scope.observed(context, prompt_tokens=answer.prompt_tokens, model=self._model.name)
+        excess = answer.prompt_tokens - context.tokens
+        if excess > self._free_margin():
+            self._margin = excess + excess // 4  # the next prompt may be longer, and the excess grows with it
+            counted = f"the server counted {excess} tokens more than {context.receipt.counter} did"
+            echo_hint(f"{counted}; from now on {self._free_margin()} are kept free")
+
+    def _show(self, piece: str) -> None:
+        print(escape(piece), end="", flush=True)
+        self._line_open = True
+
+    def _end_line(self) -> None:
+        if self._line_open:
+            print(flush=True)
+        self._line_open = False
+
+    def _derive(self) -> None:
+        try:
+            report = self._store.derive(user=self._scope.user.name, progress=self._stop_if_paused)
+            errors = [f"not derived yet: {text}" for text in (*report.failed, *report.waiting)]
+        except _Paused:
+            return
+        except Exception as error:  # whatever it is: it costs the chat what it would have found, and nothing else
+            errors = [f"not derived: {error}"]
+        for text in errors:
+            if text not in self._errors:
+                self._errors.add(text)
+                echo_hint(text)
+
+    def _stop_if_paused(self, *_: object) -> None:
+        if self._paused:
+            raise _Paused
+
+    def _run_command(self, text: str) -> bool:
+        """Run the command that a line begins with; return whether it is one."""
+        match = _COMMAND.match(text)
+        if match is None:
+            return False
+        command, argument, user = match[0], text[match.end() :].strip(), self._scope.user
+        if command == "/facts":
+            print_facts(user.facts())
+        elif command == "/recall" and argument:
+            print_hits(plain(user.recall(argument)))
+        elif command == "/forget" and argument:
+            self._forget(argument)
+        elif command == "/why":
+            self._explain()
+        elif command == "/help":
+            print(HELP)
+        else:
+            echo_hint("no such command: /facts, /forget ID, /why, /recall QUERY, /quit, /help")
+        return True
+
+    def _forget(self, prefix: str) -> None:
         user = self._scope.user
         try:
-            fact = user.retract_fact(user.find_id(beginning, of="fact"))
+            fact = user.retract_fact(user.find_id(prefix, of="fact"))
         except (InvalidInput, Conflict) as error:
-            complain(str(error))
+            echo_error(str(error))
             return
-        print(safe(f"no longer used: {fact.text}"))
-        hint(f"memstore fact history and undo bring it back; memstore erase fact {fact.id} removes it for good")
+        print(escape(f"no longer used: {fact.text}"))
+        echo_hint(f"memstore fact history and undo bring it back; memstore erase fact {fact.id} removes it for good")
 
-    def _sessions(self, _: str) -> None:
-        """List the conversations, the latest first."""
-        found = self._scope.user.conversations(limit=MOST_SESSIONS)
-        table(
-            ("session", "messages", "last"),
-            [(one.name, f"{one.last_seq:,}", f"{one.updated_at:%Y-%m-%d %H:%M}") for one in found],
-        )
-
-    def _session(self, name: str) -> None:
-        """Go on in another conversation, which may be a new one."""
-        try:
-            self._scope, self._assistant = self._begin(name)
-        except InvalidInput as error:
-            complain(str(error))
-            return
-        self._greet()
-
-    def _recall(self, query: str) -> None:
-        if query:
-            show_hits(plain(self._scope.user.recall(query)))
+    def _explain(self) -> None:
+        """Print what the last context was made of, of this session or before it."""
+        if context := self._context:
+            print(escape(context.explain()))
+        elif receipts := self._scope.receipts(limit=1):
+            print(escape(self._scope.user.receipt(receipts[0]).explain()))
         else:
-            hint("/recall QUERY")
-
-    def _why(self, _: str) -> None:
-        """Show what the last context was made of, in this session or before it."""
-        if last := self._assistant.last:
-            print(safe(last.explain()))
-        elif kept := self._scope.receipts(limit=1):
-            print(safe(self._scope.user.receipt(kept[0]).explain()))
-        else:
-            hint("no context was made yet")
-
-    def _help(self, _: str) -> None:
-        print(
-            "/facts          what is known of you\n"
-            "/forget ID      use a fact no more\n"
-            "/why            what the last answer was made from, and what was left out\n"
-            "/recall QUERY   what was said about something\n"
-            "/sessions       your conversations\n"
-            "/session NAME   go on in one of them, or in a new one\n"
-            "/quit           end, as Ctrl-D does; Ctrl-C stops an answer"
-        )
-
-    def _unknown(self, _: str) -> None:
-        hint("no such command: /facts, /forget ID, /why, /recall QUERY, /sessions, /session NAME, /quit, /help")
+            echo_hint("no context was made yet")
 
 
-def _silent(_: str) -> None:
-    """Show nothing."""
-
-
-def _typed() -> str | None:
-    """Give a line from the terminal; None at its end."""
+def _read_line() -> str | None:
+    """Return a line from the terminal; None at its end."""
     try:
         return input(PROMPT).strip()
     except EOFError:
         print()
         return None
-
-
-def _as_json(turn: Turn) -> Json:
-    return {
-        "answer": turn.answer.text,
-        "ended": turn.answer.ended,
-        "tokens": int(turn.context.tokens),
-        "prompt_tokens": turn.answer.prompt_tokens,
-        "answer_tokens": turn.answer.answer_tokens,
-        "window": turn.window,
-        "receipt": turn.context.receipt.id,
-    }

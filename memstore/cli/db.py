@@ -1,4 +1,4 @@
-"""The operator's commands for the database itself: tables, roles, machines, indexes, and the embedded server's end."""
+"""`db`: the operator's commands for the database: schema, roles, Citus, indexes, the embedded server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memstore.cli.options import DatabaseOption, JsonFlag, UserOption
-from memstore.cli.show import hint, print_json, say, table
+from memstore.cli.output import echo, echo_hint, print_json, print_table
 
 if TYPE_CHECKING:
     from memstore.store.migrations import Status
@@ -26,9 +26,9 @@ def upgrade(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     """
     from memstore.store import migrations
 
-    with _address(database) as url:
+    with _url(database) as url:
         migrations.prepare(url, upgrade_old=True)
-        _show_status(migrations.status(url), as_json)
+        _print_status(migrations.status(url), as_json)
 
 
 @app.command()
@@ -42,10 +42,10 @@ def status(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     target = database_url(database)
     if is_embedded(target) and _is_missing(embedded_folder(target)):  # who only asks makes no database
-        _show_status(migrations.Status(None), as_json)
+        _print_status(migrations.Status(None), as_json)
         return
-    with _address(target) as url:
-        _show_status(migrations.status(url), as_json)
+    with _url(target) as url:
+        _print_status(migrations.status(url), as_json)
 
 
 @app.command()
@@ -79,14 +79,16 @@ def grant(
     """
     from memstore.store import roles
 
-    with _address(database) as url:
+    with _url(database) as url:
         granted = roles.grant(url, login, role)
     if as_json:
         print_json({"login": granted.login, "role": granted.role, "confined": granted.confined})
     else:
-        say(f"{granted.login} is granted {granted.role}")
+        echo(f"{granted.login} is granted {granted.role}")
     if not granted.confined:
-        hint(f"{granted.login} is a superuser, ignores row-level security or owns the tables: no role confines it.")
+        echo_hint(
+            f"{granted.login} is a superuser, ignores row-level security or owns the tables: no role confines it."
+        )
 
 
 @app.command()
@@ -100,29 +102,29 @@ def distribute(database: DatabaseOption = None, as_json: JsonFlag = False) -> No
     """
     from memstore.store import distribution
 
-    with _address(database) as url:
-        done = distribution.distribute(url, lambda name: hint(f"{name} …"))
+    with _url(database) as url:
+        done = distribution.distribute(url, lambda name: echo_hint(f"{name} …"))
     if as_json:
         print_json(done)
     else:
-        say(f"{len(done.distributed)} tables are distributed by user, {len(done.reference)} are on each machine")
+        echo(f"{len(done.distributed)} tables are distributed by user, {len(done.reference)} are on each machine")
 
 
 @app.command()
 def isolate(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Give a large user a shard of their own on a Citus, which can then be moved to a machine of its own.
+    """Return a large user a shard of their own on a Citus, which can then be moved to a machine of its own.
 
     JSON: {"isolated": text}.
     """
     from memstore import ids
     from memstore.store import distribution
 
-    with _address(database) as url:
+    with _url(database) as url:
         distribution.isolate(url, ids.user_id(user))
     if as_json:
         print_json({"isolated": user})
     else:
-        say(f"{user} has a shard of their own")
+        echo(f"{user} has a shard of their own")
 
 
 @app.command()
@@ -134,21 +136,21 @@ def index(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     JSON: [{"id", "name", "units": integer, "indexed": true or false}].
     """
-    from memstore.cli.stores import opened
+    from memstore.cli.session import open_store
 
-    with opened(database) as store:
-        refused = store.build_indexes(progress=lambda user: hint(f"{user.name}: {user.units:,} units"))
+    with open_store(database) as store:
+        refused = store.build_indexes(progress=lambda user: echo_hint(f"{user.name}: {user.units:,} units"))
         found = store.large_users()
     if as_json:
         print_json(found)
     else:
-        rows = [(one.name, f"{one.units:,}", "yes" if one.indexed else "no") for one in found]
-        table(("user", "units", "indexed"), rows)
-    names = {one.name for one in refused}
-    if waiting := ", ".join(repr(one.name) for one in found if not one.indexed and one.name not in names):
-        hint(f"Another process builds what is missing for {waiting}.")
+        rows = [(each.name, f"{each.units:,}", "yes" if each.indexed else "no") for each in found]
+        print_table(("user", "units", "indexed"), rows)
+    names = {each.name for each in refused}
+    if waiting := ", ".join(repr(each.name) for each in found if not each.indexed and each.name not in names):
+        echo_hint(f"Another process builds what is missing for {waiting}.")
     if refused:
-        hint("This login may not build indexes on the vectors: run it with that of the tables' owner.")
+        echo_hint("This login may not build indexes on the vectors: run it with that of the tables' owner.")
         raise typer.Exit(1)
 
 
@@ -171,15 +173,15 @@ def stop(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     if as_json:
         print_json({"folder": str(folder), "stopped": stopped})
     else:
-        say(f"{folder}: {'stopped' if stopped else 'was not running'}")
+        echo(f"{folder}: {'stopped' if stopped else 'was not running'}")
 
 
-def _show_status(found: Status, as_json: bool) -> None:
+def _print_status(found: Status, as_json: bool) -> None:
     if as_json:
         print_json({"revision": found.revision, "head": found.head, "current": found.current})
     else:
         word = "current" if found.current else "to be upgraded: memstore db upgrade"
-        say(f"schema {found.revision or 'none'} of {found.head}: {word}")
+        echo(f"schema {found.revision or 'none'} of {found.head}: {word}")
 
 
 def _is_missing(folder: Path) -> bool:
@@ -190,8 +192,8 @@ def _is_missing(folder: Path) -> bool:
 
 
 @contextmanager
-def _address(database: str | None) -> Iterator[str]:
-    """Give the URL of the database, with an embedded one running meanwhile."""
+def _url(database: str | None) -> Iterator[str]:
+    """Yield the URL of the database, with an embedded one running meanwhile."""
     from memstore.memory.address import checked_url, database_url, embedded_folder, is_embedded
     from memstore.store import embedded
 

@@ -12,8 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memstore.cli.options import JsonFlag
-from memstore.cli.show import called, chat, hint, line, meter, out, print_json, progress, say
-from memstore.cli.stores import opened
+from memstore.cli.output import (
+    echo,
+    echo_hint,
+    one_line,
+    out,
+    print_json,
+    print_messages,
+    progress_bars,
+    token_meter,
+)
+from memstore.cli.session import open_store
 
 if TYPE_CHECKING:
     from memstore import Context, Fact, Hit, MemoryStore
@@ -39,17 +48,17 @@ def demo(
 
     JSON: {"messages", "tokens", "receipt"} of the context.
     """
-    asked = QUESTION if question is None else question
+    query = QUESTION if question is None else question
     with _sample_store(embedder) as store:
         if as_json:
             _derive(store)
         else:
-            _tell_story(store, asked)
-        context = store.user(USER).conversation(CONVERSATION).context(asked, budget=budget, system=SYSTEM)
+            _print_story(store, query)
+        context = store.user(USER).conversation(CONVERSATION).context(query, budget=budget, system=SYSTEM)
     if as_json:
         print_json(context.as_dict())
     else:
-        _show_context(context)
+        _print_context(context)
 
 
 @contextmanager
@@ -59,7 +68,7 @@ def _sample_store(embedder: str | None) -> Iterator[MemoryStore]:
     with (
         tempfile.TemporaryDirectory(prefix="memstore-demo-") as folder,
         as_file(sample) as path,
-        opened(f"embedded:{Path(folder) / 'store'}", **({"embedder": embedder} if embedder else {})) as store,
+        open_store(f"embedded:{Path(folder) / 'store'}", **({"embedder": embedder} if embedder else {})) as store,
     ):
         store.import_file(path)
         yield store
@@ -67,41 +76,40 @@ def _sample_store(embedder: str | None) -> Iterator[MemoryStore]:
 
 def _derive(store: MemoryStore) -> str:
     """Derive everything; give what was made, in words."""
-    with progress("loading") as move:
+    with progress_bars("loading") as move:
         made = store.derive(progress=move)
     return f"{made.units} units of recall, {made.summaries} summaries, {made.facts} facts"
 
 
-def _tell_story(store: MemoryStore, question: str) -> None:
+def _print_story(store: MemoryStore, question: str) -> None:
     counts = store.stats()
-    _step(1, "History in", f"{counts['messages']} messages in {counts['conversations']} conversations")
-    _step(2, "Derived", f"{_derive(store)}; no LLM was asked")
+    _print_step(1, "History in", f"{counts['messages']} messages in {counts['conversations']} conversations")
+    _print_step(2, "Derived", f"{_derive(store)}; no LLM was asked")
     alice = store.user(USER)
-    _step(3, "What is known of Alice", "the latest of it")
+    _print_step(3, "What is known of Alice", "the latest of it")
     for fact in alice.facts()[:FACTS]:
-        _show_fact(fact)
-    _step(4, "Recalled", question)
+        _print_fact(fact)
+    _print_step(4, "Recalled", question)
     for hit in alice.recall(question, limit=HITS):
-        _show_hit(hit)
+        _print_hit(hit)
 
 
-def _step(number: int, what: str, detail: str) -> None:
-    say((f"\n{number}. {what}", "bold"), f": {detail}")
+def _print_step(number: int, what: str, detail: str) -> None:
+    echo((f"\n{number}. {what}", "bold"), f": {detail}")
 
 
-def _show_fact(fact: Fact) -> None:
-    say("   ", (f"{fact.type:<12}", "green"), line(fact.text))
+def _print_fact(fact: Fact) -> None:
+    echo("   ", (f"{fact.type:<12}", "green"), one_line(fact.text))
 
 
-def _show_hit(hit: Hit) -> None:
+def _print_hit(hit: Hit) -> None:
     day = f"{hit.occurred_at:%d %b %Y}"
-    say("   ", (f"{hit.score:.2f} {hit.tier:<10}{day}  ", "cyan"), line(hit.text)[:100])
+    echo("   ", (f"{hit.score:.2f} {hit.tier:<10}{day}  ", "cyan"), one_line(hit.text)[:100])
 
 
-def _show_context(context: Context) -> None:
-    _step(5, "The context", "ready for a model\n")
-    chat(context)
-    say()
-    out.print(meter(context.receipt))
-    own = called()
-    hint(f"your own: {own} import FILE --user NAME, {own} derive, {own} context …")
+def _print_context(context: Context) -> None:
+    _print_step(5, "The context", "ready for a model\n")
+    print_messages(context)
+    echo()
+    out.print(token_meter(context.receipt))
+    echo_hint("your own: memstore import FILE --user NAME, memstore derive, memstore context …")

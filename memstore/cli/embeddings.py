@@ -1,4 +1,4 @@
-"""Another embedder for users who have vectors: `embeddings migrate`, `status`, `rollback` and `clean`."""
+"""`embeddings migrate`, `status`, `rollback` and `clean`: another embedder for users who have vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memstore.cli.options import DatabaseOption, JsonFlag
-from memstore.cli.show import err, hint, print_json, say, table
+from memstore.cli.output import echo, echo_hint, err, print_json, print_table
 from memstore.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -33,19 +33,19 @@ def migrate(
     """Make vectors by another embedder beside the present ones, then let them serve, user by user.
 
     Recall goes on meanwhile, by the old vectors until the moment of the switch. Stopped or killed, the same command
-    goes on with what is left. Afterwards set embedder to the new one, for new users: memstore settings set embedder.
+    goes on with what is left. Afterwards set embedder to the new one, for new users.
 
     JSON: {"users": moved, "vectors": made, integers}.
     """
-    from memstore.cli.stores import opened
+    from memstore.cli.session import open_store
     from memstore.providers import vectors_name
 
-    with opened(database) as store, _shown() as told:
-        moved = store.embeddings.migrate(to, progress=told)
+    with open_store(database) as store, _progress() as advance:
+        moved = store.embeddings.migrate(to, progress=advance)
         own = store.settings.embedder
-    _tell(moved, as_json, f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made")
+    _print(moved, as_json, f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made")
     if vectors_name(own) != vectors_name(to) and not as_json:
-        hint(f"new users are still given {own}: memstore settings set embedder {to}")
+        echo_hint(f"new users are still given {own}: set MEMSTORE_EMBEDDER={to}, or embedder in the settings file")
 
 
 @app.command()
@@ -57,17 +57,17 @@ def status(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     JSON: [{"name", "dimensions", "state": serving, building or retired, "users", "units", "vectors", "missing"}].
     """
-    from memstore.cli.stores import opened
+    from memstore.cli.session import open_store
 
-    with opened(database) as store:
+    with open_store(database) as store:
         found = store.embeddings.status()
     if as_json:
         print_json(found)
         return
-    rows = [(one.name, one.dimensions, one.state, one.users, one.units, one.vectors, one.missing) for one in found]
-    table(COLUMNS, rows)
-    if any(one.state == "building" for one in found):
-        hint("a migration is not done: memstore embeddings migrate goes on with it, rollback gives it up")
+    rows = [(row.name, row.dimensions, row.state, row.users, row.units, row.vectors, row.missing) for row in found]
+    print_table(COLUMNS, rows)
+    if any(each.state == "building" for each in found):
+        echo_hint("a migration is not done: memstore embeddings migrate goes on with it, rollback gives it up")
 
 
 @app.command()
@@ -85,10 +85,10 @@ def rollback(
 
     JSON: {"users": gone back, "vectors": made, integers}.
     """
-    from memstore.cli.stores import opened
+    from memstore.cli.session import open_store
 
-    with opened(database) as store, _shown() as told:
-        moved = store.embeddings.rollback(leaving, progress=told)
+    with open_store(database) as store, _progress() as advance:
+        moved = store.embeddings.rollback(leaving, progress=advance)
         if not moved.users:
             where = "" if leaving is None else f" from {leaving!r}"
             raise InvalidInput(
@@ -96,7 +96,7 @@ def rollback(
                 "embeddings clean. To have users found by it again: memstore embeddings migrate --to KIND:MODEL. "
                 "memstore embeddings status says what there is."
             )
-    _tell(moved, as_json, f"{moved.users:,} users have gone back; {moved.vectors:,} vectors made")
+    _print(moved, as_json, f"{moved.users:,} users have gone back; {moved.vectors:,} vectors made")
 
 
 @app.command()
@@ -105,34 +105,34 @@ def clean(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     JSON: {"users": integer, "vectors": removed}.
     """
-    from memstore.cli.stores import opened
+    from memstore.cli.session import open_store
 
-    with opened(database) as store:
+    with open_store(database) as store:
         moved = store.embeddings.clean()
-    _tell(moved, as_json, f"{moved.vectors:,} vectors of {moved.users:,} users removed")
+    _print(moved, as_json, f"{moved.vectors:,} vectors of {moved.users:,} users removed")
 
 
-def _tell(moved: Moved, as_json: bool, told: str) -> None:
+def _print(moved: Moved, as_json: bool, text: str) -> None:
     if as_json:
         print_json(moved)
     else:
-        say(told)
+        echo(text)
 
 
 @contextmanager
-def _shown() -> Iterator[Callable[[int, int], None]]:
-    """Show on stderr how far it is, how fast, and how long yet; give what is told of units."""
-    with err.status("loading") as shown:
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """Show progress, rate and time left on stderr; yield the callback for units done and in total."""
+    with err.status("loading") as status:
         began: tuple[float, int] | None = None
 
-        def told(done: int, total: int) -> None:
+        def advance(done: int, total: int) -> None:
             nonlocal began
             began = began or (monotonic(), done)
             spent, made = monotonic() - began[0], done - began[1]
             pace = f", {made / spent:,.0f} a second, {_time((total - done) * spent / made)} left" if made else ""
-            shown.update(f"{done:,} of {total:,} units{pace}")
+            status.update(f"{done:,} of {total:,} units{pace}")
 
-        yield told
+        yield advance
 
 
 def _time(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Erasing and what keeps it honest: `erase user|conversation|message|fact`, `erasures`, `verify-erasure`, `retain`."""
+"""`erase user|conversation|message|fact`, `erasures`, `verify-erasure` and `retain`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from memstore.cli.options import (
     JsonFlag,
     OnlyUserOption,
     UserOption,
-    beginning,
-    identity,
-    name,
+    id_prefix,
+    parse_id,
+    parse_name,
 )
-from memstore.cli.show import hint, print_json, say, table
-from memstore.cli.stores import hint_if_unknown, opened
+from memstore.cli.output import echo, echo_hint, print_json, print_table
+from memstore.cli.session import hint_if_unknown, open_store
 
 if TYPE_CHECKING:
     from memstore import Certificate
@@ -32,18 +32,18 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
-RehearseFlag = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")]
-SHOWN = 20  # ids of what was erased
+DryRunFlag = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")]
+MAX_SHOWN = 20  # ids of what was erased
 LOG = "pg_wal"
-GIVE = "give a file with what memstore erase --json or memstore erasures --json has printed."
+EXPECTED = "give a file with what memstore erase --json or memstore erasures --json has printed."
 REFUSED = "nothing was erased: say yes, or give --yes; --dry-run shows what would be removed"
 
 
 @app.command("user")
 def user_(
-    user: Annotated[str, typer.Argument(parser=name, metavar="NAME", help="Whose memory is erased, all of it.")],
+    user: Annotated[str, typer.Argument(parser=parse_name, metavar="NAME", help="Whose memory is erased, all of it.")],
     yes: YesFlag = False,
-    dry_run: RehearseFlag = False,
+    dry_run: DryRunFlag = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -52,18 +52,18 @@ def user_(
     JSON: the certificate: {"id", "scope", "user_id", "erased": [ids], "counts": {table: integer}, "tombstones",
     "again", "scan": {"tables", "ids", "words", "found"}, "recorded_at", "hints"}; "id" is null if nothing was removed.
     """
-    with opened(database) as store:
-        _make_sure(f"Erase everything of {user!r}?", told=yes or dry_run)
+    with open_store(database) as store:
+        _confirm(f"Erase everything of {user!r}?", is_confirmed=yes or dry_run)
         hint_if_unknown(store, user)
-        _show(store.user(user).erase(dry_run=dry_run), as_json)
+        _print(store.user(user).erase(dry_run=dry_run), as_json)
 
 
 @app.command()
 def conversation(
-    conversation: Annotated[str, typer.Argument(parser=name, metavar="NAME", help="The conversation.")],
+    conversation: Annotated[str, typer.Argument(parser=parse_name, metavar="NAME", help="The conversation.")],
     user: UserOption,
     yes: YesFlag = False,
-    dry_run: RehearseFlag = False,
+    dry_run: DryRunFlag = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -71,19 +71,19 @@ def conversation(
 
     JSON: the certificate, as of memstore erase user.
     """
-    with opened(database) as store:
-        _make_sure(f"Erase the conversation {conversation!r} of {user!r}?", told=yes or dry_run)
-        _show(store.user(user).conversation(conversation).erase(dry_run=dry_run), as_json)
+    with open_store(database) as store:
+        _confirm(f"Erase the conversation {conversation!r} of {user!r}?", is_confirmed=yes or dry_run)
+        _print(store.user(user).conversation(conversation).erase(dry_run=dry_run), as_json)
 
 
 @app.command()
 def message(
     messages: Annotated[
-        list[UUID], typer.Argument(parser=identity, metavar="ID...", help="Ids of messages, whole, as recall has them.")
+        list[UUID], typer.Argument(parser=parse_id, metavar="ID...", help="Ids of messages, whole, as recall has them.")
     ],
     user: UserOption,
     yes: YesFlag = False,
-    dry_run: RehearseFlag = False,
+    dry_run: DryRunFlag = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -91,20 +91,20 @@ def message(
 
     JSON: the certificate, as of memstore erase user.
     """
-    with opened(database) as store:
-        _make_sure(f"Erase {len(messages)} messages of {user!r}?", told=yes or dry_run)
-        _show(store.user(user).erase_message(*messages, dry_run=dry_run), as_json)
+    with open_store(database) as store:
+        _confirm(f"Erase {len(messages)} messages of {user!r}?", is_confirmed=yes or dry_run)
+        _print(store.user(user).erase_message(*messages, dry_run=dry_run), as_json)
 
 
 @app.command()
 def fact(
     facts: Annotated[
         list[str],
-        typer.Argument(parser=beginning("memstore facts"), metavar="ID...", help="Ids of facts, or how they begin."),
+        typer.Argument(parser=id_prefix("memstore facts"), metavar="ID...", help="Ids of facts, or how they begin."),
     ],
     user: UserOption,
     yes: YesFlag = False,
-    dry_run: RehearseFlag = False,
+    dry_run: DryRunFlag = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -112,11 +112,11 @@ def fact(
 
     JSON: the certificate, as of memstore erase user.
     """
-    with opened(database) as store:
-        whose = store.user(user)
-        found = [whose.find_id(one, of="fact") for one in facts]
-        _make_sure(f"Erase {len(found)} facts of {user!r}?", told=yes or dry_run)
-        _show(whose.erase_fact(*found, dry_run=dry_run), as_json)
+    with open_store(database) as store:
+        scope = store.user(user)
+        found = [scope.find_id(prefix, of="fact") for prefix in facts]
+        _confirm(f"Erase {len(found)} facts of {user!r}?", is_confirmed=yes or dry_run)
+        _print(scope.erase_fact(*found, dry_run=dry_run), as_json)
 
 
 def erasures(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
@@ -126,18 +126,24 @@ def erasures(user: UserOption, database: DatabaseOption = None, as_json: JsonFla
 
     JSON: a list of certificates, as of memstore erase user.
     """
-    with opened(database) as store:
+    with open_store(database) as store:
         found = store.user(user).erasures()
     if as_json:
-        print_json([one.as_dict() for one in found])
+        print_json([each.as_dict() for each in found])
     elif found:
         rows = [
-            (one.recorded_at and f"{one.recorded_at:%Y-%m-%d %H:%M}", one.scope, _rows(one), one.tombstones, one.id)
-            for one in found
+            (
+                each.recorded_at and f"{each.recorded_at:%Y-%m-%d %H:%M}",
+                each.scope,
+                _rows(each),
+                each.tombstones,
+                each.id,
+            )
+            for each in found
         ]
-        table(("when", "what", "rows", "tombstones", "id"), rows)
+        print_table(("when", "what", "rows", "tombstones", "id"), rows)
     else:
-        hint(f"nothing was erased of {user!r}")
+        echo_hint(f"nothing was erased of {user!r}")
 
 
 def verify_erasure(
@@ -159,18 +165,18 @@ def verify_erasure(
     """
     if (certificate is None) == (text is None):
         raise typer.BadParameter("give a certificate, or --text.")
-    given = None if certificate is None else _read(certificate)
-    each, several = given if isinstance(given, list) else [given], isinstance(given, list)
-    with opened(database) as store:
-        found = [(one, store.verify_erasure(one, text=text, files=files)) for one in each]
+    content = None if certificate is None else _read(certificate)
+    certificates, is_list = content if isinstance(content, list) else [content], isinstance(content, list)
+    with open_store(database) as store:
+        found = [(each, store.verify_erasure(each, text=text, files=files)) for each in certificates]
     if as_json:
-        told = [({"certificate": one.id} if one and several else {}) | remains.as_dict() for one, remains in found]
-        print_json(told if several else told[0])
+        rows = [({"certificate": each.id} if each and is_list else {}) | remains.as_dict() for each, remains in found]
+        print_json(rows if is_list else rows[0])
     else:
-        for one, remains in found:
-            _tell(one if several else None, remains)
+        for each, remains in found:
+            _print_remains(each if is_list else None, remains)
     if not found:
-        hint("there is no certificate in this list: nothing was erased")
+        echo_hint("there is no certificate in this list: nothing was erased")
     if not all(remains.is_clean for _, remains in found):
         raise typer.Exit(1)
 
@@ -180,20 +186,20 @@ def retain(user: OnlyUserOption = None, database: DatabaseOption = None, as_json
 
     JSON: {"messages": integer}.
     """
-    with opened(database) as store:
+    with open_store(database) as store:
         erased = store.retain(user=user)
     if as_json:
         print_json({"messages": erased})
     else:
-        say(f"{erased:,} messages were older than they are kept, and are erased")
+        echo(f"{erased:,} messages were older than they are kept, and are erased")
 
 
-def _make_sure(question: str, *, told: bool) -> None:
-    """Ask at a terminal, unless it was told on the command line; end with 1 where nobody says yes."""
+def _confirm(question: str, *, is_confirmed: bool) -> None:
+    """Ask at a terminal, unless confirmed by an option; exit with 1 if the answer is not yes."""
     import sys
 
-    if not told and not (sys.stdin.isatty() and typer.confirm(question, err=True)):
-        hint(REFUSED)
+    if not is_confirmed and not (sys.stdin.isatty() and typer.confirm(question, err=True)):
+        echo_hint(REFUSED)
         raise typer.Exit(1)
 
 
@@ -202,40 +208,40 @@ def _read(path: Path) -> Certificate | list[Certificate]:
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise typer.BadParameter(f"{str(path)!r} cannot be read ({error.strerror}): {GIVE}") from None
+        raise typer.BadParameter(f"{str(path)!r} cannot be read ({error.strerror}): {EXPECTED}") from None
     except (ValueError, RecursionError):
-        raise typer.BadParameter(f"{str(path)!r} is no JSON: {GIVE}") from None
+        raise typer.BadParameter(f"{str(path)!r} is no JSON: {EXPECTED}") from None
     if isinstance(body, list):
-        return [_certificate(one, f"number {number} in {str(path)!r}") for number, one in enumerate(body, 1)]
+        return [_certificate(entry, f"number {number} in {str(path)!r}") for number, entry in enumerate(body, 1)]
     return _certificate(body, repr(str(path)))
 
 
-def _certificate(body: Any, named: str) -> Certificate:
+def _certificate(body: Any, name: str) -> Certificate:
     from memstore import Certificate
 
     try:
         return Certificate.from_dict(body)
     except ValueError as error:
-        raise typer.BadParameter(f"{named} is no certificate, {error}: {GIVE}") from None
+        raise typer.BadParameter(f"{name} is no certificate, {error}: {EXPECTED}") from None
 
 
-def _tell(certificate: Certificate | None, found: Remains) -> None:
-    """Print what was found of an erasure, of a certificate that is one of several under its name."""
+def _print_remains(certificate: Certificate | None, found: Remains) -> None:
+    """Print what is left of an erasure, under its certificate if that is one of a list."""
     if certificate is not None:
         when = f"{certificate.recorded_at:%Y-%m-%d %H:%M}, " if certificate.recorded_at else ""
-        say(f"{certificate.scope} erased, {when}{certificate.id or 'a rehearsal'}:")
-    said = "nothing is left in them" if found.is_clean else "something is left:"
-    say(f"looked through {found.tables} tables: {said}")
+        echo(f"{certificate.scope} erased, {when}{certificate.id or 'a rehearsal'}:")
+    result = "nothing is left in them" if found.is_clean else "something is left:"
+    echo(f"looked through {found.tables} tables: {result}")
     for table_, rows in found.found.items():
-        say(f"  {table_}: {rows:,} rows")
+        echo(f"  {table_}: {rows:,} rows")
     if found.pages is not None:
-        say(_on_disk(found.pages, gone=found.is_clean))
-    for one in found.hints:
-        hint(one)
+        echo(_describe_pages(found.pages, gone=found.is_clean))
+    for hint in found.hints:
+        echo_hint(hint)
 
 
-def _on_disk(pages: Mapping[str, int], *, gone: bool) -> str:
-    """Say what the server's files still hold, of rows that are `gone` for every query; --json names each file."""
+def _describe_pages(pages: Mapping[str, int], *, gone: bool) -> str:
+    """Describe what the server's files still hold of rows that are `gone` for every query."""
     if not pages:
         return "nothing is left in the server's files"
     places = len(pages.keys() - {LOG})
@@ -245,32 +251,32 @@ def _on_disk(pages: Mapping[str, int], *, gone: bool) -> str:
     return f"on disk the bytes still stand in {parts}{why}"
 
 
-def _show(certificate: Certificate, as_json: bool) -> None:
+def _print(certificate: Certificate, as_json: bool) -> None:
     """Print a certificate: as JSON, or one fact a line, each with its name before it."""
     if as_json:
         print_json(certificate.as_dict())
         return
     if certificate.is_empty:
-        say("there was nothing to erase")
+        echo("there was nothing to erase")
         return
     for what, value in _facts(certificate):
-        say(f"{what}: {value}")
+        echo(f"{what}: {value}")
     if certificate.id is None:
-        hint("nothing was removed: this is what would be")
+        echo_hint("nothing was removed: this is what would be")
     for place, rows in certificate.scan.found.items():
-        hint(f"{rows:,} rows of {place} still have words of it: look at them")
+        echo_hint(f"{rows:,} rows of {place} still have words of it: look at them")
     if certificate.again and certificate.id is not None:
-        hint("what rested on other messages too is made again by: memstore derive")
-    for one in certificate.hints:
-        hint(one)
+        echo_hint("what rested on other messages too is made again by: memstore derive")
+    for hint in certificate.hints:
+        echo_hint(hint)
 
 
 def _facts(certificate: Certificate) -> Iterator[tuple[str, object]]:
-    """Give what a certificate says, by name: what was erased, rows by table, what keeps it out, what was looked for."""
-    for one in certificate.erased[:SHOWN]:
-        yield certificate.scope, one
-    if len(certificate.erased) > SHOWN:
-        yield "further ones", f"{len(certificate.erased) - SHOWN:,}, named by --json"
+    """Return the lines of a certificate: what was erased, rows by table, tombstones, what was looked for."""
+    for id in certificate.erased[:MAX_SHOWN]:
+        yield certificate.scope, id
+    if len(certificate.erased) > MAX_SHOWN:
+        yield "further ones", f"{len(certificate.erased) - MAX_SHOWN:,}, named by --json"
     yield from ((place, f"{rows:,}") for place, rows in certificate.counts.items() if rows)
     yield from ((f"to be made again, {deriver}", f"{count:,}") for deriver, count in certificate.again.items() if count)
     if certificate.id is not None:

@@ -1,4 +1,4 @@
-"""The options that several commands share, and how what is typed is read."""
+"""Options that several commands share, and parsers of option values."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ STRATEGIES = (
 SECTION_EXAMPLE = """give one like calendar="Friday: Porto.", or '{"name": "facts", "maximum": 0.1}'"""
 
 
-def one_of(*choices: str) -> Callable[[str], str]:
-    """Give a reader of one of these words. Typer's own choices are enums, and those of memstore's models are heavy."""
+def choice(*choices: str) -> Callable[[str], str]:
+    """Return a parser of one of these words. Typer's own choices are enums, and importing memstore's models is slow."""
 
     def read(value: str) -> str:
         if value not in choices:
@@ -33,8 +33,8 @@ def one_of(*choices: str) -> Callable[[str], str]:
     return read
 
 
-def name(value: str) -> str:
-    """Read the name of a user or of a conversation."""
+def parse_name(value: str) -> str:
+    """Parse the name of a user or of a conversation."""
     if not value.strip():
         raise typer.BadParameter("a name is not empty.")
     try:
@@ -44,8 +44,8 @@ def name(value: str) -> str:
     return value
 
 
-def format_name(value: str) -> str:
-    """Read the name of a format, or the template in a file."""
+def parse_format(value: str) -> str:
+    """Parse the name of a format, or read the template in a file."""
     if value in FORMATS:
         return value
     try:
@@ -55,8 +55,8 @@ def format_name(value: str) -> str:
         raise typer.BadParameter(f"{value!r} is none of {names}, and no template: {error}.") from None
 
 
-def section(value: str) -> Any:
-    """Read a section: NAME=TEXT, or an object of JSON as `describe(sections=…)` takes it."""
+def parse_section(value: str) -> Any:
+    """Parse a section: NAME=TEXT, or a JSON object as `describe(sections=…)` takes it."""
     if not value.lstrip().startswith("{"):
         name, sign, text = value.partition("=")
         if sign:
@@ -68,19 +68,19 @@ def section(value: str) -> Any:
         raise typer.BadParameter(f"{value!r} is no JSON ({error}); {SECTION_EXAMPLE}.") from None
 
 
-def tools(value: str) -> Any:
-    """Read definitions of tools: a list of JSON in a file."""
+def parse_tools(value: str) -> Any:
+    """Read definitions of tools from a file: a list of JSON objects."""
     try:
         found = json.loads(Path(value).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{value!r} holds no definitions of tools: {error}.") from None
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    if not isinstance(found, list) or not all(isinstance(tool, dict) for tool in found):
         raise typer.BadParameter(f"{value!r} holds no definitions of tools: give a list of JSON objects.")
     return found
 
 
-def moment(value: str) -> datetime:
-    """Read ISO 8601, a day alone being its beginning; a time without a zone is the terminal's own."""
+def parse_time(value: str) -> datetime:
+    """Parse ISO 8601; a date alone means its beginning, and a time without a zone is local time."""
     try:
         return datetime.fromisoformat(value).astimezone()
     except (ValueError, OverflowError):
@@ -88,16 +88,16 @@ def moment(value: str) -> datetime:
         raise typer.BadParameter(f"{value!r} is no time; give one like {example}.") from None
 
 
-def identity(value: str) -> UUID:
-    """Read an id, all of it."""
+def parse_id(value: str) -> UUID:
+    """Parse a whole id."""
     try:
         return UUID(value)
     except ValueError:
         raise typer.BadParameter(f"{value!r} is no id, whole as --json has it.") from None
 
 
-def beginning(where: str) -> Callable[[str], str]:
-    """Give a reader of an id or of how it begins; `where` is the command that shows them."""
+def id_prefix(where: str) -> Callable[[str], str]:
+    """Return a parser of an id or its first digits; `where` is the command that shows them."""
 
     def read(value: str) -> str:
         if not is_beginning(value):
@@ -119,16 +119,17 @@ DatabaseOption = Annotated[
         help="embedded, embedded:FOLDER or postgresql://…; else MEMSTORE_DATABASE_URL, else embedded.",
     ),
 ]
-UserOption = Annotated[str, typer.Option("--user", "-u", parser=name, metavar="NAME", help="Whose memory.")]
+UserOption = Annotated[str, typer.Option("--user", "-u", parser=parse_name, metavar="NAME", help="Whose memory.")]
 ViewerOption = Annotated[
     str | None,
-    typer.Option(parser=name, metavar="NAME", help="Show what this one sees; else the settings' context_viewer."),
+    typer.Option(parser=parse_name, metavar="NAME", help="Show what this one sees; else the settings' context_viewer."),
 ]
 OnlyUserOption = Annotated[
-    str | None, typer.Option("--user", "-u", parser=name, metavar="NAME", help="Of this user only.")
+    str | None, typer.Option("--user", "-u", parser=parse_name, metavar="NAME", help="Of this user only.")
 ]
 AsOfOption = Annotated[
-    datetime | None, typer.Option("--as-of", parser=moment, metavar="TIME", help="Of what was known then, in ISO 8601.")
+    datetime | None,
+    typer.Option("--as-of", parser=parse_time, metavar="TIME", help="What was known then, in ISO 8601."),
 ]
 ModelOption = Annotated[
     str | None,
@@ -137,13 +138,14 @@ ModelOption = Annotated[
     ),
 ]
 ToolsOption = Annotated[
-    Any, typer.Option(parser=tools, metavar="FILE", help="Definitions of tools sent beside, a list of JSON: counted.")
+    Any,
+    typer.Option(parser=parse_tools, metavar="FILE", help="Definitions of tools, a list of JSON: counted too."),
 ]
 
 # Of `context` and of `chat`, whose budget is that of a prompt and its answer.
 
 ConversationOption = Annotated[
-    str, typer.Option("--conversation", "-c", parser=name, metavar="NAME", help="The conversation that goes on.")
+    str, typer.Option("--conversation", "-c", parser=parse_name, metavar="NAME", help="The conversation that goes on.")
 ]
 
 
@@ -168,7 +170,7 @@ AnswerOption = Annotated[
 StrategyOption = Annotated[
     list[str] | None,
     typer.Option(
-        parser=one_of(*STRATEGIES),
+        parser=choice(*STRATEGIES),
         metavar="NAME",
         help="Compress the conversation by it: none, tool_calls, summary_buffer… May be repeated; in this order.",
     ),
@@ -176,7 +178,7 @@ StrategyOption = Annotated[
 SectionOption = Annotated[
     list[Any] | None,
     typer.Option(
-        parser=section,
+        parser=parse_section,
         metavar="NAME=TEXT|JSON",
         help="A section of your own, or limits of one; may be repeated. It takes the place of the conversation's.",
     ),
@@ -184,7 +186,7 @@ SectionOption = Annotated[
 FormatOption = Annotated[
     str,
     typer.Option(
-        parser=format_name,
+        parser=parse_format,
         metavar="NAME|FILE",
         help=f"How it is written: {', '.join(FORMATS)}, or by the template in this file.",
     ),

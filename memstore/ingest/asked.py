@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -72,6 +73,7 @@ class Asked:
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    seconds: float = 0.0
     letters: list[DeadLetter] = field(default_factory=list)
 
     def ask(self, inquiry: Inquiry, question: Callable[[], A | None]) -> A | None:
@@ -81,17 +83,19 @@ class Asked:
         is away or the day's tokens are used up.
         """
         self.allowance.check()
+        began = time.monotonic()
         try:
             answer = question()
         except ModelAnswerInvalid as error:
-            self._spend(error)
+            self._spend(error, time.monotonic() - began)
             self.letters.append(_letter(inquiry, error))
             return None
         if answer is not None:
-            self._spend(answer)
+            self._spend(answer, time.monotonic() - began)
         return answer
 
-    def _spend(self, answer: Answer) -> None:
+    def _spend(self, answer: Answer, seconds: float) -> None:
+        self.seconds += seconds
         self.calls += answer.calls
         self.prompt_tokens += answer.prompt_tokens
         self.completion_tokens += answer.completion_tokens
@@ -100,7 +104,7 @@ class Asked:
     @property
     def cost(self) -> Usage:
         """What the calls cost."""
-        return Usage(self.model, self.calls, self.prompt_tokens, self.completion_tokens)
+        return Usage(self.model, self.calls, self.prompt_tokens, self.completion_tokens, self.seconds)
 
 
 def letter_id(inquiry: Inquiry) -> UUID:

@@ -1,4 +1,4 @@
-"""A worker as a program: opens a store and works until it is told to stop. Async only, as the worker itself."""
+"""The worker as a program: opens a store and works until it is told to stop. Async only, as the worker itself."""
 
 from __future__ import annotations
 
@@ -6,64 +6,47 @@ import asyncio
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Protocol
 from uuid import UUID
 
-from memstore import ids
-from memstore.ingest.backfill.calibration import forecast
-from memstore.ingest.sweep import sweep
+from memstore.ingest.scheduler import enqueue_pending
 from memstore.ingest.worker import Worker
 from memstore.memory.store import AsyncMemoryStore
-from memstore.models import BackfillPlan, BackfillStatus
+from memstore.models import BackfillStatus
 from memstore.settings import Settings
 from memstore.store import queue_schema
 from memstore.waiting import in_thread
 
-Told = Callable[[BackfillStatus], None]
-LOOK = 0.5  # seconds between two looks at a backfill
+ShowStatus = Callable[[BackfillStatus], None]
+POLL_SECONDS = 0.5  # between two looks at a backfill
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stoppable(Protocol):
-    """What can be told to stop, and finishes what it is at."""
+    """Something that finishes what it is at when it is stopped."""
 
     def stop(self) -> None:
-        """Begin no more."""
+        """Begin nothing more."""
 
 
 class WorkingStore(AsyncMemoryStore):
-    """An open store that has a worker."""
+    """An open store that can run workers."""
 
     async def worker(self, concurrency: int, *, only: UUID | None = None) -> Worker:
-        """Give a worker on this store, with the queue's tables made; the login must own the others."""
+        """Return a worker on this store, after making the queue's tables; the login must own the others."""
         await in_thread(queue_schema.prepare, self.url)
         return Worker(self._database, await self._opened.resources(), concurrency=concurrency, only=only)
 
-    async def calibrated(self, plan: BackfillPlan, *, user: str | None = None, concurrency: int = 4) -> BackfillPlan:
-        """Give the plan with how long it takes here, measured for some seconds on what is pending."""
-        sizes = {name: one.tokens + one.messages for name, one in plan.derivers.items()}
-        if not any(sizes.values()):
-            return replace(plan, seconds=0.0, seconds_between=(0.0, 0.0))
-        found = await forecast(
-            self._database,
-            await self._opened.resources(),
-            sizes,
-            concurrency=concurrency,
-            user=None if user is None else ids.user_id(user),
-        )
-        return replace(plan, seconds=found.seconds, seconds_between=(found.least, found.most))
-
-    async def work_until_done(self, backfill: UUID, told: Told, *, concurrency: int = 4) -> BackfillStatus:
-        """Work until a backfill is done or paused, or a signal comes; say how far it is about once a second."""
+    async def work_until_done(self, backfill: UUID, show: ShowStatus, *, concurrency: int = 4) -> BackfillStatus:
+        """Work until a backfill is done or paused, or a signal comes; call `show` with its progress twice a second."""
         worker = await self.worker(concurrency, only=backfill)
         with stopped_by_signals(worker):
             working = asyncio.create_task(worker.run())
             try:
-                while (found := await self.backfills.status(backfill)).backfill.state == "running":
-                    told(found)
-                    await sweep(self._database, only=backfill)
-                    if (await asyncio.wait([working], timeout=LOOK))[0]:
+                while (status := await self.backfills.status(backfill)).backfill.state == "running":
+                    show(status)
+                    await enqueue_pending(self._database, only=backfill)
+                    if (await asyncio.wait([working], timeout=POLL_SECONDS))[0]:
                         break
             finally:
                 worker.stop()
@@ -76,8 +59,8 @@ async def work(
 ) -> dict[str, int]:
     """Derive what is pending, as it comes, until SIGTERM or SIGINT; what runs then is finished first.
 
-    Any number of processes on any number of machines may do so with one database. A second signal does not wait. Gives
-    the messages that went through and what was made of them.
+    Any number of processes on any number of machines may do so with one database. A second signal does not wait.
+    Returns the messages that went through and what was made of them.
     """
     async with await WorkingStore.open(url, settings=settings) as store:
         worker = await store.worker(concurrency)
@@ -88,7 +71,7 @@ async def work(
 
 @contextmanager
 def stopped_by_signals(worker: Stoppable) -> Iterator[None]:
-    """Have the first signal stop a worker or a server; the next one ends the process as it would any other."""
+    """Stop a worker or a server at the first signal; the next one ends the process as it would any other."""
     loop = asyncio.get_running_loop()
 
     def stop() -> None:

@@ -54,6 +54,7 @@ class Usage(NamedTuple):
     calls: int
     prompt_tokens: int
     completion_tokens: int
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +152,10 @@ class BackfillStatus:
 
 @dataclass(frozen=True, slots=True)
 class DeriverPlan:
-    """What waits for a deriver: conversations, messages, their tokens; and the calls of a chat model with theirs.
+    """What is pending for a deriver: conversations, messages, their tokens, and an estimate of its chat model's calls.
 
-    `answers` says how the tokens of answers are known: "assumed", "known" from what the model answered so far, "asked"
-    about some of what is pending; None without calls. `call_seconds` is how long a call took of those.
+    `answers` says how the tokens of calls are known: "assumed", or "known" from the model's calls so far; None without
+    calls. `call_seconds` is how long a call took so far.
     """
 
     conversations: int
@@ -169,15 +170,14 @@ class DeriverPlan:
 
 @dataclass(frozen=True, slots=True)
 class BackfillPlan:
-    """What a backfill would cost, deriver by deriver.
+    """What a backfill costs, deriver by deriver.
 
-    `seconds` is how long it takes on this machine without what chat models take, where that was calibrated; of what was
-    measured for it, the least and the most told `seconds_between`.
+    `seconds` is how long it takes at the rate of this store's earlier backfills by the same derivers; None before the
+    first one.
     """
 
     derivers: dict[str, DeriverPlan]
     seconds: float | None = None
-    seconds_between: tuple[float, float] | None = None
 
     @property
     def model_tokens(self) -> int:
@@ -186,7 +186,7 @@ class BackfillPlan:
 
     @property
     def model_seconds(self) -> float | None:
-        """How long all calls take one after the other; None where it is not known how long one takes."""
+        """How long all calls take one after the other; None if no call was timed yet."""
         calls = [one for one in self.derivers.values() if one.calls]
         seconds = [one.calls * one.call_seconds for one in calls if one.call_seconds is not None]
         return sum(seconds) if seconds and len(seconds) == len(calls) else None

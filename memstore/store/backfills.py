@@ -1,4 +1,4 @@
-"""Backfills as they are kept: their state, their caps, what they have cost. The operator's rows, of no user."""
+"""The rows of backfills: state, caps, cost. They belong to the operator and to no user."""
 
 from __future__ import annotations
 
@@ -26,56 +26,64 @@ async def add(
     max_seconds: float | None,
     plan: Json,
 ) -> None:
-    """Begin a backfill."""
+    """Store a new backfill, paused."""
     caps = {"max_tokens": max_tokens, "max_seconds": max_seconds}
     await scope.run(SQL["add"], id=backfill, only_user=only_user, derivers=list(derivers), plan=Jsonb(plan), **caps)
 
 
-async def counted(scope: Transaction, backfill: UUID, messages: int) -> None:
-    """Keep how many messages a backfill is to derive, each deriver's counted."""
-    await scope.run(SQL["counted"], id=backfill, messages=messages)
+async def set_messages(scope: Transaction, backfill: UUID, messages: int) -> None:
+    """Store how many messages a backfill is to derive, each deriver's counted."""
+    await scope.run(SQL["set_messages"], id=backfill, messages=messages)
 
 
 async def backfills(scope: Transaction, backfill: UUID | None = None, *, limit: int = 20) -> list[Backfill]:
-    """Give the backfills, the latest first, or one of them."""
+    """Return the backfills, the latest first, or one of them."""
     return await scope.all(SQL["backfills"], Backfill, id=backfill, limit=limit)
 
 
 async def states(scope: Transaction) -> dict[UUID, str]:
-    """Give the states of those that hold what is pending, the oldest first."""
+    """Return the states of the backfills that are not done, the oldest first."""
     return {row["id"]: row["state"] for row in await scope.all(SQL["open"], columns)}
 
 
+async def measured_rate(scope: Transaction, derivers: Sequence[str]) -> float | None:
+    """Return the messages a second of the finished backfills by these derivers; None if there was none."""
+    row = await scope.one(SQL["measured_rate"], columns, derivers=list(derivers))
+    assert row is not None
+    rate: float | None = row["rate"]
+    return rate
+
+
 async def halt(scope: Transaction, backfill: UUID, state: str, reason: str | None = None) -> bool:
-    """Pause, cancel or end a backfill; False where it has ended, or is paused already."""
+    """Pause, cancel or end a backfill; return False if it has ended, or is paused already."""
     return bool(await scope.run(SQL["halt"], id=backfill, state=state, reason=reason))
 
 
 async def resume(
     scope: Transaction, backfill: UUID, *, max_tokens: int | None = None, max_seconds: float | None = None
 ) -> bool:
-    """Go on with a paused backfill, with other caps where they are given; False where it is not paused."""
+    """Resume a paused backfill, with other caps if given; return False if it is not paused."""
     return bool(await scope.run(SQL["resume"], id=backfill, max_tokens=max_tokens, max_seconds=max_seconds))
 
 
 async def out_of_time(scope: Transaction, backfill: UUID) -> bool:
-    """Pause a backfill that has worked for as long as it may; give whether that is so."""
+    """Pause a backfill that has worked for `max_seconds`; return whether it was paused."""
     return bool(await scope.run(SQL["out_of_time"], id=backfill))
 
 
 async def reserve(scope: Transaction, backfill: UUID, tokens: int) -> bool:
-    """Take tokens for a call that is about to be made; False where the cap, or its state, forbids it."""
+    """Reserve tokens for a call before it is made; return False if the cap, or the backfill's state, forbids it."""
     return bool(await scope.run(SQL["reserve"], id=backfill, tokens=tokens))
 
 
 async def settle(scope: Transaction, backfill: UUID, *, taken: int, spent: int) -> None:
-    """Note what a call has cost, in the place of what was taken for it."""
+    """Replace the tokens reserved for a call by those that it cost."""
     await scope.run(SQL["settle"], id=backfill, taken=taken, spent=spent)
 
 
 async def out_of_tokens(scope: Transaction, backfill: UUID, tokens: int, *, now: bool) -> bool:
-    """Pause a backfill that cannot make a call of so many tokens; give whether that is so.
+    """Pause a backfill whose cap has no room for a call of `tokens`; return whether it was paused.
 
-    Not even when every call under way had cost nothing, or with `now` as things are.
+    Tokens that calls under way have reserved count as free, unless `now` is set.
     """
     return bool(await scope.run(SQL["out_of_tokens"], id=backfill, tokens=tokens, now=now))

@@ -22,7 +22,7 @@ from memstore.store.statements import statements
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0014"
+HEAD = "0015"
 SQL = statements("database")
 
 

@@ -289,6 +289,7 @@ class ModelUsage(SQLModel, table=True):
     calls: int = column(BigInteger, default="0")
     prompt_tokens: int = column(BigInteger, default="0")
     completion_tokens: int = column(BigInteger, default="0")
+    seconds: float = column(DOUBLE_PRECISION, default="0")
 
 
 class DriftRecord(Drift, table=True):

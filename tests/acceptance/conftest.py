@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from memstore.cli import app
-from memstore.cli.exits import ended
+from memstore.cli.errors import run_command
 from tests.command_line import EMBEDDER, Ended, Run, variables
 
 
@@ -23,7 +23,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
             for name, value in variables(settings).items():
                 patch.setenv(name, value)
             capsys.readouterr()
-            code = ended(lambda: app(args))
+            code = run_command(lambda: app(args))
         return Ended(code, *capsys.readouterr())
 
     yield run

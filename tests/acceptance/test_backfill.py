@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import itertools
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,16 +12,18 @@ import psycopg
 import pytest
 
 import memstore
-from memstore._sync.ingest.sweep import sweep
+from memstore._sync.ingest.scheduler import enqueue_pending
 from memstore.memory.worker import WorkingStore
 from memstore.models import BackfillStatus
-from memstore.providers import Completion, T
 from memstore.testing import ScriptedChatModel
 from tests.command_line import Run
 from tests.rows import rows
 from tests.working import HASHING, fill, pending, said, wait_until_derived, worker
 
 SETTINGS = HASHING | {"worker_sweep_seconds": 1, "worker_stalled_seconds": 4}
+
+
+BYTES_A_TOKEN = 4  # the scripted model counts bytes
 
 
 def summary(messages: Sequence[Any]) -> dict[str, str]:
@@ -34,20 +34,8 @@ def facts(messages: Sequence[Any]) -> dict[str, list[Any]]:
     return {"facts": []}
 
 
-class Loose(ScriptedChatModel):
-    """One that takes a quarter of what it is bound to."""
-
-    def bound(self, messages: Sequence[Any]) -> int:
-        return 4 * super().bound(messages)
-
-    def complete(self, messages: Sequence[Any], schema: type[T], *, max_tokens: int) -> Completion[T]:
-        found = super().complete(messages, schema, max_tokens=max_tokens)
-        return dataclasses.replace(found, prompt_tokens=found.prompt_tokens // 4)
-
-
-def models(*both: Any, kind: type[ScriptedChatModel] = ScriptedChatModel) -> tuple[ScriptedChatModel, ...]:
-    answers = both * 2 or (summary, facts)
-    return tuple(kind(itertools.repeat(one), context_tokens=60_000) for one in answers)
+def models() -> tuple[ScriptedChatModel, ...]:
+    return tuple(ScriptedChatModel(itertools.repeat(one), context_tokens=60_000) for one in (summary, facts))
 
 
 def test_a_backfill_is_planned_run_and_verified(url: str, twin: str, cli: Run) -> None:
@@ -62,9 +50,7 @@ def test_a_backfill_is_planned_run_and_verified(url: str, twin: str, cli: Run) -
     assert {
         name: (one["conversations"], one["messages"]) for name, one in planned["derivers"].items()
     } == dict.fromkeys(("embed", "summarize", "facts"), (6, 150))
-    least, most = planned["seconds_between"]
-    assert 0 < least <= planned["seconds"] <= most
-    assert planned["model_tokens"] == 0
+    assert (planned["seconds"], planned["model_tokens"], planned["model_seconds"]) == (None, 0, None)
     assert pending(url) == 450, "a plan writes nothing"
     ran = cli("backfill", "run", "--json", *at)
     assert (ran.code, ran.json["backfill"]["state"], ran.json["done"], ran.json["left"]) == (0, "done", 450, {}), (
@@ -72,13 +58,17 @@ def test_a_backfill_is_planned_run_and_verified(url: str, twin: str, cli: Run) -
     )
     assert rows(url, *users) == rows(twin, *users)
     assert cli("backfill", "verify", *at).code == 0
+    with memstore.open(url, settings=HASHING) as store:
+        store.user("user0").conversation("later").add_many(said("later", 30))
+    assert 0 < cli("backfill", "plan", "--json", *at).json["seconds"] < 60, "at the rate of the first one"
+    assert cli("backfill", "plan", "--only", "embed", "--json", *at).json["seconds"] is None
 
 
 def test_what_is_paused_is_left_alone_and_what_is_new_is_not(url: str, tmp_path: Path) -> None:
     fill(url, users=1, conversations=2, messages=20)
     with memstore.open(url, settings=HASHING) as store:
         backfill = store.backfills.begin()
-        assert sweep(store._database) == 2, "jobs that are there already find that it is paused"
+        assert enqueue_pending(store._database) == 2, "jobs that are there already find that it is paused"
         assert store.backfills.pause().backfill.state == "paused"
         with pytest.raises(memstore.InvalidInput, match="is paused"):
             store.backfills.pause(backfill)
@@ -128,17 +118,15 @@ async def test_a_backfill_of_units_leaves_summaries_and_facts_alone(url: str) ->
 
 async def test_a_plan_of_nothing_loads_no_model(url: str) -> None:
     async with await WorkingStore.open(url, settings=SETTINGS | {"embedder": "sentence-transformers:absent"}) as store:
-        plan = await store.calibrated(await store.backfills.plan())
-        assert (plan.seconds, plan.seconds_between, plan.model_tokens) == (0.0, (0.0, 0.0), 0)
+        plan = await store.backfills.plan()
+        assert (plan.seconds, plan.model_tokens) == (0.0, 0)
         assert "embedder" not in vars(store._opened)
 
 
-async def backfilled(
-    url: str, *, resume: bool = False, kind: type[ScriptedChatModel] = ScriptedChatModel, **caps: Any
-) -> BackfillStatus:
+async def backfilled(url: str, *, resume: bool = False, **caps: Any) -> BackfillStatus:
     """Run a backfill whose models are scripts, or go on with it."""
     async with await WorkingStore.open(url, settings=SETTINGS) as store:
-        store._opened.__dict__["chat_models"] = models(kind=kind)
+        store._opened.__dict__["chat_models"] = models()
         if resume:
             backfill = (await store.backfills.resume(**caps)).backfill.id
         else:
@@ -157,62 +145,38 @@ def model_usage(url: str) -> list[int]:
     return [int(one) for one in row]
 
 
-async def planned(url: str, kind: type[ScriptedChatModel] = ScriptedChatModel) -> Any:
+async def planned(url: str) -> Any:
     async with await WorkingStore.open(url, settings=SETTINGS) as store:
-        store._opened.__dict__["chat_models"] = models(kind=kind)
+        store._opened.__dict__["chat_models"] = models()
         return await store.backfills.plan()
 
 
-@pytest.mark.parametrize("kind", [ScriptedChatModel, Loose])
-async def test_the_forecast_of_tokens_is_that_of_the_run(url: str, kind: type[ScriptedChatModel]) -> None:
-    """Calls to the last one; tokens as nearly as prompts and answers are as long as those that are known."""
+async def test_a_plan_estimates_calls_and_takes_rates_from_what_was_measured(url: str) -> None:
     await asyncio.to_thread(fill, url, users=2, conversations=3, messages=90)
-    await backfilled(url, user="user0", kind=kind)
+    assumed = await planned(url)
+    assert ({one.answers for one in assumed.derivers.values()}, assumed.model_seconds) == ({None, "assumed"}, None)
+    assert model_usage(url) == [0, 0, 0], "nobody was asked"
+    await backfilled(url, user="user0")
     before = model_usage(url)
-    plan = await planned(url, kind)
-    assert plan.derivers["summarize"].calls > 10 < plan.derivers["facts"].calls
-    found = await backfilled(url, kind=kind)
+    plan = await planned(url)
+    assert {name: one.answers for name, one in plan.derivers.items()} == {
+        "embed": None,
+        "summarize": "known",
+        "facts": "known",
+    }
+    assert plan.model_seconds is not None
+    found = await backfilled(url)
     assert found.backfill.state == "done"
     calls, prompts, answers = (now - then for now, then in zip(model_usage(url), before, strict=True))
-    assert sum(one.calls for one in plan.derivers.values()) == calls
-    assert sum(one.prompt_tokens for one in plan.derivers.values()) == pytest.approx(prompts, rel=0.02)
-    assert plan.model_tokens == pytest.approx(prompts + answers, rel=0.02)
+    assert sum(one.calls for one in plan.derivers.values()) == pytest.approx(calls, rel=0.25)
+    assert plan.model_tokens == pytest.approx(prompts + answers, rel=0.25)
+    assert BYTES_A_TOKEN * assumed.model_tokens / 2 == pytest.approx(prompts + answers, rel=0.5)
     assert (found.backfill.taken_tokens, found.backfill.spent_tokens) == (0, prompts + answers)
-
-
-def more_or_less(messages: Sequence[Any]) -> dict[str, Any]:
-    """A summary, or some facts that nobody said: how many words that are depends on what it is about."""
-    much = zlib.crc32(messages[-1]["content"].encode()) % 8
-    if "facts" not in messages[0]["content"]:
-        return {"summary": "The plan for the week was noted, point by point. " * (1 + much)}
-    fact = {"sources": [], "text": "Clara is a nurse.", "type": "identity", "kind": "semantic", "subject": "Clara"}
-    more = {"attribute": None, "value": None, "confidence": 1, "language": "en", "valid_from": None, "valid_to": None}
-    return {"facts": [fact | more] * much}
-
-
-async def test_the_forecast_asks_about_a_few_stretches_where_it_may(url: str) -> None:
-    await asyncio.to_thread(fill, url, users=4, conversations=3, messages=90)
-    async with await WorkingStore.open(url, settings=SETTINGS) as store:
-        store._opened.__dict__["chat_models"] = models(more_or_less)
-        guess = await store.backfills.plan()
-        assert ({one.answers for one in guess.derivers.values()}, guess.model_seconds) == ({"assumed", None}, None)
-        assert model_usage(url) == [0, 0, 0]
-        plan = await store.backfills.plan(ask=20)
-        assert model_usage(url)[0] == 40
-        assert pending(url) == 3240, "and nothing of what it said is kept"
-        asked = model_usage(url)
-        backfill = await store.backfills.begin()
-        assert (await store.work_until_done(backfill, lambda _: None, concurrency=3)).backfill.state == "done"
-    calls, prompts, answers = (now - then for now, then in zip(model_usage(url), asked, strict=True))
-    assert sum(one.calls for one in plan.derivers.values()) == calls
-    assert plan.model_tokens == pytest.approx(prompts + answers, rel=0.05)
-    assert guess.model_tokens != pytest.approx(prompts + answers, rel=0.1), "else asking would tell nothing"
-    assert ({one.answers for one in plan.derivers.values()}, plan.model_seconds is None) == ({"asked", None}, False)
 
 
 async def test_calls_of_models_never_pass_the_cap(url: str) -> None:
     await asyncio.to_thread(fill, url, users=3, conversations=2, messages=60)
-    whole = (await planned(url)).model_tokens
+    whole = BYTES_A_TOKEN * (await planned(url)).model_tokens
     found = await backfilled(url, max_tokens=whole // 3)
     assert (found.backfill.state, found.backfill.reason) == ("paused", "tokens")
     _, prompts, answers = model_usage(url)

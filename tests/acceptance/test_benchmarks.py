@@ -79,7 +79,7 @@ def test_a_few_clients_at_once_see_no_error_and_the_memory_is_told(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "name", ["run.py locomo", "run.py beam", "run.py peers", "summaries.py", "forecast.py", "workers.py", "years.py"]
+    "name", ["run.py locomo", "run.py beam", "run.py peers", "summaries.py", "workers.py", "years.py"]
 )
 def test_a_benchmark_says_when_its_data_is_not_there(name: str, tmp_path: Path) -> None:
     file, *part = name.split()

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 import memstore
-from memstore.cli import history, questions
+from memstore.cli import import_export, recall
 from memstore.errors import MemstoreError
 from memstore.ingest.importers import IMPORTERS
 from memstore.models import Role, Tier
@@ -114,7 +114,7 @@ def test_import_of_much_nonsense_shows_the_first_of_it(cli: Run, url: str, tmp_p
     file = tmp_path / "file.jsonl"
     file.write_text('{"user": "u", "conversation": "c", "role": "user", "content": "hello"}\n' + "{\n" * 50)
     took = cli("import", str(file), "-d", url)
-    assert took.err.count("skipped ") == history.MOST_SHOWN
+    assert took.err.count("skipped ") == import_export.MAX_SHOWN
     assert "and 30 more; --json names them all" in took.err
     assert "next: memstore derive" in took.err
     took = cli("import", str(file), "-d", url, "--json")
@@ -347,26 +347,6 @@ def test_context_with_everything_and_its_replay(of_sample: Run, tmp_path: Path) 
         assert (told.code, why in told.err) == (2, True), told
 
 
-def test_count_tells_tokens_and_whether_they_fit(cli: Run, of_sample: Run, tmp_path: Path) -> None:
-    chat, text = tmp_path / "chat.json", tmp_path / "text.md"
-    chat.write_text('[{"role": "user", "content": "Where to?"}]')
-    text.write_text("Where to?")
-    assert cli("count", str(chat)).out == "10 tokens (tiktoken:o200k_base, exact)\n"
-    assert cli("count", str(text), "--json").json == {"tokens": 3, "count": "exact", "counter": "tiktoken:o200k_base"}
-    assert cli("count", str(chat), "--model", "unheard-of", "--json").json["count"] == "bound"
-    fits = cli("count", str(chat), "--max", "10", "--json")
-    assert (fits.code, fits.json["fits"]) == (0, True)
-    more = cli("count", str(chat), "--max", "9", "--json")
-    assert (more.code, more.json["fits"], more.err) == (4, False, "memstore: 1 tokens more than 9\n")
-    assert cli("count", str(tmp_path / "none")).code == 2
-    for format in ("openai", "anthropic", "text"):
-        made = of_sample("context", "Where?", "-u", "alice", "-c", "lisbon", "-b", "300", "--format", format, "--json")
-        chat.write_text(made.out)
-        assert cli("count", str(chat), "--json").json["tokens"] == made.json["tokens"], format
-    piped = subprocess.run([SCRIPT, "count", "-"], input=b"Where to?", env=environment(), capture_output=True)
-    assert piped.stdout == b"3 tokens (tiktoken:o200k_base, exact)\n"
-
-
 def test_context_that_cannot_be_says_what_it_needs(of_sample: Run) -> None:
     refused = of_sample("context", "What?", "-u", "alice", "-c", "lisbon", "-b", "3", "--json")
     assert (refused.code, refused.out) == (4, "")
@@ -393,14 +373,6 @@ def test_an_unknown_name_is_no_error_but_a_hint(of_sample: Run) -> None:
     assert of_sample("context", "x", "-u", "alice", "-c", "lisbon", "-b", "100").err == ""
 
 
-def test_an_unknown_subject_is_no_error_but_a_hint(of_sample: Run) -> None:
-    known = of_sample("facts", "-u", "alice", "--json").json[0]["subject"]
-    told = of_sample("facts", "-u", "alice", "--subject", known[:-1] + "q", "--json")
-    assert (told.code, told.json) == (0, [])
-    assert told.err.startswith(f"no subject {known[:-1] + 'q'!r}; known: {known}")
-    assert of_sample("facts", "-u", "alice", "--subject", known.upper(), "--type", "goal").err == ""
-
-
 def test_nothing_found_before_derive_says_so(of_sample: Run) -> None:
     assert "memstore derive" in of_sample("facts", "-u", "waiting").err
     assert of_sample("facts", "-u", "mallory", "--type", "plan").err == ""
@@ -425,22 +397,6 @@ def test_stats_are_integers(of_sample: Run) -> None:
     assert counts["users"] == 3
     assert of_sample("stats", "-u", "waiting", "--json").json["messages"] == 1
     assert f"messages\t{counts['messages']:,}\n" in of_sample("stats").out
-
-
-def test_stats_are_watched_until_ctrl_c(url: str) -> None:
-    command = [SCRIPT, "stats", "--watch", "--every", "0.1", "--json", "-d", url]
-    with (
-        subprocess.Popen(command, env=environment(), stdout=-1, stderr=-1, text=True) as process,
-        memstore.open(url, settings={"embedder": "none"}) as store,
-    ):
-        assert process.stdout and process.stderr
-        first = json.loads(process.stdout.readline())
-        store.user("alice").conversation("c").add("user", "One more.")
-        while json.loads(process.stdout.readline())["messages"] != first["messages"] + 1:
-            pass
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
-    assert process.returncode == 0
 
 
 # What was stored is shown, and never obeyed
@@ -769,9 +725,10 @@ def test_doctor_names_an_embedder_that_is_not_there(cli: Run, stored: str, monke
 
 def test_settings_of_the_system(cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "mine.toml"
+    file.write_text("context_budget = 4000\nstrategies = ['tool_calls', 'summary_buffer']\n")
     monkeypatch.setenv("MEMSTORE_CONFIG", str(file))
-    assert cli("settings", "set", "context_budget", "4000").out == "4000\n"
-    assert cli("settings", "set", "strategies", "tool_calls,summary_buffer", "--json").json == {
+    assert cli("settings", "get", "context_budget").out == "4000\n"
+    assert cli("settings", "get", "strategies", "--json").json == {
         "name": "strategies",
         "value": ["tool_calls", "summary_buffer"],
         "source": str(file),
@@ -781,13 +738,9 @@ def test_settings_of_the_system(cli: Run, tmp_path: Path, monkeypatch: pytest.Mo
     assert rows["context_budget"] == (str(file), "4000")
     assert rows["embedder"] == ("MEMSTORE_EMBEDDER", EMBEDDER)
     assert rows["context_reserve"] == ("default", "0")
-    overruled = cli("settings", "set", "embedder", "none")
-    assert (overruled.out, "MEMSTORE_EMBEDDER" in overruled.err) == (f"{EMBEDDER}\n", True)
-    assert cli("settings", "unset", "context_budget").out == "\n"
     told = cli("settings", "get", "contextbudget")
     assert (told.code, "Did you mean context_budget?" in told.err) == (2, True)
-    told = cli("settings", "set", "pool_size", "0")
-    assert (told.code, "pool_size" in told.err) == (2, True)
+    assert cli("settings", "set", "context_budget", "0").code == 2, "the file is for editors"
     monkeypatch.setenv("MEMSTORE_DATABASE_URL", "postgresql://me:s3sam3@127.0.0.1/memories")
     assert "s3sam3" not in cli("settings", "list").out
 
@@ -881,9 +834,9 @@ def test_demo_and_the_main_job_as_installed(tmp_path: Path) -> None:
 
 
 def test_choices_are_those_of_the_library() -> None:
-    assert list(history.FORMATS) == ["auto", history.OWN, *(importer.name for importer in IMPORTERS)]
-    assert set(questions.TIERS) == set(Tier)
-    assert set(questions.ROLES) == set(Role)
+    assert list(import_export.FORMATS) == ["auto", import_export.OWN, *(importer.name for importer in IMPORTERS)]
+    assert set(recall.TIERS) == set(Tier)
+    assert set(recall.ROLES) == set(Role)
 
 
 def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -915,10 +868,7 @@ def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytes
     named = cli("fact", "entity", "al", *of_alice).json
     assert [fact["id"] for fact in named["facts"]] == [added["id"]], "it names him"
     told = cli("fact", "entity", "Boo", *of_alice)
-    assert (told.json["facts"], told.err) == (
-        [],
-        "no subject 'Boo'; known: Bo\n",
-    )
+    assert (told.json["facts"], told.err) == ([], "")
     told = cli("facts", "--type", "hobby", *of_alice)
     assert (told.code, "preference" in told.err) == (2, True)
     other = cli("fact", "edit", added["id"], "--text", "Bo is Al's twin.", *of_alice).json

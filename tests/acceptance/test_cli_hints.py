@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -40,26 +39,12 @@ def test_all_three_questions_say_that_nothing_is_derived_yet(asked: Run) -> None
     assert asked("context", "Where?", *PLACE, "-b", "99").err == ""
 
 
-def test_a_past_in_which_nothing_was_known_is_not_blamed_on_derive(asked: Run) -> None:
-    past = ("--as-of", (datetime.now(UTC) - timedelta(days=2)).isoformat())
-    for command in (("facts", "-u", "lea"), ("recall", "Leeds", *PLACE)):
-        told = asked(*command, *past).err
-        assert "known then" in told, command
-        assert "--since and --until" in told
-        assert "derive" not in told
-    told = asked("context", "Where?", *PLACE, "-b", "99", "--as-of", "2020-01-01")
-    assert (told.code, "known then" in told.err) == (0, True)
-    said_then = asked("context", "Where?", *PLACE, "-b", "99", *past)
-    assert len(said_then.err.splitlines()) == 1
-
-
 def test_a_viewer_whom_nobody_knows_is_told_of_without_explain(asked: Run) -> None:
     assert asked("derive").code == 0
     place = ("context", "Where does Lea live?", *PLACE, "-b", "300", "--viewer", "bobb")
     assert "nobody called 'bobb'" in asked(*place).err
     explained = asked(*place, "--explain")
     assert ("nobody called 'bobb'" in explained.out, explained.err) == (True, "")
-    assert "is that the viewer's name?" in asked("recall", "Leeds", "-u", "lea", "--role", "tool", "--viewer", "b").err
 
 
 def test_a_question_that_was_answered_before_is_told_of(asked: Run) -> None:
@@ -80,21 +65,10 @@ def test_a_model_that_nobody_can_count_for_is_told_of(asked: Run) -> None:
     assert "no counter knows the model 'gpt-99'" in told.err
 
 
-def test_a_misspelt_user_or_conversation_that_is_made_is_told_of(asked: Run) -> None:
-    told = asked("fact", "add", "Lea sings.", "--type", "preference", "-u", "leaa")
-    assert (told.code, told.err) == (0, "the user 'leaa' is new; known: lea\n")
-    assert asked("fact", "add", "Lea paints.", "--type", "preference", "-u", "leaa").err == ""
-    told = asked("settings", "set", "context_budget", "500", "-u", "lea", "-c", "every")
-    assert (told.code, told.out) == (0, "500\n")
-    assert told.err.startswith("the conversation 'every' is new; known: everyday")
-    assert asked("settings", "set", "context_budget", "600", "-u", "lea", "-c", "every").err == ""
+def test_a_setting_of_an_unknown_conversation_is_not_taken_away(asked: Run) -> None:
     told = asked("settings", "unset", "context_budget", "-u", "lea", "-c", "nowhere")
     assert (told.code, told.err.startswith("no conversation 'nowhere'")) == (0, True)
     assert "nowhere" not in asked("conversations", "-u", "lea").out
-
-
-def test_the_first_user_of_a_store_is_no_surprise(cli: Run, url: str) -> None:
-    assert cli("fact", "add", "Lea sings.", "--type", "preference", "-u", "lea", "-d", url).err == ""
 
 
 def test_what_is_wrong_is_said_in_options(asked: Run) -> None:
@@ -108,27 +82,7 @@ def test_what_is_wrong_is_said_in_options(asked: Run) -> None:
     assert (told.code, "memstore receipts shows them" in " ".join(told.err.split())) == (2, True)
 
 
-def test_settings_that_name_what_nobody_knows_are_refused_before_they_are_written(
-    cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "memstore.toml"
-    monkeypatch.setenv("MEMSTORE_CONFIG", str(file))
-    wrong = {
-        ("embedder", "foo"): "embedder='foo': nobody knows this provider",
-        ("summary_model", "llama3"): "known are ollama:…",
-        ("strategies", "tool_calls,sumary_buffer"): "known are goal_batch",
-        ("visibility", "nobody"): "visibility",
-        ("pool_size", "many"): "give a whole number",
-        ("embeder", "none"): "Did you mean embedder?",
-    }
-    for setting, why in wrong.items():
-        told = cli("settings", "set", *setting)
-        assert (told.code, told.out) == (2, ""), setting
-        assert why.lower() in told.err.lower(), setting
-        assert not file.exists()
-
-
-def test_a_setting_in_the_file_that_cannot_be_is_named_with_its_place_and_the_way_out(
+def test_a_setting_in_the_file_that_cannot_be_is_named_with_its_place(
     cli: Run, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "memstore.toml"
@@ -137,16 +91,16 @@ def test_a_setting_in_the_file_that_cannot_be_is_named_with_its_place_and_the_wa
     for name, value in {"embedder": '"foo"', "strategies": '["sumary_buffer"]', "pool_size": '"many"'}.items():
         file.write_text(f"{name} = {value}\n")
         told = cli("stats", "-d", url)
-        assert (told.code, str(file) in told.err, f"memstore settings unset {name}" in told.err) == (2, True, True)
+        assert (told.code, str(file) in told.err, name in told.err) == (2, True, True)
         looked = cli("doctor", "-d", url, "--json")
         (settings,) = [one for one in looked.json["checks"] if one["what"] == "settings"]
         assert (looked.code, settings["ok"], str(file) in settings["detail"]) == (2, False, True)
         assert "database" not in [one["what"] for one in looked.json["checks"]]
-        assert cli("settings", "unset", name).code == 0
-        assert cli("settings", "list").code == 0
+        assert cli("settings", "list", config="").code == 0
+    monkeypatch.setenv("MEMSTORE_CONFIG", "")
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "foo")
     told = cli("stats", "-d", url)
-    assert (told.code, "MEMSTORE_EMBEDDER='foo'" in told.err, "unset" in told.err) == (2, True, False)
+    assert (told.code, "MEMSTORE_EMBEDDER='foo'" in told.err) == (2, True)
 
 
 def test_doctor_says_that_the_default_encoder_is_for_english(
@@ -177,18 +131,3 @@ def test_settings_list_has_the_url_without_its_password(
     (row,) = [one.split("\t") for one in cli("settings", "list").out.splitlines() if one.startswith("database_url\t")]
     assert row[2].startswith(shown)
     assert not {"secret", "secr", "et@"} & set(row[2].replace(":", " ").replace("@", " ").split())
-
-
-def test_a_command_is_called_as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from memstore.cli.show import called
-
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", [str(tmp_path / ".venv" / "bin" / "memstore")])
-    assert called() == str(Path(".venv/bin/memstore"))
-    monkeypatch.setattr("sys.argv", [str(tmp_path / "memstore" / "__main__.py")])
-    assert called().endswith(" -m memstore")
-    (tmp_path / "memstore").write_text("#!/bin/sh\n")
-    (tmp_path / "memstore").chmod(0o700)
-    monkeypatch.setattr("sys.argv", ["/opt/bin/memstore"])
-    assert called() == "memstore"

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import memstore
-from memstore.cli.show import short_ids
+from memstore.cli.output import short_ids
 from memstore.ids import beginning_with
 from tests.command_line import EMBEDDER, Run
 

@@ -24,7 +24,7 @@ COMMANDS = (
     "doctor", "stats", "users", "conversations --user alice", "derive", "derive --redo vectors", "db upgrade",
     "db status", "db grant postgres --role reader", "db grant nobody_here", "db index", "db stop",
     "recall Porto --user alice", "context Porto --user alice --conversation c --budget 400 --explain",
-    "facts --user alice", "letters --user alice",
+    "facts --user alice",
     "receipts --user alice --conversation c", "summaries --user alice --conversation c", "jobs list", "backfill plan",
     "backfill status", "settings list", "recall Porto --user nobody",
     "context Porto --user alice --conversation c --budget 1",

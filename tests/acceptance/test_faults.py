@@ -417,7 +417,7 @@ def letters(url: str) -> list[Any]:
             scope_of(connection, user)
             for statement in (
                 "SELECT to_jsonb(t) - 'recorded_at' FROM dead_letters t WHERE user_id = %s ORDER BY id",
-                "SELECT to_jsonb(t) FROM model_usage t WHERE user_id = %s",
+                "SELECT to_jsonb(t) - 'seconds' FROM model_usage t WHERE user_id = %s",
             ):
                 found += connection.execute(statement, [ids.user_id(user)]).fetchall()
     return found

@@ -11,9 +11,10 @@ import pytest
 from typer.main import get_command
 
 from memstore.cli import app
-from memstore.cli.exits import EXIT_CODES
+from memstore.cli.errors import EXIT_CODES
+from memstore.cli.facts import STATES
 from memstore.cli.options import KINDS
-from memstore.cli.questions import ROLES, STATES, TIERS
+from memstore.cli.recall import ROLES, TIERS
 from memstore.errors import MemstoreError
 from memstore.models import FACT_KINDS, FACT_STATES, Role, Tier
 

@@ -37,12 +37,17 @@ class Backlog(NamedTuple):
 
 
 class PendingMessages(NamedTuple):
-    """What waits for a deriver of a user: messages with so many tokens, in so many conversations."""
+    """What waits for a deriver: conversations, messages, their tokens, and the segments that these are read in."""
 
     deriver: str
     conversations: int
     messages: int
     tokens: int
+    segments: int
+
+    def plus(self, other: PendingMessages) -> PendingMessages:
+        """Return the sum of two counts of one deriver."""
+        return PendingMessages(self.deriver, *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
 
 
 BEGINNING = Place(FIRST, FIRST)
@@ -108,9 +113,13 @@ def assign(scope: Transaction, backfill: UUID, derivers: Sequence[str], *, unlik
     return scope.run(SQL["assign"], backfill=backfill, derivers=list(derivers), unlike=list(unlike))
 
 
-def pending_messages(scope: Transaction) -> list[PendingMessages]:
-    """Give what waits for each deriver of the user."""
-    return scope.all(SQL["pending_messages"], PendingMessages)
+def pending_messages(scope: Transaction, *, gap_seconds: float, segment_tokens: int) -> list[PendingMessages]:
+    """Return what waits for each deriver of the user.
+
+    A segment ends at a silence of `gap_seconds` and at `segment_tokens`.
+    """
+    values = {"gap_seconds": gap_seconds, "segment_tokens": segment_tokens}
+    return scope.all(SQL["pending_messages"], PendingMessages, **values)
 
 
 def backfill_backlog(scope: Transaction, backfill: UUID) -> list[Backlog]:

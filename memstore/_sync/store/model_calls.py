@@ -16,11 +16,12 @@ SQL = statements("model_calls")
 
 
 class MeanCost(NamedTuple):
-    """What a call of a model took and gave, in its tokens."""
+    """The average tokens and seconds of a model's calls; `seconds` is None where no call was timed."""
 
     model: str
     prompt_tokens: float
     answer_tokens: float
+    seconds: float | None
 
 
 def keep(scope: Transaction, cost: Usage, letters: Sequence[DeadLetter]) -> None:

@@ -1,7 +1,7 @@
-"""What an operator does to a backfill: begin, look, pause, resume, cancel.
+"""What an operator does to a backfill: begin, status, pause, resume, cancel, verify.
 
-What is pending is marked as the backfill's, in `derivations`: to pause it is to change one row, and nothing is undone.
-What is said meanwhile in a conversation that is not marked goes its own way, before it.
+Pending messages are assigned to the backfill in `derivations`, so pausing it changes one row and undoes nothing. New
+messages in conversations that are not assigned to it are derived first.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from uuid import UUID
 
 from memstore.errors import InvalidInput, NotFound
 from memstore.ids import uuid7
-from memstore.models import Backfill, BackfillStatus, Json
-from memstore.store import backfills, derivations, messages
+from memstore.models import Backfill, BackfillStatus, Json, Wrong
+from memstore.store import backfills, derivations, messages, queue, verify
 from memstore.store.database import Database, Transaction
 
 
@@ -26,9 +26,10 @@ async def begin(
     max_seconds: float | None = None,
     plan: Json | None = None,
 ) -> UUID:
-    """Make what is pending a backfill, of one user or of all; give its id. Workers take it up.
+    """Assign what is pending of one user or of all to a new backfill, start it and return its id.
 
-    What an open backfill has stays with that one. Killed anywhere, it is there, paused, with part of what is pending.
+    What another open backfill has stays with that one. If the process is killed meanwhile, the backfill is left paused
+    with a part of what is pending.
     """
     backfill = uuid7()
     async with database.operator() as scope:
@@ -41,19 +42,19 @@ async def begin(
             max_seconds=max_seconds,
             plan=plan or {},
         )
-        taken = [one for one, state in (await backfills.states(scope)).items() if state != backfills.CANCELLED]
-    async for owner in everybody(database, user):
+        others = [id for id, state in (await backfills.states(scope)).items() if state != backfills.CANCELLED]
+    async for owner in user_ids(database, user):
         async with database.scope(owner) as own:
-            await derivations.assign(own, backfill, derivers, unlike=taken)
+            await derivations.assign(own, backfill, derivers, unlike=others)
     async with database.operator() as scope:
         backlog = await derivations.backfill_backlog(scope, backfill)
-        await backfills.counted(scope, backfill, sum(one.messages for one in backlog))
+        await backfills.set_messages(scope, backfill, sum(entry.messages for entry in backlog))
         await backfills.resume(scope, backfill)
     return backfill
 
 
-async def everybody(database: Database, only: UUID | None) -> AsyncIterator[UUID]:
-    """Give the users, or the only one."""
+async def user_ids(database: Database, only: UUID | None) -> AsyncIterator[UUID]:
+    """Return the ids of all users, or the only one."""
     if only is not None:
         yield only
         return
@@ -62,20 +63,20 @@ async def everybody(database: Database, only: UUID | None) -> AsyncIterator[UUID
 
 
 async def status(database: Database, backfill: UUID | None = None) -> BackfillStatus:
-    """Give how far a backfill is: this one, else the latest. Raises `InvalidInput` where there is none."""
+    """Return the progress of a backfill, by default of the latest. Raises `NotFound` if there is none."""
     async with database.operator() as scope:
-        found = await _one(scope, backfill)
-        backlog = await derivations.backfill_backlog(scope, found.id)
-    left = {one.deriver: one.messages for one in backlog}
-    worked = found.worked_seconds
-    if found.state == backfills.RUNNING:
-        worked += (datetime.now(UTC) - found.resumed_at).total_seconds()
-    done = max(0, found.messages - sum(left.values()))
+        row = await _find(scope, backfill)
+        backlog = await derivations.backfill_backlog(scope, row.id)
+    left = {entry.deriver: entry.messages for entry in backlog}
+    worked = row.worked_seconds
+    if row.state == backfills.RUNNING:
+        worked += (datetime.now(UTC) - row.resumed_at).total_seconds()
+    done = max(0, row.messages - sum(left.values()))
     rate = done / worked if worked > 0 else 0.0
     return BackfillStatus(
-        backfill=found,
+        backfill=row,
         left=left,
-        failing=max((one.failing for one in backlog), default=0),
+        failing=max((entry.failing for entry in backlog), default=0),
         done=done,
         seconds=worked,
         rate=rate,
@@ -83,8 +84,8 @@ async def status(database: Database, backfill: UUID | None = None) -> BackfillSt
     )
 
 
-async def listed(database: Database, *, limit: int = 20) -> list[Backfill]:
-    """Give the backfills, the latest first."""
+async def list_backfills(database: Database, *, limit: int = 20) -> list[Backfill]:
+    """Return the backfills, the latest first."""
     async with database.operator() as scope:
         return await backfills.backfills(scope, limit=limit)
 
@@ -108,23 +109,35 @@ async def resume(
     max_tokens: int | None = None,
     max_seconds: float | None = None,
 ) -> BackfillStatus:
-    """Go on with a paused backfill, with other caps where they are given; `InvalidInput` where it is not paused."""
+    """Resume a paused backfill, with other caps if given. Raises `InvalidInput` if it is not paused."""
     async with database.operator() as scope:
-        found = await _one(scope, backfill)
-        if not await backfills.resume(scope, found.id, max_tokens=max_tokens, max_seconds=max_seconds):
-            raise InvalidInput(f"The backfill {found.id} is not paused but {found.state}.")
-    return await status(database, found.id)
+        row = await _find(scope, backfill)
+        if not await backfills.resume(scope, row.id, max_tokens=max_tokens, max_seconds=max_seconds):
+            raise InvalidInput(f"The backfill {row.id} is not paused but {row.state}.")
+    return await status(database, row.id)
+
+
+async def verify_derived(database: Database, *, user: UUID | None = None, has_queue: bool) -> list[Wrong]:
+    """Return what is not derived, not whole or wrongly counted, of one user or of all."""
+    problems = []
+    async for owner, name in messages.everybody(database):
+        if user in (None, owner):
+            async with database.scope(owner) as scope:
+                problems += [Wrong(name, problem, rows) for problem, rows in (await verify.problems(scope)).items()]
+    if has_queue and (failed := (await queue.counts(database)).failed):
+        problems.append(Wrong(None, "jobs were given up: memstore jobs list --failed", failed))
+    return problems
 
 
 async def _change(database: Database, backfill: UUID | None, state: str) -> None:
     async with database.operator() as scope:
-        found = await _one(scope, backfill)
-        if not await backfills.halt(scope, found.id, state, backfills.BY_HAND):
-            raise InvalidInput(f"The backfill {found.id} is {found.state}: there is nothing to be {state}.")
+        row = await _find(scope, backfill)
+        if not await backfills.halt(scope, row.id, state, backfills.BY_HAND):
+            raise InvalidInput(f"The backfill {row.id} is {row.state}: there is nothing to be {state}.")
 
 
-async def _one(scope: Transaction, backfill: UUID | None) -> Backfill:
-    found = await backfills.backfills(scope, backfill, limit=1)
-    if not found:
+async def _find(scope: Transaction, backfill: UUID | None) -> Backfill:
+    rows = await backfills.backfills(scope, backfill, limit=1)
+    if not rows:
         raise NotFound(f"There is no backfill {backfill}." if backfill else "There is no backfill yet.")
-    return found[0]
+    return rows[0]

@@ -3,13 +3,18 @@
 INSERT INTO backfills (id, state, only_user, derivers, max_tokens, max_seconds, plan)
 VALUES (%(id)s, 'paused', %(only_user)s, %(derivers)s, %(max_tokens)s, %(max_seconds)s, %(plan)s)
 
--- counted --
+-- set_messages --
 -- How many messages a backfill is to derive.
 UPDATE backfills SET messages = %(messages)s WHERE id = %(id)s
 
 -- backfills --
 -- The backfills, the latest first.
 SELECT * FROM backfills WHERE (%(id)s::uuid IS NULL OR id = %(id)s) ORDER BY created_at DESC, id LIMIT %(limit)s
+
+-- measured_rate --
+-- Messages a second, each deriver's counted, of the backfills by these derivers that are done.
+SELECT sum(messages) / sum(worked_seconds) AS rate FROM backfills
+WHERE state = 'done' AND derivers @> %(derivers)s::text[] AND derivers <@ %(derivers)s::text[] AND worked_seconds > 0
 
 -- open --
 -- Those that hold what is pending: it is theirs, or waits until they are resumed.

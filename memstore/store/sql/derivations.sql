@@ -96,14 +96,27 @@ WHERE user_id = %(user_id)s AND done_seq < last_seq AND deriver = ANY(%(derivers
   AND (backfill IS NULL OR NOT backfill = ANY(%(unlike)s::uuid[]))
 
 -- pending_messages --
--- What waits for each deriver of a user, in tokens too.
-SELECT d.deriver, count(DISTINCT d.conversation_id) AS conversations, count(*) AS messages,
-       coalesce(sum(m.tokens), 0)::bigint AS tokens
-FROM derivations d
-JOIN messages m ON m.user_id = d.user_id AND m.conversation_id = d.conversation_id
-               AND m.seq > d.done_seq AND m.seq <= d.last_seq
-WHERE d.user_id = %(user_id)s AND d.done_seq < d.last_seq
-GROUP BY d.deriver
+-- What waits for each deriver of a user, in tokens and in segments too: those end at a silence and where they are full.
+WITH pending AS (
+    SELECT d.deriver, m.conversation_id, m.seq, m.tokens,
+           abs(extract(epoch FROM m.occurred_at - lag(m.occurred_at) OVER ordered)) > %(gap_seconds)s::float8 AS after_gap
+    FROM derivations d
+    JOIN messages m ON m.user_id = d.user_id AND m.conversation_id = d.conversation_id
+                   AND m.seq > d.done_seq AND m.seq <= d.last_seq
+    WHERE d.user_id = %(user_id)s AND d.done_seq < d.last_seq
+    WINDOW ordered AS (PARTITION BY d.deriver, m.conversation_id ORDER BY m.seq)
+), numbered AS (
+    SELECT deriver, conversation_id, tokens,
+           count(*) FILTER (WHERE after_gap) OVER (PARTITION BY deriver, conversation_id ORDER BY seq) AS session
+    FROM pending
+), sessions AS (
+    SELECT deriver, conversation_id, count(*) AS messages, sum(tokens) AS tokens
+    FROM numbered GROUP BY deriver, conversation_id, session
+)
+SELECT deriver, count(DISTINCT conversation_id) AS conversations, sum(messages)::bigint AS messages,
+       coalesce(sum(tokens), 0)::bigint AS tokens,
+       sum(greatest(1, ceil(tokens::float8 / %(segment_tokens)s)))::bigint AS segments
+FROM sessions GROUP BY deriver
 
 -- backfill_backlog --
 -- How much of a backfill is left, deriver by deriver, and in how many conversations it went wrong so far.

@@ -21,19 +21,20 @@ DELETE FROM dead_letters WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- add_usage --
 -- What calls of a model cost, added to the day's sum.
-INSERT INTO model_usage (user_id, day, model, calls, prompt_tokens, completion_tokens)
-VALUES (%(user_id)s, %(day)s, %(model)s, %(calls)s, %(prompt_tokens)s, %(completion_tokens)s)
+INSERT INTO model_usage (user_id, day, model, calls, prompt_tokens, completion_tokens, seconds)
+VALUES (%(user_id)s, %(day)s, %(model)s, %(calls)s, %(prompt_tokens)s, %(completion_tokens)s, %(seconds)s)
 ON CONFLICT (user_id, day, model) DO UPDATE
 SET calls = model_usage.calls + excluded.calls,
     prompt_tokens = model_usage.prompt_tokens + excluded.prompt_tokens,
-    completion_tokens = model_usage.completion_tokens + excluded.completion_tokens
+    completion_tokens = model_usage.completion_tokens + excluded.completion_tokens,
+    seconds = model_usage.seconds + excluded.seconds
 
 -- spent --
 -- What all users' calls cost on a day; needs the operator's scope.
 SELECT coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint AS tokens FROM model_usage WHERE day = %(day)s
 
 -- mean_costs --
--- What a call of each model took and gave so far, on average, in tokens; needs the operator's scope.
+-- What a call of each model took and gave so far, on average, in tokens, and its seconds; needs the operator's scope.
 SELECT model, sum(prompt_tokens)::float8 / sum(calls) AS prompt_tokens,
-       sum(completion_tokens)::float8 / sum(calls) AS answer_tokens
+       sum(completion_tokens)::float8 / sum(calls) AS answer_tokens, nullif(sum(seconds), 0) / sum(calls) AS seconds
 FROM model_usage GROUP BY model HAVING sum(calls) > 0

@@ -48,7 +48,7 @@ FROM procrastinate_jobs
 WHERE lock = ANY(%(conversations)s::text[]) AND status IN ('todo', 'doing', 'failed')
 GROUP BY lock
 
--- another --
+-- has_other_job --
 -- Whether a conversation has a job beside this one: it waits, or was given up.
 SELECT EXISTS (SELECT FROM procrastinate_jobs
                WHERE lock = %(conversation)s AND id <> %(id)s AND status IN ('todo', 'doing', 'failed'))
@@ -82,27 +82,12 @@ DELETE FROM procrastinate_jobs
 WHERE task_name = 'memstore.derive' AND status = 'failed' AND (%(ids)s::bigint[] IS NULL OR id = ANY(%(ids)s::bigint[]))
 RETURNING (args ->> 'user')::uuid AS user_id, (args ->> 'conversation')::uuid AS conversation_id
 
--- live --
--- Shows that a worker lives: the lock goes with the transaction, which is open as long as the process is there.
--- To take it once more changes nothing.
-SELECT pg_try_advisory_xact_lock(hashtext('memstore:worker:' || current_schema()), mod(%(worker)s::bigint, 2147483647)::int)
-
--- ended --
--- Those of these workers whose lock nobody holds any longer.
-SELECT worker
-FROM unnest(%(workers)s::bigint[]) AS worker
-WHERE NOT EXISTS (
-    SELECT FROM pg_locks
-    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-      AND classid = hashtext('memstore:worker:' || current_schema())::oid
-      AND objid = mod(worker, 2147483647)::int::oid AND objsubid = 2 AND granted)
-
 -- forget --
 -- Jobs of a user, or of one conversation; a worker that is at one takes that out itself.
 DELETE FROM procrastinate_jobs
 WHERE task_name = 'memstore.derive' AND status <> 'doing' AND args ->> 'user' = %(user)s
   AND (%(conversation)s::text IS NULL OR args ->> 'conversation' = %(conversation)s)
 
--- sweeping --
--- One sweep at a time; released with the transaction.
+-- scheduler_lock --
+-- One scheduler at a time; released with the transaction.
 SELECT pg_try_advisory_xact_lock(hashtextextended('memstore:sweep:' || current_schema(), 0))

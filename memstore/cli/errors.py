@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and one line on stderr where it failed."""
+"""Turns errors and signals into exit codes, and into one line on stderr."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
-from memstore.cli.show import complain
+from memstore.cli.output import echo_error
 from memstore.errors import (
     BudgetTooSmall,
     ConfigurationError,
@@ -21,9 +21,8 @@ from memstore.errors import (
     ProviderMissing,
 )
 
-TOO_LARGE = 4
 EXIT_CODES: dict[type[MemstoreError], int] = {
-    BudgetTooSmall: TOO_LARGE,
+    BudgetTooSmall: 4,
     DatabaseUnreachable: 3,
     EmbeddedError: 3,
     ConfigurationError: 2,
@@ -31,7 +30,7 @@ EXIT_CODES: dict[type[MemstoreError], int] = {
     ProviderMissing: 2,
     MemstoreError: 1,
 }
-# What the library calls by its arguments is given by options here.
+# Errors of the library name its arguments; here they are options.
 _ARGUMENT = re.compile(
     r"(?<![\w-])(budget|reserve|limit|level|depth|type|kind|state|subject|viewer|as_of|since|until)=(?=\S)"
 )
@@ -39,17 +38,17 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 def exit_code(error: MemstoreError) -> int:
-    """Give the exit code that tells this error to a program."""
+    """Return the exit code for an error."""
     return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
 
 
-def told(error: MemstoreError) -> str:
-    """Give what an error says, arguments of the library named as options."""
-    return _ARGUMENT.sub(lambda found: f"--{found[1].replace('_', '-')} ", str(error))
+def error_text(error: MemstoreError) -> str:
+    """Return the message of an error, with arguments of the library named as options."""
+    return _ARGUMENT.sub(lambda match: f"--{match[1].replace('_', '-')} ", str(error))
 
 
-def ended(command: Callable[[], object]) -> int:
-    """Run a command; give its exit code, having said on stderr why it failed."""
+def run_command(command: Callable[[], object]) -> int:
+    """Run a command and return its exit code; print to stderr why it failed."""
     try:
         try:
             command()
@@ -61,42 +60,42 @@ def ended(command: Callable[[], object]) -> int:
     except KeyboardInterrupt:
         return _code(SystemExit(INTERRUPTED))
     except MemstoreError as error:
-        complain(told(error))
+        echo_error(error_text(error))
         return exit_code(error)
     except BrokenPipeError:  # the reader has seen enough
         _drop_output()
         return 1
     except OSError as error:  # a full disk behind stdout, say
         _drop_output()
-        complain(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        echo_error(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
         return 1
     return 0
 
 
-def leave_in_order() -> None:
+def exit_on_signals() -> None:
     """Let SIGTERM and SIGHUP end the command as Ctrl-C does, so that no embedded Postgres is left running."""
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _leave)
+            signal.signal(getattr(signal, name), _exit)
 
 
-def _leave(number: int, _frame: FrameType | None) -> None:
+def _exit(number: int, _frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
 def _code(end: SystemExit) -> int:
     if end.code == INTERRUPTED:
-        complain("interrupted; what was stored stays, and the same command goes on from there")
+        echo_error("interrupted; what was stored stays, and the same command goes on from there")
     return end.code if isinstance(end.code, int) else int(end.code is not None)
 
 
 def flush() -> None:
-    """Write what is still held back for stdout."""
+    """Flush stdout."""
     if sys.stdout is not None:  # it is None where the command was started with stdout closed
         sys.stdout.flush()
 
 
 def _drop_output() -> None:
-    """Let what is still held back for stdout go nowhere: Python tries once more when it ends, and would complain."""
+    """Discard what is buffered for stdout: Python would write it again at its end, and complain."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

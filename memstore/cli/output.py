@@ -1,6 +1,6 @@
-"""What people and programs are shown: JSON, tables, progress bars, the token meter.
+"""Prints JSON, tables, progress bars, contexts and the token meter; configures logging to stderr.
 
-Whatever was stored is shown as text: it may hold escape sequences, and rich's own markup.
+Stored text may hold escape sequences and rich's markup, so it is escaped, and printed as plain text.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from __future__ import annotations
 import io
 import json
 import logging
-import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -41,76 +39,64 @@ COLOURS = {
 ROLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
 NARROW = 72  # columns; on a smaller terminal a table's text is a column of single words
 CELL = 24  # columns at most for what stands beside a row's text
-WHOLE = ("id",)  # but for these columns, which are copied
+UNCUT = ("id",)  # but for these columns, which are copied
 METER = 60
-SHORT = 8  # digits of an id
+SHORT_ID = 8  # digits
 
 # What a terminal obeys (C0 but tab and newline, DEL, C1), what makes a line look like another, and half characters.
-_SPELLED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
-def safe(text: object) -> str:
-    """Give a text as it can be printed anywhere: what a terminal would obey is spelled out."""
-    plain_ends = str(text).replace("\r\n", "\n")
-    return _SPELLED.sub(lambda found: found[0].encode("unicode_escape").decode(), plain_ends)
+def escape(text: object) -> str:
+    """Return a text with everything spelled out that a terminal would obey."""
+    text = str(text).replace("\r\n", "\n")
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def line(text: object) -> str:
-    """Give a text on one line, safe to print."""
-    return safe(" ".join(str(text).split()))
+def one_line(text: object) -> str:
+    """Return a text on one line, escaped."""
+    return escape(" ".join(str(text).split()))
 
 
 def styled(*parts: str | tuple[str, str]) -> Text:
-    """Give a text of parts, some with a style, all safe to print."""
-    return Text.assemble(*(safe(part) if isinstance(part, str) else (safe(part[0]), part[1]) for part in parts))
+    """Return a text of parts, some with a style, all escaped."""
+    return Text.assemble(*(escape(part) if isinstance(part, str) else (escape(part[0]), part[1]) for part in parts))
 
 
-def say(*parts: str | tuple[str, str]) -> None:
-    """Print to stdout, for people."""
+def echo(*parts: str | tuple[str, str]) -> None:
+    """Print text for people to stdout."""
     out.print(styled(*parts))
 
 
-def hint(text: str) -> None:
-    """Say on stderr what may help."""
-    err.print(Text(line(text), style="bright_black"))
+def echo_hint(text: str) -> None:
+    """Print advice to stderr."""
+    err.print(Text(one_line(text), style="bright_black"))
 
 
-def complain(text: str) -> None:
-    """Say on stderr what went wrong, on one line."""
-    err.print(Text.assemble(("memstore: ", "bold red"), line(text)))
+def echo_error(text: str) -> None:
+    """Print an error to stderr, on one line."""
+    err.print(Text.assemble(("memstore: ", "bold red"), one_line(text)))
 
 
-def called() -> str:
-    """Give how this command is called here: by its name where the shell finds it, else by its path, or by Python."""
-    from shutil import which
-
-    script = Path(sys.argv[0])
-    if script.name == "__main__.py":
-        return f"{Path(sys.executable).name} -m memstore"
-    if which("memstore") or script.name != "memstore":
-        return "memstore"
-    return os.path.relpath(script) if script.is_relative_to(Path.cwd()) else str(script)
-
-
-def never_fail_to_print() -> None:
-    """Spell out what the encoding of stdout and stderr has no characters for."""
+def escape_unencodable() -> None:
+    """Let stdout and stderr spell out what their encoding has no characters for."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def print_json(value: object) -> None:
-    """Print a value as one JSON document, which is also safe to look at."""
+    """Print a value as one JSON document, escaped too."""
     unicode = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     text = json.dumps(plain(value), ensure_ascii=not unicode, indent=2)
-    print(_SPELLED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    print(_CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
-class Warnings(logging.Handler):
-    """Shows log records on stderr, a line each; with their tracebacks where that was asked for."""
+class StderrHandler(logging.Handler):
+    """Prints log records to stderr, a line each, on request with their tracebacks."""
 
     def __init__(self, *, tracebacks: bool) -> None:
         super().__init__()
@@ -121,23 +107,23 @@ class Warnings(logging.Handler):
         try:
             error = record.exc_info[1] if record.exc_info else None
             cause = f": {type(error).__name__}: {error}" if error else ""
-            err.print(Text(line(f"{record.levelname.lower()}: {record.getMessage()}{cause}"), style="yellow"))
+            err.print(Text(one_line(f"{record.levelname.lower()}: {record.getMessage()}{cause}"), style="yellow"))
             if error and self.tracebacks:
-                err.print(Text(safe("".join(traceback.format_exception(error)))))
+                err.print(Text(escape("".join(traceback.format_exception(error)))))
         except Exception:  # as logging asks of its handlers: who warns must not fail by it
             self.handleError(record)
 
 
-def show_warnings(*, verbose: bool) -> None:
-    """Show the warnings of every library; all of memstore's own records, and tracebacks, where `verbose`."""
-    logging.basicConfig(handlers=[Warnings(tracebacks=verbose)], force=True)
+def log_warnings(*, verbose: bool) -> None:
+    """Log the warnings of every library; if `verbose`, all records of memstore and tracebacks."""
+    logging.basicConfig(handlers=[StderrHandler(tracebacks=verbose)], force=True)
     logging.getLogger().setLevel(logging.WARNING)
     if verbose:
         logging.getLogger("memstore").setLevel(logging.DEBUG)
 
 
-def show_records() -> None:
-    """Show records as the settings say: warnings as text, or every record of memstore's as a line of JSON."""
+def log_records() -> None:
+    """Log as the settings say: warnings as text, or every record of memstore as a line of JSON."""
     from memstore.records import JsonLines
     from memstore.settings import load
 
@@ -149,10 +135,10 @@ def show_records() -> None:
 
 
 @contextmanager
-def progress(waiting: str, *, of_bytes: bool = False) -> Iterator[Callable[[str, int, int | None], None]]:
-    """Show bars on stderr where that is a terminal; give what moves them: name, done, total, which may be bytes.
+def progress_bars(waiting: str, *, of_bytes: bool = False) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show bars on stderr if it is a terminal; yield the function that moves them by name, done and total.
 
-    `waiting` is shown until the first moves. Print nothing to stdout meanwhile.
+    `waiting` is shown until the first one moves. Print nothing to stdout meanwhile.
     """
     from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -165,58 +151,58 @@ def progress(waiting: str, *, of_bytes: bool = False) -> Iterator[Callable[[str,
     quiet = not err.file.isatty() or err.is_dumb_terminal
     # Redirected, what goes to stdout would come out on stderr, even where stdout is a file.
     with Progress(*columns, console=err, transient=True, disable=quiet, redirect_stdout=False) as bars:
-        tasks = {"": bars.add_task(line(waiting), total=None)}
+        tasks = {"": bars.add_task(one_line(waiting), total=None)}
 
         def move(name: str, done: int, total: int | None) -> None:
             if "" in tasks:
                 bars.remove_task(tasks.pop(""))
             if name not in tasks:
-                tasks[name] = bars.add_task(line(name), total=total)
+                tasks[name] = bars.add_task(one_line(name), total=total)
             bars.update(tasks[name], completed=done, total=total)
 
         yield move
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows, whose last cell is the text: as a table, in blocks where that is too wide, on a pipe with tabs."""
-    cells = [[line(cell) for cell in row] for row in rows]
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print rows, the last cell being the text: as a table, on a narrow terminal in blocks, on a pipe with tabs."""
+    cells = [[one_line(cell) for cell in row] for row in rows]
     if not out.is_terminal:
         for row in cells:
             print("\t".join(row))
     elif out.width < NARROW:
-        for *beside, text in cells:
-            out.print(Text("  ".join(filter(None, beside)), style="bright_black"))
+        for *others, text in cells:
+            out.print(Text("  ".join(filter(None, others)), style="bright_black"))
             out.print(Text(text))
     elif cells:
-        out.print(_drawn(columns, cells), soft_wrap=False)
+        out.print(_draw_table(columns, cells), soft_wrap=False)
 
 
-def _drawn(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
+def _draw_table(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
     from rich import box
     from rich.table import Table
 
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns[:-1]:
-        most = None if name in WHOLE else CELL
-        drawn.add_column(name, no_wrap=True, max_width=most, overflow="ellipsis", style="bright_black")
-    drawn.add_column(columns[-1], overflow="fold")
+        most = None if name in UNCUT else CELL
+        grid.add_column(name, no_wrap=True, max_width=most, overflow="ellipsis", style="bright_black")
+    grid.add_column(columns[-1], overflow="fold")
     for row in cells:
-        drawn.add_row(*map(Text, row))
-    return drawn
+        grid.add_row(*map(Text, row))
+    return grid
 
 
 def short_id(id: UUID) -> str:
-    """Give how an id begins, where it is told alone."""
-    return id.hex[:SHORT]
+    """Return the first digits of an id that is shown alone."""
+    return id.hex[:SHORT_ID]
 
 
 def short_ids(ids: Iterable[UUID]) -> dict[UUID, str]:
-    """Give how each id begins, with as many digits as tell these apart, and eight at least."""
+    """Return the first digits of each id, as many as tell these apart, and eight at least."""
     every = set(ids)
     length = next(
         (
             digits
-            for digits in range(SHORT, len(UUID(int=0).hex))
+            for digits in range(SHORT_ID, len(UUID(int=0).hex))
             if len({id.hex[:digits] for id in every}) == len(every)
         ),
         len(UUID(int=0).hex),
@@ -224,8 +210,8 @@ def short_ids(ids: Iterable[UUID]) -> dict[UUID, str]:
     return {id: id.hex[:length] for id in every}
 
 
-def meter(receipt: Receipt) -> Text:
-    """Give the budget as a coloured bar, with its sections' tokens below."""
+def token_meter(receipt: Receipt) -> Text:
+    """Return the budget as a coloured bar, and the tokens of its sections."""
     ends = f"  {receipt.tokens:,} of {receipt.budget:,} tokens"
     width = max(8, min(METER, out.width - len(ends)))
     bar = Text()
@@ -242,25 +228,25 @@ def meter(receipt: Receipt) -> Text:
     return bar
 
 
-def chat(context: Context | Replay) -> None:
-    """Print a context's messages for people, or its text as it is."""
+def print_messages(context: Context | Replay) -> None:
+    """Print the messages of a context for people, or its text as it is."""
     if context.text is not None:
-        print(safe(context.text))
+        print(escape(context.text))
         return
-    apart = [] if context.system is None else [{"role": "system", "content": context.system}]
-    for message in [*apart, *context.messages]:
+    system = [] if context.system is None else [{"role": "system", "content": context.system}]
+    for message in [*system, *context.messages]:
         role = str(message["role"])
         name = f" {message['name']}" if message.get("name") else ""
-        say((f"── {role}{name}", f"bold {ROLES.get(role, 'white')}"))
+        echo((f"── {role}{name}", f"bold {ROLES.get(role, 'white')}"))
         # Not by rich, which makes blanks of tabs.
-        print(safe(_spoken(message)))
+        print(escape(_message_text(message)))
 
 
-def _spoken(message: Json) -> str:
-    """Give what a message says: its text, also where that is in parts, else all of it but the role."""
+def _message_text(message: Json) -> str:
+    """Return the text of a message, also of one in parts, else all of it but the role."""
     content = message.get("content")
-    if isinstance(content, list) and all(one.get("type") == "text" for one in content):
-        content = "\n".join(str(one.get("text", "")) for one in content)
+    if isinstance(content, list) and all(part.get("type") == "text" for part in content):
+        content = "\n".join(str(part.get("text", "")) for part in content)
     if isinstance(content, str) and not message.get("tool_calls"):
         return content
     rest = {key: value for key, value in message.items() if key != "role" and value is not None}

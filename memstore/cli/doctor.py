@@ -1,91 +1,60 @@
-"""How much is stored (`stats`), what a chat model spoilt (`letters`), and whether all is well (`doctor`)."""
+"""`stats` and `doctor`: how much is stored, and whether memstore can work here."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from memstore.cli.exits import exit_code
-from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption, UserOption
-from memstore.cli.show import hint, print_json, say, table
-from memstore.cli.stores import hint_if_unknown, opened
-from memstore.cli.watch import watched
+from memstore.cli.errors import exit_code
+from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption
+from memstore.cli.output import echo, echo_hint, print_json, print_table
+from memstore.cli.session import hint_if_unknown, open_store
 from memstore.errors import MemstoreError
 
 if TYPE_CHECKING:
-    from memstore import DeadLetter, MemoryStore, Settings
+    from memstore import MemoryStore, Settings
     from memstore.models import Drift
     from memstore.store.capabilities import Capabilities
 
 LOCAL = ("sentence-transformers", "cross-encoder")  # kinds of models that take seconds to load
 ENGLISH = "it knows English above all; for other languages see docs/reference/embedders.md"
-LETTER_COLUMNS = ("deriver", "conversation", "messages", "attempts", "error", "answer")
+UNUSABLE = "answers of chat models could not be used, and rules stood in"
 
 
 def stats(
     user: OnlyUserOption = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Count again and again, until Ctrl-C.")] = False,
-    every: Annotated[float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="How often, with --watch.")] = 2,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Count what is stored.
-
-    With --watch what has changed is shown beside it; on a pipe and with --json each count is a line of JSON.
 
     JSON: {"users", "conversations", "messages", "tokens", "summaries", "facts", "units", "vectors", "receipts",
     "pending", "failed", "dead_letters", "without_vectors": integers}; pending and failed count derivations, of which a
     conversation has three, dead_letters answers of chat models that could not be used, without_vectors units that are
     found by words alone.
     """
-    with opened(database) as store:
+    with open_store(database) as store:
         counts = store.stats(user=user)
         if user is not None and not counts["conversations"]:
             hint_if_unknown(store, user)
         lacking = _vectors(counts, store.settings.embedder)
         if lacking is not None:
-            hint(lacking)
-        if watch:
-            watched(lambda: store.stats(user=user), every, as_json=as_json)
-    if as_json and not watch:
-        print_json(counts)
-    elif not watch:
-        table(("what", "how many"), [(name, f"{count:,}") for name, count in counts.items()])
-
-
-def letters(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """List the answers of chat models that could not be used, the oldest first.
-
-    Rules and sentences stood in for them. memstore derive --redo facts, or summaries, asks again, and what is answered
-    then is no longer listed; a summary made on demand (its deriver is "summary") is asked for again by asking for it.
-
-    On a pipe, a line a letter, its cells parted by tabs: deriver, conversation, messages, attempts, error, answer.
-
-    JSON: [{"user_id", "id", "conversation_id", "deriver", "from_seq", "to_seq", "recipe", "error", "payload",
-    "attempts", "recorded_at"}].
-    """
-    with opened(database) as store:
-        found = store.user(user).dead_letters()
-        names = {} if as_json else {one.id: one.name for one in store.user(user).conversations()}
-        if not found:
-            hint_if_unknown(store, user)
+            echo_hint(lacking)
+    if counts["dead_letters"]:
+        echo_hint(f"{counts['dead_letters']} {UNUSABLE}: memstore doctor says why")
     if as_json:
-        print_json(found)
+        print_json(counts)
     else:
-        table(LETTER_COLUMNS, [_letter(one, names[one.conversation_id]) for one in found])
-
-
-def _letter(one: DeadLetter, conversation: str) -> tuple[object, ...]:
-    return one.deriver, conversation, f"{one.from_seq}-{one.to_seq}", one.attempts, one.error, one.payload
+        print_table(("what", "how many"), [(name, f"{count:,}") for name, count in counts.items()])
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: fine, or what to do; `code` is the exit code that it calls for."""
+    """The result of one check: fine, or what to do; `code` is the exit code that it calls for."""
 
     what: str
     detail: str
@@ -93,7 +62,7 @@ class Finding:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is to be done."""
+        """Return whether nothing is to be done."""
         return self.code == 0
 
 
@@ -104,21 +73,21 @@ def doctor(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     JSON: {"ok": true or false, "checks": [{"what", "ok", "detail"}]}.
     """
-    found = []
-    for one in findings(database):
-        found.append(one)
+    checks = []
+    for check in findings(database):
+        checks.append(check)
         if not as_json:
-            mark = ("ok   ", "green") if one.ok else ("FAIL ", "bold red")
-            say(mark, (f"{one.what}: ", "bold"), one.detail)
-    codes = [one.code for one in found if not one.ok]
+            mark = ("ok   ", "green") if check.ok else ("FAIL ", "bold red")
+            echo(mark, (f"{check.what}: ", "bold"), check.detail)
+    codes = [check.code for check in checks if not check.ok]
     if as_json:
-        checks = [{"what": one.what, "ok": one.ok, "detail": one.detail} for one in found]
-        print_json({"ok": not codes, "checks": checks})
+        rows = [{"what": check.what, "ok": check.ok, "detail": check.detail} for check in checks]
+        print_json({"ok": not codes, "checks": rows})
     raise typer.Exit(codes[0] if codes else 0)
 
 
 def findings(database: str | None) -> Iterator[Finding]:
-    """Look at one thing after the other; a failure of one does not hide those that do not need it."""
+    """Run one check after the other; a failure of one does not hide those that do not need it."""
     version = sys.version_info
     yield Finding("python", f"{version.major}.{version.minor}.{version.micro} on {sys.platform}")
     try:
@@ -134,7 +103,7 @@ def findings(database: str | None) -> Iterator[Finding]:
     yield _embedder(settings.embedder)
     yield from _reranker(settings.reranker)
     yield from _chat_models(settings)
-    if names.ok:  # else no store is opened
+    if names.ok:  # else no store is open_store
         yield from _database(database)
 
 
@@ -143,18 +112,18 @@ def _failed(what: str, error: MemstoreError) -> Finding:
 
 
 def _names(settings: Settings) -> Finding:
-    """Look whether somebody knows what the settings name."""
+    """Check that the providers, strategies and rules that the settings name exist."""
     from memstore.memory.opened import check_usable
 
     try:
         check_usable(settings)
     except MemstoreError as error:
         return _failed("settings", error)
-    return Finding("settings", _told(settings))
+    return Finding("settings", _non_default(settings))
 
 
-def _told(settings: Settings) -> str:
-    """Name the settings that are not the defaults; the URL, which may hold a password, comes with the database."""
+def _non_default(settings: Settings) -> str:
+    """Return the settings that are not the defaults, without the URL, which may hold a password."""
     set_here = sorted(settings.model_fields_set - {"database_url"})
     return ", ".join(f"{name}={getattr(settings, name)}" for name in set_here) or "the defaults"
 
@@ -170,25 +139,25 @@ def _counter(name: str) -> Finding:
 
 
 def _embedder(name: str) -> Finding:
-    """Look whether the embedder is there, and of the default one whether its weights are the published ones."""
+    """Check that the embedder is there, and the weights of the default one."""
     from memstore.providers import MINILM, load_embedder
     from memstore.settings import ONNX_MINILM
 
-    found = _there("embedder", name, load_embedder)
+    found = _check_model("embedder", name, load_embedder)
     english = found.ok and name in (ONNX_MINILM, MINILM)
     return replace(found, detail=f"{found.detail}; {ENGLISH}") if english else found
 
 
 def _reranker(name: str) -> Iterator[Finding]:
-    """The same for what reads the best hits once more, where it is set."""
+    """Check that the reranker is there, if one is set."""
     from memstore.providers import load_reranker
 
     if name != "none":
-        yield _there("reranker", name, load_reranker)
+        yield _check_model("reranker", name, load_reranker)
 
 
-def _there(what: str, name: str, load: Callable[[str], object]) -> Finding:
-    """Look whether a model of this machine is there; others are loaded, which takes no time."""
+def _check_model(what: str, name: str, load: Callable[[str], object]) -> Finding:
+    """Check that a local model is installed; load any other, which takes no time."""
     kind, _, model = name.partition(":")
     try:
         if kind not in LOCAL:
@@ -203,7 +172,7 @@ def _there(what: str, name: str, load: Callable[[str], object]) -> Finding:
 
 
 def _chat_models(settings: Settings) -> Iterator[Finding]:
-    """Look whether the chat models that are named answer; nothing is asked of a server where none is."""
+    """Check that the chat models that are set answer."""
     named = {"facts model": settings.facts_model, "summary model": settings.summary_model}
     if set(named.values()) == {"none"}:
         yield Finding("chat models", "none: rules find facts, and summaries are chosen sentences")
@@ -221,7 +190,7 @@ def _chat_models(settings: Settings) -> Iterator[Finding]:
 
 def _database(database: str | None) -> Iterator[Finding]:
     try:
-        with opened(database) as store:
+        with open_store(database) as store:
             yield from _store(store)
     except MemstoreError as error:
         yield _failed("database", error)
@@ -239,7 +208,7 @@ def _store(store: MemoryStore) -> Iterator[Finding]:
     if able.role is None and able.ignores_policies:
         yield Finding("isolation", "this login ignores row-level security; give one that is no superuser", 1)
     else:
-        yield Finding("isolation", f"row-level security holds; {_standing(able)}")
+        yield Finding("isolation", f"row-level security holds; {_describe_role(able)}")
     yield from _large_users(store)
     counts = store.stats()
     yield _derivations(counts)
@@ -249,26 +218,26 @@ def _store(store: MemoryStore) -> Iterator[Finding]:
     yield from _embeddings(store)
     yield from _drift(store)
     if counts["dead_letters"]:
-        yield _dead_letters(store, counts["dead_letters"])
+        yield _unusable_answers(store)
 
 
-def _standing(able: Capabilities) -> str:
-    """Say as whom the store runs its statements, and through what."""
+def _describe_role(able: Capabilities) -> str:
+    """Return under which role the store runs its statements."""
     role = f"as {able.role}" if able.role else "as the login itself"
     escapes = "; this login may become more than that (docs/reference/roles.md)" if able.ignores_policies else ""
     return f"statements run {role}{', through a pooler' if able.pooled else ''}{escapes}"
 
 
 def _large_users(store: MemoryStore) -> Iterator[Finding]:
-    """Tell of users over whom recall is slow: no failure, as it finds the same."""
+    """Report users over whom recall is slow: no failure, as it finds the same."""
     if found := store.large_users():
         lacking = ", ".join(repr(user.name) for user in found if not user.indexed)
-        told = f"recall is slow for {lacking}: memstore db index" if lacking else "all are indexed"
-        yield Finding("large users", f"{len(found)} with more than {store.settings.units_in_memory:,} units; {told}")
+        advice = f"recall is slow for {lacking}: memstore db index" if lacking else "all are indexed"
+        yield Finding("large users", f"{len(found)} with more than {store.settings.units_in_memory:,} units; {advice}")
 
 
 def _vectors(counts: dict[str, int], embedder: str) -> str | None:
-    """Tell of units without vectors, and of vectors without an embedder: what to do."""
+    """Return what to do about units without vectors, or vectors without an embedder."""
     if embedder == "none":
         made = (
             counts["vectors"] and f"{counts['vectors']} were made by an embedder, and none is set: nothing is derived"
@@ -281,14 +250,14 @@ def _vectors(counts: dict[str, int], embedder: str) -> str | None:
 
 
 def _embeddings(store: MemoryStore) -> Iterator[Finding]:
-    """Tell of a migration that is not done, and of what one has left."""
+    """Report a migration that is not done, and vectors that one has left."""
     found = store.embeddings.status()
-    if begun := [one for one in found if one.state == "building"]:
+    if begun := [row for row in found if row.state == "building"]:
         left = f"{begun[0].missing:,} vectors of {begun[0].name} are not made yet"
         yield Finding(
             "embeddings", f"{left}: memstore embeddings migrate goes on, memstore embeddings rollback gives up"
         )
-    elif kept := sum(one.vectors for one in found if one.state == "retired"):
+    elif kept := sum(row.vectors for row in found if row.state == "retired"):
         yield Finding("embeddings", f"{kept:,} vectors of embedders that serve no more: memstore embeddings clean")
 
 
@@ -302,22 +271,25 @@ def _derivations(counts: dict[str, int]) -> Finding:
 
 
 def _drift(store: MemoryStore) -> Iterator[Finding]:
-    """Tell how far token counts were from what models' servers told, all users together."""
+    """Report how far token counts were from those of the models' servers, all users together."""
     pairs: dict[tuple[str, str], list[Drift]] = {}
     for user in store.users():
-        for one in store.user(user).drift():
-            pairs.setdefault((one.model, one.counter), []).append(one)
+        for drift in store.user(user).drift():
+            pairs.setdefault((drift.model, drift.counter), []).append(drift)
     for (model, counter), found in sorted(pairs.items()):
-        observed, calls = sum(one.observed for one in found), sum(one.calls for one in found)
-        bias = sum(one.predicted for one in found) / observed - 1
-        miss, share = max(one.largest_miss for one in found), max(one.largest_share for one in found)
+        observed, calls = sum(drift.observed for drift in found), sum(drift.calls for drift in found)
+        bias = sum(drift.predicted for drift in found) / observed - 1
+        miss, share = max(drift.largest_miss for drift in found), max(drift.largest_share for drift in found)
         apart = f"{bias:+.2%} over {calls} calls, at most {miss} tokens ({share:.2%}) in one"
         yield Finding("token counts", f"{model} by {counter}: {apart}")
 
 
-def _dead_letters(store: MemoryStore, count: int) -> Finding:
-    """Tell of answers that could not be used: no failure, as rules stood in, but worth another try."""
-    counted = ((user, store.stats(user=user)["dead_letters"]) for user in store.users())
-    whose = ", ".join(f"{letters} of {user!r}" for user, letters in counted if letters)
-    again = "memstore letters --user NAME shows them, memstore derive --redo facts (or summaries) asks again"
-    return Finding("dead letters", f"{count} answers of chat models could not be used ({whose}): {again}")
+def _unusable_answers(store: MemoryStore) -> Finding:
+    """Report answers of chat models that could not be used: no failure, as rules stood in, but worth another try."""
+    lines, total = [], 0
+    for user in store.users():
+        if answers := store.user(user).dead_letters():
+            last, total = answers[-1], total + len(answers)
+            lines.append(f"{len(answers)} of {user!r}, the last of {last.deriver}: {last.error}")
+    again = "memstore derive --redo facts (or summaries) asks again"
+    return Finding("chat answers", f"{total} {UNUSABLE} ({'; '.join(lines)}): {again}")

@@ -1,6 +1,6 @@
-"""A backfill's cap in tokens, kept by all its workers together: each call's tokens are taken before it is made.
+"""A backfill's token cap, shared by all its workers: each call reserves its tokens before it is made.
 
-Async only, as the workers. A chat model is called in a thread; the event loop asks the database for it.
+Async only, as the workers are. The chat model is called in a thread; the event loop asks the database for the tokens.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from memstore.store import backfills
 from memstore.store.database import Database
 
 R = TypeVar("R")
-COMPLAINT = 600  # tokens, in a second try, of what was wrong with the first
-PATIENCE = 30.0  # seconds for what others have taken and may give back; a killed worker never does
-PAUSE = 0.2
+RETRY_TOKENS = 600  # that a second try adds to the prompt: what was wrong with the first answer
+WAIT_SECONDS = 30.0  # for tokens that other calls have reserved and may give back; a killed worker never does
+POLL_SECONDS = 0.2
 
 
 class CappedChatModel:
-    """A ChatModel in front of another, whose calls count for a backfill: `ModelUnavailable` at its cap."""
+    """Wraps a ChatModel so that its calls count for a backfill; raises `ModelUnavailable` at the cap."""
 
     def __init__(self, model: ChatModel, database: Database, backfill: UUID) -> None:
         self._model, self._database, self._backfill = model, database, backfill
@@ -31,23 +31,23 @@ class CappedChatModel:
 
     @property
     def name(self) -> str:
-        """The model's name."""
+        """Return the model's name."""
         return self._model.name
 
     @property
     def context_tokens(self) -> int:
-        """The model's window."""
+        """Return the model's window."""
         return self._model.context_tokens
 
     def bound(self, messages: Sequence[ChatMessage]) -> int:
-        """Give a number of tokens that the prompt does not exceed."""
+        """Return a number of tokens that the prompt does not exceed."""
         return self._model.bound(messages)
 
     def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
-        """Give the model's answer, whose tokens were taken before it was asked."""
+        """Return the model's answer, after reserving its tokens."""
         once = self.bound(messages) + max_tokens
-        tokens = once + min(self.context_tokens, once + COMPLAINT)  # it may be asked once more
-        self._take(tokens)
+        tokens = once + min(self.context_tokens, once + RETRY_TOKENS)  # it may be asked once more
+        self._reserve(tokens)
         spent = 0
         try:
             answer = self._model.complete(messages, schema, max_tokens=max_tokens)
@@ -57,30 +57,30 @@ class CappedChatModel:
             spent = error.prompt_tokens + error.completion_tokens
             raise
         finally:
-            self._waited(self._settled(tokens, spent))
+            self._run(self._settle(tokens, spent))
 
-    def _take(self, tokens: int) -> None:
-        last = time.monotonic() + PATIENCE
-        while not self._waited(self._taken(tokens, now=time.monotonic() > last)):
-            time.sleep(PAUSE)
+    def _reserve(self, tokens: int) -> None:
+        last = time.monotonic() + WAIT_SECONDS
+        while not self._run(self._try_reserve(tokens, now=time.monotonic() > last)):
+            time.sleep(POLL_SECONDS)
 
-    async def _taken(self, tokens: int, *, now: bool) -> bool:
+    async def _try_reserve(self, tokens: int, *, now: bool) -> bool:
         async with self._database.operator() as scope:
             if await backfills.reserve(scope, self._backfill, tokens):
                 return True
             await backfills.out_of_tokens(scope, self._backfill, tokens, now=now)
         async with self._database.operator() as scope:
-            (found,) = await backfills.backfills(scope, self._backfill)
-        if found.state == backfills.RUNNING:
+            (row,) = await backfills.backfills(scope, self._backfill)
+        if row.state == backfills.RUNNING:
             return False
         raise ModelUnavailable(
-            f"The backfill {self._backfill} is {found.state}: a call of up to {tokens} tokens may not be made, of "
-            f"{found.max_tokens} there are {found.spent_tokens + found.taken_tokens} spent. What is pending waits."
+            f"The backfill {self._backfill} is {row.state}: a call of up to {tokens} tokens may not be made, of "
+            f"{row.max_tokens} there are {row.spent_tokens + row.taken_tokens} spent. What is pending waits."
         )
 
-    async def _settled(self, taken: int, spent: int) -> None:
+    async def _settle(self, taken: int, spent: int) -> None:
         async with self._database.operator() as scope:
             await backfills.settle(scope, self._backfill, taken=taken, spent=spent)
 
-    def _waited(self, asked: Coroutine[Any, Any, R]) -> R:
-        return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+    def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

@@ -15,29 +15,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from memstore.cli import show
-from memstore.cli.show import line, meter, plain, print_json, safe
+from memstore.cli import output
+from memstore.cli.output import escape, one_line, plain, print_json, token_meter
 from memstore.models import Context, Receipt, Tier
 
 
 @given(st.text())
 def test_what_is_shown_holds_nothing_that_a_terminal_obeys(text: str) -> None:
-    shown = safe(text)
+    shown = escape(text)
     assert all(char in "\n\t" or char >= " " for char in shown)
     assert not any("\x7f" <= char <= "\x9f" for char in shown)
-    assert "\n" not in line(text)
-    assert "\t" not in line(text)
+    assert "\n" not in one_line(text)
+    assert "\t" not in one_line(text)
 
 
 @pytest.mark.parametrize("text", ["plain", "tab\tand\nnewline", "👩‍👩‍👧 naïve 日本 مرحبا \u200c\u200d\u200f", "a\\x1b"])
 def test_what_is_harmless_is_shown_as_it_is(text: str) -> None:
-    assert safe(text) == text
+    assert escape(text) == text
 
 
 def test_what_is_harmful_is_spelled_out() -> None:
-    assert safe("\x1b[2J\x07\x9b\x7f\r\u202e\u2028") == r"\x1b[2J\x07\x9b\x7f\r\u202e\u2028"
-    assert safe("a\r\nb") == "a\nb"
-    assert line("a\r\n  b\x1b") == r"a b\x1b"
+    assert escape("\x1b[2J\x07\x9b\x7f\r\u202e\u2028") == r"\x1b[2J\x07\x9b\x7f\r\u202e\u2028"
+    assert escape("a\r\nb") == "a\nb"
+    assert one_line("a\r\n  b\x1b") == r"a b\x1b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,10 @@ def test_json_is_json_whatever_it_holds(capsys: pytest.CaptureFixture[str]) -> N
 def test_json_is_json_in_every_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="latin-1"))
-    show.never_fail_to_print()
+    output.escape_unencodable()
     print_json("é👩‍👧")
     print("é→")
-    show.sys.stdout.flush()
+    output.sys.stdout.flush()
     first, second = raw.getvalue().decode("latin-1").splitlines()
     assert (json.loads(first), second) == ("é👩‍👧", "é\\u2192")
 
@@ -81,17 +81,17 @@ def receipt(budget: int, **sections: int) -> Receipt:
 def test_the_meter_is_as_long_as_the_budget_whatever_the_sections(sizes: list[int], free: int, columns: int) -> None:
     budget = max(1, sum(sizes) + free)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(show, "out", Console(width=columns))
-        text = meter(receipt(budget, **{f"s{number}": size for number, size in enumerate(sizes)})).plain
+        patch.setattr(output, "out", Console(width=columns))
+        text = token_meter(receipt(budget, **{f"s{number}": size for number, size in enumerate(sizes)})).plain
     bar = text.partition("  ")[0]
     full = bar.count("█")
     assert set(bar) <= {"█", "·"}
-    assert len(bar) == max(8, min(show.METER, columns - len(f"  {sum(sizes):,} of {budget:,} tokens")))
+    assert len(bar) == max(8, min(output.METER, columns - len(f"  {sum(sizes):,} of {budget:,} tokens")))
     assert full == round(len(bar) * sum(sizes) / budget)
 
 
 def test_the_meter_names_what_has_tokens() -> None:
-    text = meter(receipt(2000, system=17, summaries=0, recent=1234)).plain
+    text = token_meter(receipt(2000, system=17, summaries=0, recent=1234)).plain
     assert "1,251 of 2,000 tokens" in text
     assert "■ recent 1,234" in text
     assert "summaries" not in text
@@ -104,7 +104,7 @@ def test_a_message_in_parts_is_shown_as_its_text(capsys: pytest.CaptureFixture[s
     ]
     call = {"type": "tool_use", "id": "1", "name": "weather", "input": {}}
     messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": [call]}]
-    show.chat(Context(messages, 9, receipt(10)))
+    output.print_messages(Context(messages, 9, receipt(10)))
     shown = capsys.readouterr().out
     assert "── user\nWhere to?\nTomorrow.\nAnd why?\n" in shown
     assert '"name": "weather"' in shown
@@ -116,5 +116,5 @@ def test_plain_keeps_what_json_knows() -> None:
 
 def test_a_log_record_that_cannot_be_told_does_not_stop_the_work(capsys: pytest.CaptureFixture[str]) -> None:
     record = logging.LogRecord("x", logging.WARNING, "", 0, "%d apples", ("no number",), None)
-    show.Warnings(tracebacks=False).handle(record)
+    output.StderrHandler(tracebacks=False).handle(record)
     assert "Logging error" in capsys.readouterr().err

@@ -1,0 +1,320 @@
+"""`import` and `export`: history from other programs, and memstore's own exports, in and out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import typer
+
+from memstore.cli.options import DatabaseOption, JsonFlag, choice, parse_name
+from memstore.cli.output import echo, echo_hint, err, one_line, print_json, print_table, progress_bars
+from memstore.cli.session import open_store
+from memstore.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from memstore import MemoryStore
+    from memstore.ingest.importers import Imported, Span
+    from memstore.models import Exported, Json
+
+MAX_SHOWN = 20  # skipped ones; `--json` has them all
+FORMATS = (
+    "auto", "memstore", "jsonl", "chatgpt", "claude", "gemini", "openai", "sharegpt", "langchain", "slack", "whatsapp",
+)  # fmt: skip
+FOLDER_FORMATS = ("chatgpt", "claude", "gemini", "slack", "whatsapp")  # whose folder is read as one
+OWN = "memstore"  # what `export` writes
+STDIN, STDOUT = Path("-"), "-"
+WHOSE = "Whose it is, where the file names nobody; of memstore's own, who alone comes in."
+RESTORED = ("users", "conversations", "summaries", "facts", "documents")
+DATE_ORDERS = ("dmy", "mdy", "ymd")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something in a file was skipped."""
+
+    file: str
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFile:
+    """What became of one file."""
+
+    file: str
+    done: Imported
+    reasons: Sequence[Reason]
+    dry_run: bool = False
+
+    @property
+    def counts(self) -> Json:
+        """The file's line of the report; after a dry run with its first 10,000 conversations."""
+        counts: Json = {
+            "file": self.file,
+            "format": self.done.format,
+            "new": self.done.new,
+            "known": self.done.known,
+            "skipped": self.done.passed_by,
+            "left_out": dict(self.done.left_out),
+            "masked": self.done.masked,
+            "conversations": self.done.conversations,
+        }
+        if self.done.format == OWN:
+            counts["restored"] = {kind: self.done.restored[kind] for kind in RESTORED}
+            counts["quarantined"] = self.done.quarantined
+        return counts | {"preview": self.done.spans} if self.dry_run else counts
+
+
+def parse_zone(value: str) -> str:
+    """Parse the name of a time zone."""
+    try:
+        return ZoneInfo(value).key
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise typer.BadParameter(f"{value!r} is no time zone; give one like Europe/Berlin or UTC.") from None
+
+
+def import_(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Files, zips or folders of exports; see --format. - is memstore's own on stdin."),
+    ],
+    user: Annotated[
+        str | None,
+        typer.Option("--user", "-u", parser=parse_name, metavar="NAME", help=WHOSE),
+    ] = None,
+    format: Annotated[
+        str, typer.Option(parser=choice(*FORMATS), metavar=f"[{'|'.join(FORMATS)}]", help="What the files are.")
+    ] = "auto",
+    me: Annotated[
+        str | None,
+        typer.Option(parser=parse_name, metavar="NAME", help="Who of a chat between people you are: whatsapp, slack."),
+    ] = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option(
+            parser=parse_zone, metavar="ZONE", help="Of times that have none, such as Europe/Berlin: whatsapp."
+        ),
+    ] = None,
+    date_order: Annotated[
+        str | None,
+        typer.Option(
+            parser=choice(*DATE_ORDERS),
+            metavar=f"[{'|'.join(DATE_ORDERS)}]",
+            help="How days are written, where the file leaves it open: whatsapp.",
+        ),
+    ] = None,
+    all_branches: Annotated[
+        bool, typer.Option("--all-branches", help="Also what was edited or tried again: chatgpt, claude.")
+    ] = False,
+    untrusted: Annotated[
+        bool, typer.Option("--untrusted", help="Facts that only this history says wait until they are confirmed.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Store nothing; show what would come in, and what would be skipped.")
+    ] = False,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Take history in: memstore-jsonl, or an export of ChatGPT, Claude, Gemini, OpenAI, LangChain, Slack, WhatsApp…
+
+    What memstore export wrote comes in as it was, with what was made of it, for the users that it names.
+
+    What is known is not taken twice. What cannot be read is skipped and named, a file that cannot be read at all as
+    one; the rest is stored, and the exit code is 1. Of a folder that is no export, each file is taken.
+
+    JSON: {"new", "known", "skipped": integers, "files": [{"file", "format", "new", "known", "skipped", "left_out",
+    "masked", "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a
+    file at most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has
+    "restored": {"users", "conversations", "summaries", "facts", "documents": integers} that are new, and "quarantined".
+    """
+    how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches, "dry_run": dry_run}
+    how["untrusted"] = untrusted
+    imported: list[ImportedFile] = []
+    with open_store(database) as store:
+        for file in _importable_files(files, format):
+            imported.append(_import_file(store, file, user=user, format=format, **how))
+            if not as_json:
+                _print_file(imported[-1])
+    if as_json:
+        print_json(_report(imported))
+    elif not dry_run and any(file.done.new and file.done.format != OWN for file in imported):
+        echo_hint("next: memstore derive makes them findable")
+    raise typer.Exit(1 if any(file.reasons for file in imported) else 0)
+
+
+def _importable_files(paths: Sequence[Path], format: str) -> Iterator[Path]:
+    """Return the paths, and the files in a folder that is no export."""
+    from memstore.ingest.importers import importer_for
+
+    for path in paths:
+        if not path.is_dir() or format in FOLDER_FORMATS:
+            yield path
+            continue
+        try:
+            importer_for(path)
+            yield path
+        except InvalidInput:
+            files = (file for file in sorted(path.rglob("*")) if file.is_file() and not file.is_symlink())
+            yield from (file for file in files if not file.name.startswith("."))
+
+
+def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportedFile:
+    """Import a file; if it cannot be read at all, that is the only reason."""
+    from memstore.ingest.importers import Imported
+
+    try:
+        with progress_bars(file.name, of_bytes=True) as move:
+            source = sys.stdin.buffer if file == STDIN else file
+            done = store.import_file(source, **how, progress=lambda read, size: move(file.name, read, size))
+    except InvalidInput as error:
+        return ImportedFile(str(file), Imported(passed_by=1), [Reason(str(file), str(file), str(error))])
+    reasons = [Reason(str(file), skip.where, skip.reason) for skip in done.skipped]
+    return ImportedFile(str(file), done, reasons, how["dry_run"])
+
+
+def _report(files: Sequence[ImportedFile]) -> Json:
+    return {
+        "new": sum(file.done.new for file in files),
+        "known": sum(file.done.known for file in files),
+        "skipped": sum(file.done.passed_by for file in files),
+        "files": [file.counts for file in files],
+        "reasons": [reason for file in files for reason in file.reasons],
+    }
+
+
+def _print_file(file: ImportedFile) -> None:
+    done = file.done
+    place = f"{done.conversations} conversation{'' if done.conversations == 1 else 's'}"
+    would = " would be" if file.dry_run else ""
+    echo(
+        (one_line(file.file), "bold"),
+        f":{would} {done.new} new, {done.known} known, {done.passed_by} skipped, in {place}",
+    )
+    if any(done.restored.values()):
+        new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
+        echo(f"  with what was derived from them:{would} new {new}")
+    if file.dry_run:
+        _print_preview(done)
+    if done.quarantined:
+        echo_hint(
+            f"{done.quarantined:,} facts rest on nobody who is believed, and wait: memstore facts --state quarantined"
+        )
+    if done.masked:
+        echo_hint(f"secrets masked in {done.masked} messages")
+    for what, count in done.left_out.most_common():
+        echo_hint(f"left out: {_left_out(what, count, done.format)}")
+    for reason in file.reasons[:MAX_SHOWN]:
+        err.print(one_line(f"skipped {reason.where}: {reason.reason}"), style="yellow")
+    if done.passed_by > MAX_SHOWN:
+        listed = "them all" if done.passed_by == len(file.reasons) else f"the first {len(file.reasons):,}"
+        err.print(f"… and {done.passed_by - MAX_SHOWN} more; --json names {listed}", style="yellow")
+
+
+def _left_out(what: str, count: int, format: str) -> str:
+    from memstore.ingest.importers.records import ERASED
+
+    if what != ERASED:
+        return f"{count:,} {what}"
+    which = "messages, summaries, facts or documents, erased here or resting on what was"
+    return f"{count:,} of the {which if format == OWN else 'messages, erased here'}: that does not come back"
+
+
+def _print_preview(done: Imported) -> None:
+    """Show the first conversations that would come in."""
+    rows = [
+        (
+            span.user,
+            span.messages,
+            *(f"{when:%Y-%m-%d}" if when else "" for when in (span.first, span.last)),
+            _title(span),
+        )
+        for span in done.spans[:MAX_SHOWN]
+    ]
+    print_table(("user", "messages", "from", "to", "conversation"), rows)
+    if done.conversations > MAX_SHOWN:
+        echo_hint(f"… and {done.conversations - MAX_SHOWN} more conversations; --json names them")
+
+
+def _title(span: Span) -> str:
+    return f"{span.conversation}: {span.title}" if span.title else span.conversation
+
+
+def export(
+    path: Annotated[
+        str, typer.Argument(metavar="[PATH|-]", help="Where to: a file, gzipped where it ends in .gz; - is stdout.")
+    ] = STDOUT,
+    user: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--user", "-u", parser=parse_name, metavar="NAME", help="Of this user; may be repeated. Else of all."
+        ),
+    ] = None,
+    conversation: Annotated[
+        str | None,
+        typer.Option("--conversation", "-c", parser=parse_name, metavar="NAME", help="Only this one of the user's."),
+    ] = None,
+    no_derived: Annotated[
+        bool, typer.Option("--no-derived", help="Without what was made of messages: to be made there.")
+    ] = False,
+    no_vectors: Annotated[
+        bool,
+        typer.Option("--no-vectors", help="Without vectors: a third of the size or less, and they are made there."),
+    ] = False,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write memory to a file: messages, summaries, facts with their history, documents, settings; a JSON object a line.
+
+    memstore import takes it in again, elsewhere, with the same ids and the same recall. The file appears once it is
+    whole, for its owner alone.
+
+    JSON: {"file", "users", "conversations", "messages", "summaries", "facts", "documents": integers}; not with -.
+    """
+    if path == STDOUT and as_json:
+        raise typer.BadParameter("stdout has the export; give a file to have the counts there.")
+    if conversation is not None and len(user or ()) != 1:
+        raise typer.BadParameter("a conversation is of one user: give --user once.", param_hint="--conversation")
+    scope: Json = {"users": user or None, "conversation": conversation}
+    options = scope | {"derived": not no_derived, "vectors": not no_vectors}
+    with open_store(database) as store:
+        if path == STDOUT:  # on a terminal a bar would stand between the lines
+            done = store.export(sys.stdout.buffer, **options)
+        else:
+            with progress_bars("exporting") as move:
+                done = store.export(path, **options, progress=_total_progress(move))
+    if as_json:
+        print_json({"file": path} | _counts(done))
+    elif path == STDOUT:
+        echo_hint(_summary(done))
+    else:
+        echo((one_line(path), "bold"), f": {_summary(done)}")
+
+
+def _total_progress(move: Callable[[str, int, int | None], None]) -> Callable[[str, int, int], None]:
+    """Return a callback that moves one bar for the messages of all users."""
+    before, last = 0, ("", 0)
+
+    def advance(user: str, done: int, total: int) -> None:
+        nonlocal before, last
+        if user != last[0]:
+            before += last[1]
+        last = user, done
+        move("messages", before + done, None)
+
+    return advance
+
+
+def _counts(done: Exported) -> dict[str, int]:
+    from memstore.plain import plain
+
+    counts: dict[str, int] = plain(done)
+    return counts
+
+
+def _summary(done: Exported) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in _counts(done).items())

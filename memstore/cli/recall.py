@@ -1,0 +1,279 @@
+"""`recall`, `context`, `receipts`, `receipt` and `replay`: what is found, and what a model is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memstore.cli.options import (
+    AsOfOption,
+    BudgetOption,
+    ConversationOption,
+    DatabaseOption,
+    FormatOption,
+    JsonFlag,
+    ModelOption,
+    ReserveOption,
+    SectionOption,
+    StrategyOption,
+    ToolsOption,
+    UserOption,
+    ViewerOption,
+    choice,
+    id_prefix,
+    parse_name,
+    parse_time,
+)  # fmt: skip
+from memstore.cli.output import (
+    echo,
+    echo_error,
+    echo_hint,
+    escape,
+    out,
+    print_json,
+    print_messages,
+    print_table,
+    token_meter,
+)  # fmt: skip
+from memstore.cli.session import hint_if_unknown, hint_why_empty, open_store
+from memstore.plain import plain
+
+if TYPE_CHECKING:
+    from memstore import Context, MemoryStore, Receipt
+    from memstore.models import Json
+
+TIERS = ("messages", "summaries", "facts")
+ROLES = ("user", "assistant", "tool", "system", "developer")
+ORDERS = ("score", "time")
+GROUPINGS = ("session", "fact")
+MEMORY_SECTIONS = ("summaries", "facts", "hits")  # of a context
+HIT_COLUMNS = ("score", "tier", "said", "speaker")
+RECEIPT_COLUMNS = ("made", "id", "tokens", "budget", "as before", "question")
+ReceiptArgument = Annotated[
+    str,
+    typer.Argument(
+        parser=id_prefix("memstore receipts"), metavar="ID", help="The id of the receipt, or how it begins."
+    ),
+]
+
+
+def recall(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    user: UserOption,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many hits.")] = 10,
+    tier: Annotated[
+        list[str] | None,
+        typer.Option(parser=choice(*TIERS), metavar=f"[{'|'.join(TIERS)}]", help="Of this tier only; may be repeated."),
+    ] = None,
+    conversation: Annotated[
+        str | None,
+        typer.Option("--conversation", "-c", parser=parse_name, metavar="NAME", help="In this conversation only."),
+    ] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option(parser=choice(*ROLES), metavar=f"[{'|'.join(ROLES)}]", help="Said by it; may be repeated."),
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="TAG", help="With this tag; may be repeated, and all must be there.")
+    ] = None,
+    since: Annotated[
+        datetime | None, typer.Option(parser=parse_time, metavar="TIME", help="Said at or after, in ISO 8601.")
+    ] = None,
+    until: Annotated[datetime | None, typer.Option(parser=parse_time, metavar="TIME", help="Said before.")] = None,
+    as_of: AsOfOption = None,
+    viewer: ViewerOption = None,
+    order: Annotated[
+        str, typer.Option(parser=choice(*ORDERS), metavar=f"[{'|'.join(ORDERS)}]", help="The best first, or as said.")
+    ] = "score",
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            parser=choice(*GROUPINGS),
+            metavar=f"[{'|'.join(GROUPINGS)}]",
+            help="Sessions with their hits, or facts with the messages they are from; N counts those.",
+        ),
+    ] = None,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find what was said about something, the best first.
+
+    On a pipe, a line a hit, its cells parted by tabs: score, tier, day, speaker, text; before them, with --group-by,
+    the number of the group.
+
+    JSON: [{"tier", "id", "text", "score", "parts", "sources", "occurred_at", "conversation_id", "seq", "role",
+    "speaker"}]; with --group-by: [{"score", "since", "until", "conversation_id", "hits": [as above], "fact": as above,
+    or null}].
+    """
+    arguments: dict[str, Any] = {"query": query, "limit": limit, "conversation": conversation, "viewer": viewer}
+    arguments |= {"roles": role or None, "tags": tag or None, "since": since, "until": until, "as_of": as_of}
+    arguments |= {"tiers": tier} if tier else {}
+    arguments |= {"order": order, "group_by": group_by}
+    with open_store(database) as store:
+        hits = plain(store.user(user).recall(**arguments))
+        if not hits:
+            hint_why_empty(store, user, conversation)
+    if as_json:
+        print_json(hits)
+    elif group_by:
+        _print_groups(hits)
+    else:
+        print_hits(hits)
+
+
+def print_hits(hits: Sequence[Json]) -> None:
+    """Print hits, as JSON has them, as a table; on a pipe with tabs."""
+    print_table((*HIT_COLUMNS, "text"), [_hit_row(hit) for hit in hits])
+
+
+def _print_groups(groups: Sequence[Json]) -> None:
+    """Print the hits of groups with the groups' numbers, a fact before the messages that it is from."""
+    rows = [
+        (str(number), *_hit_row(hit))
+        for number, group in enumerate(groups, 1)
+        for hit in ([group["fact"]] if group["fact"] else []) + group["hits"]
+    ]
+    print_table(("group", *HIT_COLUMNS, "text"), rows)
+
+
+def _hit_row(hit: Json) -> tuple[str, ...]:
+    return (
+        f"{hit['score']:.3f}",
+        hit["tier"],
+        hit["occurred_at"][: len("2024-05-01")],
+        hit["speaker"] or "",
+        hit["text"],
+    )
+
+
+def context(
+    user: UserOption,
+    conversation: ConversationOption,
+    query: Annotated[str | None, typer.Argument(help="The question; by default the newest user message.")] = None,
+    budget: BudgetOption = None,
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
+    reserve: ReserveOption = None,
+    strategy: StrategyOption = None,
+    section: SectionOption = None,
+    model: ModelOption = None,
+    tools: ToolsOption = None,
+    as_of: AsOfOption = None,
+    viewer: ViewerOption = None,
+    format: FormatOption = "openai",
+    explain: Annotated[bool, typer.Option("--explain", help="Say what is in, what was left out, and why.")] = False,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compose a context: exactly counted, never over the budget.
+
+    Where the system prompt and the question alone are more, the exit code is 4 and stderr says how much is needed.
+
+    JSON: {"messages": [as models take them], "tokens": integer, "receipt": {"id", "budget", "tokens", "counter",
+    "sections", "included", "left_out", "stable_prefix", "content_hash", …}, "system"?: text, "text"?: text}.
+    """
+    with open_store(database) as store:
+        strategies = None if not strategy else [name for name in strategy if name != "none"]
+        arguments: dict[str, Any] = {
+            "budget": budget,
+            "system": system,
+            "reserve": reserve,
+            "strategy": strategies,
+            "sections": section or (),
+        }
+        arguments |= {"model": model, "tools": tools or (), "viewer": viewer, "as_of": as_of, "format": format}
+        found = store.user(user).conversation(conversation).context(query, **arguments)
+        _hint_at_receipt(store, user, conversation, found, explained=explain)
+    if as_json:
+        print_json(found.as_dict())
+        return
+    print_messages(found)
+    echo()
+    out.print(token_meter(found.receipt))
+    if explain:
+        print(escape(found.explain()))
+
+
+def _hint_at_receipt(store: MemoryStore, user: str, conversation: str, context: Context, *, explained: bool) -> None:
+    """Print the receipt's hints, why nothing is remembered, and that the question was answered before."""
+    for hint in () if explained else context.receipt.hints:
+        echo_hint(hint)
+    remembered = any(context.receipt.sections.get(name) for name in MEMORY_SECTIONS)
+    explain = hint_if_unknown if remembered or context.receipt.hints else hint_why_empty
+    explain(store, user, conversation)
+    if "query" not in context.receipt.texts and context.messages and context.messages[-1]["role"] == "assistant":
+        echo_hint("the newest user message is the question, and it was answered: give a QUERY for another one")
+
+
+def receipts(
+    user: UserOption,
+    conversation: Annotated[
+        str, typer.Option("--conversation", "-c", parser=parse_name, metavar="NAME", help="The conversation.")
+    ],
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")] = 20,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the receipts of a conversation's contexts, the latest first.
+
+    On a pipe, a line a receipt, its cells parted by tabs: time, id, tokens, budget, tokens that are the same as in the
+    context before, question.
+
+    JSON: a list of receipts, each as memstore context has it.
+    """
+    with open_store(database) as store:
+        found = store.user(user).conversation(conversation).receipts(limit=limit)
+        if not found and not hint_if_unknown(store, user, conversation):
+            echo_hint("no context was asked for, or that is longer ago than receipts are kept")
+    if as_json:
+        print_json(found)
+    else:
+        print_table(RECEIPT_COLUMNS, [_receipt_row(each) for each in found])
+
+
+def _receipt_row(receipt: Receipt) -> tuple[object, ...]:
+    time = "" if receipt.recorded_at is None else f"{receipt.recorded_at:%Y-%m-%d %H:%M}"
+    question = receipt.texts.get("query") or (f"message {receipt.asked[0]}" if receipt.asked else "")
+    return time, receipt.id, receipt.tokens, receipt.budget, receipt.stable_prefix, question
+
+
+def receipt(
+    receipt: ReceiptArgument, user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False
+) -> None:
+    """Say what a context was made of, and what was left out and why.
+
+    JSON: the receipt, as memstore context has it.
+    """
+    with open_store(database) as store:
+        scope = store.user(user)
+        found = scope.receipt(scope.find_id(receipt, of="receipt"))
+    if as_json:
+        print_json(found)
+    else:
+        print(escape(found.explain()))
+
+
+def replay(
+    receipt: ReceiptArgument, user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False
+) -> None:
+    """Make a context again from its receipt: the same bytes, or what is left and what is missing.
+
+    Where something is missing, the exit code is 1, and stderr says what.
+
+    JSON: {"receipt": id, "exact": whether the bytes are those that were sent, "missing": [{"section", "kind", "id",
+    "why"}], "messages": [as models take them], "system"?: text, "text"?: text}.
+    """
+    with open_store(database) as store:
+        scope = store.user(user)
+        found = scope.replay(scope.find_id(receipt, of="receipt"))
+    if as_json:
+        print_json(found)
+    else:
+        print_messages(found)
+        out.print(f"the bytes that were sent, by their SHA-256: {'yes' if found.exact else 'no'}")
+    for part in found.missing:
+        echo_error(f"{' '.join(filter(None, [part.section, part.kind, str(part.id or '')]))}: {part.why}")
+    if not found.exact:
+        raise typer.Exit(1)
