@@ -1,6 +1,6 @@
 """What the clauses of a message fill: the one engine for all languages.
 
-    message -> what its author asserts (asserted.py) -> clauses -> subject and predicate -> rules -> slots (slots.py)
+    message -> what its author asserts (utterances.py) -> clauses -> subject and predicate -> rules -> slots (slots.py)
 
 A clause is read from its subject on, and what stands before that must be known to lead in ("Well, last week I …"): so
 what others say, what is asked or only supposed fits no rule. A value that was never said does more harm than one that
@@ -27,7 +27,7 @@ from memstore.ingest.rules.slots import (
     told,
     without_article,
 )
-from memstore.ingest.rules.utterances import Sentence, Utterance
+from memstore.ingest.rules.utterances import Sentence, Utterance, in_quotes
 
 LONGEST = 240  # characters of a clause that are read behind its subject
 MOVED = frozenset(["plan", "dose"])  # slots of which "moved to the 5th", "now at 75" may be said without their names
@@ -69,8 +69,9 @@ def extract_slots(
     lang = language(code)
     found: list[SlotMention] = []
     last: Sentence | None = None
+    needed: dict[re.Pattern[str], bool] = {}
     for sentence in utterance.asserted(lang):
-        more = _Reader(utterance, lang, sentence, last).read()
+        more = _Reader(utterance, lang, sentence, last, needed).read()
         last = sentence
         found += more or _meant(utterance, lang, sentence, found, before)
     return [one for one in found if not (to_friend and slot_of(one.slot.attribute).to_assistant)]
@@ -114,8 +115,16 @@ def _earlier(utterance: Utterance, code: str, before: Sequence[Utterance]) -> It
 class _Reader:
     """Reads one sentence, clause by clause."""
 
-    def __init__(self, utterance: Utterance, lang: Language, sentence: Sentence, last: Sentence | None) -> None:
+    def __init__(
+        self,
+        utterance: Utterance,
+        lang: Language,
+        sentence: Sentence,
+        last: Sentence | None,
+        needed: dict[re.Pattern[str], bool],
+    ) -> None:
         self.utterance, self.lang, self.sentence, self.last = utterance, lang, sentence, last
+        self.needed = needed  # whether the message has what a rule needs of it, of the patterns searched so far
         self.me = Subject(utterance.subject, utterance.subject, third=False)
         self.tokens = list(_TOKEN.finditer(utterance.clean_text, sentence.start, sentence.stop))
         self.rules = lang.candidates(_words_of(self.tokens, lang))
@@ -273,13 +282,19 @@ class _Reader:
             words = f" {plain}" if not rule.dated else f" {whole}" if rule.verbatim else self._without_adverbs(whole)
             found = rule.pattern.match(words)
             barred = rule.slot.name in taken or rule.unless in taken or (rule.beside and not rule.beside & self.known)
-            barred = barred or (rule.needs is not None and not rule.needs.search(self.utterance.clean_text))
-            if found is None or barred or self._has("unreal", self._clause_of(words, found.end())):
+            if found is None or barred or (rule.needs is not None and not self._message_has(rule.needs)):
+                continue
+            if self._has("unreal", self._clause_of(words, found.end())):
                 continue
             several = list(self._caught(rule, found, clause))
             if several:
                 taken.add(rule.slot.name)
             yield from several
+
+    def _message_has(self, pattern: re.Pattern[str]) -> bool:
+        if pattern not in self.needed:
+            self.needed[pattern] = pattern.search(self.utterance.clean_text) is not None
+        return self.needed[pattern]
 
     def _anywhere(self) -> None:
         for rule in self.rules["anywhere"]:
@@ -373,7 +388,7 @@ class _Reader:
         start, stop = self.sentence.start, self.sentence.stop
         if len(self.text.split()) < FEW and self.last is not None:
             start = self.last.start
-        words = " ".join(self.utterance.text[start:stop].split())
+        words = in_quotes(self.utterance.text[start:stop])
         slot, me = slot_types()["caution"], self.utterance.subject
         filling = Slot(f"caution/{words.casefold()[:80]}", "yes", True, Modality.HOLDS)
         return [SlotMention(start, stop, filling, slot.type, me, told(slot, self.lang, me, "", words))]

@@ -18,7 +18,7 @@ from memstore.ingest.rules import pack
 from memstore.ingest.rules.engine import extract_slots
 from memstore.ingest.rules.quotations import THRESHOLD, quotations
 from memstore.ingest.rules.slots import Slot, SlotMention
-from memstore.ingest.rules.utterances import Utterance
+from memstore.ingest.rules.utterances import Utterance, in_quotes
 from memstore.models import kind_of
 
 __all__ = ["THRESHOLD", "Extracted", "FactDraft", "Utterance", "extract"]
@@ -73,7 +73,7 @@ def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: fl
     facts = [Extracted(_of_slot(one, code), one.slot) for one in fills]
     for quote in quotations(utterance, utterance.asserted(language), language, to_friend=to_friend):
         if quote.worth >= worth and not _told(quote.start, quote.stop, fills, utterance.text):
-            words = " ".join(utterance.text[quote.start : quote.stop].split())
+            words = in_quotes(utterance.text[quote.start : quote.stop])
             text = f'{utterance.subject}: "{words}"'
             draft = FactDraft(
                 text, STATEMENT, kind_of(STATEMENT), utterance.subject, QUOTED, code, quote.start, quote.stop

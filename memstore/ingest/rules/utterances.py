@@ -23,7 +23,20 @@ _UNSAID = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]{1,200}`|^[ \t]{0,3}>[^\n]*|\[[^\[\]\n]{0,400}\]|https?://\S+",
     re.DOTALL | re.MULTILINE,
 )
-_QUOTED = re.compile(r"[\"“”„«]([^\"“”„«»\n]{0,500})[\"“”»]")
+_QUOTED = re.compile(r"[\"“”„«]((?:[^\"“”„«»\n]|\n(?!\s*\n)){0,500})[\"“”»]")
+# What somebody else wrote, as programs mark it: a mail behind its header, a letter behind its greeting, a transcript.
+_GREETINGS = (
+    "Dear|Hi|Hello|Hey|Hallo|Liebe[rs]?|Lieber|Sehr geehrte[rs]?|Cher|Chère|Bonjour|Hola|Estimad[oa]"  # of a letter
+)
+_HEADERS = "From|To|Subject|Sent|Von|An|Betreff|De|Para|Asunto|Objet"
+_PASTED = re.compile(
+    r"^[^\n]{0,120}\b(?:wrote|schrieb|a écrit|escribió) ?:\s"
+    rf"|^(?:{_HEADERS}): [^\n]*\n"
+    r"|^-{2,} ?(?:Original|Forwarded|Ursprüngliche|Weitergeleitete)\b[^\n]*"
+    rf"|(?<=\n)(?:{_GREETINGS})\b[^\n.?!]{{0,60}}[,!]?[ \t]*\n"
+    r"|^(?:User|Assistant|Human|AI|Bot|System|ChatGPT) ?: ",
+    re.MULTILINE,
+)
 # In single quotation marks, which are apostrophes too.
 _SINGLE = re.compile(
     r"(?<![\w'])'(?!(?:cause|cuz|em|til|tis|twas|bout|n|s|d)\b)(?=[^\s'])((?:[^'\n]|'(?=\w)){1,300}?[.!?,]?)'(?![\w'])",
@@ -61,6 +74,8 @@ class Utterance:
     def clean_text(self) -> str:
         """The text with blanks for what its author does not say, every character in its place."""
         text = _UNSAID.sub(_blanked, self.text).translate(_SIGNS)
+        if pasted := _PASTED.search(text):
+            text = text[: pasted.start()].ljust(len(text))
         for quoted in (_QUOTED, _SINGLE):
             text = quoted.sub(lambda found: f" {found[1]} " if _NAME.fullmatch(found[1]) else _blanked(found), text)
         return _ITEM.sub(
@@ -116,6 +131,11 @@ def clauses_of(text: str, start: int, stop: int, language: Language) -> Iterator
             begin = gap.end()
     if begin < stop:
         yield begin, stop
+
+
+def in_quotes(words: str) -> str:
+    """Return words on one line without double quotation marks, which would end those that are put around them."""
+    return " ".join(words.replace('"', "'").split())
 
 
 def _blanked(found: re.Match[str]) -> str:

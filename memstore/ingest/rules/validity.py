@@ -38,11 +38,11 @@ def _first(found: re.Match[str] | None, language: Language, said_at: datetime) -
     if found is None:
         return None
     named = found.groupdict()
-    months = language.data["months"].split()
+    months = {name: number for number, name in enumerate(language.data["months"].split(), 1)}
     year = int(named["year"]) if named.get("year") else said_at.year
-    month = months.index(named["month"].casefold()) + 1 if named.get("month") else 1
+    month = months.get(named["month"].casefold(), 0) if named.get("month") else 1  # 0 for "Aprıl", which is none
     day = int(named["day"]) if named.get("day") else 1
     try:
         return datetime(year, month, day, tzinfo=said_at.tzinfo or UTC)
-    except ValueError:  # 31 June
+    except ValueError:  # 31 June, or no month
         return None
