@@ -20,9 +20,9 @@ test-pooled: .venv/.test  ## the tests behind pgbouncer in transaction mode, ten
 	@command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || apt-get install -y pgbouncer
 	TEST_DOSE=25 $(BIN)/python -m pytest -q -s tests/acceptance/test_pooled.py
 
-test-browser: .venv/.browser  ## the inspector in the distribution's Chromium, with axe; installs it where it may
+test-browser: .venv/.browser  ## the pages at /ui in the distribution's Chromium, with axe; installs it where it may
 	@command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium
-	$(BIN)/python -m pytest -q -m browser tests/acceptance/test_inspector_browser.py
+	$(BIN)/python -m pytest -q -m browser tests/acceptance/test_ui_browser.py
 
 pictures: .venv/.browser  ## take the pictures of docs/how-to/inspector.md anew
 	$(BIN)/python tools/pictures.py

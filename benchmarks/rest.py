@@ -39,7 +39,7 @@ WARM_UP, GOAL = 20, 1.3
 @contextmanager
 def served(database: str, embedder: str, log: Path) -> Iterator[tuple[str, int]]:
     """Serve a store as a process of its own; give where it answers, and its process."""
-    more = {"MEMSTORE_EMBEDDER": embedder, "MEMSTORE_CONFIG": "", "MEMSTORE_SERVER_REQUESTS_PER_SECOND": "0"}
+    more = {"MEMSTORE_EMBEDDER": embedder, "MEMSTORE_CONFIG": ""}
     command = [sys.executable, "-m", "memstore", "serve", "--port", "0", "--json", "-d", database]
     with log.open("w") as errors:
         process = subprocess.Popen(command, env=os.environ | more, stdout=subprocess.PIPE, stderr=errors, text=True)

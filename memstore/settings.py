@@ -201,15 +201,9 @@ class Settings(BaseSettings):
     )
     visibility: str = Field(default="addressed", description="the rule by which a viewer sees messages")
     server_hosts: Listed = Field(
-        default=(), description="names by which the server may be asked beside this machine's own, with commas"
+        default=(), description="allowed Host headers, with commas, in addition to this machine's own names"
     )
     server_body_bytes: Whole = Field(default=16_000_000, ge=1, description="the largest body that the server reads")
-    server_requests_per_second: Real = Field(
-        default=50.0, ge=0, le=1e6, description="requests that a token may make; ten seconds' worth at once; 0: any"
-    )
-    server_streams: Whole = Field(
-        default=100, ge=0, le=10**6, description="streams that a caller may have open at once; 0: any"
-    )
     server_timeout_seconds: Real = Field(
         default=60.0, gt=0, le=86_400, description="the longest that the server works on one answer"
     )

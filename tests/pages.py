@@ -1,4 +1,4 @@
-"""Reading pages of the inspector as a browser would, and following every link of them."""
+"""Reading the pages at /ui as a browser would, and following every link of them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ import httpx
 
 from memstore.memory.store import AsyncMemoryStore
 from memstore.models import Receipt, Section
-from memstore.server.http.sessions import COOKIE
+from memstore.server.ui.app import COOKIE
 
 SCRIPT = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>&<!--"
 LINK = "javascript:alert(1)"
-NAMES = ("plain", f"a/{SCRIPT}", "..", "~tilde", LINK)  # of users; all but the first are hard on addresses
+NAMES = ("plain", f"a/{SCRIPT}", "~tilde", LINK)  # of users; all but the first are hard on addresses
 VARYING = re.compile(r"(?:[0-9a-f]{8}-[0-9a-f-]{27}|(?<==)[\w-]+)")
-LARGEST = 100_000  # bytes of a page with all that it loads
 
 
 @dataclass
@@ -43,14 +42,12 @@ class Read(HTMLParser):
         given = {name: value or "" for name, value in attrs}
         self._open.append(tag)
         self.wrong += [f"{tag} {name}" for name in given if name.startswith("on") or name in ("style", "srcdoc")]
-        if tag == "script" and not given.get("src", "").startswith("/ui/static/"):
-            self.wrong.append("a script")
-        if tag in ("img", "iframe", "object", "embed", "base", "style"):
+        if tag in ("script", "img", "iframe", "object", "embed", "base", "style"):
             self.wrong.append(tag)
         for name in ("href", "src", "action"):
             if name in given and not given[name].startswith(("/ui/", "#")):
                 self.wrong.append(f"{tag} {name}={given[name]}")
-        if tag in ("a", "link", "script"):
+        if tag in ("a", "link"):
             self.links.append(urljoin(self.at, given.get("href") or given.get("src") or "#"))
         if "id" in given:
             self.ids.append(given["id"])
@@ -156,7 +153,6 @@ async def hostile(store: AsyncMemoryStore) -> Receipt:
     made = await place.context(SCRIPT, budget=9000, system=SCRIPT, sections=[own])
     await place.context(budget=60_000)
     await place.observed(made, prompt_tokens=999, model=SCRIPT)
-    await plain.documents().put((SCRIPT, LINK), SCRIPT, {SCRIPT: SCRIPT, "long": '"' * 30_000})
     await store.backfills.begin()
     await plain.conversation(SCRIPT).add("user", "soon gone")
     await plain.conversation(SCRIPT).erase()

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
 import httpx
-from starlette.types import ASGIApp
 
 from memstore.memory.store import AsyncMemoryStore
 from memstore.server.http.app import create_app
-from memstore.server.http.beside import Behind, Beside
-from memstore.server.http.program import Server, configuration
+from memstore.server.http.auth import MountedApp
+from memstore.server.serve import Server, uvicorn_config
 
 HASHING = {"embedder": "hashing:256"}
 PROBLEM = "application/problem+json"
@@ -40,13 +39,13 @@ async def asking(
     store: AsyncMemoryStore,
     *,
     token: str | None = None,
-    at_home: bool = True,
+    allow_local: bool = True,
     hosts: Sequence[str] = ("127.0.0.1",),
-    mounted: Mapping[str, Beside] | None = None,
-    pages: Callable[[Behind], ASGIApp] | None = None,
+    mounts: Mapping[str, MountedApp] | None = None,
+    **ui: bool,
 ) -> AsyncIterator[httpx.AsyncClient]:
     """Give a client of an app over the store, with a token where there is one."""
-    app = create_app(store, open_without_tokens=at_home, hosts=hosts, mounted=mounted, pages=pages)
+    app = create_app(store, allow_local=allow_local, hosts=hosts, mounts=mounts, **ui)
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=bearer(token)) as client:
@@ -54,14 +53,12 @@ async def asking(
 
 
 @asynccontextmanager
-async def serving(
-    store: AsyncMemoryStore, *, pages: Callable[[Behind], ASGIApp] | None = None
-) -> AsyncIterator[tuple[httpx.AsyncClient, Server]]:
+async def serving(store: AsyncMemoryStore, **ui: bool) -> AsyncIterator[tuple[httpx.AsyncClient, Server]]:
     """Give a client of a server on a free port, and the server."""
-    app = create_app(store, open_without_tokens=True, hosts=("127.0.0.1",), pages=pages)
+    app = create_app(store, allow_local=True, hosts=("127.0.0.1",), **ui)
     started = asyncio.Event()
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = Server(configuration(app, store.settings), started.set)
+        server = Server(uvicorn_config(app, store.settings), started.set)
         task = asyncio.ensure_future(server.serve(sockets=[bound]))
         try:
             async with asyncio.timeout(30):

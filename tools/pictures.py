@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Take the pictures of the inspector that docs/how-to/inspector.md shows: of a made-up history, in both schemes.
+"""Take the pictures of the pages that docs/how-to/inspector.md shows: of a made-up history, in both schemes.
 
 tools/pictures.py [FOLDER]    docs/pictures by default; needs Chromium, what the tests need, and for letters as they are
                               there the fonts of fonts-noto-core and fonts-noto-color-emoji
@@ -25,7 +25,6 @@ from playwright.async_api import Page, async_playwright
 
 from memstore.memory.store import AsyncMemoryStore
 from memstore.models import Receipt
-from memstore.server.inspector.app import inspector
 from tests.browser import CHROMIUM, FLAGS
 from tests.rest import serving
 
@@ -96,7 +95,7 @@ async def take(folder: Path, settings: dict[str, Any]) -> None:
         async with await AsyncMemoryStore.open(f"embedded:{home}/store", settings=settings) as store:
             receipt = await prepared(store)
             shown = await pages(store, receipt)
-            async with serving(store, pages=inspector(writes=True)) as (client, _):
+            async with serving(store, ui=True, ui_writes=True) as (client, _):
                 base = str(client.base_url)
                 for scheme in ("light", "dark"):
                     async with opened(base, viewport=WIDE, color_scheme=scheme) as page:

@@ -31,7 +31,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes one that is free.")] = PORT,
     ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Pages for people, at /ui.")] = True,
     allow_writes_in_ui: Annotated[
-        bool, typer.Option("--allow-writes-in-ui", help="Let these pages undo, retract, erase and steer backfills.")
+        bool, typer.Option("--allow-writes-in-ui", help="Let these pages confirm, retract, undo and erase.")
     ] = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
@@ -48,8 +48,8 @@ def serve(
 
     log_records()
     with brought_by("server", "fastapi", "uvicorn"):
-        from memstore.server.http.program import Serving
-        from memstore.server.http.program import serve as run
+        from memstore.server.serve import Serving
+        from memstore.server.serve import serve as run
 
     def announce(serving: Serving) -> None:
         if as_json:
@@ -60,7 +60,7 @@ def serve(
         if serving.open:
             echo_hint("whoever uses this machine may ask: no token was made yet (memstore token create)")
 
-    asyncio.run(run(database, host=host, port=port, ui=ui, ui_writes=allow_writes_in_ui, told=announce))
+    asyncio.run(run(database, host=host, port=port, ui=ui, ui_writes=allow_writes_in_ui, on_start=announce))
 
 
 def mcp(

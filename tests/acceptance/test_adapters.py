@@ -60,7 +60,7 @@ def test_langgraph_namespaces_name_users_whose_items_the_database_keeps_apart(st
     assert items.get(("memories", "bob"), "nuts") is not None
 
 
-async def test_the_same_store_is_open_in_mcp_in_the_inspector_and_in_langgraph_at_once(
+async def test_the_same_store_is_open_in_mcp_in_the_pages_and_in_langgraph_at_once(
     url: str, async_store: AsyncMemoryStore
 ) -> None:
     pytest.importorskip("langgraph.store.base")
@@ -71,12 +71,11 @@ async def test_the_same_store_is_open_in_mcp_in_the_inspector_and_in_langgraph_a
     from memstore.server.mcp.server import MemoryServer
 
     pytest.importorskip("fastapi")
-    from memstore.server.inspector.app import inspector
     from tests.rest import asking
 
     items = AsyncMemstoreStore(async_store, user="alice")
     server = MemoryServer(async_store, "alice")
-    async with Client(server) as client, asking(async_store, pages=inspector(writes=False)) as browser:
+    async with Client(server) as client, asking(async_store, ui=True) as browser:
 
         async def entered(number: int) -> None:
             given = {"text": f"Alice has been to the island {number}.", "type": "identity"}

@@ -30,8 +30,8 @@ from mcp.shared.exceptions import MCPError
 import memstore
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
-from memstore.server.http.program import _beside
 from memstore.server.mcp.server import MemoryServer
+from memstore.server.serve import _mounts
 from tests.command_line import EMBEDDER, SCRIPT, Run, environment, script
 from tests.conftest import with_database
 from tests.rest import asking
@@ -687,7 +687,7 @@ async def test_what_is_posted_has_the_deadline_of_a_request(url: str, monkeypatc
     async with (
         asyncio.timeout(ENDS),
         await AsyncMemoryStore.open(url, settings=settings) as store,
-        asking(store, mounted=_beside(store)) as http,
+        asking(store, mounts=_mounts(store)) as http,
     ):
 
         async def post(content: Any, **headers: str) -> httpx.Response:

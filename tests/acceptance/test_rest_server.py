@@ -19,10 +19,9 @@ import pytest
 
 import memstore
 from memstore.memory.store import AsyncMemoryStore
-from memstore.server.http import program
+from memstore.server import serve as program
 from tests.command_line import Run, environment, variables
 from tests.rest import HASHING, bearer, events, path, said, serving
-from tests.working import said as history
 
 ROOT = Path(__file__).parents[2]
 
@@ -98,13 +97,13 @@ async def test_a_stream_may_go_on_for_longer_than_an_answer(url: str) -> None:
 async def test_a_client_that_goes_away_leaves_nothing_behind(store: AsyncMemoryStore) -> None:
     await store.user("alice").conversation("talk").add("user", "one")
     async with serving(store) as (client, server), asyncio.timeout(60):
-        bell = server.config.app.state.bell  # type: ignore[union-attr]
+        notifier = server.config.app.state.notifier  # type: ignore[union-attr]
         for _ in range(3):
             async with client.stream("GET", path("alice", "events", "stream")) as response:
                 await anext(events(response))
-                while not bell._waiting:
+                while not notifier._waiting:
                     await asyncio.sleep(0.01)
-            while bell._waiting:
+            while notifier._waiting:
                 await asyncio.sleep(0.01)
         assert (await client.get("/readyz")).is_success
 
@@ -125,30 +124,6 @@ async def test_a_client_that_leaves_while_much_is_sent_is_no_error(
             await asyncio.sleep(0.01)
             told = [one.getMessage() for one in caplog.records]
     assert not [one for one in told if "unexpected" in one]
-
-
-async def test_deriving_tells_how_far_it_is_and_what_it_made(store: AsyncMemoryStore) -> None:
-    await store.user("alice").conversation("talk").add_many(history("talk", 40))
-    async with serving(store) as (client, _), asyncio.timeout(60):
-        async with client.stream("POST", path("alice", "derive", "stream")) as response:
-            told = [one async for one in events(response)]
-        assert told[-1]["event"] == "done"
-        assert json.loads(told[-1]["data"])["messages"] == 40
-        progress = [json.loads(one["data"]) for one in told if one["event"] == "progress"]
-        assert all(0 <= one["done"] <= one["total"] for one in progress)
-
-
-async def test_a_backfill_is_followed_until_it_no_longer_runs(store: AsyncMemoryStore) -> None:
-    await store.user("alice").conversation("talk").add_many(history("talk", 4))
-    async with serving(store) as (client, _), asyncio.timeout(60):
-        begun = (await client.post("/v1/backfills", json={})).json()
-        where = f"/v1/backfills/{begun['backfill']['id']}"
-        async with client.stream("GET", f"{where}/progress") as response:
-            told = events(response)
-            assert json.loads((await anext(told))["data"])["done"] == 0
-            await client.post(f"{where}/cancel")
-            last = [one async for one in told][-1]
-        assert (last["event"], json.loads(last["data"])["backfill"]["state"]) == ("done", "cancelled")
 
 
 async def test_a_stop_ends_streams_and_lets_a_request_finish(
@@ -250,7 +225,7 @@ def test_the_operator_reads_metrics_and_logs_are_json_and_neither_names_anybody(
     assert number("memstore_add_messages_sum", name) == 2
     assert number("memstore_operation_duration_seconds_count", 'memstore_operation="add"') == 1
     assert number("http_server_request_duration_seconds_count", f'http_route="{route}"', 'status_code="201"') == 1
-    assert (number("memstore_database_up"), number("memstore_workers")) == (1, 0)
+    assert number("memstore_workers") == 0
     expected = {"level": "info", "method": "POST", "route": route, "status": 201}
     assert expected.items() <= first.items()
     assert first["id"] == posted.headers["x-request-id"]

@@ -1,6 +1,6 @@
-"""REST: `memstore serve`. A request goes through the door (who asks, how often, how much), then to its resource.
+"""REST: `memstore serve`.
 
-`app` puts it together; `program` runs it. `door` and `limits` stand before every path, `problems` says what went wrong,
-`asked` gives handlers what they are about, `pages` and `streams` are two ways to answer with much. The other modules
-are one resource each.
+A request passes `middleware` (request log, deadline, cross-origin check), then its route's dependencies (`auth`,
+`dependencies`), then one router module a resource. `app` puts it together; `errors` makes problem bodies,
+`pagination` keyset pages, `sse` the stream of events.
 """

@@ -10,43 +10,50 @@ from pydantic import AfterValidator, BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
 from memstore.models import Context, Json
-from memstore.server.http.asked import Body, ConversationDep, Flag, Moment, RuleName, UserDep, Whole
-from memstore.server.http.pages import answer
-from memstore.server.http.paths import USER
-from memstore.server.http.problems import documented
+from memstore.server.http.dependencies import (
+    USER,
+    ConversationDep,
+    RuleName,
+    StrictBool,
+    StrictInt,
+    StrictModel,
+    Timestamp,
+    UserDep,
+)
+from memstore.server.http.pagination import json_response
 
-router = APIRouter(prefix=USER, tags=["contexts"], responses=documented(404, 409, 502))
-LARGEST_BUDGET = 10**9
-LONGEST_MODEL = 200
+router = APIRouter(prefix=USER, tags=["contexts"])
+MAX_BUDGET = 10**9
+MAX_MODEL_NAME = 200
 
 
-def _no_file(model: str) -> str:
+def _refuse_file(model: str) -> str:
     if model.partition(":")[0] == "tokenizer":
         raise ValueError("files of the server are not named by its clients; the settings' counter may be one")
     return model
 
 
-class ContextAsked(Body):
+class ContextRequest(StrictModel):
     """What a context is asked for; what is left out is as the conversation's settings have it, else the system's."""
 
     query: str | None = Field(None, description="the question; null: the newest user message is")
-    budget: Whole | None = Field(None, ge=1, le=LARGEST_BUDGET, description="the most tokens that it may have")
-    reserve: Whole | None = Field(None, ge=0, le=LARGEST_BUDGET, description="tokens of the budget to keep free")
+    budget: StrictInt | None = Field(None, ge=1, le=MAX_BUDGET, description="the most tokens that it may have")
+    reserve: StrictInt | None = Field(None, ge=0, le=MAX_BUDGET, description="tokens of the budget to keep free")
     system: str | None = Field(None, description="the system prompt")
     strategy: list[str | Json] | None = Field(None, description="what compresses the conversation; []: nothing")
     sections: list[Json] = Field([], description="what sections may take, and texts of your own")
     viewer: str | None = Field(None, min_length=1, description="who looks")
     visibility: RuleName | None = Field(None, description="the rule by which a viewer sees messages")
-    as_of: Moment | None = Field(None, description="of what was known then")
-    model: Annotated[str, AfterValidator(_no_file)] | None = Field(
-        None, min_length=1, max_length=LONGEST_MODEL, description="count as this model does"
+    as_of: Timestamp | None = Field(None, description="of what was known then")
+    model: Annotated[str, AfterValidator(_refuse_file)] | None = Field(
+        None, min_length=1, max_length=MAX_MODEL_NAME, description="count as this model does"
     )
     tools: list[Json] = Field([], description="definitions of tools that are sent beside: they are counted")
     format: Literal["openai", "ollama", "anthropic", "text"] = "openai"
-    receipt: Flag = Field(False, description="whether to give the whole receipt, and not its id alone")
+    receipt: StrictBool = Field(False, description="whether to give the whole receipt, and not its id alone")
 
 
-class ContextAnswer(BaseModel):
+class ContextResponse(BaseModel):
     """A finished context: its tokens are within the budget."""
 
     messages: list[Json]
@@ -61,48 +68,49 @@ class ContextAnswer(BaseModel):
     receipt: Json | None = None
 
 
-@router.post("/conversations/{conversation:name}/context", response_model=ContextAnswer)
-async def context(scope: ConversationDep, asked: ContextAsked) -> Response:
-    """Give chat messages that answer to the question with what is remembered, in at most `budget` tokens."""
-    wanted = {name: getattr(asked, name) for name in ContextAsked.model_fields if name != "receipt"}
-    return answer(ContextAnswer, _answer(await scope.context(**wanted), whole=asked.receipt))
+@router.post("/conversations/{conversation:name}/context", response_model=ContextResponse)
+async def build_context(conversation: ConversationDep, body: ContextRequest) -> Response:
+    """Return chat messages that answer to the question with what is remembered, in at most `budget` tokens."""
+    options = dict(body)
+    with_receipt = options.pop("receipt")
+    return json_response(ContextResponse, _response(await conversation.context(**options), with_receipt=with_receipt))
 
 
-@router.get("/conversations/{conversation:name}/receipts", response_model=list[Json])
-async def receipts(scope: ConversationDep, limit: Annotated[int, Query(ge=1, le=100)] = 20) -> Response:
-    """Give the receipts of a conversation's contexts, the latest first."""
-    return answer(list[Json], [one.as_dict() for one in await scope.receipts(limit=limit)])
-
-
-@router.get("/receipts/{receipt}", response_model=Json)
-async def receipt(user: UserDep, receipt: UUID) -> Response:
-    """Give a receipt: what was in a context, what was left out and why."""
-    return answer(Json, (await user.receipt(receipt)).as_dict())
-
-
-@router.get("/receipts/{receipt}/explain", response_class=PlainTextResponse)
-async def explain(user: UserDep, receipt: UUID) -> Response:
-    """Give a receipt for people."""
-    return PlainTextResponse((await user.receipt(receipt)).explain())
-
-
-@router.get("/receipts/{receipt}/replay", response_model=Json)
-async def replay(user: UserDep, receipt: UUID) -> Response:
-    """Give a context again: `exact` says whether these are the bytes that were sent."""
-    return answer(Json, (await user.replay(receipt)).as_dict())
-
-
-def _answer(made: Context, *, whole: bool) -> ContextAnswer:
-    receipt = made.receipt
-    return ContextAnswer.model_construct(
-        messages=made.messages,
-        system=made.system,
-        text=made.text,
-        tokens=made.tokens,
+def _response(context: Context, *, with_receipt: bool) -> ContextResponse:
+    receipt = context.receipt
+    return ContextResponse.model_construct(
+        messages=context.messages,
+        system=context.system,
+        text=context.text,
+        tokens=context.tokens,
         budget=receipt.budget,
         counter=receipt.counter,
         count=receipt.count,
         sections=dict(receipt.sections),
         receipt_id=receipt.id,
-        receipt=receipt.as_dict() if whole else None,
+        receipt=receipt.as_dict() if with_receipt else None,
     )
+
+
+@router.get("/conversations/{conversation:name}/receipts", response_model=list[Json])
+async def list_receipts(conversation: ConversationDep, limit: Annotated[int, Query(ge=1, le=100)] = 20) -> Response:
+    """Return the receipts of a conversation's contexts, the latest first."""
+    return json_response(list[Json], [receipt.as_dict() for receipt in await conversation.receipts(limit=limit)])
+
+
+@router.get("/receipts/{receipt}", response_model=Json)
+async def get_receipt(user: UserDep, receipt: UUID) -> Response:
+    """Return a receipt: what was in a context, what was left out and why."""
+    return json_response(Json, (await user.receipt(receipt)).as_dict())
+
+
+@router.get("/receipts/{receipt}/explain", response_class=PlainTextResponse)
+async def explain_receipt(user: UserDep, receipt: UUID) -> Response:
+    """Return a receipt for people."""
+    return PlainTextResponse((await user.receipt(receipt)).explain())
+
+
+@router.get("/receipts/{receipt}/replay", response_model=Json)
+async def replay_context(user: UserDep, receipt: UUID) -> Response:
+    """Return a context again: `exact` says whether these are the bytes that were sent."""
+    return json_response(Json, (await user.replay(receipt)).as_dict())

@@ -8,28 +8,33 @@ from starlette.responses import Response
 
 from memstore.memory.recalling import Grouping, Order
 from memstore.models import Hit, HitGroup, Role, Tier
-from memstore.server.http.asked import Body, Moment, Real, RuleName, UserDep, Whole
-from memstore.server.http.pages import answer
-from memstore.server.http.paths import USER
-from memstore.server.http.problems import documented
+from memstore.server.http.dependencies import (
+    USER,
+    RuleName,
+    StrictFloat,
+    StrictInt,
+    StrictModel,
+    Timestamp,
+    UserDep,
+)
+from memstore.server.http.pagination import MAX_LIMIT, json_response
 
-router = APIRouter(prefix=USER, tags=["recall"], responses=documented(404, 409, 502))
-MOST = 1000
+router = APIRouter(prefix=USER, tags=["recall"])
 
 
-class RecallAsked(Body):
-    """What is asked, and what narrows it."""
+class RecallRequest(StrictModel):
+    """A question, and what narrows it."""
 
     query: str = Field(min_length=1)
-    limit: Whole = Field(10, ge=1, le=MOST)
+    limit: StrictInt = Field(10, ge=1, le=MAX_LIMIT)
     tiers: list[Tier] = Field(list(Tier), min_length=1)
     conversation: str | None = Field(None, min_length=1)
     roles: list[Role] | None = None
     tags: list[str] | None = None
-    since: Moment | None = None
-    until: Moment | None = None
-    as_of: Moment | None = None
-    min_score: Real | None = Field(None, allow_inf_nan=False)
+    since: Timestamp | None = None
+    until: Timestamp | None = None
+    as_of: Timestamp | None = None
+    min_score: StrictFloat | None = Field(None, allow_inf_nan=False)
     viewer: str | None = Field(None, min_length=1)
     visibility: RuleName | None = None
     order: Order = "score"
@@ -37,7 +42,7 @@ class RecallAsked(Body):
 
 
 @router.post("/recall", response_model=list[Hit] | list[HitGroup])
-async def recall(user: UserDep, asked: RecallAsked) -> Response:
-    """Give what is remembered, the best first: hits, or with `group_by` groups of them."""
-    found = await user.recall(**{name: getattr(asked, name) for name in RecallAsked.model_fields})
-    return answer(list[Hit] if asked.group_by is None else list[HitGroup], found)
+async def recall(user: UserDep, body: RecallRequest) -> Response:
+    """Return what is remembered, the best first: hits, or with `group_by` groups of them."""
+    hits = await user.recall(**dict(body))
+    return json_response(list[Hit] if body.group_by is None else list[HitGroup], hits)

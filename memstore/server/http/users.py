@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from memstore.server.http.asked import StoreDep, UserDep, operator
-from memstore.server.http.pages import Page, PageDep, answer, place_as
-from memstore.server.http.paths import USER
-from memstore.server.http.problems import documented
+from memstore.server.http.dependencies import USER, StoreDep, UserDep, require_operator
+from memstore.server.http.pagination import Page, PageParams, json_response
 
 router = APIRouter(tags=["users"])
 
 
-class UserAnswer(BaseModel):
+class UserStats(BaseModel):
     """A user, by name and in numbers."""
 
     name: str
     stats: dict[str, int]
 
 
-@router.get("/users", response_model=Page[str], dependencies=[Depends(operator)])
-async def users(store: StoreDep, page: PageDep) -> Response:
-    """Give the names of all users, sorted. The operator's."""
-    (after,) = place_as(tuple[str], page.place) or ("",)
-    found: list[str] = []
+@router.get("/users", response_model=Page[str], dependencies=[Depends(require_operator)])
+async def list_users(request: Request, store: StoreDep, params: Annotated[PageParams, Query()]) -> Response:
+    """Return the names of all users, sorted. The operator's."""
+    (after,) = params.position(tuple[str]) or ("",)
+    names: list[str] = []
     async for name in store.users(after=after):
-        found.append(name)
-        if len(found) > page.limit:
+        names.append(name)
+        if len(names) > params.limit:
             break
-    return page.answer(str, found, lambda name: [name])
+    return params.response(request, str, names, lambda name: [name])
 
 
-@router.get(USER, response_model=UserAnswer, responses=documented(404))
-async def user(scope: UserDep, store: StoreDep) -> Response:
-    """Give how much is stored of a user: zeros before the first message."""
-    return answer(UserAnswer, UserAnswer(name=scope.name, stats=await store.stats(user=scope.name)))
+@router.get(USER, response_model=UserStats)
+async def get_user_stats(user: UserDep, store: StoreDep) -> Response:
+    """Return how much is stored of a user: zeros before the first message."""
+    return json_response(UserStats, UserStats(name=user.name, stats=await store.stats(user=user.name)))
 
 
-@router.get("/stats", response_model=dict[str, int], dependencies=[Depends(operator)])
-async def stats(store: StoreDep) -> Response:
-    """Give how much is stored of all users together. The operator's."""
-    return answer(dict[str, int], await store.stats())
+@router.get("/stats", response_model=dict[str, int], dependencies=[Depends(require_operator)])
+async def get_stats(store: StoreDep) -> Response:
+    """Return how much is stored of all users together. The operator's."""
+    return json_response(dict[str, int], await store.stats())

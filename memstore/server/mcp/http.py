@@ -15,8 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.worker import stopped_by_signals
-from memstore.server.addressed import addressed
-from memstore.server.listening import listening
+from memstore.server.addresses import open_socket, parse_user_path
 from memstore.server.mcp.server import USER, MemoryServer
 
 HOST = "127.0.0.1"
@@ -71,13 +70,13 @@ class McpApp:
         path: bytes = scope.get("raw_path") or scope["path"].encode()
         if path.partition(b"?")[0].decode("latin-1") in (PREFIX, f"{PREFIX}/"):
             return self._user
-        found = addressed(path, PREFIX)
+        found = parse_user_path(path, PREFIX)
         return found.user if found and not found.rest and self._user in (None, found.user) else None
 
 
 async def serve_http(user: str | None, database: str | None, port: int) -> None:
     """Serve on this machine alone until Ctrl-C or SIGTERM: whoever has an account here can reach it."""
-    with listening(HOST, port) as bound:
+    with open_socket(HOST, port) as bound:
         async with await AsyncMemoryStore.open(database) as store:
             app = McpApp(store, user=user)
             url = f"http://{HOST}:{bound.getsockname()[1]}{PREFIX}{'' if user is not None else '/USER'}"

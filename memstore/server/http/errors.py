@@ -1,0 +1,169 @@
+"""Errors as `application/problem+json` (RFC 9457): each says what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from memstore.errors import (
+    BudgetTooSmall,
+    Conflict,
+    DatabaseUnreachable,
+    EmbedderMismatch,
+    InvalidInput,
+    MemstoreError,
+    ModelUnavailable,
+    NotFound,
+    ProviderError,
+    SchemaOutdated,
+)
+from memstore.models import Json
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:memstore:problem:"
+RETRY_AFTER = "5"  # seconds
+STATUS: Mapping[type[MemstoreError], HTTPStatus] = {  # the first that fits counts
+    NotFound: HTTPStatus.NOT_FOUND,
+    InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
+    BudgetTooSmall: HTTPStatus.UNPROCESSABLE_ENTITY,
+    Conflict: HTTPStatus.CONFLICT,
+    DatabaseUnreachable: HTTPStatus.SERVICE_UNAVAILABLE,
+    SchemaOutdated: HTTPStatus.SERVICE_UNAVAILABLE,
+    ModelUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    EmbedderMismatch: HTTPStatus.CONFLICT,
+    ProviderError: HTTPStatus.BAD_GATEWAY,
+    MemstoreError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+_WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+class FieldError(BaseModel):
+    """One value that cannot be used."""
+
+    where: str = Field(description="such as body.budget or query.limit")
+    what: str
+
+
+class ProblemBody(BaseModel):
+    """What every error answers with; `detail` says what to do."""
+
+    type: str = Field(description="urn:memstore:problem:… names the kind of problem, for programs")
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldError] | None = Field(default=None, description="each value that cannot be used")
+    needed: int | None = Field(default=None, description="tokens with which the context fits")
+    section: str | None = Field(default=None, description="the largest part of what is needed")
+
+
+class Problem(HTTPException):
+    """An error response."""
+
+    def __init__(
+        self, status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **extra: Any
+    ) -> None:
+        super().__init__(status, detail, headers)
+        self.kind, self.extra = kind, extra
+
+    def body(self) -> Json:
+        """Return the problem as JSON."""
+        title = HTTPStatus(self.status_code).phrase
+        body = {"type": TYPE_PREFIX + self.kind, "title": title, "status": self.status_code, "detail": self.detail}
+        return body | self.extra
+
+    def response(self) -> Response:
+        """Return the problem as it is sent: in ASCII, as a message may quote half a surrogate pair."""
+        return Response(json.dumps(self.body()), self.status_code, self.headers, MEDIA_TYPE)
+
+
+def problem_from(error: MemstoreError) -> Problem:
+    """Return the problem that stands for an error of memstore's."""
+    status = next(status for kind, status in STATUS.items() if isinstance(error, kind))
+    kind = _WORD_BOUNDARY.sub("-", type(error).__name__).lower()
+    extra = {"needed": error.needed, "section": error.section} if isinstance(error, BudgetTooSmall) else {}
+    headers = {"Retry-After": RETRY_AFTER} if status is HTTPStatus.SERVICE_UNAVAILABLE else None
+    return Problem(status, kind, str(error), headers=headers, **extra)
+
+
+def user_not_found() -> Problem:
+    """Return the 404 for a user who does not exist or is another token's: callers cannot tell which."""
+    return Problem(HTTPStatus.NOT_FOUND, "not-found", "There is no such user, or it is not this token's.")
+
+
+def database_unavailable() -> Problem:
+    """Return the 503 for callers who are not authenticated: it does not name the database's host."""
+    detail, headers = "The database does not answer: memstore doctor says why.", {"Retry-After": RETRY_AFTER}
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "no-database", detail, headers=headers)
+
+
+async def handle_memstore_error(_: Request, error: Exception) -> Response:
+    """Answer with an error of memstore's."""
+    assert isinstance(error, MemstoreError)
+    return problem_from(error).response()
+
+
+async def handle_http_error(_: Request, error: Exception) -> Response:
+    """Answer with a problem, or with an error of the framework's: no such path or method, no JSON."""
+    assert isinstance(error, HTTPException)
+    if isinstance(error, Problem):
+        return error.response()
+    status = HTTPStatus(error.status_code)
+    details = {
+        HTTPStatus.NOT_FOUND: "There is nothing at this path; /openapi.json lists what there is.",
+        HTTPStatus.METHOD_NOT_ALLOWED: "This path does not take this method; /openapi.json lists those it takes.",
+        HTTPStatus.BAD_REQUEST: "The body cannot be read: give JSON in UTF-8.",
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large: send it in parts, or raise server_body_bytes.",
+    }
+    kinds = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "body-too-large"}
+    kind = kinds.get(status, status.phrase.lower().replace(" ", "-"))
+    return Problem(status, kind, details.get(status, str(error.detail)), headers=error.headers).response()
+
+
+async def handle_invalid_request(_: Request, error: Exception) -> Response:
+    """Answer with what of a request cannot be used, value by value; the values themselves are not repeated."""
+    assert isinstance(error, RequestValidationError)
+    if any(found["type"] == "json_invalid" for found in error.errors()):
+        return Problem(HTTPStatus.BAD_REQUEST, "no-json", "The body is no JSON: it cannot be read.").response()
+    wrong = [_field_error(found) for found in error.errors()]
+    detail = "; ".join(f"{field.where}: {field.what}" for field in wrong) + ". Nothing was done."
+    errors = [field.model_dump() for field in wrong]
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=errors).response()
+
+
+def _field_error(found: Mapping[str, Any]) -> FieldError:
+    what = found["msg"].removeprefix("Value error, ")
+    if isinstance(found["input"], bytes):
+        what = "it was not read: send it with Content-Type: application/json"
+    elif found["type"] == "extra_forbidden":
+        what = "there is no such field here; leave it out, or see /openapi.json"
+    return FieldError(where=".".join(map(str, found["loc"])), what=what[:1].lower() + what[1:])
+
+
+# In OpenAPI every error is the "default" response; `ProblemAPI` puts its shape into the components.
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "An error: `detail` says what to do",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemBody"}}},
+    }
+}
+
+
+class ProblemAPI(FastAPI):
+    """A FastAPI application whose OpenAPI description knows the shape of errors."""
+
+    def openapi(self) -> Json:
+        """Return the description."""
+        schema: Json = super().openapi()
+        shape = ProblemBody.model_json_schema(ref_template="#/components/schemas/{model}")
+        schema["components"]["schemas"] |= shape.pop("$defs", {}) | {"ProblemBody": shape}
+        return schema

@@ -1,0 +1,138 @@
+"""Middleware: the request log with its deadline, the cross-origin check, and paths as they were sent.
+
+The log has the method, the route, status, milliseconds and the request's id: no names, queries, bodies or tokens. Of
+an unexpected error it has the type and where it was raised, for its message may quote.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import traceback
+from http import HTTPMethod, HTTPStatus
+from uuid import uuid4
+
+from anyio import BrokenResourceError
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from memstore import telemetry
+from memstore.records import FIELDS
+from memstore.server.http.errors import RETRY_AFTER, Problem
+
+logger = logging.getLogger("memstore.server")
+API, UI = "/v1", "/ui"
+NO_ROUTE = "(no route)"
+SAFE_METHODS = (HTTPMethod.GET, HTTPMethod.HEAD, HTTPMethod.OPTIONS)
+
+
+class RequestLogMiddleware:
+    """Gives each request an id, a deadline and a line in the log; no failure goes unanswered."""
+
+    def __init__(self, app: ASGIApp, timeout: float) -> None:
+        self._app, self._timeout = app, timeout
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, request_id, status = time.perf_counter(), uuid4().hex, 0
+        method = scope["method"] if scope["method"] in HTTPMethod.__members__ else telemetry.OTHER
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+            await send(message)
+
+        with telemetry.request(method, Headers(scope=scope)) as attributes:
+            problem = await self._serve(scope, receive, send_with_id)
+            if problem is not None and not status:
+                await problem.response()(scope, receive, send_with_id)
+            route = _route(scope)
+            attributes |= {"http.route": route, "http.response.status_code": status}
+        ms = 1000 * (time.perf_counter() - start)
+        fields = {"method": method, "route": route, "status": status, "ms": round(ms, 1), "id": request_id}
+        logger.info("%s %s %d %.1f ms %s", method, route, status, ms, request_id, extra={FIELDS: fields})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
+        """Serve a request; return the problem where that failed."""
+        try:
+            async with asyncio.timeout(self._timeout) as deadline:
+                scope["state"] = {**scope.get("state", {}), "deadline": deadline}
+                await self._app(scope, receive, send)
+        except TimeoutError:
+            detail = f"This took longer than {self._timeout:g} s and was given up: ask for less, or again later."
+            headers = {"Retry-After": RETRY_AFTER}
+            return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too-slow", detail, headers=headers)
+        except Exception as error:  # whatever it is: the client is owed an answer, and the log what happened
+            if _is_disconnect(error):
+                return None
+            where = "".join(traceback.format_tb(error.__traceback__))
+            logger.error("unexpected %s\n%s", type(error).__name__, where)
+            detail = "Something went wrong in the server, which its log tells by the id in X-Request-ID."
+            return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", detail)
+        return None
+
+
+def disable_timeout(scope: Scope) -> None:
+    """Let this response take as long as it takes: a stream, or deriving."""
+    scope["state"]["deadline"].reschedule(None)
+
+
+def _is_disconnect(error: Exception) -> bool:
+    """Return whether nothing is wrong but that the client has left."""
+    if isinstance(error, ExceptionGroup):
+        return all(map(_is_disconnect, error.exceptions))
+    return isinstance(error, BrokenResourceError | ClientDisconnect)
+
+
+def _route(scope: Scope) -> str:
+    """Return the path template of the route, with the prefix under which its router is included or mounted."""
+    route = getattr(scope.get("route"), "path_format", NO_ROUTE)
+    prefix = next((one for one in (API, UI) if scope["path"].startswith(f"{one}/")), "")
+    return route if route == NO_ROUTE or route.startswith(prefix) else prefix + route
+
+
+class CrossOriginMiddleware:
+    """Refuses requests that a page of another origin sends to change something (CSRF).
+
+    Browsers say where a request comes from; programs that are no browsers send neither header.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer 403."""
+        if scope["type"] == "http" and scope["method"] not in SAFE_METHODS and _is_cross_origin(Headers(scope=scope)):
+            detail = "Pages of other origins may not change anything here."
+            await Problem(HTTPStatus.FORBIDDEN, "unknown-origin", detail).response()(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _is_cross_origin(headers: Headers) -> bool:
+    origin, host = headers.get("origin"), headers.get("host", "")
+    if origin is not None:
+        return origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower())
+    return headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+
+
+class RawPathMiddleware:
+    """Has paths under /v1/ and /ui/ matched undecoded, so that a name may hold a slash: `a%2Fb` is the user a/b."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with its path undecoded; `dependencies.Name` decodes each name."""
+        if scope["type"] == "http" and scope.get("raw_path"):
+            raw_path = scope["raw_path"].partition(b"?")[0].decode("latin-1")
+            if raw_path.startswith((f"{API}/", f"{UI}/")):
+                scope["path"] = raw_path
+        await self._app(scope, receive, send)

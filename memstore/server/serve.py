@@ -1,0 +1,131 @@
+"""The server as a program: opens the store, binds the port, serves until a signal, and lets requests finish."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from ipaddress import ip_address
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from memstore.errors import ConfigurationError
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.worker import stopped_by_signals
+from memstore.server.addresses import LOCAL_HOSTS, open_socket
+from memstore.server.http.app import create_app
+from memstore.server.http.auth import MountedApp
+from memstore.server.http.health import collect_metrics
+from memstore.settings import Settings
+from memstore.waiting import in_thread
+
+KEEP_ALIVE = 75  # seconds; longer than a proxy keeps its side, which would else ask on a connection that ends
+MCP_TIMEOUT_SHARE = 0.9  # of a request's timeout: a call of MCP says that it was given up before it is cut off
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where a server answers, and whether it asks for tokens."""
+
+    url: str
+    open: bool
+
+
+class Server(uvicorn.Server):
+    """Stops gracefully: no new connections, streams end, requests under way are finished."""
+
+    def __init__(self, config: uvicorn.Config, on_start: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_start = on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_start()
+
+    def stop(self) -> None:
+        """Begin to stop."""
+        assert isinstance(self.config.app, FastAPI)
+        self.config.app.state.notifier.stop()
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at the first signal; the next one ends the process."""
+        with stopped_by_signals(self):
+            yield
+
+
+async def serve(
+    url: str | None = None,
+    *,
+    host: str,
+    port: int,
+    settings: Settings | Mapping[str, Any] | None = None,
+    ui: bool = True,
+    ui_writes: bool = False,
+    on_start: Callable[[Serving], None],
+) -> None:
+    """Serve a store until SIGTERM or SIGINT; `on_start` is called once it answers. Port 0 is any that is free.
+
+    Raise `ConfigurationError` where others than this machine's user could ask and there is no token.
+    """
+    async with await AsyncMemoryStore.open(url, settings=settings) as store:
+        await in_thread(lambda: store.embedder)  # one that is missing fails now, not at the first request
+        named_hosts = store.settings.server_hosts
+        is_local = _is_loopback(host)
+        allow_local = is_local and not named_hosts  # a named host has a proxy, which may let anybody in
+        has_tokens = await store.tokens.exist()
+        if not has_tokens and not allow_local:
+            raise ConfigurationError(
+                f"Whoever reaches {', '.join((host, *named_hosts))} could read every memory: make a token first, with "
+                "memstore token create --operator or --user NAME; or leave --host and MEMSTORE_SERVER_HOSTS out, and "
+                "only this machine is served."
+            )
+        hosts = (_bracketed(host), *LOCAL_HOSTS, *named_hosts) if is_local or named_hosts else ()
+        collect_metrics()
+        app = create_app(store, allow_local=allow_local, hosts=hosts, mounts=_mounts(store), ui=ui, ui_writes=ui_writes)
+        with open_socket(host, port) as listener:
+            serving = Serving(f"http://{_bracketed(host)}:{listener.getsockname()[1]}", not has_tokens)
+            server = Server(uvicorn_config(app, store.settings), lambda: on_start(serving))
+            await server.serve(sockets=[listener])
+
+
+def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """Return uvicorn's configuration, with no log of its own: its lines have paths, and so names."""
+    return uvicorn.Config(
+        app,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=round(settings.server_stop_seconds),
+    )
+
+
+def _mounts(store: AsyncMemoryStore) -> dict[str, MountedApp]:
+    """Return what is served beside REST, by path: MCP, where its extra is installed."""
+    if find_spec("mcp") is None:
+        return {}
+    from memstore.server.mcp.http import PREFIX, McpApp  # noqa: PLC0415  (another extra, which may not be there)
+
+    timeout = MCP_TIMEOUT_SHARE * store.settings.server_timeout_seconds
+    return {PREFIX: McpApp(store, check_host=False, timeout=timeout)}  # TrustedHostMiddleware checks it
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

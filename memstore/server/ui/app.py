@@ -1,0 +1,187 @@
+"""The application under /ui: routes, signing in, who may see which page, errors, and the headers of every answer."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.sessions import SessionMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from memstore.errors import MemstoreError
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.tokens import hashed
+from memstore.server.addresses import LOCAL_HOSTS
+from memstore.server.http.auth import Authenticator, bearer_token
+from memstore.server.http.errors import Problem, problem_from
+from memstore.server.http.middleware import UI
+from memstore.server.ui import contexts, conversations, erasure, facts, recall, users
+from memstore.server.ui.request import UIRequest, redirect
+from memstore.server.ui.templating import safe_redirect_target, url_to
+
+Page: TypeAlias = Callable[[UIRequest], Awaitable[Response]]
+COOKIE = "memstore_ui"
+SESSION_SECONDS = 86_400
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "same-origin",  # with none at all browsers would send no Origin with a form either
+    "X-Content-Type-Options": "nosniff",
+}
+READ_ONLY = "These pages only show: start the server with --allow-writes-in-ui to change something here."
+
+PAGES: dict[str, Page] = {
+    "/": users.home,
+    "/operations": users.operations,
+    "/users/{user:name}": users.overview,
+    "/users/{user:name}/health": users.health,
+    "/users/{user:name}/conversations": conversations.list_conversations,
+    "/users/{user:name}/conversations/{conversation:name}": conversations.show_conversation,
+    "/users/{user:name}/messages/{id}": conversations.show_message,
+    "/users/{user:name}/summaries/{id}": conversations.show_summary,
+    "/users/{user:name}/facts": facts.list_facts,
+    "/users/{user:name}/facts/{id}": facts.show_fact,
+    "/users/{user:name}/recall": recall.show_recall,
+    "/users/{user:name}/contexts": contexts.list_contexts,
+    "/users/{user:name}/contexts/{id}": contexts.show_context,
+    "/users/{user:name}/contexts/{id}/replay": contexts.show_replay,
+    "/users/{user:name}/erase": erasure.show_erasures,
+    "/users/{user:name}/erasures/{id}": erasure.show_certificate,
+    "/users/{user:name}/erasures/{id}/json": erasure.download_certificate,
+}
+FORMS: dict[str, Page] = {
+    "/users/{user:name}/facts/{id}/confirm": facts.confirm,
+    "/users/{user:name}/facts/{id}/retract": facts.retract,
+    "/users/{user:name}/changes/{id}/undo": facts.undo,
+    "/users/{user:name}/erase/rehearse": erasure.rehearse,
+    "/users/{user:name}/erase": erasure.erase,
+}
+
+
+def create_ui(store: AsyncMemoryStore, authenticator: Authenticator, *, writes: bool) -> ASGIApp:
+    """Return the application; with `writes` it takes forms that confirm, retract, undo and erase."""
+    views = _Views(store, authenticator, writes=writes)
+    session = Middleware(
+        SessionMiddleware,
+        secret_key=secrets.token_urlsafe(32),
+        session_cookie=COOKIE,
+        max_age=SESSION_SECONDS,
+        path=UI,
+        same_site="strict",
+        https_only=not set(store.settings.server_hosts) <= set(LOCAL_HOSTS),  # other names are a proxy's, with TLS
+    )
+    routes = [
+        Mount("/static", StaticFiles(directory=Path(__file__).with_name("static"))),
+        Route("/sign-in", views.ask_token),
+        Route("/sign-in", views.sign_in, methods=["POST"]),
+        Route("/sign-out", views.sign_out, methods=["POST"]),
+        *(Route(path, views.require_principal(page)) for path, page in PAGES.items()),
+        *(Route(path, views.require_principal(page), methods=["POST"]) for path, page in FORMS.items()),
+        Route("/{path:path}", views.require_principal(_not_found), methods=["GET", "POST"]),
+    ]
+    handlers = {HTTPException: views.handle_http_error, MemstoreError: views.handle_memstore_error}
+    return Starlette(routes=routes, middleware=[Middleware(SecurityHeaders), session], exception_handlers=handlers)
+
+
+class _Views:
+    """Signing in and out, errors, and the check that stands before every page."""
+
+    def __init__(self, store: AsyncMemoryStore, authenticator: Authenticator, *, writes: bool) -> None:
+        self._store, self._authenticator, self._writes = store, authenticator, writes
+
+    async def _ui_request(self, request: Request) -> UIRequest:
+        token_hash = await bearer_token(request)
+        if token_hash is None and "token" in request.session:
+            token_hash = bytes.fromhex(request.session["token"])
+        return UIRequest(request, self._store, await self._authenticator.find(token_hash), writes=self._writes)
+
+    def require_principal(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        """Return a page's endpoint: who is not signed in is asked to, and forms need `writes`."""
+
+        async def answer(request: Request) -> Response:
+            ui, is_form = await self._ui_request(request), request.method == "POST"
+            if ui.principal is None and is_form:
+                raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", "Sign in first.")
+            if ui.principal is None:
+                here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+                return redirect(url_to("sign-in") + f"?next={quote(here, safe='')}")
+            if is_form and not self._writes:
+                raise Problem(HTTPStatus.FORBIDDEN, "read-only", READ_ONLY)
+            return await page(ui)
+
+        return answer
+
+    async def ask_token(self, request: Request) -> Response:
+        """Ask for a token; who needs none, or has signed in, goes on."""
+        ui = await self._ui_request(request)
+        target = safe_redirect_target(ui.param("next") or "")
+        return redirect(target) if ui.principal else ui.page("sign_in.html", further=target, wrong="")
+
+    async def sign_in(self, request: Request) -> Response:
+        """Keep a token's SHA-256 in the signed session cookie, so that its revocation ends the session."""
+        ui = UIRequest(request, self._store, None, writes=False)
+        fields = await ui.form()
+        target, token_hash = safe_redirect_target(fields.get("next", "")), hashed(fields.get("token", "").strip())
+        if await self._authenticator.find(token_hash) is None:
+            wrong = "This token is unknown, has expired or was revoked."
+            return ui.page("sign_in.html", status=HTTPStatus.UNAUTHORIZED, further=target, wrong=wrong)
+        request.session["token"] = token_hash.hex()
+        return redirect(target)
+
+    async def sign_out(self, request: Request) -> Response:
+        """End the session."""
+        request.session.clear()
+        return redirect(url_to("sign-in"))
+
+    async def handle_http_error(self, request: Request, error: Exception) -> Response:
+        """Answer with a page that says what a problem's `detail` says."""
+        assert isinstance(error, HTTPException)
+        ui = UIRequest(request, self._store, None, writes=False)
+        title = HTTPStatus(error.status_code).phrase
+        detail = error.detail if isinstance(error, Problem) else "There is no such page."
+        response = ui.page("error.html", status=error.status_code, title=title, detail=detail)
+        response.headers.update(error.headers or {})
+        return response
+
+    async def handle_memstore_error(self, request: Request, error: Exception) -> Response:
+        """Answer with a page that says what an error of memstore's says."""
+        assert isinstance(error, MemstoreError)
+        return await self.handle_http_error(request, problem_from(error))
+
+
+async def _not_found(_: UIRequest) -> Response:
+    raise HTTPException(HTTPStatus.NOT_FOUND)
+
+
+class SecurityHeaders:
+    """Middleware that sets the security headers of every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)

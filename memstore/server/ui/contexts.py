@@ -1,0 +1,132 @@
+"""Contexts: why something is in one. The receipt as a chart, what was left out and why, and the same bytes again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from starlette.responses import Response
+
+from memstore.memory.user import AsyncUserScope
+from memstore.models import Decision, Reason, Receipt
+from memstore.models.receipts import IN_WORDS
+from memstore.server.ui import charts
+from memstore.server.ui.request import UIRequest
+from memstore.server.ui.templating import url_to
+
+PAGE_SIZE = 20
+PAGES_BY_KIND = {"fact": "facts", "facts": "facts", "summary": "summaries", "summaries": "summaries"}
+PAGES_BY_KIND |= dict.fromkeys(("turn", "turns", "message", "messages", "block"), "messages")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of a context: its tokens, and what was included and left out."""
+
+    name: str
+    colour: str
+    tokens: int
+    share: float
+    included: Sequence[Decision]
+    left_out: Sequence[Decision]
+
+
+async def list_contexts(ui: UIRequest) -> Response:
+    """Show the receipts of a user's contexts, the latest first."""
+    user = ui.user
+    position = ui.position(tuple[UUID])
+    receipts = await user.receipt_page(before=position[0] if position else None, limit=PAGE_SIZE + 1)
+    shown = receipts[:PAGE_SIZE]
+    names = await conversation_names(user, shown)
+    return ui.page(
+        "contexts.html",
+        user=user.name,
+        receipts=[(receipt, await question(user, receipt, names), charts.budget_bars(receipt)) for receipt in shown],
+        conversations=names,
+        more=len(receipts) > PAGE_SIZE,
+    )
+
+
+async def show_context(ui: UIRequest) -> Response:
+    """Show one receipt: where its tokens went, what is in it, and what is not."""
+    user = ui.user
+    receipt = await user.receipt(ui.id)
+    names = await conversation_names(user, [receipt])
+    return ui.page(
+        "context.html",
+        user=user.name,
+        receipt=receipt,
+        question=await question(user, receipt, names),
+        conversation=names.get(receipt.conversation_id),
+        bars=charts.budget_bars(receipt),
+        sections=_sections(receipt),
+        highest=charts.highest_score(decision.parts for decision in receipt.decisions()),
+        score=charts.score_bars,
+        words=IN_WORDS,
+        reasons=_reasons(receipt),
+        link=lambda decision: _link(user.name, decision),
+    )
+
+
+async def show_replay(ui: UIRequest) -> Response:
+    """Show a context again: what the model was sent, and whether these are the same bytes."""
+    user = ui.user
+    replay = await user.replay(ui.id)
+    sent: list[tuple[str, Any]] = [("text", replay.text)] if replay.text is not None else []
+    sent += [("system", replay.system)] if replay.system is not None else []
+    sent += [(str(message.get("role", "")), _content(message)) for message in replay.messages]
+    return ui.page("replay.html", user=user.name, replay=replay, sent=sent)
+
+
+async def question(user: AsyncUserScope, receipt: Receipt, names: Mapping[UUID | None, str]) -> str:
+    """Return what was asked: the query, or what the newest message said; blank where that is gone."""
+    name = names.get(receipt.conversation_id)
+    if "query" in receipt.texts or name is None or not receipt.asked:
+        return receipt.texts.get("query", "")
+    messages = await user.conversation(name).messages(from_seq=receipt.asked[0], to_seq=receipt.asked[0])
+    return (messages[0].text or "") if messages else ""
+
+
+async def conversation_names(user: AsyncUserScope, receipts: Sequence[Receipt]) -> dict[UUID | None, str]:
+    """Return the names of the receipts' conversations."""
+    ids = {receipt.conversation_id for receipt in receipts if receipt.conversation_id is not None}
+    names = await user.conversation_names(list(ids)) if ids else {}
+    return {id: name for id, name in names.items()}  # noqa: C416  (a dict of other keys, for mypy)
+
+
+def _sections(receipt: Receipt) -> list[Section]:
+    """Return the sections of a receipt, also those of which everything was left out."""
+    names = dict.fromkeys([*receipt.sections, *(decision.section for decision in receipt.decisions())])
+    colours = charts.section_colours(names)
+    return [
+        Section(
+            name,
+            colours[name],
+            receipt.sections.get(name, 0),
+            receipt.sections.get(name, 0) / max(1, receipt.budget),
+            [decision for decision in receipt.included if decision.section == name],
+            [decision for decision in receipt.left_out if decision.section == name],
+        )
+        for name in names
+    ]
+
+
+def _reasons(receipt: Receipt) -> list[tuple[str, int]]:
+    """Return how much was left out for which reason, in words, the most frequent first; what is not listed too."""
+    counts = Counter({Reason(name): count for name, count in receipt.unlisted.items()})
+    counts.update(decision.reason for decision in receipt.left_out if decision.reason is not None)
+    return [(IN_WORDS[reason], count) for reason, count in counts.most_common()]
+
+
+def _content(message: dict[str, Any]) -> Any:
+    """Return the text of a message, or all that it has beside its role where that is more."""
+    rest = {name: value for name, value in message.items() if name != "role"}
+    return rest["content"] if list(rest) == ["content"] else rest
+
+
+def _link(user: str, decision: Decision) -> str | None:
+    page = PAGES_BY_KIND.get(decision.kind)
+    return None if page is None or decision.id is None else url_to("users", user, page, decision.id)

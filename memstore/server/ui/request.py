@@ -1,0 +1,92 @@
+"""One request for a page: who asks, for what, and what is answered."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qsl
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from memstore.errors import NotFound
+from memstore.memory.conversation import AsyncConversationScope
+from memstore.memory.store import AsyncMemoryStore
+from memstore.memory.user import AsyncUserScope
+from memstore.server.http.auth import LOCAL_USER, Principal
+from memstore.server.http.errors import Problem, user_not_found
+from memstore.server.http.pagination import decode_cursor
+from memstore.server.ui.templating import render
+
+MAX_FIELDS = 100
+
+
+class UIRequest:
+    """A request, with what pages work with. `principal` is None for somebody who is to sign in."""
+
+    def __init__(self, request: Request, store: AsyncMemoryStore, principal: Principal | None, *, writes: bool) -> None:
+        self.request, self.store, self.principal, self.writes = request, store, principal, writes
+
+    @property
+    def user(self) -> AsyncUserScope:
+        """The user of the path; raises 404 where the token does not open that user's memory."""
+        scope = self.store.user(self.request.path_params["user"])
+        if self.principal is None or not self.principal.can_access(scope.id):
+            raise user_not_found()
+        return scope
+
+    @property
+    def conversation(self) -> AsyncConversationScope:
+        """The conversation of the path."""
+        return self.user.conversation(self.request.path_params["conversation"])
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether all users are open to who asks."""
+        return self.principal is not None and self.principal.user_id is None
+
+    @property
+    def id(self) -> UUID:
+        """The id in the path; raises 404 for what is none."""
+        try:
+            return UUID(self.request.path_params["id"])
+        except ValueError:
+            raise NotFound("There is nothing of this id.") from None
+
+    def param(self, name: str) -> str | None:
+        """Return a value of the query; None where it is missing or blank."""
+        return self.request.query_params.get(name, "").strip() or None
+
+    def number(self, name: str, default: int, *, most: int) -> int:
+        """Return a number of the query from 1 to `most`, or the default."""
+        value = self.param(name) or ""
+        return min(most, max(1, int(value))) if value.isascii() and value.isdigit() and len(value) < 19 else default
+
+    def position(self, kind: Any) -> Any:
+        """Return the position of the query's cursor as values of these types; None for the first page."""
+        cursor = self.param("cursor")
+        return None if cursor is None else decode_cursor(cursor, kind)
+
+    async def form(self) -> dict[str, str]:
+        """Return the fields of the form that was sent, the last one of each name."""
+        try:
+            body = (await self.request.body()).decode("ascii")
+            return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS))
+        except ValueError:
+            raise Problem(HTTPStatus.BAD_REQUEST, "bad-request", "This is no form of these pages.") from None
+
+    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """Return a page of a template."""
+        context: dict[str, Any] = {
+            "is_known": self.principal is not None,
+            "is_operator": self.is_operator,
+            "signed_in": self.principal not in (None, LOCAL_USER) and "token" in self.request.session,
+            "writes": self.writes and self.principal is not None,
+        }
+        return HTMLResponse(render(template, context | values).encode("utf-8", "replace"), status)
+
+
+def redirect(path: str) -> Response:
+    """Return what leads to another page."""
+    return RedirectResponse(path, HTTPStatus.SEE_OTHER)

@@ -1,0 +1,290 @@
+"""The pages at /ui, as whoever looks through a memory meets them; and whoever would misuse them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from markupsafe import escape
+
+from memstore.memory.store import AsyncMemoryStore
+from memstore.models import Certificate, Reason
+from memstore.models.receipts import IN_WORDS
+from memstore.server.ui.app import COOKIE, HEADERS
+from memstore.server.ui.templating import safe_redirect_target, url_to
+from tests.pages import LINK, NAMES, SCRIPT, Read, crawled, hostile, read, sent, signed
+from tests.rest import HASHING, asking, bearer
+
+PEANUTS = "I'm allergic to peanuts, and I live in Porto."
+OURS = {"Origin": "http://127.0.0.1"}
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
+    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
+        yield store
+
+
+def looking(store: AsyncMemoryStore, *, writes: bool = False, **more: Any) -> Any:
+    return asking(store, ui=True, ui_writes=writes, **more)
+
+
+async def letter(store: AsyncMemoryStore, url: str) -> None:
+    """Leave an answer that nobody could use, and a job that was given up."""
+    plain = store.user(NAMES[0])
+    row = {"user": plain.id, "place": plain.conversation(NAMES[0]).id, "text": SCRIPT}
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "insert into dead_letters (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"
+            " values (%(user)s, gen_random_uuid(), %(place)s, 'facts', 1, 2, %(text)s, %(text)s, %(text)s)",
+            row,
+        )
+
+
+async def test_every_page_is_reached_and_has_nothing_that_was_stored_as_script(
+    store: AsyncMemoryStore, url: str
+) -> None:
+    await hostile(store)
+    await letter(store, url)
+    async with looking(store, writes=True) as client:
+        asked = [{"q": SCRIPT, "conversation": NAMES[0]}]
+        asked += [{"q": "tea", "group_by": group, "viewer": SCRIPT} for group in ("session", "fact")]
+        found = await crawled(client, "/ui/", *(url_to("users", NAMES[0], "recall", **one) for one in asked))
+        assert [(path, page.wrong) for path, page in found.items() if page.wrong] == []
+        assert [path for path, page in found.items() if len(page.ids) != len(set(page.ids))] == []
+        assert len(found) > 60
+        kinds = {part for path in found for part in path.split("?")[0].split("/")[4:5]}
+        assert kinds >= {"conversations", "facts", "messages", "contexts", "recall", "health", "erase", "erasures"}
+        for name in NAMES:
+            assert url_to("users", name) in found
+        missing = await client.get(f"/ui/users/plain/facts/{SCRIPT}")
+        assert (missing.status_code, Read(missing.text).wrong) == (404, [])
+        wrong = await client.get("/ui/users/%ED%A0%80")
+        assert (wrong.status_code, Read(wrong.text).wrong) == (422, [])
+        for path in ("/ui/", "/ui/nothing", "/ui/static/ui.css", "/ui/users/plain"):
+            answer = await client.get(path)
+            assert dict(answer.headers).items() >= {name.lower(): value for name, value in HEADERS.items()}.items()
+        assert "script-src" not in HEADERS["Content-Security-Policy"]
+
+
+async def test_links_lead_from_a_fact_to_its_message_and_summary_and_back(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    told = [PEANUTS, *(f"Nothing of note on day {number}. {'We talked for long. ' * 20}" for number in range(60))]
+    said = await alice.conversation("a/b").add_many([{"role": "user", "content": one} for one in told])
+    await store.derive()
+    fact = next(one for one in await alice.facts() if "peanuts" in one.text)
+    async with looking(store) as client:
+        page = await read(client, url_to("users", "alice", "facts", fact.id))
+        assert "<mark>I&#39;m allergic to peanuts" in page.text
+        place = next(one for one in page.links if one.endswith("#m-1"))
+        assert "/conversations/a%2Fb" in place
+        talk = await read(client, place)
+        assert url_to("users", "alice", "facts", fact.id) in talk.links
+        over = next(one for one in page.links if "/summaries/" in one)
+        led = (await client.get(over)).headers["location"]
+        assert led.partition("#")[2] in (await read(client, led)).ids
+        # Every message is on one page, and each page leads to the next.
+        seen, ahead = [], [url_to("users", "alice", "conversations", "a/b")]
+        while ahead:
+            talk = await read(client, ahead.pop())
+            seen += [one for one in talk.ids if one.startswith("m-")]
+            ahead += [one for one in talk.links if f"from={int(seen[-1][2:]) + 1}" in one.split("#")[0].split("&")[0]][
+                :1
+            ]
+        assert seen == [f"m-{number}" for number in range(1, len(told) + 1)]
+        message = await read(client, url_to("users", "alice", "messages", said[0].id))
+        assert url_to("users", "alice", "facts", fact.id) in message.links
+
+
+async def test_a_receipt_shows_where_the_tokens_went_and_what_was_left_out(store: AsyncMemoryStore) -> None:
+    place = store.user("alice").conversation("lisbon")
+    await place.add_many([{"role": "user", "content": f"{PEANUTS} Point {number}."} for number in range(60)])
+    await store.derive()
+    made = await place.context("What should I avoid?", budget=400, reserve=50)
+    async with looking(store) as client:
+        page = await read(client, url_to("users", "alice", "contexts", made.receipt.id))
+        assert page.heading == "What should I avoid?"
+        for section, tokens in made.receipt.sections.items():
+            assert section in page.text
+            assert f'<td class="num">{tokens:,}</td>' in page.text
+        reasons = {one.reason for one in made.receipt.left_out if one.reason}
+        assert reasons >= {Reason.OVER_BUDGET}
+        for reason in reasons:
+            assert f'<span class="why">{escape(IN_WORDS[reason])}' in page.text
+        assert "kept free" in page.text
+        again = await read(client, url_to("users", "alice", "contexts", made.receipt.id, "replay"))
+        assert "To the byte." in again.text
+        listed = await read(client, url_to("users", "alice", "contexts"))
+        assert url_to("users", "alice", "contexts", made.receipt.id) in listed.links
+
+
+async def test_without_the_flag_nothing_can_be_changed(store: AsyncMemoryStore) -> None:
+    await store.user("alice").conversation("lisbon").add("user", PEANUTS)
+    await store.derive()
+    (fact, *_) = await store.user("alice").facts()
+    before = await store.stats()
+    async with looking(store) as client:
+        found = await crawled(client)
+        assert [form for page in found.values() for form in page.forms if form[0] == "post"] == []
+        for path in (
+            ["users", "alice", "facts", fact.id, "retract"],
+            ["users", "alice", "erase"],
+            ["users", "alice", "erase", "rehearse"],
+            ["anything"],
+        ):
+            answer = await client.post(url_to(*path), data={"what": "user", "word": "alice"}, headers=OURS)
+            assert answer.status_code == 403
+            assert "allow-writes-in-ui" in answer.text
+    assert await store.stats() == before
+
+
+async def test_forms_are_taken_from_these_pages_only(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    await alice.conversation("lisbon").add("user", PEANUTS)
+    await store.derive()
+    (fact, *_) = await alice.facts()
+    here = url_to("users", "alice", "facts", fact.id)
+    async with looking(store, writes=True) as client:
+        page = await read(client, here)
+        for answer in (
+            await sent(client, page, "/retract", origin="http://127.0.0.1:9999"),
+            await sent(client, page, "/retract", origin="null"),
+            await client.post(f"{here}/retract", headers={"Sec-Fetch-Site": "same-site"}),
+        ):
+            assert answer.status_code == 403
+        assert (await alice.fact(fact.id)).state == "active"
+
+        assert (await sent(client, page, "/retract")).headers["location"] == here
+        assert (await alice.fact(fact.id)).state == "retracted"
+        page = await read(client, here)
+        assert not [one for one in page.forms if one[1].endswith("/retract")]
+        undone = await sent(client, page, "/undo")
+        assert (undone.status_code, undone.headers["location"]) == (303, here)
+        assert (await alice.fact(fact.id)).state == "active"
+        assert "undone since" in (await read(client, here)).text
+        twice = await sent(client, page, "/undo")
+        assert twice.status_code == 409
+
+
+async def test_erasing_takes_a_rehearsal_and_the_name(store: AsyncMemoryStore) -> None:
+    name = "a/b <i>"
+    alice = store.user(name)
+    await alice.conversation("lisbon").add("user", PEANUTS)
+    await alice.conversation("porto").add("user", "I like tea.")
+    await store.derive()
+    async with looking(store, writes=True) as client:
+        page = await read(client, url_to("users", name, "erase", what="conversation", which="lisbon"))
+        await alice.conversation(" lisbon ").add("user", "Blanks are of a name.")
+        shown = await sent(client, page, "/rehearse", what="conversation", which=" lisbon ")
+        await sent(client, Read(shown.text), "/erase", word=" lisbon ")
+        assert {one.name for one in await alice.conversations()} == {"lisbon", "porto"}
+        shown = await sent(client, page, "/rehearse", what="conversation", which="lisbon")
+        assert shown.status_code == 200
+        assert "Rows that would go" in shown.text
+        assert len(await alice.conversations()) == 2
+        confirm = Read(shown.text)
+        assert (await sent(client, confirm, "/erase", word="Lisbon")).status_code == 422
+        assert len(await alice.conversations()) == 2
+        done = await sent(client, confirm, "/erase", word="lisbon")
+        assert [one.name for one in await alice.conversations()] == ["porto"]
+        kept = await read(client, done.headers["location"])
+        assert kept.heading == "Certificate of erasure"
+        text = (await client.get(f"{done.headers['location']}/json")).text
+        assert Certificate.from_dict(json.loads(text)) == (await alice.erasures())[0]
+
+        shown = await sent(client, page, "/rehearse", what="user", which="")
+        gone = await sent(client, Read(shown.text), "/erase", word=name)
+        assert (await client.get(gone.headers["location"])).status_code == 200
+        assert (await store.stats(user=name))["messages"] == 0
+        assert (await read(client, url_to("users", name))).text.count("Nothing is remembered") == 1
+
+
+async def signed_in(client: httpx.AsyncClient, secret: str, further: str = "/ui/") -> httpx.Response:
+    page = await read(client, url_to("sign-in") + f"?next={further}")
+    return await sent(client, page, "/sign-in", token=secret)
+
+
+async def test_a_token_opens_the_pages_of_whoever_has_it(store: AsyncMemoryStore) -> None:
+    for name in ("alice", "bob"):
+        await store.user(name).conversation("lisbon").add("user", PEANUTS)
+    mine, every = await store.tokens.create(user="alice"), await store.tokens.create()
+    assert mine.secret and every.secret
+    async with looking(store, allow_local=False) as client:
+        away = await client.get("/ui/users/alice?x=1")
+        assert (away.status_code, away.headers["location"]) == (303, "/ui/sign-in?next=%2Fui%2Fusers%2Falice%3Fx%3D1")
+        assert (await client.post("/ui/users/alice/erase", headers=OURS)).status_code == 401
+        assert (await client.get("/ui/static/ui.css")).status_code == 200
+        assert (await client.get("/v1/users")).status_code == 401
+
+        welcome = await signed_in(client, mine.secret, "/ui/users/alice")
+        assert (welcome.status_code, welcome.headers["location"]) == (303, "/ui/users/alice")
+        kept = welcome.headers["set-cookie"]
+        assert {"httponly", "samesite=strict", "path=/ui"} <= set(kept.lower().split("; "))
+        assert mine.secret not in kept
+        assert (await client.get("/ui/")).headers["location"] == "/ui/users/alice"
+        own = await crawled(client)
+        assert "/ui/users/alice/conversations/lisbon" in own
+        assert not [path for path in own if "bob" in path]
+        for path in ("/ui/users/bob", "/ui/users/bob/facts", "/ui/users/nobody"):
+            assert (await client.get(path)).status_code == 404
+        assert (await client.get("/ui/operations")).status_code == 403
+        old = signed(kept.partition("=")[2].partition(";")[0])
+        assert (await client.get("/ui/users/alice", headers=old)).status_code == 200
+        assert (await client.get("/v1/users/alice", headers=old)).status_code == 401  # it is for pages alone
+        beside = {"Cookie": f'theirs={{"a": [1, 2]}}; {old["Cookie"]}'}  # of another server of this host
+        assert (await client.get("/ui/users/alice", headers=beside)).status_code == 200
+
+        page = await read(client, "/ui/users/alice")
+        left = await sent(client, page, "/sign-out")
+        assert left.status_code == 303
+        assert (await client.get("/ui/users/alice")).status_code == 303
+
+        await signed_in(client, every.secret)
+        assert {"/ui/users/alice", "/ui/users/bob"} <= set((await read(client, "/ui/")).links)
+        await store.tokens.revoke(every)
+        assert (await client.get("/ui/")).status_code == 303
+        assert (await client.get("/ui/users/alice", headers=bearer(mine.secret))).status_code == 200
+
+
+async def test_who_guesses_at_tokens_is_told_little(store: AsyncMemoryStore) -> None:
+    await store.tokens.create()
+    async with looking(store, allow_local=False) as client:
+        for wrong in ("mst_unknown", "", "ü", LINK):
+            answer = await signed_in(client, wrong)
+            assert (answer.status_code, COOKIE in answer.headers.get("set-cookie", "")) == (401, False)
+            assert wrong == "" or wrong not in answer.text
+        page = await read(client, "/ui/sign-in")
+        assert (await sent(client, page, "/sign-in", origin="http://evil.example", token="x")).status_code == 403
+        assert (await client.put("/ui/sign-in")).headers["allow"]
+        assert (await client.get("/ui/sign-in?next=//[")).status_code == 200
+    for further in ("//evil.example", "https://evil.example/ui/", LINK, "/ui/\\evil", "/v1/users", "/ui/\n"):
+        assert safe_redirect_target(further) == "/ui/"
+
+
+async def test_no_pages_where_none_are_wanted(store: AsyncMemoryStore) -> None:
+    async with asking(store) as client:
+        assert (await client.get("/ui/")).status_code == 404
+        assert (await client.get("/v1/users")).status_code == 200
+
+
+async def test_the_last_day_that_there_is_may_be_asked_for(store: AsyncMemoryStore) -> None:
+    await store.user("alice").conversation("lisbon").add("user", PEANUTS)
+    async with looking(store) as client:
+        await read(client, url_to("users", "alice", "recall", q="peanuts", until="9999-12-31"))
+
+
+async def test_what_waits_in_quarantine_is_confirmed(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    doubted = {"trust": "untrusted"}
+    await alice.conversation("lisbon").add("user", PEANUTS, metadata=doubted)
+    await store.derive()
+    (waiting, *_) = await alice.facts(state="quarantined")
+    here = url_to("users", "alice", "facts", waiting.id)
+    async with looking(store, writes=True) as client:
+        await sent(client, await read(client, here), "/confirm")
+        assert (await alice.fact(waiting.id)).state == "active"
+        assert "/confirm" not in (await client.get(here)).text
