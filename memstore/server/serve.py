@@ -51,7 +51,7 @@ class Server(uvicorn.Server):
     def stop(self) -> None:
         """Begin to stop."""
         assert isinstance(self.config.app, FastAPI)
-        self.config.app.state.notifier.stop()
+        self.config.app.state.stopping.set()
         self.should_exit = True
 
     @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
@@ -31,9 +32,7 @@ from memstore.server.http.middleware import (
     RawPathMiddleware,
     RequestLogMiddleware,
 )
-from memstore.server.http.sse import Notifier
 from memstore.server.ui.app import create_ui
-from memstore.waiting import in_thread
 
 RESOURCES = (users, conversations, messages, contexts, recall, facts, sse, jobs)
 SUMMARY = "Persistent, hierarchical memory for LLM assistants: messages in, contexts within a token budget out."
@@ -54,19 +53,14 @@ def create_app(
     (none: any); `mounts` are served by path to those who may see the path's user; `ui` has pages for people at /ui.
     """
     mounts = mounts or {}
-    authenticator, notifier = Authenticator(store.tokens, allow_local=allow_local), Notifier()
+    authenticator = Authenticator(store.tokens, allow_local=allow_local)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        unsubscribe = notifier.subscribe(store)
-        try:
-            async with AsyncExitStack() as running:
-                for mount in mounts.values():
-                    await running.enter_async_context(mount.running())
-                yield
-        finally:
-            notifier.stop()
-            await in_thread(unsubscribe)
+        async with AsyncExitStack() as running:
+            for mount in mounts.values():
+                await running.enter_async_context(mount.running())
+            yield
 
     app = ProblemAPI(
         title="memstore",
@@ -84,7 +78,7 @@ def create_app(
             RequestValidationError: handle_invalid_request,
         },
     )
-    app.state.store, app.state.notifier, app.state.authenticator = store, notifier, authenticator
+    app.state.store, app.state.stopping, app.state.authenticator = store, asyncio.Event(), authenticator
     authenticated: list[Any] = [Depends(BEARER), Depends(get_principal)]
     api = APIRouter(prefix=API, dependencies=authenticated, responses=ERROR_RESPONSES)
     for resource in RESOURCES:

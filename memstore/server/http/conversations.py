@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
@@ -44,13 +44,11 @@ class ConversationParams(PageParams):
 
 
 @router.get("", response_model=Page[Conversation])
-async def list_conversations(
-    request: Request, user: UserDep, params: Annotated[ConversationParams, Query()]
-) -> Response:
+async def list_conversations(user: UserDep, params: Annotated[ConversationParams, Query()]) -> Response:
     """Return a user's conversations, the latest first. One in which something is said meanwhile goes to the front."""
     before = params.position(tuple[datetime, UUID])
     conversations = await user.conversations(channel=params.channel, before=before, limit=params.limit + 1)
-    return params.response(request, Conversation, conversations, lambda row: [row.updated_at, row.id])
+    return params.response(Conversation, conversations, lambda row: [row.updated_at, row.id])
 
 
 @router.get("/{conversation:name}", response_model=Conversation)

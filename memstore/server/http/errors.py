@@ -44,6 +44,11 @@ STATUS: Mapping[type[MemstoreError], HTTPStatus] = {  # the first that fits coun
     ProviderError: HTTPStatus.BAD_GATEWAY,
     MemstoreError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
+FRAMEWORK_ERRORS = {
+    HTTPStatus.BAD_REQUEST: ("bad-request", "The body cannot be read: give JSON in UTF-8."),
+    HTTPStatus.NOT_FOUND: ("not-found", "There is nothing at this path; /openapi.json lists what there is."),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("body-too-large", "Send it in parts, or raise server_body_bytes."),
+}
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -118,15 +123,8 @@ async def handle_http_error(_: Request, error: Exception) -> Response:
     if isinstance(error, Problem):
         return error.response()
     status = HTTPStatus(error.status_code)
-    details = {
-        HTTPStatus.NOT_FOUND: "There is nothing at this path; /openapi.json lists what there is.",
-        HTTPStatus.METHOD_NOT_ALLOWED: "This path does not take this method; /openapi.json lists those it takes.",
-        HTTPStatus.BAD_REQUEST: "The body cannot be read: give JSON in UTF-8.",
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large: send it in parts, or raise server_body_bytes.",
-    }
-    kinds = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "body-too-large"}
-    kind = kinds.get(status, status.phrase.lower().replace(" ", "-"))
-    return Problem(status, kind, details.get(status, str(error.detail)), headers=error.headers).response()
+    kind, detail = FRAMEWORK_ERRORS.get(status, (status.phrase.lower().replace(" ", "-"), str(error.detail)))
+    return Problem(status, kind, detail, headers=error.headers).response()
 
 
 async def handle_invalid_request(_: Request, error: Exception) -> Response:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
@@ -66,13 +66,13 @@ class FactParams(PageParams):
 
 
 @router.get("/facts", response_model=Page[Fact])
-async def list_facts(request: Request, user: UserDep, params: Annotated[FactParams, Query()]) -> Response:
+async def list_facts(user: UserDep, params: Annotated[FactParams, Query()]) -> Response:
     """Return facts, the latest first, as they are or as they were known at a moment."""
     facts = await user.facts(**params.model_dump(exclude={"cursor", "limit"}))
     last = params.position(tuple[datetime, UUID])
     if last is not None:
         facts = [fact for fact in facts if _sort_key(fact.occurred_at, fact.id) > _sort_key(*last)]
-    return params.response(request, Fact, facts[: params.limit + 1], lambda fact: [fact.occurred_at, fact.id])
+    return params.response(Fact, facts[: params.limit + 1], lambda fact: [fact.occurred_at, fact.id])
 
 
 def _sort_key(at: datetime, id: UUID) -> tuple[float, UUID]:

@@ -36,7 +36,7 @@ async def healthy() -> Health:
 @router.get("/readyz", responses=ERROR_RESPONSES)
 async def ready(request: Request, store: StoreDep) -> Health:
     """Return whether requests can be served: the database answers, and this server is not about to stop."""
-    if request.app.state.notifier.stopping:
+    if request.app.state.stopping.is_set():
         raise Problem(503, "stopping", "This server is about to stop: ask another.")
     try:
         await store.tokens.exist()

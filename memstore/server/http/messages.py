@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Query
 from pydantic import Field
 from starlette.responses import Response
 
@@ -47,9 +47,7 @@ class MessageParams(PageParams):
 
 
 @router.get("", response_model=Page[Message])
-async def list_messages(
-    request: Request, conversation: ConversationDep, params: Annotated[MessageParams, Query()]
-) -> Response:
+async def list_messages(conversation: ConversationDep, params: Annotated[MessageParams, Query()]) -> Response:
     """Return messages in order. What is said meanwhile is on a later page."""
     (after,) = params.position(tuple[int]) or (params.from_seq - 1,)
     messages = await conversation.messages(
@@ -61,7 +59,7 @@ async def list_messages(
         until=params.until,
         limit=params.limit + 1,
     )
-    return params.response(request, Message, messages, lambda message: [message.seq])
+    return params.response(Message, messages, lambda message: [message.seq])
 
 
 @router.post("", response_model=list[Message], status_code=201)

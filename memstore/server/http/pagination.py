@@ -1,4 +1,4 @@
-"""Keyset pagination: `items`, and where there is more a `next_cursor` and a Link header that leads to it.
+"""Keyset pagination: `items`, and where there is more a `next_cursor`.
 
 A cursor says after which row the page ended, not how many rows were before: inserts and deletes move nothing.
 """
@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field, TypeAdapter
-from starlette.requests import Request
 from starlette.responses import Response
 
 from memstore.characters import UNSTORABLE
@@ -40,22 +39,16 @@ class PageParams(StrictModel):
         """Return where the page before ended, as values of these types; None for the first page."""
         return None if self.cursor is None else decode_cursor(self.cursor, kind)
 
-    def response(
-        self, request: Request, kind: Any, rows: Sequence[T], position: Callable[[T], Sequence[Any]]
-    ) -> Response:
+    def response(self, kind: Any, rows: Sequence[T], position: Callable[[T], Sequence[Any]]) -> Response:
         """Return a page of rows, of which there is one more than the limit where another page follows."""
         items = list(rows[: self.limit])
         cursor = encode_cursor(position(items[-1])) if len(rows) > self.limit else None
-        headers = {}
-        if cursor is not None:
-            query = request.url.include_query_params(cursor=cursor).query
-            headers["Link"] = f'<{request.scope["path"]}?{query}>; rel="next"'
-        return json_response(Page[kind], Page.model_construct(items=items, next_cursor=cursor), headers=headers)
+        return json_response(Page[kind], Page.model_construct(items=items, next_cursor=cursor))
 
 
-def json_response(kind: Any, value: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def json_response(kind: Any, value: Any, *, status: int = 200) -> Response:
     """Return a value as JSON of this type, not validated again: that took longer than to make it."""
-    return Response(_adapter(kind).dump_json(value, warnings=False), status, headers, "application/json")
+    return Response(_adapter(kind).dump_json(value, warnings=False), status, media_type="application/json")
 
 
 def encode_cursor(position: Sequence[Any]) -> str:

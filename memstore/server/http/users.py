@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 from starlette.responses import Response
 
@@ -22,7 +22,7 @@ class UserStats(BaseModel):
 
 
 @router.get("/users", response_model=Page[str], dependencies=[Depends(require_operator)])
-async def list_users(request: Request, store: StoreDep, params: Annotated[PageParams, Query()]) -> Response:
+async def list_users(store: StoreDep, params: Annotated[PageParams, Query()]) -> Response:
     """Return the names of all users, sorted. The operator's."""
     (after,) = params.position(tuple[str]) or ("",)
     names: list[str] = []
@@ -30,7 +30,7 @@ async def list_users(request: Request, store: StoreDep, params: Annotated[PagePa
         names.append(name)
         if len(names) > params.limit:
             break
-    return params.response(request, str, names, lambda name: [name])
+    return params.response(str, names, lambda name: [name])
 
 
 @router.get(USER, response_model=UserStats)

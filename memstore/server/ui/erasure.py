@@ -2,53 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from http import HTTPStatus
 from uuid import UUID
 
 from starlette.responses import JSONResponse, Response
 
-from memstore.memory.user import AsyncUserScope
 from memstore.models import Certificate, ErasureScope
 from memstore.server.http.errors import Problem
 from memstore.server.http.middleware import disable_timeout
 from memstore.server.ui.request import UIRequest, redirect
 from memstore.server.ui.templating import url_to
 
-SHOWN = 20
-KINDS = (ErasureScope.USER, ErasureScope.CONVERSATION, ErasureScope.MESSAGE, ErasureScope.FACT)
+CERTIFICATES = 20
+SCOPES = (ErasureScope.USER, ErasureScope.CONVERSATION, ErasureScope.MESSAGE, ErasureScope.FACT)
 
 
 async def show_erasures(ui: UIRequest) -> Response:
     """Show the certificates of a user, and where it is allowed the form that begins with a rehearsal."""
     user = ui.user
-    found = await user.erasures(limit=SHOWN + 1)
+    certificates = await user.erasures(limit=CERTIFICATES + 1)
     return ui.page(
         "erase.html",
         user=user.name,
-        certificates=found[:SHOWN],
-        more=len(found) > SHOWN,
-        what=ui.param("what") if ui.param("what") in KINDS else ErasureScope.CONVERSATION,
+        certificates=certificates[:CERTIFICATES],
+        more=len(certificates) > CERTIFICATES,
+        what=ui.param("what") if ui.param("what") in SCOPES else ErasureScope.CONVERSATION,
         which=ui.param("which") or "",
     )
 
 
 async def rehearse(ui: UIRequest) -> Response:
     """Show what would be erased; nothing is."""
-    fields = await ui.form()
-    disable_timeout(ui.request.scope)
-    return await _rehearsal(ui, fields)
+    return await _show_rehearsal(ui, *_target(await ui.form()))
 
 
 async def erase(ui: UIRequest) -> Response:
     """Erase, where its name was typed; lead to the certificate."""
-    fields = await ui.form()
-    disable_timeout(ui.request.scope)
-    user = ui.user
-    if fields.get("word", "") != _word(user, fields):
-        return await _rehearsal(ui, fields, "That is not what it is called: nothing was erased.")
-    done = await _erase(user, fields, dry_run=False)
-    return redirect(url_to("users", user.name, *(("erase",) if done.id is None else ("erasures", done.id))))
+    user, fields = ui.user, await ui.form()
+    what, which = _target(fields)
+    if fields.get("word", "") != (user.name if what == ErasureScope.USER else which):
+        return await _show_rehearsal(ui, what, which, "That is not what it is called: nothing was erased.")
+    certificate = await _erase(ui, what, which, dry_run=False)
+    place = ("erase",) if certificate.id is None else ("erasures", certificate.id)
+    return redirect(url_to("users", user.name, *place))
 
 
 async def show_certificate(ui: UIRequest) -> Response:
@@ -59,51 +55,42 @@ async def show_certificate(ui: UIRequest) -> Response:
 
 async def download_certificate(ui: UIRequest) -> Response:
     """Return a certificate as a file, as `memstore verify-erasure` reads it."""
-    found = await ui.user.erasure(ui.id)
-    kept = f'attachment; filename="certificate-{found.id}.json"'
-    return JSONResponse(found.as_dict(), headers={"Content-Disposition": kept})
+    certificate = await ui.user.erasure(ui.id)
+    disposition = f'attachment; filename="certificate-{certificate.id}.json"'
+    return JSONResponse(certificate.as_dict(), headers={"Content-Disposition": disposition})
 
 
-async def _rehearsal(ui: UIRequest, fields: Mapping[str, str], wrong: str = "") -> Response:
+def _target(fields: dict[str, str]) -> tuple[str, str]:
+    """Return what a form names: a conversation exactly, for " a" and "a" are two; an id without blanks around it."""
+    what, which = fields.get("what", ""), fields.get("which", "")
+    return what, which if what == ErasureScope.CONVERSATION else which.strip()
+
+
+async def _show_rehearsal(ui: UIRequest, what: str, which: str, wrong: str = "") -> Response:
     user = ui.user
     return ui.page(
         "rehearsal.html",
         status=HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK,
         user=user.name,
-        certificate=await _erase(user, fields, dry_run=True),
-        what=fields.get("what", ""),
-        which=_which(fields),
-        word=_word(user, fields),
+        certificate=await _erase(ui, what, which, dry_run=True),
+        what=what,
+        which=which,
+        word=user.name if what == ErasureScope.USER else which,
         wrong=wrong,
     )
 
 
-def _word(user: AsyncUserScope, fields: Mapping[str, str]) -> str:
-    """Return what has to be typed to erase."""
-    return user.name if fields.get("what") == ErasureScope.USER else _which(fields)
-
-
-def _which(fields: Mapping[str, str]) -> str:
-    """Return the conversation's name exactly as typed, or an id without blanks around it."""
-    which = fields.get("which", "")
-    return which if fields.get("what") == ErasureScope.CONVERSATION else which.strip()
-
-
-async def _erase(user: AsyncUserScope, fields: Mapping[str, str], *, dry_run: bool) -> Certificate:
-    what, which = fields.get("what", ""), _which(fields)
+async def _erase(ui: UIRequest, what: str, which: str, *, dry_run: bool) -> Certificate:
+    disable_timeout(ui.request.scope)
+    user = ui.user
     if what == ErasureScope.USER:
         return await user.erase(dry_run=dry_run)
     if what == ErasureScope.CONVERSATION:
         return await user.conversation(which).erase(dry_run=dry_run)
-    if what == ErasureScope.MESSAGE:
-        return await user.erase_message(_id(which), dry_run=dry_run)
-    if what == ErasureScope.FACT:
-        return await user.erase_fact(_id(which), dry_run=dry_run)
-    raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", "Say what is to be erased.")
-
-
-def _id(text: str) -> UUID:
     try:
-        return UUID(text)
+        id = UUID(which)
     except ValueError:
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"{text:.60} is no id.") from None
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"{which:.60} is no id.") from None
+    if what == ErasureScope.MESSAGE:
+        return await user.erase_message(id, dry_run=dry_run)
+    return await user.erase_fact(id, dry_run=dry_run)
