@@ -12,7 +12,6 @@ from memstore.assemble.render.chosen import Chosen, Kind, Part, parts
 from memstore.assemble.render.format import Format, Rendered
 from memstore.assemble.render.ollama import Ollama
 from memstore.assemble.render.openai import OpenAI
-from memstore.assemble.render.template import Template
 from memstore.assemble.render.text import PlainText
 
 __all__ = [
@@ -25,6 +24,5 @@ __all__ = [
     "Part",
     "PlainText",
     "Rendered",
-    "Template",
     "parts",
 ]

@@ -47,12 +47,7 @@ class Layout:
 
     @cached_property
     def base(self) -> int:
-        """The tokens for everything but the system prompt: what shares are shares of. No question changes it.
-
-        In a template the system prompt has no tokens of its own: templates are rendered with the question only.
-        """
-        if render.template_source(self.target.format) is not None:
-            return self.target.most
+        """The tokens for everything but the system prompt: what shares are shares of. No question changes it."""
         _, system = self._written(Chosen(system=self.material.system))
         return self.target.most - system
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,8 +16,7 @@ from memstore.assemble import render
 from memstore.assemble.cut import MARK
 from memstore.assemble.material import Material, Target
 from memstore.assemble.pack import Packing, Piece
-from memstore.assemble.render import OPENAI, Chosen, Format, Kind, Rendered
-from memstore.assemble.render import content as contents
+from memstore.assemble.render import OPENAI, Chosen, Kind, Rendered
 from memstore.assemble.sections import RECENT
 from memstore.assemble.strategies.view import Block, Entry
 from memstore.assemble.turns import Turn
@@ -88,15 +86,13 @@ def receipt_of(made: Composed) -> Receipt:
         renderer=f"{target.format.name}/{RENDERER}",
         sent=tuple(_sent(written, made.counts)),
         asked=_asked(made),
-        texts=_given(made.chosen, target.format) | _written(made.packing),
+        texts=_given(made.chosen) | _written(made.packing),
     )
 
 
-def _given(chosen: Chosen, format: Format) -> dict[str, str]:
+def _given(chosen: Chosen) -> dict[str, str]:
     """Give what was given for this context alone."""
     texts = {} if chosen.system is None else {"system": chosen.system}
-    if (source := render.template_source(format)) is not None:
-        texts["template"] = source
     if chosen.question is not None and chosen.question_seq is None:
         texts["query"] = str(chosen.question["content"])
     return texts
@@ -281,12 +277,6 @@ def _section_tokens(made: Composed) -> dict[str, int]:
     return sections | beside | {OVERHEAD: max(0, left)}
 
 
-def _another(question: Json) -> Json:
-    """Give a question of the same shape in which every word is another one."""
-    text = contents.plain_text(contents.content_parts(question.get("content")))
-    return {"role": "user", "content": re.sub(r"(\S+)", r"?\1", text) or "?"}
-
-
 def _cacheable(made: Composed) -> int:
     """Give the tokens before the first message that another question about the same conversation might change."""
     chosen, target = made.chosen, made.target
@@ -295,6 +285,4 @@ def _cacheable(made: Composed) -> int:
         before = chosen if is_settled else Chosen(system=chosen.system)
         return min(int(made.tokens), sum(made.counts[: len(before.parts_before)]))
     stable = replace(chosen, facts=(), hits=(), question=None) if is_settled else Chosen(system=chosen.system)
-    if chosen.question is not None and render.template_source(target.format) is not None:
-        stable = replace(stable, question=_another(chosen.question))
     return render.shared_tokens(made.rendered, target.format.render(stable), target.counter)

@@ -44,17 +44,6 @@ def parse_name(value: str) -> str:
     return value
 
 
-def parse_format(value: str) -> str:
-    """Parse the name of a format, or read the template in a file."""
-    if value in FORMATS:
-        return value
-    try:
-        return Path(value).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        names = ", ".join(FORMATS)
-        raise typer.BadParameter(f"{value!r} is none of {names}, and no template: {error}.") from None
-
-
 def parse_section(value: str) -> Any:
     """Parse a section: NAME=TEXT, or a JSON object as `describe(sections=…)` takes it."""
     if not value.lstrip().startswith("{"):
@@ -186,8 +175,8 @@ SectionOption = Annotated[
 FormatOption = Annotated[
     str,
     typer.Option(
-        parser=parse_format,
-        metavar="NAME|FILE",
-        help=f"How it is written: {', '.join(FORMATS)}, or by the template in this file.",
+        parser=choice(*FORMATS),
+        metavar="NAME",
+        help=f"How it is written: {', '.join(FORMATS)}.",
     ),
 ]

@@ -270,7 +270,7 @@ class AsyncConversationScope(AsyncPlainCalls):
         counts them, or bounded where that is not known, and the receipt says which. By default the settings' counter.
         `tools` are definitions of tools, in OpenAI's format, that will be sent beside: they are counted in the budget.
 
-        `format` is "openai", "ollama", "anthropic", "text", a template of Jinja, or a format of `memstore.formats`. The
+        `format` is "openai", "ollama", "anthropic", "text", or a format of `memstore.formats`. The
         budget holds for what it makes: for `context.system` and `context.messages`, or for `context.text`.
         """
         if viewer is not None:

@@ -23,7 +23,7 @@ class Receipt:
 
     `content_hash` is the SHA-256 of the canonical JSON of what was sent, `sent` its messages. `asked` are the numbers
     of the message that was the question and of those after it. `arguments` and `models` are what the context was made
-    with; `texts` what stands nowhere else: `system`, `query`, `template`, what a strategy wrote or what was cut, by its
+    with; `texts` what stands nowhere else: `system`, `query`, what a strategy wrote or what was cut, by its
     messages ("3-9"), and the texts of sections of the user's own ("<calendar> 0").
     """
 

@@ -18,7 +18,7 @@ class Gone(StrEnum):
     REMADE = "made anew by another derivation"
     GONE = "erased, or made anew by another derivation"
     TEXTS = "the texts of the receipt are gone"
-    RENDERER = "rendered by another version, or by a template that is not known here"
+    RENDERER = "rendered by another version, or in a format that is not known here"
 
 
 @dataclass(frozen=True, slots=True)

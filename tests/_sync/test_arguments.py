@@ -117,10 +117,6 @@ def test_what_would_be_taken_for_something_else_is_refused(store: MemoryStore) -
         lambda: scope.messages(metadata=0),  # type: ignore[arg-type]
         lambda: scope.describe(title=0),  # type: ignore[arg-type]
         lambda: scope.context("fence", sections=[Section("facts", minimum=None)]),  # type: ignore[arg-type]
-        lambda: scope.context("fence", format="{{ question }}\ud800"),
-        lambda: scope.context("fence", format="{{ question }}\0"),
-        lambda: scope.context("fence", format="{{ '\\ud800' }}"),
-        lambda: scope.context("fence", format="{{ '\\0' }}"),
     ):
         with pytest.raises(InvalidInput):
             wrong()

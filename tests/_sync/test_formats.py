@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, MemoryStore
-from memstore.formats import Anthropic, Ollama, OpenAI
+from memstore.formats import Anthropic, Chosen, Format, Ollama, OpenAI, Rendered
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"town": "Lisbon"}'}}
 LINES = [
@@ -44,38 +44,38 @@ def test_one_conversation_in_every_format(store: MemoryStore) -> None:
     assert text.text.startswith("Be brief.\n\n")
     assert "user: How is the weather?" in text.text.split("# The next message\n")[1]
 
-    own = trip.context(**asked, format="{{ turns|length }} before: {{ question }}{% for t in after %}!{% endfor %}")
-    assert own.text == "2 before: How is the weather?!!"
-    for context in (local, apart, text, own):
+    for context in (local, apart, text):
         assert context.tokens == sum(context.receipt.sections.values()) <= 2000
+
+
+class Framed:
+    """A format of a user's own."""
+
+    name = "framed"
+
+    def render(self, chosen: Chosen) -> Rendered:
+        """Give the question in a frame."""
+        question = chosen.question["content"] if chosen.question else ""
+        return Rendered(text=f"A frame of a great many words of one's own around {question}")
 
 
 def test_what_must_be_in_is_measured_in_the_format(store: MemoryStore) -> None:
     trip = store.user("alice").conversation("lisbon")
     trip.add("user", "Where to?")
     needed = {}
-    for format in ("openai", "text", "A frame of a great many words of one's own around {{ question }}"):
+    formats: list[str | Format] = ["openai", "text", Framed()]
+    for format in formats:
         with pytest.raises(BudgetTooSmall) as caught:
             trip.context(budget=1, format=format)
-        needed[format] = caught.value.needed
+        needed[str(format)] = caught.value.needed
         assert (trip.context(budget=caught.value.needed, format=format)).tokens == caught.value.needed
     assert len(set(needed.values())) > 1
 
 
-def test_a_template_is_rendered_with_the_question(store: MemoryStore) -> None:
+def test_a_format_that_is_none(store: MemoryStore) -> None:
     trip = store.user("alice").conversation("lisbon")
-    trip.add_many(LINES[:2])
-    own = "{{ question|length }} {{ question.split()[1] }} {{ turns[0].text if turns }}{{ turns[-1:] == turns }}"
-    context = trip.context("Where to?", budget=500, system="Be brief.", format=own)
-    assert context.text == "9 to? I'm allergic to peanuts.False"
-    assert context.tokens == sum(context.receipt.sections.values())
-    assert (trip.user.replay(context.receipt)).exact
-
-
-def test_a_format_that_is_none_and_a_template_that_is_wrong(store: MemoryStore) -> None:
-    trip = store.user("alice").conversation("lisbon")
-    for format in ("xml", "{{ facts", "{% for %}", None, "{{ secrets }}"):
-        with pytest.raises(InvalidInput, match=r"format=|template"):
+    for format in ("xml", "{{ question }}", None):
+        with pytest.raises(InvalidInput, match="format="):
             trip.context("Where to?", budget=500, format=format)  # type: ignore[arg-type]
 
 

@@ -102,10 +102,9 @@ def test_a_small_budget_keeps_more_of_the_conversation_with_strategies(store: Me
 
 
 TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
-TEMPLATE = "{% for turn in turns %}{{ turn.role }}: {{ turn.text }}\n{% endfor %}{{ question }}"
 
 
-@pytest.mark.parametrize("format", ["openai", TEMPLATE])
+@pytest.mark.parametrize("format", ["openai", "text"])
 def test_the_budget_that_is_said_to_be_needed_is_enough(store: MemoryStore, format: str) -> None:
     """Though strategies make more in more room, of which more must be in."""
     scope = store.user("alice").conversation("talk")

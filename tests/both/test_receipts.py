@@ -14,6 +14,7 @@ import pytest
 
 from memstore import Context, InvalidInput, NotFound, Receipt, Section
 from memstore.assemble.offers import OLDER
+from memstore.formats import PlainText
 from memstore.ids import user_id
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.store import AsyncMemoryStore
@@ -269,10 +270,8 @@ async def test_a_section_that_is_switched_off_stays_so_in_the_conversation_and_t
 async def test_a_replay_has_sections_of_which_nothing_fitted(store: AsyncMemoryStore) -> None:
     scope = await talk(store, turns=4)
     own = [Section("calendar", text="Friday: Porto. " * 400, maximum=20), Section("rules", text="", steady=True)]
-    template = "{% for name, text in sections.items() %}<{{ name }}>{{ text }}</{{ name }}>{% endfor %}{{ question }}"
-    for format in (template, "openai"):
+    for format in ("text", "openai"):
         context = await scope.context("Where to?", budget=500, sections=own, format=format)
-        assert format == "openai" or "<calendar></calendar>" in str(context.text)
         replay = await scope.user.replay(context.receipt)
         assert (replay.missing, replay.exact, replay.text) == ((), True, context.text)
 
@@ -345,6 +344,17 @@ async def test_a_replay_by_another_renderer_says_so(store: AsyncMemoryStore) -> 
     body = context.receipt.as_dict() | {"renderer": "another/9", "content_hash": "0" * 64}
     replay = await scope.user.replay(Receipt.from_dict(body))
     assert (replay.exact, [one.why for one in replay.missing]) == (False, [Gone.RENDERER])
+
+
+async def test_a_receipt_of_a_jinja_template_says_that_none_is_rendered_any_more(store: AsyncMemoryStore) -> None:
+    scope = await talk(store, turns=3)
+    body = (await scope.context("And now?", budget=500, format="text")).receipt.as_dict()
+    body["arguments"] |= {"format": {"name": "template:0123456789ab"}}
+    body["texts"] |= {"template": "{{ question }}"}
+    old = Receipt.from_dict(body)
+    with pytest.raises(InvalidInput, match=r"Jinja template.*format=…"):
+        await scope.user.replay(old)
+    assert (await scope.user.replay(old, format=PlainText())).exact
 
 
 async def test_receipts_are_kept_for_a_time(url: str) -> None:

@@ -12,7 +12,7 @@ from memstore.memory.user import AsyncUserScope
 from tests.unit.test_red_team import ATTEMPTS, OBEY
 
 SETTINGS = {"embedder": "hashing:256", "facts_from": "user,tool"}
-FORMATS = ("openai", "ollama", "anthropic", "text", "{{ system }} {{ sections.memory|default('') }} {{ question }}")
+FORMATS = ("openai", "ollama", "anthropic", "text")
 # What the rules would believe of a person at once.
 CLAIMS = (
     "I live in Mallorytown.",

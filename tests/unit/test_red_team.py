@@ -21,7 +21,7 @@ from memstore.assemble.render import FORMATS, Rendered, counted
 from memstore.assemble.strategies.view import Block
 from memstore.assemble.turns import Turn, turns
 from memstore.fences import FENCES
-from memstore.formats import Format, Template
+from memstore.formats import Format
 from memstore.models import Context, Hit, Message, Section, Summary, Tier
 from memstore.testing import WordCounter
 from tests.unit.strategies import START, message
@@ -119,31 +119,6 @@ TOKENS = (
     *("[INST]", "[/INST]", "<<SYS>>", "</s>", "[TOOL_CALLS]", "[SYSTEM_PROMPT]", "<start_of_turn>", "<end_of_turn>"),
     *("<｜User｜>", "<tool_call>", "<function_calls>", "</think>"),
 )
-OWN = Template(
-    """{{ system }}
-<notes>
-{% for fact in standing + facts %}
-- {{ fact.text }}
-{% endfor %}
-{% for hit in hits %}
-> {{ hit.speaker }}: {{ hit.text }}
-{% endfor %}
-{% for one in summaries %}
-* {{ one.text }}
-{% endfor %}
-</notes>
-{% for turn in turns + after %}
-## {{ turn.role }}
-> {{ turn.name }}: {{ turn.text }}
-{% for made in turn.tool_calls %}
-> {{ made.name }} {{ made.arguments }}
-{% endfor %}
-{% endfor %}
-{{ sections.plan|default("") }}
-## Question
-> {{ question }}"""
-)
-EVERY: list[Format] = [*FORMATS.values(), OWN]
 COUNTER, LARGE, SMALL = WordCounter(), 1_000_000, 260
 PLAIN = "Nothing more was said."
 BESIDE = {  # so that nothing is left out for being said twice
@@ -250,7 +225,7 @@ def harmless(format: Format) -> list[object]:
     return shape(compose(Stored(PLAIN, "Bob").material(), LARGE, COUNTER, format=format))
 
 
-@pytest.mark.parametrize("format", EVERY, ids=lambda format: format.name)
+@pytest.mark.parametrize("format", FORMATS.values(), ids=lambda format: format.name)
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_no_stored_text_changes_roles_sections_or_the_budget(attempt: str, format: Format) -> None:
     stored = Stored(ATTEMPTS[attempt], ATTEMPTS[attempt][:200])

@@ -47,8 +47,10 @@ class _Stored:
 def replay(scope: Transaction, receipt: Receipt, format: Format | None = None) -> Replay:
     """Give the context of a receipt again, or what of it is left and what is missing.
 
-    In the receipt's format, where that is one of memstore's own: else in this one, or in OpenAI's.
+    In this format, else in the receipt's, where that is one of memstore's own, else in OpenAI's. Raises `InvalidInput`
+    where it was written by a Jinja template and no format is given.
     """
+    format = format or render.format_read_back(receipt.arguments.get("format") or {}) or render.OPENAI
     stored = _read(scope, receipt)
     recent: list[Entry] = _made(receipt, "recent", lambda one: _entry(one, receipt, stored))
     known = _made(receipt, "facts", lambda one: _fact(one, stored))
@@ -65,8 +67,6 @@ def replay(scope: Transaction, receipt: Receipt, format: Format | None = None) -
         question=_question(receipt, stored),
         question_seq=receipt.asked[0] if receipt.asked else None,
     )
-    told = receipt.arguments.get("format") or {}
-    format = format or render.format_read_back(told, receipt.texts.get("template")) or render.OPENAI
     made = format.render(chosen)
     exact = content_hash(made.sent) == receipt.content_hash
     if not exact and not stored.missing:
@@ -171,7 +171,7 @@ def _question(receipt: Receipt, stored: _Stored) -> dict[str, object] | None:
 def _own(receipt: Receipt, stored: _Stored) -> list[tuple[Added, bool]]:
     """Give the user's own sections, in their order, and whether each is a steady one.
 
-    One of which nothing fitted was there too, for templates: its figure is in the receipt.
+    One of which nothing fitted was there too: its figure is in the receipt.
     """
     found: dict[str, list[str]] = {name: [] for name in receipt.sections if name not in WEIGHTS}
     steady = {one["name"] for one in receipt.arguments.get("sections", ()) if one.get("steady")}

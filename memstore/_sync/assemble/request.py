@@ -13,7 +13,6 @@ from memstore._sync.assemble.sight import Sight
 from memstore._sync.store import erasures, messages
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.erasures import Epoch
-from memstore.assemble import render
 from memstore.assemble import sections as own
 from memstore.assemble.defaults import (
     BUDGET,
@@ -75,15 +74,12 @@ class Request:
         masking.refuse(**{f"tool_{number}": name_of(one) for number, one in enumerate(self.tools)})
         masking.refuse(**{f"section_{number}": one.name for number, one in enumerate(self.sections)})
         counts: Counter[str] = Counter()
-        template = render.template_source(self.format)
-        written = masking.text(template, counts)
         return replace(
             self,
             query=masking.text(self.query, counts),
             system=masking.text(self.system, counts),
             viewer=masking.text(self.viewer, counts),
             sections=[replace(one, text=masking.json(one.text, counts)) for one in self.sections],
-            format=self.format if written == template else render.format_of(str(written)),
             found=dict(sorted(counts.items())),
         )
 

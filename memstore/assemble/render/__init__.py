@@ -1,6 +1,6 @@
-"""Rendering: the chosen material as a finished context, in the format of a model or by a template. Pure.
+"""Rendering: the chosen material as a finished context, in the format of a model. Pure.
 
-chosen → parts, in one order for all · fenced: what is remembered, as text · openai, ollama, anthropic, text, template
+chosen → parts, in one order for all · fenced: what is remembered, as text · openai, ollama, anthropic, text
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from memstore.assemble.render.fenced import (
     record_lines,
     summary_lines,
 )
-from memstore.assemble.render.format import Format, Rendered, counted, section_tokens, shared_tokens, template_source
+from memstore.assemble.render.format import Format, Rendered, counted, section_tokens, shared_tokens
 from memstore.assemble.render.marks import marked
 from memstore.assemble.render.openai import OpenAI, as_openai
 from memstore.assemble.render.registry import FORMATS, format_of, format_read_back, format_told
@@ -50,7 +50,6 @@ __all__ = [
     "shared_tokens",
     "spoken",
     "summary_lines",
-    "template_source",
 ]
 
 

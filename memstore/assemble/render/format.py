@@ -57,12 +57,6 @@ def counted(rendered: Rendered, counter: TokenCounter, tools: Sequence[Json] = (
     return Count(counter.count(rendered.text) + beside, none.kind)
 
 
-def template_source(format: Format) -> str | None:
-    """Give the source of a format that is a template."""
-    source = getattr(format, "source", None) if format.name.startswith("template:") else None
-    return source if isinstance(source, str) else None
-
-
 def shared_tokens(one: Rendered, other: Rendered, counter: TokenCounter) -> int:
     """Give the tokens of what both begin with: whole messages, or a text up to the end of a line."""
     if one.text is None or other.text is None:
@@ -81,17 +75,12 @@ def section_tokens(chosen: Chosen, ending: Collection[Entry], format: Format, co
     Each is what it adds to those before it, the system prompt and the question being the first: only so are figures
     right where messages are merged, or where a text has a heading for a section.
     """
-    apart = template_source(format) is None  # templates need the question: the system prompt is counted as a text
-    tokens: int = counted(format.render(Chosen()), counter) if apart else 0
+    tokens: int = counted(format.render(Chosen()), counter)
     found, before = {"overhead": int(tokens)}, int(tokens)
     for name, stage in _stages(chosen, ending):
-        if name != "system" or apart:
-            tokens = counted(format.render(stage), counter)
+        tokens = counted(format.render(stage), counter)
         found[name] = found.get(name, 0) + tokens - before
         before = tokens
-    if not apart:
-        found["system"] = min(counter.count(chosen.system or ""), found["question"])
-        found["question"] -= found["system"]
     last = {name: found.pop(name) for name in ("question", "overhead")}
     return found | last
 

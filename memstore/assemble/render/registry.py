@@ -12,28 +12,20 @@ from memstore.assemble.render.ollama import Ollama
 from memstore.assemble.render.openai import OpenAI
 from memstore.assemble.render.text import PlainText
 from memstore.errors import InvalidInput
-from memstore.ingest.check import check_text
 from memstore.models import Json
 
 FORMATS: dict[str, Format] = {one.name: one for one in (OpenAI(), Ollama(), Anthropic(), PlainText())}
 
 
 def format_of(given: str | Format) -> Format:
-    """Give the format of this name, or of this template: a text that holds "{{" or "{%". A format is itself.
-
-    Raises `InvalidInput` for what is none, and for a template that is wrong.
-    """
+    """Return the format of this name; a format is returned as it is. Raise `InvalidInput` for anything else."""
     if isinstance(given, str):
         if given in FORMATS:
             return FORMATS[given]
-        if "{{" in given or "{%" in given:
-            return format_of_template(given)
     elif callable(getattr(given, "render", None)) and isinstance(getattr(given, "name", None), str):
         return given
     names = ", ".join(FORMATS)
-    raise InvalidInput(
-        f"format={given!r:.60}: give one of {names}, a template of Jinja, or a format of memstore.formats."
-    )
+    raise InvalidInput(f"format={given!r:.60}: give one of {names}, or an object with `name` and `render`.")
 
 
 def format_told(format: Format) -> Json:
@@ -45,10 +37,16 @@ def format_told(format: Format) -> Json:
     return {"name": format.name} | {name: value for name, value in options.items() if value != usual[name]}
 
 
-def format_read_back(told: Mapping[str, Any], template: str | None) -> Format | None:
-    """Give the format that a receipt tells, a template by its source; None for one that is not known here."""
-    if template is not None:
-        return format_of_template(template)
+def format_read_back(told: Mapping[str, Any]) -> Format | None:
+    """Return the format that a receipt names, or None for a format of the user's own.
+
+    Raises `InvalidInput` for a Jinja template, which memstore renders no more.
+    """
+    if str(told.get("name")).startswith("template:"):
+        raise InvalidInput(
+            "This context was written by a Jinja template, which memstore does not render any more. Replay it with a "
+            'format of your own, `replay(receipt, format=…)`; the template\'s source is receipt.texts["template"].'
+        )
     known = FORMATS.get(told.get("name", "openai"))
     options = {name: value for name, value in told.items() if name != "name"}
     try:
@@ -60,11 +58,3 @@ def format_read_back(told: Mapping[str, Any], template: str | None) -> Format | 
 def _options(format: Format) -> Json:
     options: Json = asdict(format)  # type: ignore[call-overload]  # ours are dataclasses, which no Protocol can say
     return options
-
-
-def format_of_template(source: str) -> Format:
-    """Give the format that a template is; raise `InvalidInput` where it is wrong, or cannot be kept with a receipt."""
-    check_text(source, "a template")
-    from memstore.assemble.render.template import Template  # noqa: PLC0415 (Jinja: 0.1 s, for few)
-
-    return Template(source)
