@@ -99,12 +99,11 @@ class TokenizerCounter:
         """Give the prompt that is counted, and whether it is certain that a server makes the same of the messages."""
         template = self._templates.get("tool_use" if tools else "default", self._templates["default"])
         try:
-            rendered = template.render(messages, tools)
+            return template.render(messages, tools)
         except InvalidInput:
             if messages:
                 raise
             return "", False  # templates that look at the first message have nothing to say of no message
-        return rendered.prompt, rendered.certain
 
     @cached_property
     def _around(self) -> int:

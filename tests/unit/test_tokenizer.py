@@ -201,7 +201,6 @@ def test_what_is_absent_is_named(absent: str, message: str, tmp_path: Path) -> N
         ("tokenizer.json", b"\xff", "cannot be read"),
         ("tokenizer_config.json", b"{", "is no JSON"),
         ("chat_template.jinja", b"{% for %}", "no Jinja template"),
-        ("chat_template.jinja", b"x" * 1_000_001, "is none"),
     ],
 )
 def test_damaged_files_are_named(file: str, content: bytes, message: str, tmp_path: Path) -> None:
@@ -211,7 +210,7 @@ def test_damaged_files_are_named(file: str, content: bytes, message: str, tmp_pa
 
 
 def rendered(template: str) -> str:
-    return ChatTemplate(template, {}).render([USER]).prompt
+    return ChatTemplate(template, {}).render([USER])[0]
 
 
 @pytest.mark.parametrize(
@@ -229,58 +228,6 @@ def test_a_template_cannot_reach_out(template: str) -> None:
     with suppress(InvalidInput, ProviderError):
         assert rendered(template) == ""
     assert USER["content"]
-
-
-# Written out, the list has 2**60 things, and all of them are shared.
-DOUBLED = "{% set n = namespace(a=[1]) %}{% for i in range(60) %}{% set n.a = [n.a, n.a] %}{% endfor %}"
-PAIRS = "{% set n = namespace(a=(1,)) %}{% for i in range(60) %}{% set n.a = (n.a, n.a) %}{% endfor %}"
-ADDED = "{% set n = namespace(a=[1]) %}{% for i in range(60) %}{% set n.a = [n.a] + [n.a] %}{% endfor %}"
-KEPT = "{% set n = namespace(a={}) %}{% for i in range(60) %}{% set n.a = dict(x=n.a, y=n.a) %}{% endfor %}"
-USES = (
-    "{{ n.a }}",
-    "{{ n.a|tojson }}",
-    "{{ n.a == [n.a] }}",
-    "{{ n.a ~ 'x' }}",
-    "{{ n.a|string }}",
-    "{{ n.a in n.a }}",
-)
-ENDLESS = [*(DOUBLED + use for use in USES), PAIRS + "{{ {n.a: 1} }}", ADDED + "{{ n.a }}", KEPT + "{{ n.a }}"]
-LONG = "{% set n = namespace(s='a') %}{% for i in range(24) %}{% set n.s = n.s ~ n.s %}{% endfor %}"
-
-
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{{ 'x' * 10 ** 9 }}",
-        "{{ 'x' * 1000000000 }}",
-        "{% set n = namespace(t='x' * 1000000) %}{% for i in range(99) %}{% set n.t = n.t + n.t %}{% endfor %}",
-        "{% for i in range(999999999) %}x{% endfor %}",
-        *ENDLESS,
-        "{% set n = namespace(a=[]) %}{% for i in range(900) %}{% set n.a = [n.a] %}{% endfor %}"
-        "{{ n.a|tojson(indent=10000) }}",
-        "{{ [messages]|tojson(indent='          ' * 999) }}",
-        "{{ [messages, range(9999)|list]|tojson(separators=(range(99999)|join, ':')) }}",
-        f"{LONG}{{% for i in range(2000) %}}{{% set n.s = n.s[1:] %}}{{% endfor %}}",
-        f"{LONG}{{% macro m() %}}{{% for i in range(99) %}}{{{{ n.s }}}}{{% endfor %}}{{% endmacro %}}{{{{ m() }}}}",
-        f"{LONG}{{{{ range(999)|map(attribute='x', default=n.s)|join }}}}",
-        f"{LONG}{{{{ range(999)|map('default', n.s, true)|join }}}}",
-        f"{LONG}{{{{ {'~'.join(['n.s'] * 99)} }}}}",
-        f"{LONG}{{{{ n.s.rfind('b' ~ n.s[:9999999]) }}}}",
-        f"{LONG}{{{{ n.s|striptags }}}}",
-        f"{LONG}{{{{ n.s.split('a') }}}}",
-        "{{ range(9999)|batch(9)|sum(start=[]) }}",
-        "{% set a = namespace() %}{% set b = namespace() %}{% set a.x = [b, b] %}{{ a.x }}",
-        "{% set a = namespace(x=1) %}{% macro m() %}{{ varargs }}{% endmacro %}{{ m(a, a) }}",
-    ],
-)
-def test_a_template_cannot_make_what_is_too_large(template: str) -> None:
-    with pytest.raises(ProviderError, match="forbidden"):
-        rendered(template)
-
-
-def test_a_template_that_does_not_end_is_ended() -> None:
-    with pytest.raises(ProviderError, match="too many steps"):
-        rendered("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
 
 
 def test_what_training_marks_is_content() -> None:
