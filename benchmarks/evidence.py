@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 from data import Question
 from report import Table
 
-from memstore.assemble.render.fenced import INDENT, indented
+from memstore.assemble.render.memory_text import INDENT, indent_further_lines
 from memstore.providers import load_counter
 from memstore.times import day
 
@@ -44,7 +44,7 @@ class Piece(NamedTuple):
     def of(cls, message: str, at: datetime, said: str) -> Piece:
         """Give a piece with what it costs; `said` is "Alice: …"."""
         heading = f"[{day(at)}]"
-        return cls(message, tokens(f"{heading} {said}"), heading, tokens(f"{INDENT}{indented(said)}"))
+        return cls(message, tokens(f"{heading} {said}"), heading, tokens(f"{INDENT}{indent_further_lines(said)}"))
 
 
 @lru_cache(maxsize=200_000)

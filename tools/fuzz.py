@@ -27,8 +27,8 @@ except ImportError:
     raise SystemExit(0) from None
 
 with atheris.instrument_imports(include=["memstore"]):
-    from memstore.assemble.render import FACTS_HEAD, FORMATS, HITS_HEAD, Chosen
-    from memstore.assemble.render.fenced import memory_text, standing_text, summaries_text
+    from memstore.assemble.render import FACTS_HEAD, FORMATS, HITS_HEAD, PromptContent
+    from memstore.assemble.render.memory_text import memory_text, pinned_facts_text, summaries_text
     from memstore.errors import InvalidInput, MemstoreError
     from memstore.fences import MEMORY_FOOT, STANDING_FOOT, SUMMARIES_FOOT, unfenced
     from memstore.ingest.add import Place, draft
@@ -94,14 +94,16 @@ def render(data: bytes, folder: Path) -> None:
     summary = Summary.model_construct(level=1, from_seq=1, to_seq=2, text=other, occurred_at=WHEN, occurred_until=WHEN)
     for made, foot in (
         (memory_text(facts, hits), MEMORY_FOOT),
-        (standing_text(facts), STANDING_FOOT),
+        (pinned_facts_text(facts), STANDING_FOOT),
         (summaries_text([summary]), SUMMARIES_FOOT),
     ):
         lines = made.splitlines()
         assert lines[-1] == foot and lines.count(foot) == 1, made
         assert not [line for line in lines[2:-1] if line not in MARGIN and not line.startswith(("  ", "- "))], made
         assert not unfenced(made).strip(), made
-    chosen = Chosen("Be kind.", [summary], (), facts, hits, {"role": "user", "content": other}, 3, standing=facts)
+    chosen = PromptContent(
+        "Be kind.", [summary], (), facts, hits, {"role": "user", "content": other}, 3, pinned_facts=facts
+    )
     for name in FORMATS:
         try:
             FORMATS[name].render(chosen)

@@ -15,7 +15,7 @@ from memstore.assemble.material import Material, Target
 from memstore.assemble.offers import Offering
 from memstore.assemble.pack import Packing, Piece, minimums, pack, steady_part, together
 from memstore.assemble.receipt import Composed, receipt_of
-from memstore.assemble.render import OPENAI, Added, Chosen, Format, Rendered
+from memstore.assemble.render import OPENAI, CustomSection, Format, PromptContent, RenderedPrompt
 from memstore.assemble.sections import FACTS, HITS, RECENT, SUMMARIES, Allowance, allowances
 from memstore.assemble.spare_budget import SpareBudget, uncovered_first
 from memstore.errors import BudgetTooSmall
@@ -48,7 +48,7 @@ class Layout:
     @cached_property
     def base(self) -> int:
         """The tokens for everything but the system prompt: what shares are shares of. No question changes it."""
-        _, system = self._written(Chosen(system=self.material.system))
+        _, system = self._written(PromptContent(system=self.material.system))
         return self.target.most - system
 
     @cached_property
@@ -149,10 +149,10 @@ class Layout:
         parts = content if isinstance(content, list) else [{"text": content}]
         return " ".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
 
-    def _written(self, chosen: Chosen) -> tuple[Rendered, Count]:
+    def _written(self, content: PromptContent) -> tuple[RenderedPrompt, Count]:
         """The one place where what was chosen is rendered, and where what was rendered is counted."""
-        rendered = self.target.format.render(chosen)
-        return rendered, render.counted(rendered, self.target.counter, self.target.tools)
+        rendered = self.target.format.render(content)
+        return rendered, render.count_prompt(rendered, self.target.counter, self.target.tools)
 
     def _check(self, musts: Mapping[str, Sequence[Piece]]) -> None:
         """Raise `BudgetTooSmall` where what must be in does not fit."""
@@ -168,7 +168,7 @@ class Layout:
             "the question": count(self.material.question) if self.material.question else 0,
             "the definitions of tools": self._tools,
             "the reserve": self.target.reserve,
-            "the tool calls that wait for an answer": sum(map(count, render.spoken(self.material.ending))),
+            "the tool calls that wait for an answer": sum(map(count, render.turn_messages(self.material.ending))),
         }
         sizes |= {f"the minimum of {name}": together(pieces) for name, pieces in musts.items()}
         return max(sizes, key=lambda name: sizes[name])
@@ -178,12 +178,12 @@ class Layout:
         counter, tools = self.target.counter, self.target.tools
         return counter.count_messages([], tools) - counter.count_messages([]) if tools else 0
 
-    def _chosen(self, chosen: Mapping[str, Sequence[Piece]]) -> Chosen:
+    def _chosen(self, chosen: Mapping[str, Sequence[Piece]]) -> PromptContent:
         given = self.material
         content = {section: [piece.content for piece in pieces] for section, pieces in chosen.items()}
-        own = [Added(one.name, content.get(one.name, [])) for one in given.sections if one.text is not None]
+        own = [CustomSection(one.name, content.get(one.name, [])) for one in given.sections if one.text is not None]
         facts = chosen.get(FACTS, ())
-        return Chosen(
+        return PromptContent(
             system=given.system,
             summaries=content.get(SUMMARIES, []),
             turns=[*content.get(RECENT, []), *given.ending],
@@ -191,9 +191,9 @@ class Layout:
             hits=content.get(HITS, []),
             question=given.question,
             question_seq=given.question_seq,
-            steady=[one for one in own if one.name in self.steady],
-            standing=[piece.content for piece in facts if piece.pinned],
-            added=[one for one in own if one.name not in self.steady],
+            static_sections=[one for one in own if one.name in self.steady],
+            pinned_facts=[piece.content for piece in facts if piece.pinned],
+            custom_sections=[one for one in own if one.name not in self.steady],
         )
 
     def _composed(self, packing: Packing) -> Composed:

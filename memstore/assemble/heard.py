@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from memstore.assemble.render.content import content_parts
-from memstore.assemble.render.marks import Heard
+from memstore.assemble.render.parts import OtherAssistantMessage, content_parts
 from memstore.assemble.turns import Turn
 from memstore.assemble.visibility import same_name
 from memstore.function_calls import arguments_text, call_in_words, name_of, result_in_words
@@ -47,9 +46,11 @@ def _heard(message: Message, name: str, tool: str | None) -> Message:
         own |= {"counter": ""}  # its text is another one than was counted
     if message.parts is None:
         text = "\n".join(filter(None, [f"{opening}{message.text or ''}", *calls]))
-        return Heard.model_construct(**(vars(message) | own | {"text": text}))
+        return OtherAssistantMessage.model_construct(**(vars(message) | own | {"text": text}))
     before, after = ([{"type": "text", "text": text} for text in texts if text] for texts in ([opening.strip()], calls))
-    return Heard.model_construct(**(vars(message) | own | {"parts": [*before, *_kept(message.parts), *after]}))
+    return OtherAssistantMessage.model_construct(
+        **(vars(message) | own | {"parts": [*before, *_kept(message.parts), *after]})
+    )
 
 
 def _kept(parts: list[Json]) -> Iterator[Json]:

@@ -79,9 +79,9 @@ class Offering:
         most = (allowance.longest or (allowance.share if section.steady else allowance.maximum)) - under[0].tokens
         pieces = []
         for text in section.texts:
-            tokens, note = self._line(render.added_lines(text)), ""
+            tokens, note = self._line(render.section_lines(text)), ""
             if allowance.cut and tokens > most and (shorter := cut_text(text, most - 8, self.counter)):
-                whole, tokens, text = tokens, self._line(render.added_lines(shorter)), shorter
+                whole, tokens, text = tokens, self._line(render.section_lines(shorter)), shorter
                 note = f"cut at a sentence: {tokens} of {whole} tokens"
             pieces.append(
                 Piece(section.name, "text", None, tokens, text, note=note, wording=TextFingerprint(text), under=under)

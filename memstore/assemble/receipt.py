@@ -16,7 +16,7 @@ from memstore.assemble import render
 from memstore.assemble.cut import MARK
 from memstore.assemble.material import Material, Target
 from memstore.assemble.pack import Packing, Piece
-from memstore.assemble.render import OPENAI, Chosen, Kind, Rendered
+from memstore.assemble.render import OPENAI, PartKind, PromptContent, RenderedPrompt
 from memstore.assemble.sections import RECENT
 from memstore.assemble.strategies.view import Block, Entry
 from memstore.assemble.turns import Turn
@@ -25,13 +25,13 @@ from memstore.providers import Count
 
 OVERHEAD, TOOLS = "overhead", "tools"
 SECTIONS = {  # of parts; the others are the user's own
-    Kind.SYSTEM: "system",
-    Kind.STANDING: "facts",
-    Kind.SUMMARIES: "summaries",
-    Kind.RECORD: "recent",
-    Kind.MESSAGE: "recent",
-    Kind.MEMORY: "hits",  # with the facts for this question, which are taken off again
-    Kind.QUESTION: "question",
+    PartKind.SYSTEM: "system",
+    PartKind.PINNED_FACTS: "facts",
+    PartKind.SUMMARIES: "summaries",
+    PartKind.RECORD: "recent",
+    PartKind.MESSAGE: "recent",
+    PartKind.MEMORY: "hits",  # with the facts for this question, which are taken off again
+    PartKind.QUESTION: "question",
 }
 RENDERER = 4  # another number gives other bytes of the same items
 LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
@@ -49,8 +49,8 @@ class Composed:
     target: Target
     offers: Mapping[str, Sequence[Piece]]
     packing: Packing
-    chosen: Chosen
-    rendered: Rendered
+    chosen: PromptContent
+    rendered: RenderedPrompt
     tokens: Count
 
     @cached_property
@@ -90,7 +90,7 @@ def receipt_of(made: Composed) -> Receipt:
     )
 
 
-def _given(chosen: Chosen) -> dict[str, str]:
+def _given(chosen: PromptContent) -> dict[str, str]:
     """Give what was given for this context alone."""
     texts = {} if chosen.system is None else {"system": chosen.system}
     if chosen.question is not None and chosen.question_seq is None:
@@ -252,11 +252,11 @@ def _last(entry: Entry) -> int:
 
 def _section_tokens(made: Composed) -> dict[str, int]:
     chosen, counter, ending = made.chosen, made.target.counter, made.material.ending
-    tools = int(made.tokens - render.counted(made.rendered, counter)) if made.target.tools else 0
+    tools = int(made.tokens - render.count_prompt(made.rendered, counter)) if made.target.tools else 0
     beside = {TOOLS: tools} if made.target.tools else {}
     if made.target.format != OPENAI:
-        return render.section_tokens(chosen, ending, made.target.format, counter) | beside
-    own = (*chosen.steady, *chosen.added)
+        return render.count_sections(chosen, ending, made.target.format, counter) | beside
+    own = (*chosen.static_sections, *chosen.custom_sections)
     sections = dict.fromkeys(
         [*(one.name for one in own), "system", "summaries", "recent", "facts", "hits", "question"], 0
     )
@@ -265,7 +265,7 @@ def _section_tokens(made: Composed) -> dict[str, int]:
     for part, tokens in zip(chosen.parts, made.counts, strict=True):
         name = SECTIONS.get(part.kind) or next(shown)
         sections["question" if part.stored and part.stored.id in ends else name] += tokens
-    facts = sum(map(counter.count_message, render.remembered(chosen.facts, ())))
+    facts = sum(map(counter.count_message, render.memory_messages(chosen.facts, ())))
     sections["facts"] += facts
     sections["hits"] = max(0, sections["hits"] - facts)
     left = made.tokens - tools - sum(sections.values())
@@ -282,7 +282,7 @@ def _cacheable(made: Composed) -> int:
     chosen, target = made.chosen, made.target
     is_settled = made.material.steady and made.packing.is_settled()
     if target.format == OPENAI:
-        before = chosen if is_settled else Chosen(system=chosen.system)
-        return min(int(made.tokens), sum(made.counts[: len(before.parts_before)]))
-    stable = replace(chosen, facts=(), hits=(), question=None) if is_settled else Chosen(system=chosen.system)
-    return render.shared_tokens(made.rendered, target.format.render(stable), target.counter)
+        before = chosen if is_settled else PromptContent(system=chosen.system)
+        return min(int(made.tokens), sum(made.counts[: len(before.static_parts)]))
+    stable = replace(chosen, facts=(), hits=(), question=None) if is_settled else PromptContent(system=chosen.system)
+    return render.count_shared(made.rendered, target.format.render(stable), target.counter)

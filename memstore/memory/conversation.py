@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memstore.assemble.context import assemble
 from memstore.assemble.defaults import SECTIONS, STRATEGIES, check_settings, check_size
-from memstore.assemble.render import Format, format_of
+from memstore.assemble.render import Format, get_format
 from memstore.assemble.request import Request
 from memstore.assemble.sections import Sections, sections_of
 from memstore.assemble.strategies.registry import Strategies
@@ -290,7 +290,7 @@ class AsyncConversationScope(AsyncPlainCalls):
             sections=sections_of(sections),
             viewer=viewer,
             visibility=visibility,
-            format=format_of(format),
+            format=get_format(format),
             tools=tools,
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from memstore import BudgetTooSmall, Context, Receipt, Section
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.store import MemoryStore
-from memstore.assemble.render import counted
-from memstore.formats import Anthropic, Chosen, Ollama, OpenAI, Rendered
+from memstore.assemble.render import count_prompt
+from memstore.formats import Anthropic, Ollama, OpenAI, PromptContent, RenderedPrompt
 from memstore.models import Gone, Json
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -100,7 +100,10 @@ def test_whatever_is_asked_for_the_budget_holds_the_figures_add_up_and_a_replay_
         assert error.needed > request["budget"]
         return
     receipt, tools = context.receipt, request["tools"]
-    assert counted(Rendered(context.messages, context.system, context.text), store.counter, tools) == context.tokens
+    assert (
+        count_prompt(RenderedPrompt(context.messages, context.system, context.text), store.counter, tools)
+        == context.tokens
+    )
     assert context.tokens == receipt.tokens == sum(receipt.sections.values()) <= request["budget"]
     assert (receipt.sections.get("tools", 0) > 0) == bool(tools)
     replay = here.user.replay(Receipt.from_dict(receipt.as_dict()))
@@ -192,9 +195,9 @@ class Shouted:
 
     name = "shouted"
 
-    def render(self, chosen: Chosen) -> Rendered:
+    def render(self, content: PromptContent) -> RenderedPrompt:
         """Give the question."""
-        return Rendered(text=str((chosen.question or {}).get("content")).upper())
+        return RenderedPrompt(text=str((content.question or {}).get("content")).upper())
 
 
 def test_a_replay_by_a_format_of_ones_own_needs_that_format(store: MemoryStore) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memstore import AsyncMemoryStore, BudgetTooSmall, InvalidInput
-from memstore.formats import Anthropic, Chosen, Format, Ollama, OpenAI, Rendered
+from memstore.formats import Anthropic, Format, Ollama, OpenAI, PromptContent, RenderedPrompt
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"town": "Lisbon"}'}}
 LINES = [
@@ -52,10 +52,10 @@ class Framed:
 
     name = "framed"
 
-    def render(self, chosen: Chosen) -> Rendered:
+    def render(self, content: PromptContent) -> RenderedPrompt:
         """Give the question in a frame."""
-        question = chosen.question["content"] if chosen.question else ""
-        return Rendered(text=f"A frame of a great many words of one's own around {question}")
+        question = content.question["content"] if content.question else ""
+        return RenderedPrompt(text=f"A frame of a great many words of one's own around {question}")
 
 
 async def test_what_must_be_in_is_measured_in_the_format(store: AsyncMemoryStore) -> None:

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from memstore import BudgetTooSmall, Context, Receipt, Section
-from memstore.assemble.render import counted
-from memstore.formats import Anthropic, Chosen, Ollama, OpenAI, Rendered
+from memstore.assemble.render import count_prompt
+from memstore.formats import Anthropic, Ollama, OpenAI, PromptContent, RenderedPrompt
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.store import AsyncMemoryStore
 from memstore.models import Gone, Json
@@ -99,7 +99,10 @@ async def test_whatever_is_asked_for_the_budget_holds_the_figures_add_up_and_a_r
         assert error.needed > request["budget"]
         return
     receipt, tools = context.receipt, request["tools"]
-    assert counted(Rendered(context.messages, context.system, context.text), store.counter, tools) == context.tokens
+    assert (
+        count_prompt(RenderedPrompt(context.messages, context.system, context.text), store.counter, tools)
+        == context.tokens
+    )
     assert context.tokens == receipt.tokens == sum(receipt.sections.values()) <= request["budget"]
     assert (receipt.sections.get("tools", 0) > 0) == bool(tools)
     replay = await here.user.replay(Receipt.from_dict(receipt.as_dict()))
@@ -191,9 +194,9 @@ class Shouted:
 
     name = "shouted"
 
-    def render(self, chosen: Chosen) -> Rendered:
+    def render(self, content: PromptContent) -> RenderedPrompt:
         """Give the question."""
-        return Rendered(text=str((chosen.question or {}).get("content")).upper())
+        return RenderedPrompt(text=str((content.question or {}).get("content")).upper())
 
 
 async def test_a_replay_by_a_format_of_ones_own_needs_that_format(store: AsyncMemoryStore) -> None:

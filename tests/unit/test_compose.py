@@ -19,7 +19,7 @@ from memstore.assemble.compose import Layout, compose
 from memstore.assemble.material import Material, Target
 from memstore.assemble.offers import OLDER
 from memstore.assemble.pack import Piece, minimums
-from memstore.assemble.render import OPENAI, Chosen
+from memstore.assemble.render import OPENAI, PromptContent
 from memstore.assemble.turns import turns
 from memstore.models import Context, Hit, Message, Reason, Section, Summary, Tier
 from memstore.providers import TokenCounter, load_counter
@@ -214,7 +214,7 @@ def test_the_question_is_in_and_nothing_is_said_twice(material: Material, budget
     assume(not isinstance(context, BudgetTooSmall))
     if material.question is not None:
         assert [one for one in context.messages if one["role"] == "user"][-1:] or material.question["role"] != "user"
-        assert OPENAI.render(Chosen(question=material.question)).messages[0] in context.messages
+        assert OPENAI.render(PromptContent(question=material.question)).messages[0] in context.messages
     recent = [decision for decision in context.receipt.included if decision.section == "recent"]
     shown = {
         one.id for turn in material.turns for one in turn.messages if turn.messages[0].id in {d.id for d in recent}

@@ -13,7 +13,7 @@ from memstore.assemble.dedupe import SaidIndex, TextFingerprint
 from memstore.assemble.material import Material
 from memstore.assemble.offers import Offering
 from memstore.assemble.pack import HAD_SHARE, OVER_SHARE, Packing
-from memstore.assemble.render import OPENAI, Chosen, Rendered
+from memstore.assemble.render import OPENAI, PromptContent, RenderedPrompt
 from memstore.assemble.spare_budget import knapsack, uncovered_first
 from memstore.assemble.turns import turns
 from memstore.assemble.window import MOST, window
@@ -174,9 +174,9 @@ class Wordy:
 
     name = "wordy"
 
-    def render(self, chosen: Chosen) -> Rendered:
-        more = {"role": "system", "content": "please " * 3 * len(chosen.hits)}
-        return Rendered([*OPENAI.render(chosen).messages, *([more] if chosen.hits else [])])
+    def render(self, content: PromptContent) -> RenderedPrompt:
+        more = {"role": "system", "content": "please " * 3 * len(content.hits)}
+        return RenderedPrompt([*OPENAI.render(content).messages, *([more] if content.hits else [])])
 
 
 def hit(number: int, text: str) -> Hit:

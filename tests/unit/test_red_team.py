@@ -17,7 +17,7 @@ import pytest
 
 from memstore.assemble.compose import compose
 from memstore.assemble.material import Material
-from memstore.assemble.render import FORMATS, Rendered, counted
+from memstore.assemble.render import FORMATS, RenderedPrompt, count_prompt
 from memstore.assemble.strategies.view import Block
 from memstore.assemble.turns import Turn, turns
 from memstore.fences import FENCES
@@ -240,6 +240,6 @@ def test_no_stored_text_changes_roles_sections_or_the_budget(attempt: str, forma
         spoken = [stored.at(place) for place in ("user", "assistant", "tool")]
         assert said == [*spoken, "Noted.", "hello there"], "word for word"
     small = compose(stored.material(), SMALL, COUNTER, format=format)
-    whole = Rendered(small.messages, small.system, small.text)
-    assert counted(whole, COUNTER) == small.tokens <= SMALL
+    whole = RenderedPrompt(small.messages, small.system, small.text)
+    assert count_prompt(whole, COUNTER) == small.tokens <= SMALL
     assert sum(small.receipt.sections.values()) == small.tokens

@@ -195,7 +195,7 @@ def _arguments(made: Assembly) -> Json:
         "sections": limits or None,
         "viewer": request.viewer,
         "visibility": made.rule if request.viewer else None,
-        "format": render.format_told(request.format),
+        "format": render.describe_format(request.format),
         "tools": [name_of(one) for one in request.tools] or None,
         "masked": dict(request.found) or None,
     }

@@ -20,7 +20,7 @@ from memstore.assemble.cut import MARK, with_text
 from memstore.assemble.heard import heard_turns
 from memstore.assemble.offers import OLDER
 from memstore.assemble.receipt import block_key, content_hash, text_key
-from memstore.assemble.render import Added, Chosen, Format
+from memstore.assemble.render import CustomSection, Format, PromptContent
 from memstore.assemble.sections import WEIGHTS
 from memstore.assemble.strategies.view import Block, Entry
 from memstore.assemble.turns import Turn
@@ -50,24 +50,24 @@ def replay(scope: Transaction, receipt: Receipt, format: Format | None = None) -
     In this format, else in the receipt's, where that is one of memstore's own, else in OpenAI's. Raises `InvalidInput`
     where it was written by a Jinja template and no format is given.
     """
-    format = format or render.format_read_back(receipt.arguments.get("format") or {}) or render.OPENAI
+    format = format or render.format_from_receipt(receipt.arguments.get("format") or {}) or render.OPENAI
     stored = _read(scope, receipt)
     recent: list[Entry] = _made(receipt, "recent", lambda one: _entry(one, receipt, stored))
     known = _made(receipt, "facts", lambda one: _fact(one, stored))
     own = _own(receipt, stored)
-    chosen = Chosen(
+    content = PromptContent(
         system=receipt.texts.get("system"),
         summaries=_made(receipt, "summaries", lambda one: _summary(one, stored)),
         turns=[*recent, *_ending(receipt, stored)],
         facts=[fact for fact, pinned in known if not pinned],
-        standing=[fact for fact, pinned in known if pinned],
-        steady=[one for one, pinned in own if pinned],
-        added=[one for one, pinned in own if not pinned],
+        pinned_facts=[fact for fact, pinned in known if pinned],
+        static_sections=[one for one, pinned in own if pinned],
+        custom_sections=[one for one, pinned in own if not pinned],
         hits=_made(receipt, "hits", lambda one: _hit(one, receipt, stored)),
         question=_question(receipt, stored),
         question_seq=receipt.asked[0] if receipt.asked else None,
     )
-    made = format.render(chosen)
+    made = format.render(content)
     exact = content_hash(made.sent) == receipt.content_hash
     if not exact and not stored.missing:
         stored.missing.append(_unexplained(receipt))
@@ -168,7 +168,7 @@ def _question(receipt: Receipt, stored: _Stored) -> dict[str, object] | None:
     return found.as_chat()
 
 
-def _own(receipt: Receipt, stored: _Stored) -> list[tuple[Added, bool]]:
+def _own(receipt: Receipt, stored: _Stored) -> list[tuple[CustomSection, bool]]:
     """Give the user's own sections, in their order, and whether each is a steady one.
 
     One of which nothing fitted was there too: its figure is in the receipt.
@@ -183,7 +183,7 @@ def _own(receipt: Receipt, stored: _Stored) -> list[tuple[Added, bool]]:
                 stored.gone(one, Gone.TEXTS)
             texts.append(text or "")
     ordered = [one["name"] for one in receipt.arguments.get("sections", ()) if one["name"] in found]
-    return [(Added(name, found[name]), name in steady) for name in ordered]
+    return [(CustomSection(name, found[name]), name in steady) for name in ordered]
 
 
 def _fact(one: Decision, stored: _Stored) -> tuple[Hit, bool] | None:

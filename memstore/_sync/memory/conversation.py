@@ -13,7 +13,7 @@ from memstore._sync.ingest.add import Given, OnConflict, Place, add_many, make_c
 from memstore._sync.memory.plain import PlainCalls
 from memstore._sync.store import counter_drift, facts, messages, receipts, summaries
 from memstore.assemble.defaults import SECTIONS, STRATEGIES, check_settings, check_size
-from memstore.assemble.render import Format, format_of
+from memstore.assemble.render import Format, get_format
 from memstore.assemble.sections import Sections, sections_of
 from memstore.assemble.strategies.registry import Strategies
 from memstore.assemble.strategies.registry import strategies as strategies_of
@@ -291,7 +291,7 @@ class ConversationScope(PlainCalls):
             sections=sections_of(sections),
             viewer=viewer,
             visibility=visibility,
-            format=format_of(format),
+            format=get_format(format),
             tools=tools,
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,

@@ -1,64 +1,125 @@
-"""Rendering: the chosen material as a finished context, in the format of a model. Pure.
+"""Formats: the selected content as a finished context, in the messages of a model's API or as one text. Pure.
 
-chosen → parts, in one order for all · fenced: what is remembered, as text · openai, ollama, anthropic, text
+memory_text: facts, hits, summaries as text · parts: what every format is given, and how its result is counted · then
+one module a format. Here they are found by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
-from memstore.assemble.render.chosen import Added, Chosen, Kind, spoken_parts
-from memstore.assemble.render.fenced import (
+from memstore.assemble.render.anthropic import Anthropic
+from memstore.assemble.render.memory_text import (
     FACTS_HEAD,
     HITS_HEAD,
-    added_lines,
     fact_line,
     hit_line,
     memory_text,
     record_lines,
+    section_lines,
     summary_lines,
 )
-from memstore.assemble.render.format import Format, Rendered, counted, section_tokens, shared_tokens
-from memstore.assemble.render.marks import marked
+from memstore.assemble.render.ollama import Ollama
 from memstore.assemble.render.openai import OpenAI, as_openai
-from memstore.assemble.render.registry import FORMATS, format_of, format_read_back, format_told
+from memstore.assemble.render.parts import (
+    CustomSection,
+    Format,
+    PartKind,
+    PromptContent,
+    PromptPart,
+    RenderedPrompt,
+    add_days_and_speakers,
+    count_prompt,
+    count_sections,
+    count_shared,
+    turn_parts,
+)
+from memstore.assemble.render.text import PlainText
 from memstore.assemble.strategies.view import Entry
+from memstore.errors import InvalidInput
 from memstore.models import Hit, Json
 
 OPENAI = OpenAI()
+FORMATS: dict[str, Format] = {format.name: format for format in (OPENAI, Ollama(), Anthropic(), PlainText())}
 
 __all__ = [
     "FACTS_HEAD",
     "FORMATS",
     "HITS_HEAD",
     "OPENAI",
-    "Added",
-    "Chosen",
+    "CustomSection",
     "Format",
-    "Kind",
-    "Rendered",
-    "added_lines",
-    "counted",
+    "PartKind",
+    "PromptContent",
+    "PromptPart",
+    "RenderedPrompt",
+    "count_prompt",
+    "count_sections",
+    "count_shared",
+    "describe_format",
     "fact_line",
-    "format_of",
-    "format_read_back",
-    "format_told",
+    "format_from_receipt",
+    "get_format",
     "hit_line",
+    "memory_messages",
     "record_lines",
-    "remembered",
-    "section_tokens",
-    "shared_tokens",
-    "spoken",
+    "section_lines",
     "summary_lines",
+    "turn_messages",
 ]
 
 
-def spoken(turns: Iterable[Entry]) -> list[Json]:
-    """Give the messages of turns in OpenAI's format; blocks side by side are one system message."""
-    return [as_openai(part) for part in marked(spoken_parts(turns), dates=False, speakers=False)]
+def get_format(format: str | Format) -> Format:
+    """Return the format of this name; a format is returned as it is. Raise `InvalidInput` for anything else."""
+    if isinstance(format, str):
+        if format in FORMATS:
+            return FORMATS[format]
+    elif callable(getattr(format, "render", None)) and isinstance(getattr(format, "name", None), str):
+        return format
+    names = ", ".join(FORMATS)
+    raise InvalidInput(f"format={format!r:.60}: give one of {names}, or an object with `name` and `render`.")
 
 
-def remembered(facts: Sequence[Hit], hits: Sequence[Hit]) -> list[Json]:
-    """Give facts and hits as one system message; none for none."""
+def describe_format(format: Format) -> Json:
+    """Return a format as a receipt has it: its name, and options that are not the default; of a user's own the name."""
+    default = FORMATS.get(format.name)
+    if default is None or type(format) is not type(default):
+        return {"name": format.name}
+    defaults, options = _options(default), _options(format)
+    return {"name": format.name} | {name: value for name, value in options.items() if value != defaults[name]}
+
+
+def format_from_receipt(described: Mapping[str, Any]) -> Format | None:
+    """Return the format that a receipt describes, or None for a format of the user's own.
+
+    Raises `InvalidInput` for a Jinja template, which memstore renders no more.
+    """
+    if str(described.get("name")).startswith("template:"):
+        raise InvalidInput(
+            "This context was written by a Jinja template, which memstore does not render any more. Replay it with a "
+            'format of your own, `replay(receipt, format=…)`; the template\'s source is receipt.texts["template"].'
+        )
+    default = FORMATS.get(described.get("name", "openai"))
+    options = {name: value for name, value in described.items() if name != "name"}
+    try:
+        return None if default is None else type(default)(**options)
+    except TypeError:  # an option of another version
+        return None
+
+
+def _options(format: Format) -> Json:
+    options: Json = asdict(format)  # type: ignore[call-overload]  # ours are dataclasses, which no Protocol can say
+    return options
+
+
+def turn_messages(turns: Iterable[Entry]) -> list[Json]:
+    """Return the messages of turns in OpenAI's format; adjacent blocks are one system message."""
+    return [as_openai(part) for part in add_days_and_speakers(turn_parts(turns), dates=False, speakers=False)]
+
+
+def memory_messages(facts: Sequence[Hit], hits: Sequence[Hit]) -> list[Json]:
+    """Return facts and hits as one system message; none for none."""
     text = memory_text(facts, hits)
     return [{"role": "system", "content": text}] if text else []

@@ -1,6 +1,6 @@
 """Anthropic's format of messages: the system prompt apart, users and the assistant by turns, tools as blocks. Pure.
 
-    system     the system prompt · instructions of the conversation · steady sections, standing facts · its summaries
+    system     the system prompt · instructions of the conversation · static sections, pinned facts · its summaries
     messages   recent turns, records of shortened ones in their place │ other sections, facts and hits, the question
 
 What changes with the question stands in the last message of the user's, so that a cached prefix stays good: Anthropic's
@@ -15,10 +15,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memstore.assemble.render.chosen import Chosen, Kind, Part
-from memstore.assemble.render.content import ContentPart, content_parts, plain_text
-from memstore.assemble.render.format import Rendered
-from memstore.assemble.render.marks import marked
+from memstore.assemble.render.parts import (
+    ContentPart,
+    PartKind,
+    PromptContent,
+    PromptPart,
+    RenderedPrompt,
+    add_days_and_speakers,
+    content_parts,
+    plain_text,
+)
 from memstore.function_calls import arguments_of, name_of, stored_call
 from memstore.models import Json, Role
 
@@ -26,7 +32,7 @@ OPENING = "[Here the conversation opens.]"  # a user has the first word, whateve
 NOTHING = "[An empty message.]"  # blank texts are refused, and the question must be there
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 _ABOVE = {Role.SYSTEM, Role.DEVELOPER}
-_ORDER = (Kind.SYSTEM, Kind.MESSAGE, Kind.STEADY, Kind.STANDING, Kind.SUMMARIES)
+_ORDER = (PartKind.SYSTEM, PartKind.MESSAGE, PartKind.STATIC_SECTION, PartKind.PINNED_FACTS, PartKind.SUMMARIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +52,16 @@ class Anthropic:
         """The name in receipts."""
         return "anthropic"
 
-    def render(self, chosen: Chosen) -> Rendered:
-        """Give the context as a system prompt and messages."""
-        found = list(marked(chosen.parts, dates=self.dates, speakers=self.speakers))
-        above = sorted((part for part in found if _is_above(part)), key=lambda part: _ORDER.index(part.kind))
+    def render(self, content: PromptContent) -> RenderedPrompt:
+        """Return the context as a system prompt and messages."""
+        parts = list(add_days_and_speakers(content.parts, dates=self.dates, speakers=self.speakers))
+        above = sorted((part for part in parts if _is_above(part)), key=lambda part: _ORDER.index(part.kind))
         texts = [plain_text(content_parts(part.message.get("content"))) for part in above]
         system = "\n\n".join(text for text in texts if text.strip())
-        return Rendered(_alternating(part for part in found if not _is_above(part)), system or None)
+        return RenderedPrompt(_alternate(part for part in parts if not _is_above(part)), system or None)
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:
-        """Give a message of this format, such as a model's answer, as `add_many` takes it: results come one by one."""
+        """Return a message of this format, such as a model's answer, as `add_many` takes it, each result apart."""
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else [dict(one) for one in content]
         results = [_stored_result(one) for one in blocks if one["type"] == "tool_result"]
@@ -67,15 +73,15 @@ class Anthropic:
         return [*results, stored | ({"tool_calls": calls} if calls else {})]
 
 
-def _is_above(part: Part) -> bool:
+def _is_above(part: PromptPart) -> bool:
     return part.kind in _ORDER and part.role in _ABOVE
 
 
-def _alternating(found: Iterable[Part]) -> list[Json]:
-    """Give messages of users and of the assistant by turns, the user first; what stands side by side is one."""
+def _alternate(parts: Iterable[PromptPart]) -> list[Json]:
+    """Return messages of users and of the assistant in turns, the user first; neighbours of one role are merged."""
     messages: list[Json] = []
-    ids = _Ids()
-    for part in found:
+    ids = _CallIds()
+    for part in parts:
         blocks = _blocks(part, ids)
         if not blocks:
             continue
@@ -90,7 +96,7 @@ def _alternating(found: Iterable[Part]) -> list[Json]:
 
 
 @dataclass(slots=True)
-class _Ids:
+class _CallIds:
     """Ids of calls as Anthropic takes them: of letters, digits, "_" and "-", and no two alike in one context."""
 
     used: set[str] = field(default_factory=set)
@@ -110,25 +116,25 @@ class _Ids:
         return self.open[id].pop(0) if self.open[id] else str(id)
 
 
-def _blocks(part: Part, ids: _Ids) -> list[Json]:
+def _blocks(part: PromptPart, ids: _CallIds) -> list[Json]:
     message = part.message
-    found = [block for piece in content_parts(message.get("content")) if (block := _block(piece, part.role))]
+    blocks = [block for piece in content_parts(message.get("content")) if (block := _block(piece, part.role))]
     if part.role == Role.TOOL:
         result = {"type": "tool_result", "tool_use_id": ids.of_result(message.get("tool_call_id"))}
-        return [result | ({"content": found} if found else {})]
-    if part.kind is Kind.QUESTION and not found:
+        return [result | ({"content": blocks} if blocks else {})]
+    if part.kind is PartKind.QUESTION and not blocks:
         return [_text(NOTHING)]
     calls = message.get("tool_calls") or ()
-    return [*found, *(_use(call, ids) for call in calls)]
+    return [*blocks, *(_use(call, ids) for call in calls)]
 
 
-def _use(call: Json, ids: _Ids) -> Json:
+def _use(call: Json, ids: _CallIds) -> Json:
     id = ids.of_call(call.get("id"))
     return {"type": "tool_use", "id": id, "name": name_of(call), "input": arguments_of(call)}
 
 
 def _block(piece: ContentPart, role: str) -> Json | None:
-    """Give a part as a block; None for a blank text, and for thoughts that are not Anthropic's, which it refuses."""
+    """Return a part as a block; None for a blank text, and for thoughts that are not Anthropic's, which it refuses."""
     if piece.kind == "text":
         return _text(piece.text) if piece.text.strip() else None
     if piece.kind == "thought":
@@ -157,7 +163,7 @@ def _stored_result(block: Mapping[str, Any]) -> Json:
 
 
 def _stored_content(blocks: list[Json]) -> Any:
-    """Give a text where the content is one; parts else, Anthropic's own among them as they are; None for nothing."""
+    """Return a text where the content is one; parts else, Anthropic's own among them as they are; None for nothing."""
     if not blocks:
         return None
     if len(blocks) == 1 and blocks[0]["type"] == "text":

@@ -11,10 +11,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from memstore.assemble.render.chosen import Chosen, Kind, Part
-from memstore.assemble.render.content import content_parts, plain_text
-from memstore.assemble.render.format import Rendered
-from memstore.assemble.render.marks import marked
+from memstore.assemble.render.parts import (
+    PartKind,
+    PromptContent,
+    PromptPart,
+    RenderedPrompt,
+    add_days_and_speakers,
+    content_parts,
+    plain_text,
+)
 from memstore.fences import defused
 from memstore.function_calls import arguments_of, name_of, stored_call
 from memstore.models import Json, Role
@@ -36,13 +41,13 @@ class Ollama:
         """The name in receipts."""
         return "ollama"
 
-    def render(self, chosen: Chosen) -> Rendered:
-        """Give the context as messages."""
-        found = list(marked(chosen.parts, dates=self.dates, speakers=self.speakers))
-        return Rendered(list(_named(_defused(part) for part in found)))
+    def render(self, content: PromptContent) -> RenderedPrompt:
+        """Return the context as messages."""
+        parts = add_days_and_speakers(content.parts, dates=self.dates, speakers=self.speakers)
+        return RenderedPrompt(list(_name_results(_escape(part) for part in parts)))
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:
-        """Give a message of this format, such as a model's answer, as `add_many` takes it."""
+        """Return a message of this format, such as a model's answer, as `add_many` takes it."""
         stored: Json = {"role": message["role"], "content": _stored_content(message)}
         calls = [_stored_call(call) for call in message.get("tool_calls") or ()]
         more = {"tool_calls": calls or None, "tool_call_id": message.get("tool_call_id")}
@@ -51,13 +56,13 @@ class Ollama:
         return [stored | {key: value for key, value in more.items() if value is not None}]
 
 
-def _defused(part: Part) -> Json:
-    """Give a message without control tokens of a chat template: the server would read them as its own frame.
+def _escape(part: PromptPart) -> Json:
+    """Return a message without control tokens of a chat template: the server would read them as its own frame.
 
     The system prompt is the application's, and may have them.
     """
     content = part.message.get("content")
-    if part.kind is Kind.SYSTEM or not content:
+    if part.kind is PartKind.SYSTEM or not content:
         return part.message
     if isinstance(content, str):
         return part.message | {"content": defused(content)}
@@ -67,14 +72,14 @@ def _defused(part: Part) -> Json:
     return part.message | {"content": texts}
 
 
-def _named(messages: Iterable[Json]) -> Iterator[Json]:
-    """Give the messages; results in the order of the calls before them, each with the name of its tool."""
+def _name_results(messages: Iterable[Json]) -> Iterator[Json]:
+    """Yield the messages; results in the order of the calls before them, each with the name of its tool."""
     calls: list[Json] = []
-    for of_tools, group in groupby(messages, key=lambda message: message["role"] == Role.TOOL):
-        if not of_tools:
-            found = list(group)
-            calls = found[-1].get("tool_calls") or []
-            yield from map(_message, found)
+    for are_results, group in groupby(messages, key=lambda message: message["role"] == Role.TOOL):
+        if not are_results:
+            others = list(group)
+            calls = others[-1].get("tool_calls") or []
+            yield from map(_message, others)
             continue
         places = {call.get("id"): place for place, call in reversed(list(enumerate(calls)))}
         for result in sorted(group, key=lambda one: places.get(one.get("tool_call_id"), len(calls))):
@@ -84,11 +89,11 @@ def _named(messages: Iterable[Json]) -> Iterator[Json]:
 
 
 def _message(message: Json) -> Json:
-    found = content_parts(message.get("content"))
-    images = [one.data for one in found if one.kind == "image" and one.data]
-    thoughts = "\n".join(one.text for one in found if one.kind == "thought" and one.text)
+    parts = content_parts(message.get("content"))
+    images = [one.data for one in parts if one.kind == "image" and one.data]
+    thoughts = "\n".join(one.text for one in parts if one.kind == "thought" and one.text)
     role = Role.SYSTEM if message["role"] == Role.DEVELOPER else message["role"]
-    text = plain_text(one for one in found if not (one.kind == "image" and one.data))
+    text = plain_text(one for one in parts if not (one.kind == "image" and one.data))
     more = {
         "thinking": thoughts,
         "images": images,
@@ -109,7 +114,7 @@ def _stored_call(call: Mapping[str, Any]) -> Json:
 
 
 def _stored_content(message: Mapping[str, Any]) -> Any:
-    """Give the text; parts where there are thoughts or images, which are taken for PNG, as their kind is not told."""
+    """Return the text; parts where there are thoughts or images, which are taken for PNG, as their kind is not told."""
     text = message.get("content") or ""
     thoughts = [{"type": "thinking", "thinking": message["thinking"]}] if message.get("thinking") else []
     urls = [f"data:image/png;base64,{image}" for image in message.get("images") or ()]

@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memstore.assemble.render.chosen import Chosen, Part
-from memstore.assemble.render.content import ContentPart, content_parts
-from memstore.assemble.render.format import Rendered
-from memstore.assemble.render.marks import marked
+from memstore.assemble.render.parts import (
+    ContentPart,
+    PromptContent,
+    PromptPart,
+    RenderedPrompt,
+    add_days_and_speakers,
+    content_parts,
+)
 from memstore.function_calls import arguments_text
 from memstore.models import Json
 
@@ -32,20 +36,21 @@ class OpenAI:
         """The name in receipts."""
         return "openai"
 
-    def render(self, chosen: Chosen) -> Rendered:
-        """Give the context as messages."""
-        return Rendered([as_openai(part) for part in marked(chosen.parts, dates=self.dates, speakers=False)])
+    def render(self, content: PromptContent) -> RenderedPrompt:
+        """Return the context as messages."""
+        parts = add_days_and_speakers(content.parts, dates=self.dates, speakers=False)
+        return RenderedPrompt([as_openai(part) for part in parts])
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:
-        """Give a message of this format, such as a model's answer, as `add_many` takes it."""
+        """Return a message of this format, such as a model's answer, as `add_many` takes it."""
         kept = ("role", "content", "name", "tool_calls", "tool_call_id")
         return [{key: message[key] for key in kept if message.get(key) is not None}]
 
 
-def as_openai(part: Part) -> Json:
-    """Give a message as it was stored, where OpenAI takes it so.
+def as_openai(part: PromptPart) -> Json:
+    """Return a message as it was stored, changed where OpenAI refuses it.
 
-    A name has no blanks there, arguments are a text, and what another model thought is not taken.
+    A name has no blanks there, arguments are a text, and thoughts are left out.
     """
     message = part.message
     changed: Json = {}
@@ -54,8 +59,8 @@ def as_openai(part: Part) -> Json:
     if calls := message.get("tool_calls"):
         changed["tool_calls"] = [_call(call) for call in calls]
     if isinstance(message.get("content"), list):
-        found = [_part(piece) for piece in content_parts(message["content"]) if piece.kind != "thought"]
-        changed["content"] = found or (None if calls else "")
+        parts = [_part(piece) for piece in content_parts(message["content"]) if piece.kind != "thought"]
+        changed["content"] = parts or (None if calls else "")
     return message | changed if changed else message
 
 

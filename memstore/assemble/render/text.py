@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from memstore.assemble.render.chosen import Chosen, Kind, Part, spoken_parts
-from memstore.assemble.render.content import content_parts, plain_text
-from memstore.assemble.render.fenced import INDENT, added_text, indented, memory_text, standing_text, summaries_text
-from memstore.assemble.render.format import Rendered
-from memstore.assemble.render.labels import label, shown
+from memstore.assemble.render.memory_text import (
+    INDENT,
+    clean_name,
+    indent_further_lines,
+    memory_text,
+    pinned_facts_text,
+    section_text,
+    speaker_label,
+    summaries_text,
+)
+from memstore.assemble.render.parts import (
+    PartKind,
+    PromptContent,
+    PromptPart,
+    RenderedPrompt,
+    content_parts,
+    plain_text,
+    turn_parts,
+)
 from memstore.assemble.strategies.view import Entry
 from memstore.fences import CONVERSATION_FOOT, CONVERSATION_HEAD
 from memstore.function_calls import arguments_text, name_of
 from memstore.times import day
-
-HEADINGS = {
-    "standing": "# What holds always",
-    "summaries": "# Earlier in this conversation",
-    "turns": "# The latest messages",
-    "memory": "# Remembered",
-    "question": "# The next message",
-    "after": "# What came after it",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,56 +40,56 @@ class PlainText:
         """The name in receipts."""
         return "text"
 
-    def render(self, chosen: Chosen) -> Rendered:
-        """Give the context as a text."""
-        system = [chosen.system] if chosen.system else []
-        found = [f"{HEADINGS.get(name, f'# {name}')}\n{text}" for name, text in section_texts(chosen) if text]
-        return Rendered(text="\n\n".join([*system, *found]))
+    def render(self, content: PromptContent) -> RenderedPrompt:
+        """Return the context as a text in which nothing that was said can pass for its frame."""
+        sections = [
+            *((one.name, section_text(one.name, one.texts)) for one in content.static_sections),
+            ("What holds always", pinned_facts_text(content.pinned_facts)),
+            ("Earlier in this conversation", summaries_text(content.summaries)),
+            ("The latest messages", _conversation_text(content.turns_before)),
+            *((one.name, section_text(one.name, one.texts)) for one in content.custom_sections),
+            ("Remembered", memory_text(content.facts, content.hits)),
+            ("The next message", _question_text(content)),
+            ("What came after it", _conversation_text(content.turns_after)),
+        ]
+        system = [content.system] if content.system else []
+        return RenderedPrompt(text="\n\n".join([*system, *(f"# {name}\n{text}" for name, text in sections if text)]))
 
 
-def section_texts(chosen: Chosen) -> list[tuple[str, str]]:
-    """Give the sections in their order, each as a text in which nothing that was said can pass for its frame."""
-    question = [Part(Kind.QUESTION, chosen.question)] if chosen.question else []
-    return [
-        *((one.name, added_text(one.name, one.texts)) for one in chosen.steady),
-        ("standing", standing_text(chosen.standing)),
-        ("summaries", summaries_text(chosen.summaries)),
-        ("turns", conversation_text(chosen.before)),
-        *((one.name, added_text(one.name, one.texts)) for one in chosen.added),
-        ("memory", memory_text(chosen.facts, chosen.hits)),
-        ("question", "\n".join(line.strip() for part in question for line in spoken_lines(part))),
-        ("after", conversation_text(chosen.after)),
-    ]
+def _question_text(content: PromptContent) -> str:
+    if not content.question:
+        return ""
+    return "\n".join(line.strip() for line in _message_lines(PromptPart(PartKind.QUESTION, content.question)))
 
 
-def conversation_text(turns: Sequence[Entry]) -> str:
-    """Give turns as a text: a line for each day, and each message behind its speaker; nothing for none."""
+def _conversation_text(turns: Sequence[Entry]) -> str:
+    """Return turns as a text: a line for each day, and each message behind its speaker; "" for none."""
     texts = []
-    for recorded, group in groupby(spoken_parts(turns), key=lambda part: part.kind is Kind.RECORD):
-        if recorded:
-            texts += [str(part.message["content"]) for part in group]
+    for are_records, parts in groupby(turn_parts(turns), key=lambda part: part.kind is PartKind.RECORD):
+        if are_records:
+            texts += [str(part.message["content"]) for part in parts]
         else:
-            texts.append("\n".join([CONVERSATION_HEAD, *_lines(group), CONVERSATION_FOOT]))
+            texts.append("\n".join([CONVERSATION_HEAD, *_conversation_lines(parts), CONVERSATION_FOOT]))
     return "\n".join(texts)
 
 
-def _lines(found: Iterator[Part]) -> Iterator[str]:
-    last, tools = None, dict[object, str]()
-    for part in found:
-        today = day(part.stored.occurred_at) if part.stored else last
-        if today != last:
+def _conversation_lines(parts: Iterable[PromptPart]) -> Iterator[str]:
+    last_day, tool_names = None, dict[object, str]()
+    for part in parts:
+        today = day(part.stored.occurred_at) if part.stored else last_day
+        if today != last_day:
             yield f"[{today}]"
-            last = today
-        tools |= {call.get("id"): name_of(call) for call in part.message.get("tool_calls") or ()}
-        yield from spoken_lines(part, tools.get(part.message.get("tool_call_id")))
+            last_day = today
+        tool_names |= {call.get("id"): name_of(call) for call in part.message.get("tool_calls") or ()}
+        yield from _message_lines(part, tool_names.get(part.message.get("tool_call_id")))
 
 
-def spoken_lines(part: Part, tool: str | None = None) -> Iterator[str]:
-    """Give a message behind its speaker, and the calls of tools that it makes, each from a line of its own."""
-    who = label(part.role, part.message.get("name") or tool)
+def _message_lines(part: PromptPart, tool_name: str | None = None) -> Iterator[str]:
+    """Yield a message behind its speaker, and each of its tool calls on a line of its own."""
+    speaker = speaker_label(part.role, part.message.get("name") or tool_name)
     text = plain_text(content_parts(part.message.get("content")))
     calls = part.message.get("tool_calls") or ()
     if text.strip() or not calls:
-        yield f"{INDENT}{who}: {indented(text)}"
+        yield f"{INDENT}{speaker}: {indent_further_lines(text)}"
     for call in calls:
-        yield f"{INDENT}{who} calls {shown(name_of(call))}: {indented(arguments_text(call))}"
+        yield f"{INDENT}{speaker} calls {clean_name(name_of(call))}: {indent_further_lines(arguments_text(call))}"
