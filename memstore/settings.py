@@ -182,9 +182,7 @@ class Settings(BaseSettings):
         default="active",
         description="what a model remembers over MCP: active holds at once, quarantined waits until it is confirmed",
     )
-    mask_secrets: Literal["never", "before_deriving", "before_storing"] = Field(
-        default="never", description="when secrets and card numbers are masked: never, before_deriving, before_storing"
-    )
+    mask_secrets: bool = Field(default=False, description="mask secrets and card numbers before anything is stored")
     mask_kinds: Secrets = Field(
         default=("card", "account", "document", "key", "password"),
         description="what is masked: of card, account, document, key, password, with commas",

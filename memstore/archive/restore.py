@@ -18,8 +18,8 @@ from memstore import ids
 from memstore.archive import judged, source
 from memstore.archive.documents import store_documents
 from memstore.archive.doubted import doubted, doubtful
-from memstore.archive.masked import masked
 from memstore.archive.ready import Ready, new_units, ready
+from memstore.archive.redact import redact_lines
 from memstore.archive.shapes import (
     ConversationLine,
     DocumentLine,
@@ -34,7 +34,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.facts.trust import Trust
 from memstore.ingest.importers import Imported, Skipped, Span, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
-from memstore.ingest.masking import Masking
+from memstore.ingest.redaction import Redactor
 from memstore.ingest.resources import Resources
 from memstore.ingest.serving import made_for
 from memstore.models import HAND, Conversation, Message
@@ -55,7 +55,7 @@ class Admission:
     """What lines must pass: how long a message may be, what masks secrets and counts again, and who is believed."""
 
     max_message_bytes: int
-    masking: Masking
+    redactor: Redactor
     counter: TokenCounter
     trust: Trust
 
@@ -84,7 +84,7 @@ async def restore(
         every = source.lines(stream, name, admission.max_message_bytes)
         if only is not None:
             every = source.of_user(every, only, running.done.left_out)
-        lines = masked(every, admission.masking, admission.counter)
+        lines = redact_lines(every, admission.redactor, admission.counter)
         batches = source.batches(lines, running.done.skip)
         while (batch := await in_thread(next, batches, None)) is not None:
             await running.take(batch)

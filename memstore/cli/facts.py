@@ -254,7 +254,7 @@ def history(fact: FactArgument, user: UserOption, database: DatabaseOption = Non
 
 @app.command()
 def audit(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Look for duplicates, conflicts, loops, what is stale, secrets, and facts without a source.
+    """Look for duplicates, conflicts, and what is stale.
 
     On a pipe, a line a finding, its cells parted by tabs: problem, ids, detail.
 

@@ -14,7 +14,7 @@ from memstore import ids
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest import keyed
 from memstore.ingest.check import NewMessage, check_name, checked
-from memstore.ingest.masking import UNMASKED, Masking
+from memstore.ingest.redaction import KEEP_ALL, Redactor
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
 from memstore.store import messages as store
@@ -66,18 +66,18 @@ async def add_many(
     on_conflict: OnConflict = "error",
     key: str | None = None,
     max_bytes: int,
-    masking: Masking = UNMASKED,
+    redactor: Redactor = KEEP_ALL,
 ) -> list[Message]:
     """Store messages in order, all or none; give them as stored, known ones included.
 
     A known `external_id` with the same content is the same message. With other content it is a `Conflict`, or with
     `on_conflict="skip"` the stored one is given and nothing changes. What was erased is not stored again: `Erased` is
     raised, or with "skip" it is left out of what is given. A `key` names those that have no `external_id`, and stands
-    for the whole list. `masking` marks secrets before anything else is done.
+    for the whole list. `redactor` marks secrets before anything else is done.
     """
     if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str) or not isinstance(given, Iterable):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
-    drafts = await in_thread(_drafts, given, place, key, max_bytes, masking)
+    drafts = await in_thread(_drafts, given, place, key, max_bytes, redactor)
     await in_thread(counted, drafts, counter)
     while drafts:
         try:
@@ -184,13 +184,13 @@ def conflict(twin: Message) -> str:
     return f"external_id {twin.external_id!r} is known with other content ({where})."
 
 
-def _drafts(given: Sequence[Given], place: Place, key: str | None, max_bytes: int, masking: Masking) -> list[Message]:
+def _drafts(given: Sequence[Given], place: Place, key: str | None, max_bytes: int, redactor: Redactor) -> list[Message]:
     made = [draft(one, f"message {number}", place, max_bytes) for number, one in enumerate(given, 1)]
     if key is not None:
         keyed.check_key(key)
         keyed.name(made, key)
     for one in made:
-        masking.store(one)
+        redactor.redact_message(one)
     return made
 
 

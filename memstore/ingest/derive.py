@@ -93,7 +93,7 @@ async def derive(
     if redo == VECTORS:
         await _fill(database, resources, part, run)
     await tend(database, run.users, resources.settings)
-    kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS, QUARANTINED, "masked")
+    kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS, QUARANTINED)
     counts = {kind: run.made[kind] for kind in kinds}
     return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
 

@@ -35,11 +35,10 @@ class MessageBatch:
 
 @dataclass(frozen=True, slots=True)
 class MadeUnits:
-    """The units of the messages up to `to_seq`, in how many of which secrets were masked."""
+    """The units of the messages up to `to_seq`."""
 
     to_seq: int
     units: list[NewUnit]
-    masked: int = 0
     asked: None = None  # no model
 
 
@@ -84,13 +83,9 @@ class Embed:
 
     def think(self, batches: Sequence[MessageBatch]) -> list[MadeUnits]:
         """Cut and embed; texts of all conversations go to the encoder together."""
-        seen = [self.resources.seen(batch.messages) for batch in batches]
         cut = [
-            [(message, unit, text) for message in told for unit, text in self._cutter.units(message)] for told in seen
-        ]
-        masked = [
-            sum(one is not other for one, other in zip(batch.messages, told, strict=True))
-            for batch, told in zip(batches, seen, strict=True)
+            [(message, unit, text) for message in batch.messages for unit, text in self._cutter.units(message)]
+            for batch in batches
         ]
         texts = [text for pairs in cut for _, _, text in pairs]
         vectors = iter(self.resources.embed(texts))
@@ -101,14 +96,12 @@ class Embed:
             ]
             for pairs in cut
         ]
-        return [
-            MadeUnits(batch.to_seq, units, count) for batch, units, count in zip(batches, made, masked, strict=True)
-        ]
+        return [MadeUnits(batch.to_seq, units) for batch, units in zip(batches, made, strict=True)]
 
     async def write(self, scope: Transaction, made: MadeUnits) -> dict[str, int]:
         """Store the units."""
         model = await embedders.bind(scope, self.resources.embedder)
-        return {"units": await items.add(scope, made.units, model), "masked": made.masked}
+        return {"units": await items.add(scope, made.units, model)}
 
 
 class Cutter:

@@ -14,7 +14,7 @@ from memstore.ingest.add import Place, SortedOut, add_new, conflict, draft, prev
 from memstore.ingest.check import TRUST, UNTRUSTED
 from memstore.ingest.importers import Found, Imported, LeftOut, Reading, Record, Skipped, Span, importer_for, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
-from memstore.ingest.masking import UNMASKED, Masking, before_storing
+from memstore.ingest.redaction import KEEP_ALL, Redactor, redactor_for
 from memstore.models import Message
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
@@ -53,7 +53,7 @@ class _Reader:
 
     user: str | None
     max_bytes: int
-    masking: Masking = UNMASKED
+    redactor: Redactor = KEEP_ALL
     untrusted: bool = False
     read: int = 0
     skipped: list[Skipped] = field(default_factory=list)
@@ -103,13 +103,15 @@ class _Reader:
         try:
             if owner is None:
                 raise InvalidInput("it names no user; say whose it is with --user")
-            masking = self.masking
-            masking.refuse(user=owner, conversation=record.conversation)
-            place = self.places(owner, record.conversation, masking.text(record.title), masking.text(record.channel))
+            redactor = self.redactor
+            redactor.reject_secret_names(user=owner, conversation=record.conversation)
+            place = self.places(
+                owner, record.conversation, redactor.redact(record.title), redactor.redact(record.channel)
+            )
             made = draft(record.message, "message 1", place, self.max_bytes)
             if self.untrusted:
                 vars(made)["meta"] = made.meta | {TRUST: UNTRUSTED}
-            return _Read(record, place, made, masking.store(made))
+            return _Read(record, place, made, redactor.redact_message(made))
         except InvalidInput as error:
             self.skipped.append(Skipped(record.where, str(error)))
             return None
@@ -157,7 +159,7 @@ async def import_file(
     """
     importer = importer_for(path, format)
     running = _Import(database, counter, dry_run, Imported(importer.name))
-    reader = _Reader(user, settings.max_message_bytes, await in_thread(before_storing, settings), untrusted)
+    reader = _Reader(user, settings.max_message_bytes, await in_thread(redactor_for, settings), untrusted)
     batches = reader.batches(importer.read(path, replace(reading, seen=reader.seen)))
     size = size_of(path)
     following = partial(in_thread, next, batches, None)

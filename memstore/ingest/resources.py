@@ -10,8 +10,6 @@ import numpy as np
 
 from memstore.errors import ProviderError
 from memstore.ingest.asked import Allowance
-from memstore.ingest.masking import Masking, before_deriving
-from memstore.models import Message
 from memstore.providers import ChatModel, Embedder, Exactly, TokenCounter, Vectors, load_exactly
 from memstore.providers.coalesced import Coalesced
 from memstore.settings import Settings
@@ -38,21 +36,6 @@ class Resources:
         if self.embedder is None or not texts:  # all messages of a batch may be erased
             return [None] * len(texts)
         return list(embedded(self.embedder, texts))
-
-    @property
-    def masking(self) -> Masking | None:
-        """What covers secrets in what is derived from; None where nothing does. Raises `ProviderMissing`."""
-        return before_deriving(self.settings)
-
-    def seen(self, messages: list[Message]) -> list[Message]:
-        """Give messages as what is derived from them may show them."""
-        masking = self.masking
-        return messages if masking is None else [masking.seen(one) for one in messages]
-
-    def told(self, recipe: str) -> str:
-        """Give a recipe with what else than the messages makes the rows differ."""
-        masked = self.settings.mask_secrets == "before_deriving"
-        return f"{recipe} masking {','.join(sorted(self.settings.mask_kinds))}" if masked else recipe
 
     @property
     def unit_count(self) -> Callable[[str], int]:

@@ -98,7 +98,7 @@ class AsyncConversationScope(AsyncPlainCalls):
                 on_conflict=on_conflict,
                 key=key,
                 max_bytes=opened.settings.max_message_bytes,
-                masking=opened.taking(**self._names),
+                redactor=opened.taking(**self._names),
             )
             told(messages=len(stored), tokens=sum(message.tokens for message in stored))
         return stored
@@ -227,8 +227,12 @@ class AsyncConversationScope(AsyncPlainCalls):
         check_size(settings)
         given = {STRATEGIES: strategies, SECTIONS: sections}
         settings = check_settings(settings | {name: value for name, value in given.items() if value is not None})
-        masking = self._opened.taking(**self._names)
-        title, channel, settings = masking.text(title), masking.text(channel), check_settings(masking.json(settings))
+        redactor = self._opened.taking(**self._names)
+        title, channel, settings = (
+            redactor.redact(title),
+            redactor.redact(channel),
+            check_settings(redactor.redact_json(settings)),
+        )
         async with self._database.scope(self.user.id) as scope:
             await make_conversations(scope, [self._place])
             await messages.describe(scope, self.id, title, channel, settings)
@@ -294,7 +298,7 @@ class AsyncConversationScope(AsyncPlainCalls):
             tools=tools,
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,
-        ).masked(self._opened.masking)
+        ).redacted(self._opened.redactor)
         with measured("context") as told:
             embedder, counter = await self._opened.encoder(), await self._opened.counter_of(model)
             reranker, exactly = await self._opened.reranker(), self._opened.exactly

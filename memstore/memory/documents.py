@@ -10,7 +10,7 @@ from uuid import UUID
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.check import check_name, check_text
 from memstore.ingest.document_vectors import whole_text
-from memstore.ingest.masking import Masking
+from memstore.ingest.redaction import Redactor
 from memstore.ingest.resources import embedded
 from memstore.memory.arguments import check_limit, check_object, check_offset
 from memstore.memory.opened import Opened
@@ -87,8 +87,8 @@ class AsyncDocuments:
         for one in new:
             check_new(one)
         named = {self._id(one.namespace, one.key): one for one in new}
-        masking = self._opened.taking(user=self.user)
-        named = {id: masked(one, masking) for id, one in named.items()}
+        redactor = self._opened.taking(user=self.user)
+        named = {id: redact_document(one, redactor) for id, one in named.items()}
         last = dict(sorted(named.items()))  # in one order for everybody, as they are locked
         gone = [self._id(*place) for place in remove]
         while True:
@@ -232,11 +232,11 @@ def check_new(new: NewDocument) -> None:
         raise InvalidInput(f"ttl={new.ttl!r:.60}: give a timedelta of at most {LONGEST_TTL.days} days, or None.")
 
 
-def masked(new: NewDocument, masking: Masking) -> NewDocument:
+def redact_document(new: NewDocument, redactor: Redactor) -> NewDocument:
     """Give a document with its secrets marked; raise `InvalidInput` where its name holds one."""
     for label in (*new.namespace, new.key):
-        masking.refuse(name_of_a_document=label)
-    return replace(new, value=masking.json(new.value), texts=masking.json(new.texts))
+        redactor.reject_secret_names(name_of_a_document=label)
+    return replace(new, value=redactor.redact_json(new.value), texts=redactor.redact_json(new.texts))
 
 
 def check_labels(labels: Sequence[str]) -> None:

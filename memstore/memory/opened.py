@@ -10,7 +10,7 @@ from typing import Any
 from memstore.assemble.strategies.registry import as_json
 from memstore.assemble.visibility import rule_of
 from memstore.errors import ConfigurationError, MemstoreError, ProviderMissing
-from memstore.ingest.masking import Masking, before_storing
+from memstore.ingest.redaction import Redactor, redactor_for
 from memstore.ingest.resources import Resources
 from memstore.installed import brought
 from memstore.providers import (
@@ -69,14 +69,14 @@ class Opened:
         return load_counter(self.settings.counter, self.settings)
 
     @cached_property
-    def masking(self) -> Masking:
-        """What masks secrets in whatever is given to be stored; it masks nothing where that is not set."""
-        return before_storing(self.settings)
+    def redactor(self) -> Redactor:
+        """What marks secrets in all that is stored."""
+        return redactor_for(self.settings)
 
-    def taking(self, **names: str | None) -> Masking:
-        """Give what masks what is to be stored under these names, where a secret is refused: see `Masking.refuse`."""
-        self.masking.refuse(**names)
-        return self.masking
+    def taking(self, **names: str | None) -> Redactor:
+        """Return what redacts what is stored under these names. Raises `InvalidInput` where one holds a secret."""
+        self.redactor.reject_secret_names(**names)
+        return self.redactor
 
     async def counter_of(self, model: str | None) -> TokenCounter:
         """Give the counter that knows a model's tokens best, each loaded once while it is asked for.

@@ -16,7 +16,7 @@ from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest import indexes
 from memstore.ingest.check import check_name, one_of
-from memstore.ingest.masking import before_storing
+from memstore.ingest.redaction import redactor_for
 from memstore.memory.address import checked_url, embedded_folder, is_embedded
 from memstore.memory.arguments import listed
 from memstore.memory.backfill import AsyncBackfills
@@ -75,7 +75,7 @@ class AsyncMemoryStore:
         """
         settings = settings if isinstance(settings, Settings) else load(settings or {})
         check_usable(settings)
-        await in_thread(before_storing, settings)  # its libraries take a while, or are not there
+        await in_thread(redactor_for, settings)  # its libraries take a while, or are not there
         target = url or settings.database_url
         server = await in_thread(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
         address = server.url if server else checked_url(target)
@@ -317,7 +317,7 @@ class AsyncMemoryStore:
             lambda: Resources(self.counter, self.embedder, self.settings, exactly=self._opened.exactly),
             given,
             admission=Admission(
-                self.settings.max_message_bytes, self._opened.masking, self.counter, Trust.of(self.settings)
+                self.settings.max_message_bytes, self._opened.redactor, self.counter, Trust.of(self.settings)
             ),
             only=user,
             dry_run=dry_run,

@@ -38,7 +38,7 @@ class AsyncTokens:
                 check_name(text, kind)
         if days is not None and not 0 < days <= MOST_DAYS:
             raise InvalidInput(f"days={days!r}: give a number of days up to {MOST_DAYS:,}, or none.")
-        masking = self._opened.taking(user=user)
+        redactor = self._opened.taking(user=user)
         secret = PREFIX + secrets.token_urlsafe(BYTES)
         async with self._database.operator() as scope:
             made = await api_tokens.add(
@@ -47,7 +47,7 @@ class AsyncTokens:
                 hashed(secret),
                 owner=None if user is None else ids.user_id(user),
                 user_name=user,
-                name=masking.text(name),
+                name=redactor.redact(name),
                 seconds=None if days is None else days * SECONDS_A_DAY,
             )
         return replace(made, secret=secret)

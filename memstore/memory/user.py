@@ -86,8 +86,10 @@ class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
     ) -> AsyncConversationScope:
         """Give the scope of a conversation; it is made with its first message."""
         place = Place(self.name, name, title, channel)
-        masking = self._opened.masking
-        return AsyncConversationScope(self, replace(place, title=masking.text(title), channel=masking.text(channel)))
+        redactor = self._opened.redactor
+        return AsyncConversationScope(
+            self, replace(place, title=redactor.redact(title), channel=redactor.redact(channel))
+        )
 
     async def conversations(
         self,
@@ -199,7 +201,7 @@ class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
         who = settings.context_viewer if viewer is None else viewer
         if who is not None:
             check_name(who, "viewer")
-        return Sight(self._opened.masking.text(who), visibility or settings.visibility, as_of=as_of)
+        return Sight(self._opened.redactor.redact(who), visibility or settings.visibility, as_of=as_of)
 
     async def export(
         self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True
@@ -276,13 +278,13 @@ class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
         the same words stays what it is, and is given.
         """
         from memstore.ingest.facts import curation
-        from memstore.ingest.facts.entry import NewFact, check_fact, masked
+        from memstore.ingest.facts.entry import NewFact, check_fact, redact_fact
 
         begin, end = aware(valid_from, "valid_from"), aware(valid_to, "valid_to")
         said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
         check_fact(new)
-        new = masked(new, self._opened.taking(user=self.name))
+        new = redact_fact(new, self._opened.taking(user=self.name))
         if quarantined:
             return await curation.propose_fact(self._opened.database, self.name, new)
         return await curation.add_fact(self._opened.database, await self._opened.resources(), self.name, new)
@@ -293,7 +295,7 @@ class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
         The one that was edited is superseded, or changed in its place where its words stay; `undo` brings it back.
         """
         from memstore.ingest.facts import curation
-        from memstore.ingest.facts.entry import EDITABLE, check_fact, edited, masked
+        from memstore.ingest.facts.entry import EDITABLE, check_fact, edited, redact_fact
 
         for name in {"valid_from", "valid_to"} & columns.keys():
             aware(columns[name], name)
@@ -306,7 +308,7 @@ class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
         curation.check_active(old)  # before an encoder is loaded
         new = edited(old, columns)
         check_fact(new)
-        new = masked(new, self._opened.masking)
+        new = redact_fact(new, self._opened.redactor)
         return await curation.edit_fact(self._opened.database, await self._opened.resources(), self.id, old, new)
 
     async def confirm_fact(self, fact: Fact | UUID) -> Fact:
@@ -367,7 +369,7 @@ class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
             return the_one(await look[of](scope, first, last), beginning, of)
 
     async def audit_facts(self) -> list[Finding]:
-        """Give what is wrong with facts: duplicate, conflict, loop, stale, secret, unsourced."""
+        """Give what is wrong with facts: duplicate, conflict, stale."""
         from memstore.ingest.facts.audit import audit
 
         return await audit(self._opened.database, self.id)

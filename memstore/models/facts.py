@@ -137,7 +137,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What an audit found: a duplicate, a conflict, a loop, something stale, a secret, or a fact without a source."""
+    """What an audit found: a duplicate, a conflict, or something stale."""
 
     problem: str
     facts: tuple[UUID, ...]

@@ -61,8 +61,7 @@ class Usage(NamedTuple):
 class DeriveReport:
     """What a run of `derive` made; `redone` conversations were made anew, and `vectors` of units that had none.
 
-    `quarantined` are facts that wait until somebody confirms them. In `masked` messages secrets were masked before
-    they were derived from.
+    `quarantined` are facts that wait until somebody confirms them.
 
     `letters` are answers of a chat model that could not be used; rules did what they were for. `failed` names the
     conversations that stayed as they were, and why; `waiting` the derivers whose chat model is away, or may do no more
@@ -77,7 +76,6 @@ class DeriveReport:
     letters: int = 0
     vectors: int = 0
     quarantined: int = 0
-    masked: int = 0
     failed: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
 

@@ -229,8 +229,3 @@ async def open_conflicts(scope: Transaction) -> list[Pair]:
 async def settled_conflicts(scope: Transaction) -> list[Pair]:
     """Give pairs of facts that disagreed until somebody settled it."""
     return await scope.all(SQL["settled_conflicts"], Pair)
-
-
-async def replaced(scope: Transaction) -> list[Pair]:
-    """Give superseded facts, each with the one that took its place."""
-    return await scope.all(SQL["replaced"], Pair)

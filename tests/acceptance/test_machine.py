@@ -31,7 +31,7 @@ SETTINGS: dict[str, Any] = {
     "embedder": "hashing:64",
     "stretch_tokens": 60,
     "pool_size": 2,
-    "mask_secrets": "before_storing",
+    "mask_secrets": True,
 }
 MARK, CARD = "[masked card]", "4111 1111 " + "1111 1111"  # what is stored, and what is given in its place
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)

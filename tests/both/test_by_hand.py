@@ -278,22 +278,6 @@ def written(url: str, *statements: str) -> None:
             connection.execute(statement)
 
 
-async def test_an_audit_finds_rings_and_facts_that_nobody_said(store: AsyncMemoryStore, url: str) -> None:
-    alice = await told(store, "I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.")
-    [leeds] = await alice.facts(state="superseded")
-    porto, peanuts = sorted(await alice.facts(), key=lambda fact: fact.value == "yes")
-    await alice.edit_fact(porto, confidence=0.5)
-    assert [one.problem for one in await alice.audit_facts()] == []
-    written(
-        url,
-        f"UPDATE facts SET state = 'superseded' WHERE id = '{porto.id}'",
-        f"UPDATE fact_changes SET action = 'superseded', other_id = '{leeds.id}' WHERE fact_id = '{porto.id}'",
-        f"DELETE FROM fact_sources WHERE fact_id = '{peanuts.id}'",
-    )
-    found = {one.problem: set(one.facts) for one in await alice.audit_facts()}
-    assert found == {"loop": {leeds.id, porto.id}, "unsourced": {peanuts.id}}
-
-
 # -- taken back, and given back
 
 

@@ -128,9 +128,7 @@ async def test_lists_are_erased_as_what_is_in_them(store: AsyncMemoryStore) -> N
 
 async def test_where_a_secret_was_masked_is_nobodys_word(url: str) -> None:
     """Else whatever else was masked would be told of as a rest of what was erased."""
-    async with await AsyncMemoryStore.open(
-        url, settings={"embedder": "none", "mask_secrets": "before_storing"}
-    ) as store:
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "none", "mask_secrets": True}) as store:
         alice, card = store.user("alice"), "4111 1111 " + "1111 1111"
         said = await alice.conversation("c").add("user", f"I pay with {card}.")
         await alice.documents().put(("a",), "b", {"text": f"It is {card}."})

@@ -32,7 +32,7 @@ from memstore.assemble.visibility import Rule
 from memstore.errors import InvalidInput
 from memstore.function_calls import name_of
 from memstore.ingest.check import check_text
-from memstore.ingest.masking import Masking
+from memstore.ingest.redaction import Redactor
 from memstore.models import Json, Section
 from memstore.settings import Settings
 
@@ -63,23 +63,23 @@ class Request:
     # How many secrets of which kind were masked in what is asked.
     found: Mapping[str, int] = field(default_factory=dict)
 
-    def masked(self, masking: Masking) -> Request:
+    def redacted(self, redactor: Redactor) -> Request:
         """Give the request with the secrets of its texts marked: in what is sent, counted and kept alike.
 
         So a receipt has what was sent, and a replay gives the same bytes. Raises `InvalidInput` where a tool or a
         section is named by one.
         """
-        if not masking.kinds:
+        if not redactor.detectors:
             return self
-        masking.refuse(**{f"tool_{number}": name_of(one) for number, one in enumerate(self.tools)})
-        masking.refuse(**{f"section_{number}": one.name for number, one in enumerate(self.sections)})
+        redactor.reject_secret_names(**{f"tool_{number}": name_of(one) for number, one in enumerate(self.tools)})
+        redactor.reject_secret_names(**{f"section_{number}": one.name for number, one in enumerate(self.sections)})
         counts: Counter[str] = Counter()
         return replace(
             self,
-            query=masking.text(self.query, counts),
-            system=masking.text(self.system, counts),
-            viewer=masking.text(self.viewer, counts),
-            sections=[replace(one, text=masking.json(one.text, counts)) for one in self.sections],
+            query=redactor.redact(self.query, counts),
+            system=redactor.redact(self.system, counts),
+            viewer=redactor.redact(self.viewer, counts),
+            sections=[replace(one, text=redactor.redact_json(one.text, counts)) for one in self.sections],
             found=dict(sorted(counts.items())),
         )
 

@@ -99,7 +99,7 @@ class ConversationScope(PlainCalls):
                 on_conflict=on_conflict,
                 key=key,
                 max_bytes=opened.settings.max_message_bytes,
-                masking=opened.taking(**self._names),
+                redactor=opened.taking(**self._names),
             )
             told(messages=len(stored), tokens=sum(message.tokens for message in stored))
         return stored
@@ -228,8 +228,12 @@ class ConversationScope(PlainCalls):
         check_size(settings)
         given = {STRATEGIES: strategies, SECTIONS: sections}
         settings = check_settings(settings | {name: value for name, value in given.items() if value is not None})
-        masking = self._opened.taking(**self._names)
-        title, channel, settings = masking.text(title), masking.text(channel), check_settings(masking.json(settings))
+        redactor = self._opened.taking(**self._names)
+        title, channel, settings = (
+            redactor.redact(title),
+            redactor.redact(channel),
+            check_settings(redactor.redact_json(settings)),
+        )
         with self._database.scope(self.user.id) as scope:
             make_conversations(scope, [self._place])
             messages.describe(scope, self.id, title, channel, settings)
@@ -295,7 +299,7 @@ class ConversationScope(PlainCalls):
             tools=tools,
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,
-        ).masked(self._opened.masking)
+        ).redacted(self._opened.redactor)
         with measured("context") as told:
             embedder, counter = self._opened.encoder(), self._opened.counter_of(model)
             reranker, exactly = self._opened.reranker(), self._opened.exactly

@@ -39,7 +39,7 @@ class Tokens:
                 check_name(text, kind)
         if days is not None and not 0 < days <= MOST_DAYS:
             raise InvalidInput(f"days={days!r}: give a number of days up to {MOST_DAYS:,}, or none.")
-        masking = self._opened.taking(user=user)
+        redactor = self._opened.taking(user=user)
         secret = PREFIX + secrets.token_urlsafe(BYTES)
         with self._database.operator() as scope:
             made = api_tokens.add(
@@ -48,7 +48,7 @@ class Tokens:
                 hashed(secret),
                 owner=None if user is None else ids.user_id(user),
                 user_name=user,
-                name=masking.text(name),
+                name=redactor.redact(name),
                 seconds=None if days is None else days * SECONDS_A_DAY,
             )
         return replace(made, secret=secret)

@@ -85,8 +85,8 @@ class UserScope(Lookups, Browsing, Erasable):
     def conversation(self, name: str, *, title: str | None = None, channel: str | None = None) -> ConversationScope:
         """Give the scope of a conversation; it is made with its first message."""
         place = Place(self.name, name, title, channel)
-        masking = self._opened.masking
-        return ConversationScope(self, replace(place, title=masking.text(title), channel=masking.text(channel)))
+        redactor = self._opened.redactor
+        return ConversationScope(self, replace(place, title=redactor.redact(title), channel=redactor.redact(channel)))
 
     def conversations(
         self,
@@ -198,7 +198,7 @@ class UserScope(Lookups, Browsing, Erasable):
         who = settings.context_viewer if viewer is None else viewer
         if who is not None:
             check_name(who, "viewer")
-        return Sight(self._opened.masking.text(who), visibility or settings.visibility, as_of=as_of)
+        return Sight(self._opened.redactor.redact(who), visibility or settings.visibility, as_of=as_of)
 
     def export(
         self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True
@@ -275,13 +275,13 @@ class UserScope(Lookups, Browsing, Erasable):
         the same words stays what it is, and is given.
         """
         from memstore._sync.ingest.facts import curation
-        from memstore.ingest.facts.entry import NewFact, check_fact, masked
+        from memstore.ingest.facts.entry import NewFact, check_fact, redact_fact
 
         begin, end = aware(valid_from, "valid_from"), aware(valid_to, "valid_to")
         said = ids_of(sources, "sources")
         new = NewFact(text, type, subject, kind, attribute, value, language, confidence, begin, end, said)
         check_fact(new)
-        new = masked(new, self._opened.taking(user=self.name))
+        new = redact_fact(new, self._opened.taking(user=self.name))
         if quarantined:
             return curation.propose_fact(self._opened.database, self.name, new)
         return curation.add_fact(self._opened.database, self._opened.resources(), self.name, new)
@@ -292,7 +292,7 @@ class UserScope(Lookups, Browsing, Erasable):
         The one that was edited is superseded, or changed in its place where its words stay; `undo` brings it back.
         """
         from memstore._sync.ingest.facts import curation
-        from memstore.ingest.facts.entry import EDITABLE, check_fact, edited, masked
+        from memstore.ingest.facts.entry import EDITABLE, check_fact, edited, redact_fact
 
         for name in {"valid_from", "valid_to"} & columns.keys():
             aware(columns[name], name)
@@ -305,7 +305,7 @@ class UserScope(Lookups, Browsing, Erasable):
         curation.check_active(old)  # before an encoder is loaded
         new = edited(old, columns)
         check_fact(new)
-        new = masked(new, self._opened.masking)
+        new = redact_fact(new, self._opened.redactor)
         return curation.edit_fact(self._opened.database, self._opened.resources(), self.id, old, new)
 
     def confirm_fact(self, fact: Fact | UUID) -> Fact:
@@ -366,7 +366,7 @@ class UserScope(Lookups, Browsing, Erasable):
             return the_one(look[of](scope, first, last), beginning, of)
 
     def audit_facts(self) -> list[Finding]:
-        """Give what is wrong with facts: duplicate, conflict, loop, stale, secret, unsourced."""
+        """Give what is wrong with facts: duplicate, conflict, stale."""
         from memstore._sync.ingest.facts.audit import audit
 
         return audit(self._opened.database, self.id)

@@ -230,8 +230,3 @@ def open_conflicts(scope: Transaction) -> list[Pair]:
 def settled_conflicts(scope: Transaction) -> list[Pair]:
     """Give pairs of facts that disagreed until somebody settled it."""
     return scope.all(SQL["settled_conflicts"], Pair)
-
-
-def replaced(scope: Transaction) -> list[Pair]:
-    """Give superseded facts, each with the one that took its place."""
-    return scope.all(SQL["replaced"], Pair)

@@ -1,12 +1,7 @@
-"""What is wrong with stored facts: duplicates, conflicts, loops, what is stale, secrets, facts that nobody said.
-
-Secrets are found here by shapes and check digits alone, so that an audit needs no extra. What masks them
-(`memstore.ingest.masking`) asks libraries too.
-"""
+"""What is wrong with stored facts: duplicates, conflicts, and what is stale."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import combinations
@@ -14,12 +9,10 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore.ingest import secret_numbers
 from memstore.ingest.facts.filled import slot_in, slot_of_fact
 from memstore.ingest.facts.reconcile import ONE_PLAN, PLANS, other_value
 from memstore.ingest.facts.wording import content
 from memstore.ingest.rules.slots import Slot
-from memstore.ingest.secret_shapes import DOCUMENT, JWT, KEYS
 from memstore.models import HAND, FactColumns, Finding
 from memstore.store import fact_changes, facts
 from memstore.store.database import Database
@@ -31,15 +24,6 @@ DUPLICATE = 0.92  # cosine from which two facts of one subject with the same num
 STALE_DAYS, DOUBTFUL = 365, 0.7  # not said again for so long, and less sure than this
 BLOCK = 1000  # facts compared at once: 1,000 × 10,000 cosines are 40 MB
 
-ACCOUNT_DIGITS = 8  # every IBAN has as many; what is in letters is prose
-# Not the one of `secret_shapes`: a word as a password is told here too, since a finding may be wrong and harms nothing.
-_PASSWORD = re.compile(
-    r"\b(?:password|passwort|passphrase|passcode|contraseña|mot de passe|kennwort|PIN(?: code| number)?|api[ _-]?key)\b"
-    r"(?:\s+(?:for|to|of|on|für|zum|de|du)\s+\S+(?:\s+\S+){0,3}?)?\s*(?:is|ist|es|est|lautet|[:=：])\s*[\"'“„]?"
-    r"(?!(?:the|a|an|not|too|very|my|der|die|das)\b)\S{4,}",
-    re.IGNORECASE,
-)
-
 
 async def audit(database: Database, user_id: UUID, *, now: datetime | None = None) -> list[Finding]:
     """Look at every fact of a user; give what is wrong, by kind of problem."""
@@ -47,23 +31,19 @@ async def audit(database: Database, user_id: UUID, *, now: datetime | None = Non
         every = await facts.audited(scope)
         conflicts = await fact_changes.open_conflicts(scope)
         settled = await fact_changes.settled_conflicts(scope)
-        replaced = await fact_changes.replaced(scope)
-    pairs = (conflicts, settled, replaced)
-    return await in_thread(_findings, every, pairs, now or datetime.now(UTC))
+    return await in_thread(_findings, every, conflicts, settled, now or datetime.now(UTC))
 
 
 def _findings(
-    every: Sequence[Audited], pairs: tuple[Sequence[Pair], Sequence[Pair], Sequence[Pair]], now: datetime
+    every: Sequence[Audited], conflicts: Sequence[Pair], settled: Sequence[Pair], now: datetime
 ) -> list[Finding]:
-    conflicts, settled, replaced = pairs
     active = [one for one in every if one.fact.state == "active"]
     texts = {one.fact.id: one.fact.text for one in every}
     same = list(duplicates(active))
     disagree = [Finding("conflict", pair, f"{texts[pair[0]]} / {texts[pair[1]]}") for pair in conflicts]
     told = {frozenset(one.facts) for one in (*same, *disagree)} | {frozenset(pair) for pair in settled}
     by_slot = [one for one in in_one_slot(active, now) if frozenset(one.facts) not in told]
-    others = (*loops(replaced), *_stale(active, now), *_secrets(every), *_unsaid(active))
-    return [*same, *disagree, *by_slot, *others]
+    return [*same, *disagree, *by_slot, *_stale(active, now)]
 
 
 def duplicates(active: Sequence[Audited]) -> Iterator[Finding]:
@@ -112,22 +92,6 @@ def _surely(fact: FactColumns) -> Slot | None:
     return slot if named else None
 
 
-def loops(replaced: Sequence[Pair]) -> Iterator[Finding]:
-    """Give facts that took each other's place in a ring, so that none of them is active; each ring once."""
-    follows = dict(replaced)
-    seen: set[UUID] = set()
-    for start in follows:
-        path: list[UUID] = []
-        here: UUID | None = start
-        while here is not None and here not in seen:
-            seen.add(here)
-            path.append(here)
-            here = follows.get(here)
-        if here in path:
-            ring = path[path.index(here) :]
-            yield Finding("loop", tuple(ring), f"{len(ring)} facts take each other's place and none is active")
-
-
 def _stale(active: Sequence[Audited], now: datetime) -> Iterator[Finding]:
     for one in active:
         fact = one.fact
@@ -148,29 +112,3 @@ def _day(value: str | None) -> datetime | None:
     except ValueError:
         return None
     return datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
-
-
-def _secrets(every: Sequence[Audited]) -> Iterator[Finding]:
-    for one in every:
-        kind = secret_in(one.fact.text) or secret_in(one.fact.value or "")
-        if kind:
-            yield Finding("secret", (one.fact.id,), f"{kind} in a fact that is {one.fact.state}")
-
-
-def secret_in(text: str) -> str | None:
-    """Give what sort of secret a text holds: a key, a password, or the number of a document, an account or a card."""
-    if KEYS.search(text) or JWT.search(text):
-        return "a key"
-    if _PASSWORD.search(text):
-        return "a password"
-    if DOCUMENT.search(text):
-        return "the number of an identity document"
-    if any(secret_numbers.accounts(text, lambda signs: sum(map(str.isdigit, signs)) >= ACCOUNT_DIGITS)):
-        return "the number of a bank account"
-    return "the number of a payment card" if any(secret_numbers.cards(text)) else None
-
-
-def _unsaid(active: Sequence[Audited]) -> Iterator[Finding]:
-    for one in active:
-        if not one.times and one.fact.recipe != HAND:
-            yield Finding("unsourced", (one.fact.id,), one.fact.text)

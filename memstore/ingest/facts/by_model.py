@@ -39,7 +39,7 @@ class ModelExtractor:
     @property
     def recipe(self) -> str:
         """The model, its prompt, and whom else than people it is shown and believed. Raises `ModelUnavailable`."""
-        return self.rules.trust.told(self.resources.told(llm_facts.recipe(self.model)))
+        return self.rules.trust.told(llm_facts.recipe(self.model))
 
     def extract(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
         """Ask about each stretch, and embed what is answered."""

@@ -31,7 +31,7 @@ class RuleExtractor:
     @property
     def recipe(self) -> str:
         """The rules, whom else than people they are read for, and who is not believed alone."""
-        return self.trust.told(self.resources.told(RECIPE))
+        return self.trust.told(RECIPE)
 
     def extract(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
         """Read and embed; texts of all conversations go to the encoder together."""

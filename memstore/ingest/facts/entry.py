@@ -12,7 +12,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.check import check_name, check_text, one_of
 from memstore.ingest.facts.filled import slot_in
 from memstore.ingest.facts.wording import NOT, content
-from memstore.ingest.masking import Masking, mark
+from memstore.ingest.redaction import Redactor
 from memstore.models import FACT_KINDS, FACT_TYPES, Fact
 
 LONGEST = 2000  # characters: a fact is a sentence, and is recalled whole
@@ -48,18 +48,18 @@ def with_slot(new: NewFact) -> NewFact:
     return new if slot is None else replace(new, attribute=slot.attribute, value=slot.value)
 
 
-def masked(new: NewFact, masking: Masking) -> NewFact:
-    """Give a fact with its secrets marked: those that its text tells as such also where they stand alone as its value.
+def redact_fact(new: NewFact, redactor: Redactor) -> NewFact:
+    """Return a fact with its secrets marked: those of its text also where they stand alone as its value.
 
-    What the value is may be told by the attribute alone, as of a "password".
+    The attribute alone may tell that the value is one, as "password" does.
     """
     value = new.value
-    for one in masking.found(new.text):
-        value = value and value.replace(new.text[one.start : one.stop], mark(one))
+    for secret in redactor.find(new.text):
+        value = value and value.replace(new.text[secret.start : secret.stop], secret.mark)
     if value is not None:
-        (value,) = masking.json({(new.attribute or "").replace(" ", "_"): value}).values()
+        (value,) = redactor.redact_json({(new.attribute or "").replace(" ", "_"): value}).values()
     names = ("text", "subject", "attribute", "language")
-    return replace(new, value=value, **{name: masking.text(getattr(new, name)) for name in names})
+    return replace(new, value=value, **{name: redactor.redact(getattr(new, name)) for name in names})
 
 
 def edited(fact: Fact, new: Mapping[str, Any]) -> NewFact:

@@ -35,7 +35,7 @@ class AbstractiveSummarizer:
     @property
     def recipe(self) -> str:
         """The model and its prompt. Raises `ModelUnavailable`."""
-        return self.resources.told(llm_summary.recipe(self.model))
+        return llm_summary.recipe(self.model)
 
     def asked(self) -> Asked:
         """Give a new account of what is asked for one conversation."""

@@ -20,7 +20,6 @@ class ExtractiveSummarizer:
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
-        self.recipe = resources.told(self.recipe)
 
     def asked(self) -> None:
         """Nobody is asked."""

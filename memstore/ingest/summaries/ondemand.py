@@ -96,7 +96,7 @@ async def _read(scope: Transaction, resources: Resources, conversation: UUID, fi
     begin = first
     while begin <= last:
         end = await messages.within(scope, conversation, begin, min(last, begin + PAGE - 1), tokens=PAGE * 500)
-        page = resources.seen(await messages.messages(scope, conversation, from_seq=begin, to_seq=end))
+        page = await messages.messages(scope, conversation, from_seq=begin, to_seq=end)
         asked = _joined(asked, page) if page else asked
         begin = end + 1
     if asked is None:

@@ -101,15 +101,6 @@ FROM fact_changes c
 WHERE c.user_id = %(user_id)s AND c.action = 'conflicted' AND c.other_id IS NOT NULL
   AND EXISTS (SELECT FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
 
--- replaced --
--- Which fact took the place of each fact that is not active, by the latest change that says so.
-SELECT DISTINCT ON (c.fact_id) c.fact_id, c.other_id
-FROM fact_changes c
-JOIN facts f ON f.user_id = c.user_id AND f.id = c.fact_id
-WHERE c.user_id = %(user_id)s AND f.user_id = %(user_id)s AND f.state = 'superseded' AND c.other_id IS NOT NULL
-  AND c.action IN ('superseded', 'edited')
-ORDER BY c.fact_id, c.recorded_at DESC
-
 -- past --
 -- How facts begin that do not hold, and which one took the place of each with the last that was done to it by a moment.
 SELECT f.id, left(f.text, %(most)s) AS text,

@@ -8,7 +8,6 @@ setting `facts_from` names them. What is said by somebody who is not believed al
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from memstore._sync.ingest.embed import next_messages
@@ -49,7 +48,7 @@ class Facts:
 
     def think(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
         """Extract, and embed what was extracted."""
-        return self.method.extract([replace(one, messages=self.resources.seen(one.messages)) for one in batches])
+        return self.method.extract(batches)
 
     def write(self, scope: Transaction, made: MadeFacts) -> dict[str, int]:
         """Store new facts; let known ones be reinforced, superseded or contradicted."""

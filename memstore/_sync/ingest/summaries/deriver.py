@@ -131,7 +131,6 @@ class Summarize:
 
         Where a model goes away in between, what it wrote is given, and the watermark is to stop before the rest.
         """
-        batches = [replace(one, messages=self.resources.seen(one.messages)) for one in batches]
         asked = [self.method.asked() for _ in batches]
         closed = [self._closed(batch) for batch in batches]
         made, whole = self._nests(batches, closed, asked)

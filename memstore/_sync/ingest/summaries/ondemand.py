@@ -97,7 +97,7 @@ def _read(scope: Transaction, resources: Resources, conversation: UUID, first: i
     begin = first
     while begin <= last:
         end = messages.within(scope, conversation, begin, min(last, begin + PAGE - 1), tokens=PAGE * 500)
-        page = resources.seen(messages.messages(scope, conversation, from_seq=begin, to_seq=end))
+        page = messages.messages(scope, conversation, from_seq=begin, to_seq=end)
         asked = _joined(asked, page) if page else asked
         begin = end + 1
     if asked is None:

@@ -6,20 +6,16 @@ Every secret here is made up and put together from parts, so that no scanner tak
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memstore.ingest.add import Place, draft
-from memstore.ingest.masking import Masking
-from memstore.providers import recognizers
+from memstore.ingest.redaction import Redactor, redactor_for
+from memstore.settings import Settings
 
-KINDS = frozenset(("card", "account", "document", "key", "password"))
-MASKING = Masking(KINDS, recognizers.load())
+REDACTOR = redactor_for(Settings(mask_secrets=True))
 HEX, ALNUM = "0123456789abcdef" * 8, "A1b2C3d4E5f6G7h8I9j0" * 8
 JWT = ".".join(("eyJ" + "hbGciOiJIUzI1NiJ9", "eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0", ALNUM[:43]))
 PEM = "\n".join(
@@ -64,19 +60,12 @@ SECRETS = {
     "API key by name": ("password", "api_key=" + HEX[:12]),
     "Spanish": ("password", "mi contraseña es Lu" + "na2024"),
     "Visa by dots": ("card", "4111.1111." + "1111.1111"),
-    "Visa by slashes": ("card", "4111/1111/" + "1111/1111"),
-    "Visa by underscores": ("card", "4111_1111_" + "1111_1111"),
-    "Amex by dots": ("card", "3782.822463" + ".10005"),
-    "Visa behind a word": ("card", "visa-4111" + "111111111111"),
-    "card behind a word": ("card", "Gift-Card-4111-1111" + "-1111-1111"),
-    "card before a number and a word": ("card", "4111 1111 1111 " + "1111 3-month"),
-    "Kreditkarte": ("card", "Kreditkarte-4111" + "111111111111"),
+    "Visa with no-break spaces": ("card", "4111\u00a01111\u00a01111" + "\u00a01111"),
     "Maestro": ("card", "6759 6498 " + "2643 8453"),
     "IBAN by dots": ("account", "DE89.3704.0044." + "0532.0130.00"),
-    "IBAN by underscores": ("account", "iban_DE89_3704_0044_" + "0532_0130_00"),
+    "IBAN over lines": ("account", "DE89 3704 0044\n" + "0532 0130 00"),
     "token": ("password", "token: a8f3" + "Kq92LmZx71Qw"),
     "token in JSON": ("password", '{"token": "' + HEX[:24] + '"}'),
-    "keys in JSON": ("password", '{"api_keys": [\n  "' + HEX[:12] + '"\n]}'),
 }
 
 ORDINARY = [
@@ -109,54 +98,27 @@ ORDINARY = [
 
 def marked(text: str) -> tuple[str, dict[str, int]]:
     counts: Counter[str] = Counter()
-    return MASKING.marked(text, counts), dict(counts)
+    return REDACTOR.redact(text, counts), dict(counts)
 
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_secret_is_masked_for_good_wherever_it_stands(name: str) -> None:
     kind, secret = SECRETS[name]
-    core = max((secret[one.start : one.stop] for one in MASKING.found(secret)), key=len)
+    core = max((secret[one.start : one.stop] for one in REDACTOR.find(secret)), key=len)
+    assert len(core) >= (12 if kind in ("key", "card", "account") and name != "URL" else 4)
     for around in ("{}", "I wrote it down: {}. Keep it, please!", "first line\n{}\nlast line", "Es ist ({}), ja"):
         text = around.format(secret)
         once, counts = marked(text)
         assert counts == {kind: 1}, (text, once)
         assert core not in once and f"[masked {kind}]" in once
         assert marked(once) == (once, {}), "what is masked stays as it is"
-        covered = MASKING.covered(text)
-        assert (len(covered), core in covered) == (len(text), False)
-    assert [one for one in Masking(KINDS - {kind}, MASKING.known).found(secret) if one.kind == kind] == []
+    without = Redactor({name: detect for name, detect in REDACTOR.detectors.items() if name != kind})
+    assert [one for one in without.find(secret) if one.kind == kind] == []
 
 
 @pytest.mark.parametrize("text", ORDINARY)
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert marked(text) == (text, {})
-
-
-PIECES = [secret for _, secret in SECRETS.values()] + [
-    "[masked card]",
-    "[masked ",
-    "card]",
-    " ",
-    "\n",
-    "a",
-    "4",
-    ":",
-    "=",
-    "-",
-]
-
-
-@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=6), max_size=8).map("".join))
-def test_masking_twice_is_masking_once_and_dots_keep_every_place(text: str) -> None:
-    once, counts = marked(text)
-    assert marked(once) == (once, {})
-    assert marked(text) == (once, counts)
-    covered = MASKING.covered(text)
-    assert [(one, other) for one, other in zip(text, covered, strict=True) if one != other and other != "•"] == []
-
-
-def test_a_mark_hides_no_secret() -> None:
-    assert marked(PEM.replace("\n", "\nComment: [masked card]\n", 1)) == ("[masked key]", {"key": 1})
 
 
 def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
@@ -174,19 +136,19 @@ def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
         "metadata": {"note": card, "trust": "untrusted"},
     }
     made = draft(message, "message 1", Place("alice", "c"), 10_000)
-    assert MASKING.store(made)
+    assert REDACTOR.redact_message(made)
     assert made.text == "Pay with [masked card]"
     assert made.parts is not None and made.parts[1] == message["content"][1], "data is no prose"
     first, second = (call["function"]["arguments"] for call in made.tool_calls or [])
     assert json.loads(first) == {"card": "[masked card]"}
     assert second == {"password": "[masked password]"}
     result = draft({"role": "tool", "content": "paid", "tool_call_id": key}, "message 2", Place("alice", "c"), 10_000)
-    assert MASKING.store(result)
+    assert REDACTOR.redact_message(result)
     assert (made.tool_calls or [])[0]["id"] == result.tool_call_id == "[masked key]", "they are still a pair"
     assert made.meta == {"note": "[masked card]", "trust": "untrusted", "masked": {"card": 3, "key": 1, "password": 1}}
-    assert not MASKING.store(made), "the second time there is nothing"
+    assert not REDACTOR.redact_message(made), "the second time there is nothing"
     plain = draft({"role": "user", "content": "Hello"}, "message 1", Place("alice", "c"), 10_000)
-    assert not MASKING.store(plain)
+    assert not REDACTOR.redact_message(plain)
     assert plain.meta == {}
 
 
@@ -204,20 +166,10 @@ def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
 def test_arguments_of_a_call_stay_json(given: str, masked: object) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": given}}
     made = draft({"role": "assistant", "tool_calls": [call]}, "message 1", Place("alice", "c"), 10_000)
-    assert MASKING.store(made)
+    assert REDACTOR.redact_message(made)
     assert made.tool_calls is not None
     assert json.loads(made.tool_calls[0]["function"]["arguments"]) == masked
-    assert not MASKING.store(made), "the second time there is nothing"
-
-
-def test_arguments_of_any_depth_are_read() -> None:
-    deep = "[" * 50_000 + '"4111 1111 1111 1111"' + "]" * 50_000
-    shallow = "[" * 400 + '"4111 1111 1111 1111"' + "]" * 400
-    for text in (deep, shallow):
-        call = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": text}}
-        made = draft({"role": "assistant", "tool_calls": [call]}, "message 1", Place("alice", "c"), 200_000)
-        assert MASKING.store(made)
-        assert "4111" not in str(made.tool_calls)
+    assert not REDACTOR.redact_message(made), "the second time there is nothing"
 
 
 def test_what_is_opaque_in_parts_is_read_in_arguments_and_in_metadata() -> None:
@@ -225,7 +177,7 @@ def test_what_is_opaque_in_parts_is_read_in_arguments_and_in_metadata() -> None:
     call = {"id": "c", "name": "open", "arguments": {"url": url, "scale": 0.4111111111111111}}
     message = {"role": "assistant", "tool_calls": [call], "metadata": {"url": url, "id": "4111 1111 1111 1111"}}
     made = draft(message, "message 1", Place("alice", "c"), 10_000)
-    assert MASKING.store(made)
+    assert REDACTOR.redact_message(made)
     assert "c0rrecthorse" not in str((made.tool_calls, made.meta))
     assert (made.tool_calls or [])[0]["arguments"]["scale"] == 0.4111111111111111
     assert made.meta["id"] == "[masked card]"
@@ -243,37 +195,6 @@ def test_a_line_of_megabytes_is_searched_through() -> None:
         assert card not in marked(f"{filler} x {card}")[0]
 
 
-GAPS = {
-    "a no-break space": "\u00a0",
-    "a thin space": "\u2009",
-    "a narrow no-break space": "\u202f",
-    "two blanks": "  ",
-    "what is not seen": "\u200b",
-    "a hyphen that does not break": "\u2011",
-    "an en dash": "\u2013",
-    "the end of a line": "\n",
-    "the end of a line of Windows'": " \r\n",
-    "a line separator": "\u2028",
-}
-
-
-@pytest.mark.parametrize("gap", GAPS)
-@pytest.mark.parametrize(
-    ("kind", "parts"), [("card", ("4111 11", "11 1111", "1111")), ("account", ("DE89 3704", "004405", "32 0130 00"))]
-)
-def test_a_number_is_one_however_its_groups_are_parted(gap: str, kind: str, parts: tuple[str, ...]) -> None:
-    for around in ("{}", "It is {}, keep it.", "1. Mine:\n{}\nDone in 2024."):
-        once, counts = marked(around.format(GAPS[gap].join(parts)))
-        assert (once, counts) == (around.format(f"[masked {kind}]"), {kind: 1})
-
-
-def test_one_number_beside_another_hides_none() -> None:
-    assert marked("4111 1111 1111 1111\n5555 5555 5555 4444\n") == ("[masked card]\n[masked card]\n", {"card": 2})
-    assert marked("No. 1234 4111 1111 1111 1111 12/27")[0] == "No. 1234 [masked card] 12/27"
-    accounts = "DE89 3704 0044 0532 0130 00\nGB82 WEST 1234 5698 7654 32"
-    assert MASKING.covered(accounts).replace("•", "") == "\n"
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -285,17 +206,6 @@ def test_one_number_beside_another_hides_none() -> None:
 )
 def test_numbers_beside_each_other_are_no_card(text: str) -> None:
     assert marked(text) == (text, {})
-
-
-def test_a_number_over_several_parts_is_masked_in_all_of_them() -> None:
-    parts = [{"type": "text", "text": one} for one in ("Card: 4111 1111", "11", "11 1111, and more.")]
-    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    message = {"role": "user", "content": [parts[0], image, *parts[1:]]}
-    made = draft(message, "message 1", Place("alice", "c"), 10_000)
-    assert MASKING.store(made)
-    assert [one.get("text") for one in made.parts or []] == ["Card: [masked card]", None, "", ", and more."]
-    assert (made.text, made.meta) == ("Card: [masked card]\n\n, and more.", {"masked": {"card": 1}})
-    assert not MASKING.store(made)
 
 
 @pytest.mark.parametrize("password", ["pa55!word", "b!g$ecret&", "hunter2,now", "(9lives)", "p@ss!word1"])
@@ -319,11 +229,6 @@ def test_a_long_token_in_a_long_line_is_masked_whole(before: int) -> None:
     )
 
 
-def test_a_hyphen_after_a_card_does_not_hide_it() -> None:
-    card = SECRETS["Visa"][1]
-    assert marked(f"It is {card}- keep it.\n{card}-")[0] == "It is [masked card]- keep it.\n[masked card]-"
-
-
 def test_text_in_parts_is_read_wherever_bytes_may_stand() -> None:
     said = "data: my card is " + SECRETS["Visa"][1]
     image = {"type": "image", "source": {"type": "base64", "data": "4111111111111111" * 8}}
@@ -331,7 +236,7 @@ def test_text_in_parts_is_read_wherever_bytes_may_stand() -> None:
     text = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": said}}
     parts = [{"type": "text", "text": said}, image, svg, text]
     made = draft({"role": "user", "content": parts}, "message 1", Place("alice", "c"), 10_000)
-    assert MASKING.store(made)
+    assert REDACTOR.redact_message(made)
     assert made.text == "data: my card is [masked card]"
     assert (made.parts or [])[1:3] == [image, svg], "bytes stay"
     assert (made.parts or [])[3]["source"]["data"] == made.text
@@ -341,101 +246,12 @@ def test_text_in_parts_is_read_wherever_bytes_may_stand() -> None:
     "name", ["password", "dbPassword", "my_db_password", "spring-datasource-password", "v2_api_key"]
 )
 def test_what_a_name_calls_a_password_is_one_whatever_it_is_of(name: str) -> None:
-    assert MASKING.json({name: "sunshine"}) == {name: "[masked password]"}
-    assert MASKING.json({f"{name}_field": "sunshine"}) == {f"{name}_field": "sunshine"}
-    assert MASKING.json({"a_" * 50_000 + "b": "sunshine"})
-
-
-def test_several_are_named_like_one_and_a_token_looks_like_one() -> None:
-    token = "a8f3" + "Kq92LmZx71Qw"
-    given = {
-        "passwords": ["sunshine", "", 3],
-        "apiKeys": ["moon"],
-        "token": token,
-        "tokens": ["Hello", " world", token],
-    }
-    mask = "[masked password]"
-    masked = {"passwords": [mask, "", 3], "apiKeys": [mask], "token": mask, "tokens": ["Hello", " world", mask]}
-    assert MASKING.json(given) == masked
-    counts = {"passwords": 3, "token": "Hello", "token_count": 12345678, "next_page_token": token}
-    assert MASKING.json(counts) == counts
-
-
-def test_a_name_that_a_mark_would_have_is_given_to_one_alone() -> None:
-    """Numbers are looked for until one is free."""
-    once = MASKING.json({"4111111111111111": 1, "[masked card] 2": 2, "[masked card] 4": 3, "5555555555554444": 4})
-    assert (list(once.values()), "5555" in str(once), MASKING.json(once)) == ([1, 2, 3, 4], False, once)
-
-
-IBAN_OF_MALTA = "MT84MALT" + "011000012345MTLCAST001S"
-LONG = {  # what each pattern would begin with again and again, and what it would try in vain
-    "groups of one": "4 ",
-    "groups before a word": ("4 ", "4-a"),
-    "lines of one digit before a word": ("4\n", "4-a"),
-    "cards": "4111 1111 1111 1111 ",
-    "beginnings of accounts": "GB82 ",
-    "accounts": "GB82 WEST 1234 5698 7654 32 ",
-    "groups by dots": "4111.",
-    "cards by dots, each of which brings out the next": "5555555555554444.",
-    "keys and cards, each of which brings out the next": "npm" + "_" + "z" * 35 + "1" + "4111111111111111",
-    "accounts and cards, each of which brings out the next": f"4111111111111111-{IBAN_OF_MALTA}",
-    "names of documents": ("DNI ", "5"),
-    "names of passwords": ("password for ", "5"),
-    "names of tokens": "token=",
-    "lists of passwords": '"passwords":[',
-    "keys": "sk-T3BlbkFJ",
-    "AWS": "awspwpw''",
-    "blocks": "-----BEGIN PRIVATE KEY-----\nab\n",
-    "tokens of JWT": "eyJaaaaaaaa.",
-    "URLs": "://a:b@",
-    "words": "a",
-    "quotes": '"',
-    "braces": '{"',
-    "marks": ("[masked card]", "5"),
-}
-
-
-@pytest.mark.slow
-def test_no_text_takes_longer_than_in_proportion_to_its_length() -> None:
-    """Compared with prose of equal length in the same run, of which what grows with the square takes hundreds."""
-
-    def took(text: str, rounds: int = 1) -> float:
-        began = time.process_time()
-        for _ in range(rounds):
-            marked(text)
-        return (time.process_time() - began) / rounds
-
-    size, times = 60_000, {}
-    prose = took(("We went to the market in 2019 and bought 3 apples, then home. " * 1000)[:size], 5)
-    for name, parts in LONG.items():
-        unit, end = (parts, "") if isinstance(parts, str) else parts
-        times[name] = took(unit * (size // len(unit)) + end) / prose
-    assert max(times.values()) < 100, {name: round(one) for name, one in times.items()}
-
-
-def test_names_and_lists_of_json_take_no_longer_either() -> None:
-    def took(value: object) -> float:
-        began = time.process_time()
-        MASKING.json(value)
-        return time.process_time() - began
-
-    prose = took({"a": "We went to the market in 2019 and bought 3 apples. " * 1600})
-    names = [f"[masked card] {one}" for one in range(2000, 4000)] + [
-        f"4111 1111 1111 1111{' ' * one}" for one in range(300)
-    ]
-    for value in ({"k" * 40_000: ["a1b2"] * 5_000}, {"k": [1] * 40_000}, dict.fromkeys(names, 1)):
-        assert took(value) < 100 * prose
+    assert REDACTOR.redact_json({name: "sunshine"}) == {name: "[masked password]"}
+    assert REDACTOR.redact_json({f"{name}_field": "sunshine"}) == {f"{name}_field": "sunshine"}
+    assert REDACTOR.redact_json({"a_" * 50_000 + "b": "sunshine"})
 
 
 def test_names_that_become_one_mark_lose_no_value() -> None:
     given = {"4111111111111111": 1, "5555555555554444": 2, "[masked card]": 3}
-    once = MASKING.json(given)
-    assert (list(once.values()), "4111" in str(once), MASKING.json(once)) == ([1, 2, 3], False, once)
-
-
-@pytest.mark.parametrize("told", ["4111111111111111", 4111111111111111])
-def test_what_says_how_many_were_masked_is_a_small_number(told: object) -> None:
-    message = {"role": "user", "content": "Hello", "metadata": {"masked": {"card": told}}}
-    made = draft(message, "message 1", Place("alice", "c"), 10_000)
-    assert MASKING.store(made)
-    assert "4111" not in str(made.meta)
+    once = REDACTOR.redact_json(given)
+    assert (list(once.values()), "4111" in str(once), REDACTOR.redact_json(once)) == ([1, 2, 3], False, once)

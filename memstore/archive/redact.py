@@ -1,7 +1,7 @@
-"""Lines of an export as a store takes them in that masks secrets before it stores them. Pure.
+"""Redacts the lines of an export for a store that masks secrets. Pure.
 
-What was said, and is to be derived here, is masked as a new message is. A line that others in the file rest on by its
-words, or that rests on others, is refused whole: its units, its vectors and its id are of the secret.
+Messages, conversations and documents are redacted as new ones are. Lines of derived rows that hold a secret are
+skipped: their units, vectors and ids follow from it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from memstore.archive.source import Located
 from memstore.errors import InvalidInput
 from memstore.ingest.add import counted
 from memstore.ingest.importers import Skipped
-from memstore.ingest.masking import Masking
+from memstore.ingest.redaction import Redactor
 from memstore.providers import TokenCounter
 
 DERIVED = (
@@ -25,41 +25,45 @@ DERIVED = (
 TEXTS = ("text", "subject", "attribute", "value", "language", "type", "recipe", "counter")
 
 
-def masked(found: Iterable[Located | Skipped], masking: Masking, counter: TokenCounter) -> Iterator[Located | Skipped]:
-    """Give lines with their secrets marked; in place of one that cannot be, why."""
+def redact_lines(
+    found: Iterable[Located | Skipped], redactor: Redactor, counter: TokenCounter
+) -> Iterator[Located | Skipped]:
+    """Yield lines with their secrets marked; for one that cannot be redacted, the reason."""
     for one in found:
-        if isinstance(one, Skipped) or not masking.kinds:
+        if isinstance(one, Skipped) or not redactor.detectors:
             yield one
             continue
         try:
-            yield Located(one.where, one.size, _masked(one.line, masking, counter))
+            yield Located(one.where, one.size, _redact(one.line, redactor, counter))
         except InvalidInput as error:
             yield Skipped(one.where, str(error))
 
 
-def _masked(line: Line, masking: Masking, counter: TokenCounter) -> Line:
-    masking.refuse(user=line.user, conversation=getattr(line, "conversation", None))
+def _redact(line: Line, redactor: Redactor, counter: TokenCounter) -> Line:
+    redactor.reject_secret_names(user=line.user, conversation=getattr(line, "conversation", None))
     if isinstance(line, ConversationLine):
-        changes = [one.model_copy(update={"before": masking.json(one.before)}) for one in line.setting_changes]
-        told = {name: masking.text(getattr(line, name)) for name in ("title", "channel")}
-        return line.model_copy(update=told | {"settings": masking.json(line.settings), "setting_changes": changes})
+        changes = [one.model_copy(update={"before": redactor.redact_json(one.before)}) for one in line.setting_changes]
+        told = {name: redactor.redact(getattr(line, name)) for name in ("title", "channel")}
+        return line.model_copy(
+            update=told | {"settings": redactor.redact_json(line.settings), "setting_changes": changes}
+        )
     if isinstance(line, DocumentLine):
         for label in (*line.namespace, line.key):
-            masking.refuse(name_of_a_document=label)
-        value = masking.json(line.value)
+            redactor.reject_secret_names(name_of_a_document=label)
+        value = redactor.redact_json(line.value)
         whole = value == line.value
-        kept = [one for one in line.vectors if (whole or one.text is not None) and not _holds(one, masking)]
+        kept = [one for one in line.vectors if (whole or one.text is not None) and not _holds(one, redactor)]
         return line.model_copy(update={"value": value, "vectors": kept})
     if isinstance(line, MessageLine):
-        return _message(line, masking, counter)
-    _refuse(_texts(line), masking)
+        return _message(line, redactor, counter)
+    _refuse(_texts(line), redactor)
     return line
 
 
-def _holds(vector: DocumentVector, masking: Masking) -> bool:
+def _holds(vector: DocumentVector, redactor: Redactor) -> bool:
     """Whether what a vector is of, or the path that it stands under, holds a secret."""
     found: Counter[str] = Counter()
-    masking.json([vector.path, vector.text], found)
+    redactor.redact_json([vector.path, vector.text], found)
     return bool(found)
 
 
@@ -73,17 +77,17 @@ def _texts(line: Line) -> list[Any]:
     return found
 
 
-def _refuse(texts: Sequence[Any], masking: Masking) -> None:
+def _refuse(texts: Sequence[Any], redactor: Redactor) -> None:
     found: Counter[str] = Counter()
-    masking.json(texts, found)
+    redactor.redact_json(texts, found)
     if found:
         raise InvalidInput(DERIVED)
 
 
-def _message(line: MessageLine, masking: Masking, counter: TokenCounter) -> MessageLine:
-    _refuse([line.counter, *((one.speaker, one.role) for one in line.units)], masking)
+def _message(line: MessageLine, redactor: Redactor, counter: TokenCounter) -> MessageLine:
+    _refuse([line.counter, *((one.speaker, one.role) for one in line.units)], redactor)
     row = line.row()
-    if not masking.store(row):
+    if not redactor.redact_message(row):
         return line
     if line.units:
         raise InvalidInput(DERIVED)  # they are of its words

@@ -1,0 +1,340 @@
+"""Secrets become marks such as "[masked card]" before anything is stored: counted, embedded and read are the marks.
+
+A message says in its metadata how many secrets of which kind there were. Keys of services are found by detect-secrets,
+check digits by python-stdnum (the extra `secrets`), what is called a secret by the patterns here. detect-secrets may
+not verify what it finds, which would ask the service over the network.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
+
+from memstore.characters import UNSTORABLE
+from memstore.errors import InvalidInput
+from memstore.ingest.check import TEXT_PARTS
+from memstore.models import Json, Message
+from memstore.providers.optional import brought_by
+from memstore.settings import Settings
+
+T = TypeVar("T")
+Text = TypeVar("Text", str, str | None)
+Spans = Iterator[tuple[int, int]]
+COUNTS = "masked"  # the key in a message's metadata
+MIN_LENGTH, MAX_NAME = 4, 200  # characters of a secret, and of the end of a name that its value is read with
+# detect-secrets reads lines. Some of its patterns take quadratic time, so that a line of megabytes is read in pieces.
+PIECE, OVERLAP = 2000, 250
+CALL_ARGUMENTS = {"arguments", "input"}
+BINARY_KEYS = {"data", "file_data", "signature"}
+DETECTORS = {
+    "artifactory": "ArtifactoryDetector",
+    "aws": "AWSKeyDetector",
+    "azure_storage_key": "AzureStorageKeyDetector",
+    "discord": "DiscordBotTokenDetector",
+    "github_token": "GitHubTokenDetector",
+    "gitlab_token": "GitLabTokenDetector",
+    "mailchimp": "MailchimpDetector",
+    "pypi_token": "PypiTokenDetector",
+    "sendgrid": "SendGridDetector",
+    "slack": "SlackDetector",
+    "square_oauth": "SquareOAuthDetector",
+    "stripe": "StripeDetector",
+    "telegram_token": "TelegramBotTokenDetector",
+    "twilio": "TwilioKeyDetector",
+}
+
+SHORTEST_KEY = 16
+_LONG_WORD = re.compile(r"\S{16}")
+_KEYS = re.compile(  # that detect-secrets does not know, or only in part
+    r"\bgithub_pat_\w{22,}|\bxox[abprs]-[A-Za-z0-9-]{10,}|\b[sr]k[-_](?:live[-_]|test[-_]|proj-|ant-)?[A-Za-z0-9_-]{20,}"
+    r"|\bAIza[0-9A-Za-z_-]{35}|\bnpm_[A-Za-z0-9]{36}|(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.[\w-]{8,}+"
+)
+# A block of PEM or PGP, its lines parted by line ends or by "\n" spelled out.
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?>(?:\s|\\[nr])*+(?:[A-Z][A-Za-z-]{2,20}: [^\n\\]*+|[A-Za-z0-9+/=]{16,}+))*+"
+    r"(?:(?:\s|\\[nr])*+(?:[A-Za-z0-9+/=]{1,15}(?:\s|\\[nr])++)*+"
+    r"-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+# Up to the last @ before a path, whatever signs the password has.
+_URL_PASSWORD = re.compile(r"://[^\s/?#@:\"'<>]{0,128}:(?P<value>[^\s/\"'<>]{1,256})@(?=[\w\[])")
+_SAMPLES = {"pass", "passwd", "password", "secret"}  # what documentation writes into URLs
+
+_GAP = r"[ \u00a0\u2009\u202f\u2010-\u2015\u2212./_-]"
+_CARD = re.compile(
+    rf"(?<![\w.-])(?:\d{{4}}(?P<gap>{_GAP})\d{{4}}(?P=gap)\d{{4}}(?P=gap)\d{{4}}"
+    rf"|3\d{{3}}(?P<other>{_GAP})\d{{6}}(?P=other)\d{{4,5}}|\d{{14,19}})(?!\w|[./_-]\w)"
+)
+# The first digits say who issued a card: of the numbers that pass the check digit by chance they rule out nine in ten.
+_ISSUER = re.compile(
+    r"4\d{15}(?:\d{3})?"  # Visa
+    r"|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}"  # Mastercard
+    r"|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}"  # American Express, Diners Club
+    r"|(?:6011|64[4-9]\d|65\d\d|35\d\d|62\d\d)\d{12}"  # Discover, JCB, UnionPay
+    r"|(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{12}"  # Maestro
+)
+_IBAN = re.compile(rf"(?<![^\W_])(?=(?P<number>[A-Z]{{2}}\d{{2}}(?:(?:{_GAP}|\s)?[A-Z\d]){{11,30}}))", re.IGNORECASE)
+_LAST_GROUP = re.compile(r"[\W_]*[^\W_]+\Z")
+_SIGNS = re.compile(r"[\W_]")
+_SOCIAL_SECURITY = re.compile(r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])")
+_DOCUMENT = re.compile(
+    r"\b(?:passport|reisepass|passeport|pasaporte|identity card|id card|personalausweis\w*|ausweis|carte d'identité"
+    r"|dni|nie"
+    r"|driving licen[cs]e|driver'?s licen[cs]e|führerschein|social security|ssn|tax (?:id|number)|steuer-?id\w*"
+    r"|steuernummer|sozialversicherungs\w+|护照|身份证)(?:[- ]?(?:number|no\.?|nummer|nr\.?|numéro|número|号码?))?"
+    r"[^\w\n]{0,3}(?:is|ist|lautet|est|es|是)?[^\w\n]{0,3}(?P<number>(?-i:(?=(?:[A-Z -]{0,12}+\d){5})"
+    r"[A-Z\d](?:[^\S\n]?-?[A-Z\d]){5,17}))(?!\w)"
+    r"|(?:护照|身份证)(?:号码?)?[是为:：\s]{0,3}(?P<zh>[A-Z\d]{7,18})",
+    re.IGNORECASE,
+)
+
+_CALLED = (
+    r"pass(?:word|wort|phrase|code|wd)|kennwort|contraseña|mot de passe|(?<![a-z])pwd|(?-i:(?<![A-Za-z])PIN)"
+    r"(?: code| number)?|(?:api|secret|access|private)[ _-]?(?:access[ _-]?)?(?:key|token)"
+    r"|(?:auth|bearer|refresh)[ _-]?token|client[ _-]?secret"
+)
+_PASSWORD = re.compile(
+    rf"(?:{_CALLED})(?:s?[\"'`])?(?: (?:for|to|of|on|für|zum|de|du|der|von)(?: [^\s:=]{{1,40}}){{1,4}}?)?\s{{0,3}}"
+    r"(?:(?<=\s)(?:is|ist|es|est|lautet|was|war)(?=\s)|[:=：])\s{0,3}[\"'“„«`]?"
+    r"(?P<value>[^\s\"'“”„«»`,;]{3,128}[^\s\"'“”„«»`.,;:!?)])",
+    re.IGNORECASE,
+)
+# Called a token and nothing else: tokens of a model, a page and a text are called so too.
+_TOKEN = re.compile(
+    r"(?<![\w-])(?<!page )(?<!next )token[\"'`]?\s{0,3}[:=：]\s{0,3}[\"'“„«`]?"
+    r"(?P<value>[A-Za-z0-9._~+/-]{16,}+={0,2})",
+    re.IGNORECASE,
+)
+# Names of values in JSON: `db_password`, `dbPassword`, `spring_datasource_password`, `api_keys`.
+_SECRET_NAME = re.compile(rf"(?:[a-z\d]++[_-])*[a-z]*?(?:{_CALLED}|secret)s?", re.IGNORECASE)
+_TOKEN_NAME = re.compile(r"tokens?", re.IGNORECASE)
+_CODE = re.compile(  # that reads a password from elsewhere
+    r"[$<{%*]|(?:your|my|xxx|\.\.\.|os\.|env|process\.|https?:|/)|[A-Za-z_]+(?:\.[A-Za-z_]\w*)+$", re.IGNORECASE
+)
+_NO_WORD = re.compile(r"[\d!@#$%^&*?~+]")
+_MIXED = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")  # letters beside digits, as in no word and in no number
+_BINARY = re.compile(
+    r"data:(?:image|audio|video)/\S+|(?:data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*;base64,)?[A-Za-z0-9+/_=\r\n-]{64,}"
+)
+
+
+class Secret(NamedTuple):
+    """Where a secret stands, in characters, and of which kind it is."""
+
+    start: int
+    stop: int
+    kind: str
+
+    @property
+    def mark(self) -> str:
+        """What stands in its place."""
+        return f"[masked {self.kind}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """Replaces secrets by marks; one without detectors returns what it is passed.
+
+    Everything that is stored because somebody gave it passes through here: messages (`redact_message`), text
+    (`redact`), JSON (`redact_json`), and names that ids follow from (`reject_secret_names`).
+    """
+
+    detectors: Mapping[str, Callable[[str], Spans]]  # by kind
+
+    def find(self, text: str) -> list[Secret]:
+        """Return the secrets of a text in order; those that overlap are one."""
+        found: list[Secret] = []
+        for secret in sorted(
+            Secret(start, stop, kind) for kind, detect in self.detectors.items() for start, stop in detect(text)
+        ):
+            if found and secret.start < found[-1].stop:
+                found[-1] = found[-1]._replace(stop=max(found[-1].stop, secret.stop))
+            else:
+                found.append(secret)
+        return found
+
+    def redact(self, text: Text, counts: Counter[str] | None = None) -> Text:
+        """Return a text with its secrets marked, which are counted."""
+        return text and _replace(text, self.find(text), counts)
+
+    def redact_json(self, value: T, counts: Counter[str] | None = None) -> T:
+        """Return JSON with secrets marked in its texts, numbers and names; a name may tell that its value is one."""
+        redacted: T = self._walk(value, Counter() if counts is None else counts, "") if self.detectors else value
+        return redacted
+
+    def reject_secret_names(self, **names: str | None) -> None:
+        """Raise `InvalidInput` where a name holds a secret: ids follow from names, so they cannot be marked."""
+        for what, name in names.items():
+            if name is not None and (found := self.find(name)):
+                raise InvalidInput(
+                    f"The {what.replace('_', ' ')} holds what looks like a secret ({found[0].kind}), and names are not "
+                    "masked, since ids follow from them. Nothing was stored: give another name, or take the kind out "
+                    "of mask_kinds."
+                )
+
+    def redact_message(self, message: Message) -> bool:
+        """Mark the secrets of a message that is not stored yet; return whether there were any.
+
+        Raises `InvalidInput` where its `external_id` is one.
+        """
+        if not self.detectors:
+            return False
+        self.reject_secret_names(external_id=message.external_id)
+        counts: Counter[str] = Counter()
+        parts = self._walk(message.parts, counts, "")
+        redacted = {
+            "text": self.redact(message.text, counts) if parts is None else _text_of(parts),
+            "parts": parts,
+            "tool_calls": self._walk(message.tool_calls, counts, ""),
+            "tool_call_id": self.redact(message.tool_call_id, counts),
+            "name": self.redact(message.name, counts),
+            "tags": [self.redact(tag, counts) for tag in message.tags],
+            "meta": self._walk(message.meta, counts, ""),
+        }
+        if counts:
+            redacted["meta"] |= {COUNTS: dict(sorted(counts.items()))}
+            vars(message).update(redacted)
+        return bool(counts)
+
+    def _walk(self, value: Any, counts: Counter[str], key: str) -> Any:
+        if isinstance(value, Mapping):
+            redacted: dict[Any, Any] = {}
+            for name, member in value.items():
+                new = self.redact(name, counts) if isinstance(name, str) else name
+                new = new if new not in redacted else f"{new} {len(redacted)}"  # two names may become one mark
+                redacted[new] = self._walk(member, counts, str(name)[-MAX_NAME:])
+            return redacted
+        if isinstance(value, list | tuple):
+            return [self._walk(member, counts, key) for member in value]
+        if type(value) not in (str, int) or len(text := str(value)) < MIN_LENGTH:
+            return value
+        if (key in BINARY_KEYS or text.startswith("data:")) and _BINARY.fullmatch(text):
+            return value
+        if key in CALL_ARGUMENTS and text[0] in "[{":
+            return self._redact_arguments(text, counts)
+        if "password" in self.detectors and _is_secret_name(key, text):
+            secrets = [Secret(0, len(text), "password")]
+            return text if text == secrets[0].mark else _replace(text, secrets, counts)
+        prefix = f"{key.replace('_', ' ')}: "  # a number is of a passport where it is called one
+        shift = len(prefix)
+        secrets = [
+            Secret(one.start - shift, one.stop - shift, one.kind)
+            for one in self.find(prefix + text)
+            if one.start >= shift
+        ]
+        return _replace(text, secrets, counts) if secrets else value
+
+    def _redact_arguments(self, text: str, counts: Counter[str]) -> str:
+        """Return the arguments of a call, which stay JSON: a mark in the place of a bare number would be none."""
+        found: Counter[str] = Counter()
+        try:
+            redacted = self._walk(json.loads(text), found, "")
+            written = json.dumps(redacted, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            return self.redact(text, counts)
+        counts.update(found)
+        if not found:
+            return text
+        return json.dumps(redacted) if UNSTORABLE.search(written) else written
+
+
+KEEP_ALL = Redactor({})
+
+
+def redactor_for(settings: Settings) -> Redactor:
+    """Return what redacts all that is stored: `KEEP_ALL` without `mask_secrets`. Raises `ProviderMissing`."""
+    return _load(frozenset(settings.mask_kinds)) if settings.mask_secrets else KEEP_ALL
+
+
+@cache
+def _load(kinds: frozenset[str]) -> Redactor:
+    with brought_by("secrets", "detect_secrets", "stdnum"):
+        luhn, iban, ssn = (import_module(f"stdnum.{name}") for name in ("luhn", "iban", "us.ssn"))
+        plugins = [getattr(import_module(f"detect_secrets.plugins.{name}"), DETECTORS[name]) for name in DETECTORS]
+    patterns = [pattern for plugin in plugins for pattern in plugin.denylist]
+
+    def detect_keys(text: str) -> Spans:
+        yield from (match.span() for match in _PRIVATE_KEY.finditer(text))
+        for match in _URL_PASSWORD.finditer(text):
+            value = match["value"]
+            if len(value) >= SHORTEST_KEY or not (_CODE.match(value) or value.lower() in _SAMPLES):
+                yield match.span("value")
+        if _LONG_WORD.search(text):
+            yield from (match.span() for match in _KEYS.finditer(text))
+            for start, piece in _pieces(text):
+                for match in chain.from_iterable(pattern.finditer(piece) for pattern in patterns):
+                    begin, end = match.span(1 if match.re.groups and len(match[1]) >= SHORTEST_KEY else 0)
+                    yield start + begin, start + end
+
+    def detect_cards(text: str) -> Spans:
+        for match in _CARD.finditer(text):
+            digits = _SIGNS.sub("", match[0])
+            if _ISSUER.fullmatch(digits) and luhn.is_valid(digits):
+                yield match.span()
+
+    def detect_accounts(text: str) -> Spans:
+        for match in _IBAN.finditer(text):
+            number = match["number"]
+            while number and not iban.is_valid(_SIGNS.sub("", number)):  # beside a number stand other words
+                number = _LAST_GROUP.sub("", number)
+            if number:
+                yield match.start(), match.start() + len(number)
+
+    def detect_documents(text: str) -> Spans:
+        for match in _DOCUMENT.finditer(text):
+            yield match.span("number" if match["number"] else "zh")
+        yield from (match.span() for match in _SOCIAL_SECURITY.finditer(text) if ssn.is_valid(match[0]))
+
+    detectors = {
+        "account": detect_accounts,
+        "card": detect_cards,
+        "document": detect_documents,
+        "key": detect_keys,
+        "password": _detect_passwords,
+    }
+    return Redactor({kind: detect for kind, detect in detectors.items() if kind in kinds})
+
+
+def _detect_passwords(text: str) -> Spans:
+    for match in _PASSWORD.finditer(text):
+        value = match["value"]
+        if _NO_WORD.search(value) and not _CODE.match(value) and not set("()[]{}<>") & set(value):
+            yield match.span("value")
+    yield from (match.span("value") for match in _TOKEN.finditer(text) if _is_token(match["value"]))
+
+
+def _is_token(value: str) -> bool:
+    return len(value) >= 16 and len(_MIXED.findall(value)) > 1 and not _CODE.match(value) and " " not in value
+
+
+def _is_secret_name(key: str, value: str) -> bool:
+    return _is_token(value) if _TOKEN_NAME.fullmatch(key) else _SECRET_NAME.fullmatch(key) is not None
+
+
+def _replace(text: str, secrets: Iterable[Secret], counts: Counter[str] | None) -> str:
+    kept, stop = [], 0
+    for secret in secrets:
+        kept += [text[stop : secret.start], secret.mark]
+        stop = secret.stop
+        if counts is not None:
+            counts[secret.kind] += 1
+    return "".join([*kept, text[stop:]])
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    begin = 0
+    for line in text.splitlines(keepends=True):
+        for start in range(0, max(1, len(line) - OVERLAP), PIECE - OVERLAP):
+            yield begin + start, line[start : start + PIECE]
+        begin += len(line)
+
+
+def _text_of(parts: Iterable[Json]) -> str:
+    return "\n".join(str(part.get("text") or "") for part in parts if str(part.get("type")) in TEXT_PARTS)
