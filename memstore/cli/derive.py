@@ -39,8 +39,8 @@ def derive(
     memstore --verbose derive shows the tracebacks. Where a chat model is away, or has used up its day's tokens, what is
     for it waits and is no failure; stderr says so.
 
-    JSON: {"messages", "units", "summaries", "facts", "redone", "letters", "vectors", "quarantined",
-    "masked": integers, "failed", "waiting": [texts]}.
+    JSON: {"messages", "units", "summaries", "facts", "redone", "letters", "vectors",
+    "quarantined": integers, "failed", "waiting": [texts]}.
     """
     with open_store(database) as store:
         with progress_bars("loading") as move:
@@ -68,7 +68,6 @@ def _summary(report: DeriveReport) -> str:
     more = f"; {report.redone} conversations made anew" if report.redone else ""
     more += f"; {report.vectors} vectors for what had none" if report.vectors else ""
     more += f"; {report.quarantined} facts wait to be confirmed" if report.quarantined else ""
-    more += f"; secrets masked in {report.masked} messages" if report.masked else ""
     made = f"{report.units} units, {report.summaries} summaries, {report.facts} facts"
     return f"{report.messages} messages → {made}{more}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -34,7 +34,6 @@ app = typer.Typer(
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 DryRunFlag = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")]
 MAX_SHOWN = 20  # ids of what was erased
-LOG = "pg_wal"
 EXPECTED = "give a file with what memstore erase --json or memstore erasures --json has printed."
 REFUSED = "nothing was erased: say yes, or give --yes; --dry-run shows what would be removed"
 
@@ -152,15 +151,12 @@ def verify_erasure(
         typer.Argument(metavar="CERTIFICATE", help="What erase --json or erasures --json has printed."),
     ] = None,
     text: Annotated[str | None, typer.Option(metavar="TEXT", help="Look for a text instead: a name, a word.")] = None,
-    files: Annotated[
-        bool, typer.Option("--files", help="Look into the server's files and its log too, as its superuser.")
-    ] = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Look through every table for what was erased; exit 1 where something of it is left.
 
-    JSON: {"looked_for", "tables": integers, "found": {table: rows}, "pages": {file: parts of 16 MiB}, "hints"}; of a
+    JSON: {"looked_for", "tables": integers, "found": {table: rows}, "hints"}; of a
     list of certificates a list of these, each with its "certificate": id.
     """
     if (certificate is None) == (text is None):
@@ -168,7 +164,7 @@ def verify_erasure(
     content = None if certificate is None else _read(certificate)
     certificates, is_list = content if isinstance(content, list) else [content], isinstance(content, list)
     with open_store(database) as store:
-        found = [(each, store.verify_erasure(each, text=text, files=files)) for each in certificates]
+        found = [(each, store.verify_erasure(each, text=text)) for each in certificates]
     if as_json:
         rows = [({"certificate": each.id} if each and is_list else {}) | remains.as_dict() for each, remains in found]
         print_json(rows if is_list else rows[0])
@@ -234,21 +230,8 @@ def _print_remains(certificate: Certificate | None, found: Remains) -> None:
     echo(f"looked through {found.tables} tables: {result}")
     for table_, rows in found.found.items():
         echo(f"  {table_}: {rows:,} rows")
-    if found.pages is not None:
-        echo(_describe_pages(found.pages, gone=found.is_clean))
     for hint in found.hints:
         echo_hint(hint)
-
-
-def _describe_pages(pages: Mapping[str, int], *, gone: bool) -> str:
-    """Describe what the server's files still hold of rows that are `gone` for every query."""
-    if not pages:
-        return "nothing is left in the server's files"
-    places = len(pages.keys() - {LOG})
-    where = [f"{places:,} tables and indexes"] * bool(places) + ["the server's log"] * (LOG in pages)
-    parts = f"{sum(pages.values()):,} parts of files (16 MiB each), of {' and '.join(where)}"
-    why = ": rows that no query finds any more, until other rows take their place" if gone else ""
-    return f"on disk the bytes still stand in {parts}{why}"
 
 
 def _print(certificate: Certificate, as_json: bool) -> None:
@@ -264,7 +247,7 @@ def _print(certificate: Certificate, as_json: bool) -> None:
     if certificate.id is None:
         echo_hint("nothing was removed: this is what would be")
     for place, rows in certificate.scan.found.items():
-        echo_hint(f"{rows:,} rows of {place} still have words of it: look at them")
+        echo_hint(f"{rows:,} rows of {place} still name it: look at them")
     if certificate.again and certificate.id is not None:
         echo_hint("what rested on other messages too is made again by: memstore derive")
     for hint in certificate.hints:
@@ -282,7 +265,7 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, object]]:
     if certificate.id is not None:
         yield "tombstones", f"{certificate.tombstones:,}"
         scan = certificate.scan
-        yield "looked for afterwards", f"{scan.ids:,} ids and {scan.words:,} words in {scan.tables} tables"
+        yield "looked for afterwards", f"{scan.ids:,} ids in {scan.tables} tables"
         yield "rows found", f"{sum(scan.found.values()):,}"
         yield "certificate", certificate.id
         yield "recorded", f"{certificate.recorded_at:%Y-%m-%d %H:%M:%S %Z}" if certificate.recorded_at else "not"

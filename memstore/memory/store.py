@@ -337,22 +337,19 @@ class AsyncMemoryStore:
         )
         return self._database.dispatcher.subscribe(subscriber, map(EventType, EventType if wanted is None else wanted))
 
-    async def verify_erasure(
-        self, certificate: Certificate | None = None, *, text: str | None = None, files: bool = False
-    ) -> Remains:
-        """Look through every table for what a certificate names, or for a text, and give where it still stands.
+    async def verify_erasure(self, certificate: Certificate | None = None, *, text: str | None = None) -> Remains:
+        """Look through every table for what a certificate names, or for a text, and return where it still stands.
 
-        `files`: also for the bytes in the files of tables, indexes and the server's log, where rows that are gone leave
-        them for a while; that needs the rights of a superuser. Give one of both: raises `InvalidInput` else.
+        Raises `InvalidInput` unless exactly one of both is given.
         """
         from memstore.ingest.erasing.verify import of_certificate, of_text
 
         if (certificate is None) == (text is None):
             raise InvalidInput("Give a certificate, or a text to look for.")
         if certificate is not None:
-            return await of_certificate(self._database, certificate, files=files)
+            return await of_certificate(self._database, certificate)
         check_name(text, "text to look for")
-        return await of_text(self._database, text or "", files=files)
+        return await of_text(self._database, text or "")
 
     async def retain(self, *, user: str | None = None) -> int:
         """Erase the messages, of every user or of one, that are older than they are kept (`messages_days`).

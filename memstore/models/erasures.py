@@ -29,13 +29,12 @@ class ErasureScope(StrEnum):
 class Scan:
     """What was looked for in every table after an erasure, in its own transaction.
 
-    `ids` are ids of what was erased, `words` distinctive words of its texts: those that no message says which is left.
-    `found` are the rows in which one of them still stands, by table: empty where nothing is left.
+    `ids` are ids of what was erased, `found` the rows in which one of them still stands, by table: empty where nothing
+    is left.
     """
 
     tables: int = 0
     ids: int = 0
-    words: int = 0
     found: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -95,21 +94,16 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """Rows, and pages of files, in which something that was erased was looked for.
-
-    `found` are rows by table. `pages` are files of tables, indexes and the log in which the bytes still stand, where
-    this login may read them: None where it may not, or was not asked to.
-    """
+    """Rows in which something that was erased still stands, by table."""
 
     looked_for: int
     tables: int
     found: Mapping[str, int] = field(default_factory=dict)
-    pages: Mapping[str, int] | None = None
     hints: tuple[str, ...] = ()
 
     @property
     def is_clean(self) -> bool:
-        """Whether no row has any of it; pages are freed later, by VACUUM and the log's own course."""
+        """Whether no row has any of it."""
         return not self.found
 
     def as_dict(self) -> Json:

@@ -1,12 +1,8 @@
-"""Remains: whether anything of what was erased still stands somewhere, asked in the user's own scope.
-
-What is left beyond rows, in pages that no row uses and in the log of the server, `searching` looks for.
-"""
+"""Remains: whether anything of what was erased still stands somewhere, asked in the user's own scope."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 from uuid import UUID
 
 from memstore.store import erasures, removals
@@ -14,22 +10,8 @@ from memstore.store.database import Transaction
 from memstore.store.statements import statements
 
 SQL = statements("remains")
-TABLES = 14  # in which ids of messages, facts and conversations may stand, or their words
+TABLES = 14  # in which ids of messages, facts and conversations may stand
 TABLES_OF_USER = len(removals.OF_USER) + len(erasures.OF_OPERATOR)
-
-
-class Row(NamedTuple):
-    """A row in which words of an erased text stand, and its table."""
-
-    place: str
-    id: UUID
-
-
-async def words(scope: Transaction, words: Sequence[str]) -> list[Row]:
-    """Give where words stand that no message says: in messages themselves is not looked."""
-    left = [word for (word,) in await scope.tuples(SQL["words_left"], words=list(words))] if words else []
-    unsaid = [word for (word,) in await scope.tuples(SQL["words_unsaid"], words=left)] if left else []
-    return [Row(*row) for row in await scope.tuples(SQL["rows_left"], words=unsaid)] if unsaid else []
 
 
 async def ids(scope: Transaction, ids: Sequence[UUID]) -> dict[str, int]:

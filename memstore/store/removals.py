@@ -80,6 +80,14 @@ class Resting(NamedTuple):
     retracted: bool
 
 
+class FollowingFact(NamedTuple):
+    """A fact that is said shortly after messages that go, and the message that says it."""
+
+    id: UUID
+    text: str
+    said: str | None
+
+
 class Begin(NamedTuple):
     """A message of a conversation from which on facts are derived again."""
 
@@ -122,12 +130,10 @@ async def conversation(scope: Transaction, conversation: UUID) -> dict[str, int]
     }
 
 
-async def summaries_over(
-    scope: Transaction, conversation: UUID, runs: Sequence[tuple[int, int]], ids: Sequence[UUID] = ()
-) -> list[Covering]:
-    """Remove the summaries, of any level, that are over messages of these runs of numbers, and those of these ids."""
+async def summaries_over(scope: Transaction, conversation: UUID, runs: Sequence[tuple[int, int]]) -> list[Covering]:
+    """Remove the summaries, of any level, that are over messages of these runs of numbers."""
     firsts, lasts = [first for first, _ in runs], [last for _, last in runs]
-    values = {"conversation_id": conversation, "firsts": firsts, "lasts": lasts, "ids": list(ids)}
+    values = {"conversation_id": conversation, "firsts": firsts, "lasts": lasts}
     return [Covering(*row) for row in await scope.tuples(SQL["summaries_over"], **values)]
 
 
@@ -141,6 +147,12 @@ async def resting_facts(scope: Transaction, messages: Sequence[UUID], facts: Seq
     """Give the facts that these messages say, and these facts."""
     rows = await scope.tuples(SQL["resting_facts"], messages=list(messages), facts=list(facts))
     return [Resting(*row) for row in rows]
+
+
+async def facts_after(scope: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[FollowingFact]:
+    """Return the facts of the next `within` messages after each of these numbers."""
+    values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
+    return [FollowingFact(*row) for row in await scope.tuples(SQL["facts_after"], **values)]
 
 
 async def known_facts(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:

@@ -1,4 +1,4 @@
-"""A search through everything that a store has on disk: every table, whoever's, and the files beneath.
+"""A search through every table of a store, whoever's.
 
 As the login itself, beyond any user's scope: for the operator who wants to see that nothing is left. Tombstones and
 certificates are left out, which are there to stay and hold hashes, ids and counts.
@@ -11,22 +11,18 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 from unicodedata import normalize
-from uuid import UUID
 
 from psycopg import AsyncConnection
-from psycopg.errors import InsufficientPrivilege
 from psycopg.rows import kwargs_row
 from psycopg.sql import SQL as Composable
 from psycopg.sql import Identifier
 
-from memstore.errors import DatabaseError
 from memstore.store import messages
 from memstore.store.database import Database
 from memstore.store.statements import statements
 
 SQL = statements("searching")
 STAYING = ["tombstones", "erasures"]
-AT_ONCE, OVERLAP = 16 * 2**20, 4096  # bytes of a file that are looked through together
 
 
 class Searched(NamedTuple):
@@ -34,14 +30,6 @@ class Searched(NamedTuple):
 
     name: str
     columns: list[str]
-
-
-class File(NamedTuple):
-    """A file of the server's: what it belongs to, where it is, how long."""
-
-    name: str
-    path: str
-    size: int
 
 
 async def rows(database: Database, texts: Sequence[str]) -> tuple[int, dict[str, int]]:
@@ -71,37 +59,6 @@ async def _count(connection: AsyncConnection[Any], table: Searched, text: str) -
     return int(row[0]) if row else 0
 
 
-async def files(database: Database, texts: Sequence[str]) -> dict[str, int] | None:
-    """Give how many parts of files (16 MiB each) have the bytes of these texts, by table or index, and "pg_wal".
-
-    Ids are looked for as tables hold them, in 16 bytes. None where this login may not read the server's files. What
-    Postgres has compressed, a long text, is not found.
-    """
-    found: Counter[str] = Counter()
-    try:
-        async with database.login() as connection:
-            await connection.execute(SQL["written"])
-            async with connection.cursor(row_factory=kwargs_row(File)) as cursor:
-                every = await (await cursor.execute(SQL["files"])).fetchall()
-            for file in every:
-                for sought in [_bytes(text) for text in texts]:
-                    found[file.name] += await _parts(connection, file, sought)
-    except DatabaseError as error:
-        if isinstance(error.__cause__, InsufficientPrivilege):
-            return None
-        raise
-    return {name: count for name, count in found.items() if count}
-
-
-async def _parts(connection: AsyncConnection[Any], file: File, sought: bytes) -> int:
-    parts = 0
-    for start in range(0, file.size, AT_ONCE):
-        values = {"bytes": sought, "path": file.path, "start": start, "length": AT_ONCE + OVERLAP}
-        row = await (await connection.execute(SQL["bytes_in"], values)).fetchone()
-        parts += bool(row and row[0])
-    return parts
-
-
 def _forms(text: str) -> list[str]:
     """Give a text as it may stand in a column: as it is, within JSON, and within JSON that is a text in JSON.
 
@@ -110,10 +67,3 @@ def _forms(text: str) -> list[str]:
     texts = [text, normalize("NFC", text), normalize("NFD", text)]
     within = [*texts, *(json.dumps(one, ensure_ascii=ascii)[1:-1] for one in texts for ascii in (False, True))]
     return list(dict.fromkeys([*within, *(json.dumps(one, ensure_ascii=False)[1:-1] for one in within)]))
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return UUID(text).bytes
-    except ValueError:
-        return text.encode()

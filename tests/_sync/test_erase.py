@@ -125,32 +125,6 @@ def test_lists_are_erased_as_what_is_in_them(store: MemoryStore) -> None:
         alice.erase_message(["hello"])  # type: ignore[list-item]
 
 
-def test_where_a_secret_was_masked_is_nobodys_word(url: str) -> None:
-    """Else whatever else was masked would be told of as a rest of what was erased."""
-    with MemoryStore.open(url, settings={"embedder": "none", "mask_secrets": True}) as store:
-        alice, card = store.user("alice"), "4111 1111 " + "1111 1111"
-        said = alice.conversation("c").add("user", f"I pay with {card}.")
-        alice.documents().put(("a",), "b", {"text": f"It is {card}."})
-        alice.add_fact(f"Alice has {card}.", type="preference")
-        certificate = alice.erase_message(said)
-        assert certificate.scan.is_clean
-        assert len(alice.facts()) == 1
-
-
-@pytest.mark.parametrize("question", ["Is Quollstreet a good one?", "Tell me:\nquollstreet?", "Quoted:\t\\QUOLLSTREET"])
-def test_a_receipt_whose_question_says_what_was_erased_goes_too(store: MemoryStore, question: str) -> None:
-    alice = store.user("alice")
-    message = alice.conversation("work").add("user", "The password is Quollstreet.")
-    alice.conversation("home").add("user", "I like rain.")
-    alice.conversation("home").context(question, budget=300)
-    alice.conversation("home").context("Is the weather a good one?", budget=300)
-    certificate = alice.erase_message(message)
-    assert certificate.scan.is_clean
-    assert certificate.counts["receipts"] == 1
-    assert holding(store.url, "quollstreet") == {}
-    assert len(alice.conversation("home").receipts()) == 1
-
-
 def test_of_an_erased_conversation_nothing_is_left(store: MemoryStore) -> None:
     talked(store, "bob")
     alice = talked(store)
@@ -325,32 +299,6 @@ def test_a_verification_finds_what_is_left(store: MemoryStore) -> None:
     assert "tombstones" in found.hints[0]
 
 
-def test_what_no_message_says_but_one_behind_a_line_break_is_said(store: MemoryStore) -> None:
-    alice = store.user("alice")
-    call = {
-        "id": "1",
-        "type": "function",
-        "function": {"name": "note", "arguments": '{"text": "To do:\\nQuollstreet"}'},
-    }
-    one, _ = alice.conversation("work").add_many(
-        [{"role": "assistant", "tool_calls": [call | {"id": str(n)}]} for n in range(2)]
-    )
-    alice.conversation("home").add("user", "I like rain.")
-    alice.conversation("home").context("Where is Quollstreet?", budget=300)
-    alice.erase_message(one)
-    assert len(alice.conversation("home").receipts()) == 1
-    alice.conversation("work").erase()
-    assert holding(store.url, "quollstreet") == {}
-
-
-def test_a_word_with_a_turkish_capital_is_found_in_a_question(store: MemoryStore) -> None:
-    alice = store.user("alice")
-    message = alice.conversation("work").add("user", "Ben İZMİRLİ Quollile oturuyorum.")
-    alice.conversation("home").add("user", "I like rain.")
-    alice.conversation("home").context("İzmirli mi?", budget=300)
-    assert (alice.erase_message(message)).counts["receipts"] == 1
-
-
 @pytest.mark.parametrize(("written", "sought"), [("Caf\u00e9", "Cafe\u0301"), ("Cafe\u0301", "Caf\u00e9")])
 def test_a_text_is_found_with_its_accents_apart_or_not(store: MemoryStore, written: str, sought: str) -> None:
     store.user("alice").conversation("c").add("user", f"The {written} is closed.")
@@ -377,6 +325,21 @@ def test_an_erasure_is_told(store: MemoryStore) -> None:
         alice.erase()
     assert [one.body["scope"] for one in heard] == ["conversation", "user"]
     assert heard[0].body["erasure"] == str(certificate.id)
+
+
+def test_a_fact_that_was_understood_through_an_erased_message_goes(store: MemoryStore) -> None:
+    alice = store.user("alice")
+    named, _ = alice.conversation("c").add_many(
+        [{"role": "user", "content": "Quollwen is here."}, {"role": "user", "content": "I live in Leeds."}]
+    )
+    store.derive()
+    with psycopg.connect(store.url) as superuser:  # as a chat model words it, which reads the messages before
+        superuser.execute("update facts set text = 'The user lives in Leeds with Quollwen.'")
+    certificate = alice.erase_message(named)
+    assert (certificate.again["facts"], certificate.counts["facts"]) == (1, 1)
+    store.derive()
+    assert [fact.value for fact in alice.facts()] == ["leeds"]
+    assert holding(store.url, "quollwen") == {}
 
 
 def test_a_fact_that_another_message_says_too_is_made_again_from_that(store: MemoryStore) -> None:
@@ -528,7 +491,6 @@ def test_old_messages_are_kept_no_longer_than_a_rule_says(store: MemoryStore) ->
     [kept] = alice.erasures()
     assert kept.scope == "retention"
     assert (store.verify_erasure(kept)).is_clean, "the conversation goes on"
-    assert not (store.verify_erasure(kept, files=True)).pages, "and so do its rows"
     alice.conversation("work").describe(settings={"messages_days": None})
     alice.conversation("work").add("user", "One more for the derivers.")
     store.derive()  # looks after whom it derived something of

@@ -92,19 +92,6 @@ def test_all_certificates_of_a_list_are_verified(place: str, cli: Run, tmp_path:
     assert (found.code, found.json) == (0, [])
 
 
-def test_files_are_looked_through_too(place: str, cli: Run) -> None:
-    with memstore.open(place, settings=HASHING) as store:
-        store.user("alice").erase()
-    found = cli("verify-erasure", "--text", "alicelisbon2ville", "--files", "--json", "-d", place)
-    assert (found.code, found.json["found"]) == (0, {})
-    assert found.json["pages"], "dead rows and the log still have it, and it is said"
-    assert "VACUUM" in found.json["hints"][0]
-    shown = cli("verify-erasure", "--text", "alicelisbon2ville", "--files", "-d", place)
-    assert shown.out.count("\n") == 2, "once, and not for each file"
-    assert f"{sum(found.json['pages'].values()):,} parts of files" in shown.out
-    assert "nothing is left" in cli("verify-erasure", "--text", "neverwritten", "--files", "-d", place).out
-
-
 def test_an_import_says_that_what_it_leaves_out_was_erased(place: str, cli: Run, tmp_path: Path) -> None:
     backup, own = tmp_path / "backup.jsonl", tmp_path / "own.jsonl"
     cli("export", str(backup), "-d", place)

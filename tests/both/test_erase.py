@@ -126,32 +126,6 @@ async def test_lists_are_erased_as_what_is_in_them(store: AsyncMemoryStore) -> N
         await alice.erase_message(["hello"])  # type: ignore[list-item]
 
 
-async def test_where_a_secret_was_masked_is_nobodys_word(url: str) -> None:
-    """Else whatever else was masked would be told of as a rest of what was erased."""
-    async with await AsyncMemoryStore.open(url, settings={"embedder": "none", "mask_secrets": True}) as store:
-        alice, card = store.user("alice"), "4111 1111 " + "1111 1111"
-        said = await alice.conversation("c").add("user", f"I pay with {card}.")
-        await alice.documents().put(("a",), "b", {"text": f"It is {card}."})
-        await alice.add_fact(f"Alice has {card}.", type="preference")
-        certificate = await alice.erase_message(said)
-        assert certificate.scan.is_clean
-        assert len(await alice.facts()) == 1
-
-
-@pytest.mark.parametrize("question", ["Is Quollstreet a good one?", "Tell me:\nquollstreet?", "Quoted:\t\\QUOLLSTREET"])
-async def test_a_receipt_whose_question_says_what_was_erased_goes_too(store: AsyncMemoryStore, question: str) -> None:
-    alice = store.user("alice")
-    message = await alice.conversation("work").add("user", "The password is Quollstreet.")
-    await alice.conversation("home").add("user", "I like rain.")
-    await alice.conversation("home").context(question, budget=300)
-    await alice.conversation("home").context("Is the weather a good one?", budget=300)
-    certificate = await alice.erase_message(message)
-    assert certificate.scan.is_clean
-    assert certificate.counts["receipts"] == 1
-    assert holding(store.url, "quollstreet") == {}
-    assert len(await alice.conversation("home").receipts()) == 1
-
-
 async def test_of_an_erased_conversation_nothing_is_left(store: AsyncMemoryStore) -> None:
     await talked(store, "bob")
     alice = await talked(store)
@@ -326,32 +300,6 @@ async def test_a_verification_finds_what_is_left(store: AsyncMemoryStore) -> Non
     assert "tombstones" in found.hints[0]
 
 
-async def test_what_no_message_says_but_one_behind_a_line_break_is_said(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    call = {
-        "id": "1",
-        "type": "function",
-        "function": {"name": "note", "arguments": '{"text": "To do:\\nQuollstreet"}'},
-    }
-    one, _ = await alice.conversation("work").add_many(
-        [{"role": "assistant", "tool_calls": [call | {"id": str(n)}]} for n in range(2)]
-    )
-    await alice.conversation("home").add("user", "I like rain.")
-    await alice.conversation("home").context("Where is Quollstreet?", budget=300)
-    await alice.erase_message(one)
-    assert len(await alice.conversation("home").receipts()) == 1
-    await alice.conversation("work").erase()
-    assert holding(store.url, "quollstreet") == {}
-
-
-async def test_a_word_with_a_turkish_capital_is_found_in_a_question(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    message = await alice.conversation("work").add("user", "Ben İZMİRLİ Quollile oturuyorum.")
-    await alice.conversation("home").add("user", "I like rain.")
-    await alice.conversation("home").context("İzmirli mi?", budget=300)
-    assert (await alice.erase_message(message)).counts["receipts"] == 1
-
-
 @pytest.mark.parametrize(("written", "sought"), [("Caf\u00e9", "Cafe\u0301"), ("Cafe\u0301", "Caf\u00e9")])
 async def test_a_text_is_found_with_its_accents_apart_or_not(
     store: AsyncMemoryStore, written: str, sought: str
@@ -380,6 +328,21 @@ async def test_an_erasure_is_told(store: AsyncMemoryStore) -> None:
         await alice.erase()
     assert [one.body["scope"] for one in heard] == ["conversation", "user"]
     assert heard[0].body["erasure"] == str(certificate.id)
+
+
+async def test_a_fact_that_was_understood_through_an_erased_message_goes(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    named, _ = await alice.conversation("c").add_many(
+        [{"role": "user", "content": "Quollwen is here."}, {"role": "user", "content": "I live in Leeds."}]
+    )
+    await store.derive()
+    with psycopg.connect(store.url) as superuser:  # as a chat model words it, which reads the messages before
+        superuser.execute("update facts set text = 'The user lives in Leeds with Quollwen.'")
+    certificate = await alice.erase_message(named)
+    assert (certificate.again["facts"], certificate.counts["facts"]) == (1, 1)
+    await store.derive()
+    assert [fact.value for fact in await alice.facts()] == ["leeds"]
+    assert holding(store.url, "quollwen") == {}
 
 
 async def test_a_fact_that_another_message_says_too_is_made_again_from_that(store: AsyncMemoryStore) -> None:
@@ -531,7 +494,6 @@ async def test_old_messages_are_kept_no_longer_than_a_rule_says(store: AsyncMemo
     [kept] = await alice.erasures()
     assert kept.scope == "retention"
     assert (await store.verify_erasure(kept)).is_clean, "the conversation goes on"
-    assert not (await store.verify_erasure(kept, files=True)).pages, "and so do its rows"
     await alice.conversation("work").describe(settings={"messages_days": None})
     await alice.conversation("work").add("user", "One more for the derivers.")
     await store.derive()  # looks after whom it derived something of

@@ -98,11 +98,11 @@ async def _certified(scope: Transaction, target: Target, id: UUID) -> Certificat
     if everything:
         counts: Mapping[str, int] = await removals.user(scope)
         counts = Counter(counts) + Counter(await erasures.remove_of_operator(scope))
-        scan = Scan(remains.TABLES_OF_USER, 1, 0, await remains.of_user(scope))
+        scan = Scan(remains.TABLES_OF_USER, 1, await remains.of_user(scope))
         certificate = replace(certificate, counts=counts, scan=scan)
     elif locked is not None:
         removed = await _removed(scope, target, doomed, locked)
-        scan = await part.scanned(scope, removed, (*target.erased, *removed.messages))
+        scan = await part.scanned(scope, (*target.erased, *removed.messages))
         certificate = replace(certificate, counts=+removed.counts, again=dict(removed.again), scan=scan)
     if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
         return replace(certificate, id=None)

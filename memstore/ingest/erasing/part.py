@@ -10,9 +10,8 @@ from uuid import UUID
 
 from memstore.ingest.erasing import resting
 from memstore.ingest.erasing.resting import Going
-from memstore.ingest.erasing.words import distinctive
 from memstore.models import Scan
-from memstore.store import postings, queue, remains, removals, summaries
+from memstore.store import postings, queue, remains, removals
 from memstore.store.database import Transaction
 from memstore.store.erasures import Locked
 from memstore.store.messages import LAST
@@ -30,41 +29,20 @@ class Removed:
     again: Counter[str] = field(default_factory=Counter)
     messages: list[UUID] = field(default_factory=list)
     others: list[UUID] = field(default_factory=list)  # facts and summaries
-    words: list[str] = field(default_factory=list)
 
 
 async def messages(scope: Transaction, doomed: Sequence[Doomed], locked: Locked) -> Removed:
     """Remove messages, and what rests on them. The user and the conversations are locked."""
     ids = [one.id for one in doomed]
-    removed = Removed(messages=ids, words=distinctive(await removals.texts(scope, ids)))
-    for conversation, runs in runs_of(doomed).items():
-        await _summaries(scope, conversation, runs, (), removed)
-    going = await resting.of_messages(scope, ids, ())
+    removed = Removed(messages=ids)
+    runs = runs_of(doomed)
+    for conversation, own in runs.items():
+        await _summaries(scope, conversation, own, removed)
+    going = await resting.of_messages(scope, ids, await resting.understood_through(scope, ids, runs))
     await _items(scope, going, [*ids, *removed.others], ids, locked, removed)
     await _quoted(scope, doomed, removed)
     removed.counts["messages"] += await removals.messages(scope, ids)
-    await _told(scope, locked, removed)
     return removed
-
-
-async def _told(scope: Transaction, locked: Locked, removed: Removed) -> None:
-    """Remove facts, summaries and receipts of which nobody would expect it, by words that no message says any more.
-
-    A fact may have been understood by the message before the one that says it, and a question may quote a message.
-    """
-    told = await remains.words(scope, removed.words)
-    named = [one.id for one in told if one.place == "facts"]
-    over = await summaries.some(scope, [one.id for one in told if one.place == "summaries"])
-    quoting = [one.id for one in told if one.place == "receipts"]
-    if not (named or over or quoting):
-        return
-    others = len(removed.others)
-    for conversation in {one.conversation_id for one in over}:
-        some = [one.id for one in over if one.conversation_id == conversation]
-        await _summaries(scope, conversation, (), some, removed)
-    going = await resting.of_messages(scope, (), named)
-    await _items(scope, going, removed.others[others:], (), locked, removed)
-    await _quoted(scope, (), removed, quoting)
 
 
 async def _items(
@@ -101,11 +79,10 @@ async def facts(scope: Transaction, ids: Sequence[UUID], locked: Locked) -> Remo
     return removed
 
 
-async def scanned(scope: Transaction, removed: Removed, ids: Sequence[UUID]) -> Scan:
-    """Look for what was removed, by ids and by words; of summaries not by ids, as one is made again under the same."""
-    found = Counter(one.place for one in await remains.words(scope, removed.words))
-    found.update(await remains.ids(scope, ids))
-    return Scan(remains.TABLES, len(ids), len(removed.words), {table: rows for table, rows in found.items() if rows})
+async def scanned(scope: Transaction, ids: Sequence[UUID]) -> Scan:
+    """Look in every table for the ids of what was removed; not of summaries, which are made again under the same."""
+    found = await remains.ids(scope, ids)
+    return Scan(remains.TABLES, len(ids), {table: rows for table, rows in found.items() if rows})
 
 
 def runs_of(doomed: Iterable[Doomed]) -> defaultdict[UUID, list[Run]]:
@@ -120,11 +97,9 @@ def runs_of(doomed: Iterable[Doomed]) -> defaultdict[UUID, list[Run]]:
     return runs
 
 
-async def _summaries(
-    scope: Transaction, conversation: UUID, runs: Sequence[Run], named: Sequence[UUID], removed: Removed
-) -> None:
+async def _summaries(scope: Transaction, conversation: UUID, runs: Sequence[Run], removed: Removed) -> None:
     """Remove the summaries over these messages; what they were over besides is to be summarized once more."""
-    gone = await removals.summaries_over(scope, conversation, runs, named)
+    gone = await removals.summaries_over(scope, conversation, runs)
     removed.others += [one.id for one in gone]
     removed.counts["summaries"] += len(gone)
     nest = [one.from_seq for one in gone if one.level == 1]
@@ -146,9 +121,9 @@ async def _units(scope: Transaction, ids: Sequence[UUID], locked: Locked, remove
         removed.counts["term_postings"] += await postings.forget(scope)
 
 
-async def _quoted(scope: Transaction, doomed: Sequence[Doomed], removed: Removed, quoting: Sequence[UUID] = ()) -> None:
-    """Remove receipts, letters and events that quote messages or name items; and the receipts `quoting`."""
-    ids = [*removed.messages, *removed.others, *quoting]
+async def _quoted(scope: Transaction, doomed: Sequence[Doomed], removed: Removed) -> None:
+    """Remove receipts, letters and events that quote messages or name items."""
+    ids = [*removed.messages, *removed.others]
     receipts = await removals.receipts(scope, ids)
     for conversation, first in _firsts(doomed).items():
         receipts += await removals.receipts(scope, (), conversation, first[1])

@@ -9,11 +9,13 @@ goes with it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from memstore.ingest.facts.by_rules import BEFORE
 from memstore.ingest.facts.settle import resettle
+from memstore.ingest.facts.wording import content
 from memstore.store import fact_changes, facts, removals
 from memstore.store.database import Transaction
 from memstore.store.removals import Begin, Resting
@@ -31,7 +33,7 @@ class Going:
 
 
 async def of_messages(scope: Transaction, messages: Sequence[UUID], named: Collection[UUID]) -> Going:
-    """Give what becomes of the facts that messages say which go; `named` have words that are said nowhere else."""
+    """Return what becomes of the facts that these messages say; `named` ones go wherever they are said."""
     resting = await removals.resting_facts(scope, messages, list(named))
     going = [one for one in resting if not one.entered and (not _stays(one) or one.id in named)]
     ids = [one.id for one in going]
@@ -39,6 +41,21 @@ async def of_messages(scope: Transaction, messages: Sequence[UUID], named: Colle
     again = [one.id for one in going if one.said_elsewhere and not one.retracted]
     begins = await removals.sources_of(scope, again, messages) if again else []
     return Going([*ids, *await _edited(scope, ids, messages)], staying, begins)
+
+
+async def understood_through(
+    scope: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[tuple[int, int]]]
+) -> list[UUID]:
+    """Return the facts of the next messages that have words of these, which the extractor read before them."""
+    follows = [
+        one
+        for conversation, own in runs.items()
+        for one in await removals.facts_after(scope, conversation, [last for _, last in own], BEFORE)
+    ]
+    if not follows:
+        return []
+    erased = set(content(" ".join(await removals.texts(scope, messages))))
+    return [one.id for one in follows if (set(content(one.text)) - set(content(one.said or ""))) & erased]
 
 
 def _stays(one: Resting) -> bool:

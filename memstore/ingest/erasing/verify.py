@@ -11,15 +11,13 @@ from memstore.store import remains, searching, tombstones
 from memstore.store.database import Database, Transaction
 
 SOUGHT = 20  # ids that are looked for in every table and column, one after the other
-UNREAD = "this login may not read the server's files; as its superuser, --files looks there too"
-LATER = "pages are freed by VACUUM and filled by new rows, the log as it goes on: docs/reference/erasure.md says how"
 RESTORED = (
     "the tombstones of this erasure are not in this database: was it restored from a backup that is older? "
     "Erase again what the certificate names."
 )
 
 
-async def of_certificate(database: Database, certificate: Certificate, *, files: bool = False) -> Remains:
+async def of_certificate(database: Database, certificate: Certificate) -> Remains:
     """Look for the ids that a certificate names, in the tables of its user and in every other.
 
     That of a retention names the conversation, which goes on: looked for are messages in it that were erased.
@@ -35,9 +33,8 @@ async def of_certificate(database: Database, certificate: Certificate, *, files:
         kept = certificate.tombstones if certificate.id is None else await tombstones.of_erasure(scope, certificate.id)
     tables, elsewhere = await searching.rows(database, [str(one) for one in gone[:SOUGHT]])
     found |= Counter(elsewhere)
-    made = Remains(max(1, len(certificate.erased)), tables, +found)
     hints = () if kept == certificate.tombstones else (RESTORED,)
-    return await _with_files(database, made, [str(one) for one in gone], hints, files=files)
+    return Remains(max(1, len(certificate.erased)), tables, +found, hints)
 
 
 async def _come_back(scope: Transaction, conversations: Sequence[UUID]) -> dict[str, int]:
@@ -46,16 +43,7 @@ async def _come_back(scope: Transaction, conversations: Sequence[UUID]) -> dict[
     return {"messages": len(await tombstones.erased_items(scope, there))}
 
 
-async def of_text(database: Database, text: str, *, files: bool = False) -> Remains:
+async def of_text(database: Database, text: str) -> Remains:
     """Look for a text in every table, whoever's, in capital or small letters."""
     tables, found = await searching.rows(database, [text])
-    return await _with_files(database, Remains(1, tables, found), [text], (), files=files)
-
-
-async def _with_files(
-    database: Database, made: Remains, sought: list[str], hints: tuple[str, ...], *, files: bool
-) -> Remains:
-    pages = await searching.files(database, sought) if files else None
-    if files:
-        hints += (UNREAD,) if pages is None else (LATER,) if pages else ()
-    return Remains(made.looked_for, made.tables, made.found, pages, hints)
+    return Remains(1, tables, found)

@@ -21,12 +21,11 @@ FROM messages
 WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 
 -- summaries_over --
--- Removes the summaries of ranges that messages are in, and others by name.
+-- Removes the summaries of ranges that messages are in.
 DELETE FROM summaries s
 WHERE s.user_id = %(user_id)s AND s.conversation_id = %(conversation_id)s
-  AND (s.id = ANY(%(ids)s::uuid[])
-       OR EXISTS (SELECT FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS run (first, last)
-                  WHERE run.first <= s.to_seq AND run.last >= s.from_seq))
+  AND EXISTS (SELECT FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS run (first, last)
+              WHERE run.first <= s.to_seq AND run.last >= s.from_seq)
 RETURNING s.id, s.level, s.from_seq, s.to_seq
 
 -- back_to --
@@ -62,6 +61,15 @@ WHERE f.user_id = %(user_id)s
        OR f.id IN (SELECT t.fact_id FROM fact_sources t
                    WHERE t.user_id = %(user_id)s AND t.message_id = ANY(%(messages)s::uuid[])))
 GROUP BY f.user_id, f.id, f.recipe, f.state
+
+-- facts_after --
+-- The facts that messages say which follow others, with what they say.
+SELECT DISTINCT f.id, f.text, m.text AS said
+FROM unnest(%(lasts)s::bigint[]) AS last (seq)
+JOIN messages m ON m.conversation_id = %(conversation_id)s AND m.seq > last.seq AND m.seq <= last.seq + %(within)s
+JOIN fact_sources s ON s.user_id = m.user_id AND s.message_id = m.id AND s.user_id = %(user_id)s
+JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id AND f.user_id = %(user_id)s
+WHERE m.user_id = %(user_id)s
 
 -- edited_into --
 -- Facts that people have edited to be these.

@@ -100,11 +100,11 @@ def _certified(scope: Transaction, target: Target, id: UUID) -> Certificate:
     if everything:
         counts: Mapping[str, int] = removals.user(scope)
         counts = Counter(counts) + Counter(erasures.remove_of_operator(scope))
-        scan = Scan(remains.TABLES_OF_USER, 1, 0, remains.of_user(scope))
+        scan = Scan(remains.TABLES_OF_USER, 1, remains.of_user(scope))
         certificate = replace(certificate, counts=counts, scan=scan)
     elif locked is not None:
         removed = _removed(scope, target, doomed, locked)
-        scan = part.scanned(scope, removed, (*target.erased, *removed.messages))
+        scan = part.scanned(scope, (*target.erased, *removed.messages))
         certificate = replace(certificate, counts=+removed.counts, again=dict(removed.again), scan=scan)
     if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
         return replace(certificate, id=None)

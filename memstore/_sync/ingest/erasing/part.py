@@ -11,12 +11,11 @@ from uuid import UUID
 
 from memstore._sync.ingest.erasing import resting
 from memstore._sync.ingest.erasing.resting import Going
-from memstore._sync.store import postings, queue, remains, removals, summaries
+from memstore._sync.store import postings, queue, remains, removals
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.erasures import Locked
 from memstore._sync.store.messages import LAST
 from memstore._sync.store.removals import Doomed
-from memstore.ingest.erasing.words import distinctive
 from memstore.models import Scan
 
 Run = tuple[int, int]
@@ -31,41 +30,20 @@ class Removed:
     again: Counter[str] = field(default_factory=Counter)
     messages: list[UUID] = field(default_factory=list)
     others: list[UUID] = field(default_factory=list)  # facts and summaries
-    words: list[str] = field(default_factory=list)
 
 
 def messages(scope: Transaction, doomed: Sequence[Doomed], locked: Locked) -> Removed:
     """Remove messages, and what rests on them. The user and the conversations are locked."""
     ids = [one.id for one in doomed]
-    removed = Removed(messages=ids, words=distinctive(removals.texts(scope, ids)))
-    for conversation, runs in runs_of(doomed).items():
-        _summaries(scope, conversation, runs, (), removed)
-    going = resting.of_messages(scope, ids, ())
+    removed = Removed(messages=ids)
+    runs = runs_of(doomed)
+    for conversation, own in runs.items():
+        _summaries(scope, conversation, own, removed)
+    going = resting.of_messages(scope, ids, resting.understood_through(scope, ids, runs))
     _items(scope, going, [*ids, *removed.others], ids, locked, removed)
     _quoted(scope, doomed, removed)
     removed.counts["messages"] += removals.messages(scope, ids)
-    _told(scope, locked, removed)
     return removed
-
-
-def _told(scope: Transaction, locked: Locked, removed: Removed) -> None:
-    """Remove facts, summaries and receipts of which nobody would expect it, by words that no message says any more.
-
-    A fact may have been understood by the message before the one that says it, and a question may quote a message.
-    """
-    told = remains.words(scope, removed.words)
-    named = [one.id for one in told if one.place == "facts"]
-    over = summaries.some(scope, [one.id for one in told if one.place == "summaries"])
-    quoting = [one.id for one in told if one.place == "receipts"]
-    if not (named or over or quoting):
-        return
-    others = len(removed.others)
-    for conversation in {one.conversation_id for one in over}:
-        some = [one.id for one in over if one.conversation_id == conversation]
-        _summaries(scope, conversation, (), some, removed)
-    going = resting.of_messages(scope, (), named)
-    _items(scope, going, removed.others[others:], (), locked, removed)
-    _quoted(scope, (), removed, quoting)
 
 
 def _items(
@@ -102,11 +80,10 @@ def facts(scope: Transaction, ids: Sequence[UUID], locked: Locked) -> Removed:
     return removed
 
 
-def scanned(scope: Transaction, removed: Removed, ids: Sequence[UUID]) -> Scan:
-    """Look for what was removed, by ids and by words; of summaries not by ids, as one is made again under the same."""
-    found = Counter(one.place for one in remains.words(scope, removed.words))
-    found.update(remains.ids(scope, ids))
-    return Scan(remains.TABLES, len(ids), len(removed.words), {table: rows for table, rows in found.items() if rows})
+def scanned(scope: Transaction, ids: Sequence[UUID]) -> Scan:
+    """Look in every table for the ids of what was removed; not of summaries, which are made again under the same."""
+    found = remains.ids(scope, ids)
+    return Scan(remains.TABLES, len(ids), {table: rows for table, rows in found.items() if rows})
 
 
 def runs_of(doomed: Iterable[Doomed]) -> defaultdict[UUID, list[Run]]:
@@ -121,11 +98,9 @@ def runs_of(doomed: Iterable[Doomed]) -> defaultdict[UUID, list[Run]]:
     return runs
 
 
-def _summaries(
-    scope: Transaction, conversation: UUID, runs: Sequence[Run], named: Sequence[UUID], removed: Removed
-) -> None:
+def _summaries(scope: Transaction, conversation: UUID, runs: Sequence[Run], removed: Removed) -> None:
     """Remove the summaries over these messages; what they were over besides is to be summarized once more."""
-    gone = removals.summaries_over(scope, conversation, runs, named)
+    gone = removals.summaries_over(scope, conversation, runs)
     removed.others += [one.id for one in gone]
     removed.counts["summaries"] += len(gone)
     nest = [one.from_seq for one in gone if one.level == 1]
@@ -147,9 +122,9 @@ def _units(scope: Transaction, ids: Sequence[UUID], locked: Locked, removed: Rem
         removed.counts["term_postings"] += postings.forget(scope)
 
 
-def _quoted(scope: Transaction, doomed: Sequence[Doomed], removed: Removed, quoting: Sequence[UUID] = ()) -> None:
-    """Remove receipts, letters and events that quote messages or name items; and the receipts `quoting`."""
-    ids = [*removed.messages, *removed.others, *quoting]
+def _quoted(scope: Transaction, doomed: Sequence[Doomed], removed: Removed) -> None:
+    """Remove receipts, letters and events that quote messages or name items."""
+    ids = [*removed.messages, *removed.others]
     receipts = removals.receipts(scope, ids)
     for conversation, first in _firsts(doomed).items():
         receipts += removals.receipts(scope, (), conversation, first[1])

@@ -10,7 +10,7 @@ goes with it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -18,6 +18,8 @@ from memstore._sync.ingest.facts.settle import resettle
 from memstore._sync.store import fact_changes, facts, removals
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.removals import Begin, Resting
+from memstore.ingest.facts.by_rules import BEFORE
+from memstore.ingest.facts.wording import content
 
 ACTOR = "erasure"
 
@@ -32,7 +34,7 @@ class Going:
 
 
 def of_messages(scope: Transaction, messages: Sequence[UUID], named: Collection[UUID]) -> Going:
-    """Give what becomes of the facts that messages say which go; `named` have words that are said nowhere else."""
+    """Return what becomes of the facts that these messages say; `named` ones go wherever they are said."""
     resting = removals.resting_facts(scope, messages, list(named))
     going = [one for one in resting if not one.entered and (not _stays(one) or one.id in named)]
     ids = [one.id for one in going]
@@ -40,6 +42,21 @@ def of_messages(scope: Transaction, messages: Sequence[UUID], named: Collection[
     again = [one.id for one in going if one.said_elsewhere and not one.retracted]
     begins = removals.sources_of(scope, again, messages) if again else []
     return Going([*ids, *_edited(scope, ids, messages)], staying, begins)
+
+
+def understood_through(
+    scope: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[tuple[int, int]]]
+) -> list[UUID]:
+    """Return the facts of the next messages that have words of these, which the extractor read before them."""
+    follows = [
+        one
+        for conversation, own in runs.items()
+        for one in removals.facts_after(scope, conversation, [last for _, last in own], BEFORE)
+    ]
+    if not follows:
+        return []
+    erased = set(content(" ".join(removals.texts(scope, messages))))
+    return [one.id for one in follows if (set(content(one.text)) - set(content(one.said or ""))) & erased]
 
 
 def _stays(one: Resting) -> bool:

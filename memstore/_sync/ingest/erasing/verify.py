@@ -12,15 +12,13 @@ from memstore._sync.store.database import Database, Transaction
 from memstore.models import Certificate, ErasureScope, Remains
 
 SOUGHT = 20  # ids that are looked for in every table and column, one after the other
-UNREAD = "this login may not read the server's files; as its superuser, --files looks there too"
-LATER = "pages are freed by VACUUM and filled by new rows, the log as it goes on: docs/reference/erasure.md says how"
 RESTORED = (
     "the tombstones of this erasure are not in this database: was it restored from a backup that is older? "
     "Erase again what the certificate names."
 )
 
 
-def of_certificate(database: Database, certificate: Certificate, *, files: bool = False) -> Remains:
+def of_certificate(database: Database, certificate: Certificate) -> Remains:
     """Look for the ids that a certificate names, in the tables of its user and in every other.
 
     That of a retention names the conversation, which goes on: looked for are messages in it that were erased.
@@ -36,9 +34,8 @@ def of_certificate(database: Database, certificate: Certificate, *, files: bool 
         kept = certificate.tombstones if certificate.id is None else tombstones.of_erasure(scope, certificate.id)
     tables, elsewhere = searching.rows(database, [str(one) for one in gone[:SOUGHT]])
     found |= Counter(elsewhere)
-    made = Remains(max(1, len(certificate.erased)), tables, +found)
     hints = () if kept == certificate.tombstones else (RESTORED,)
-    return _with_files(database, made, [str(one) for one in gone], hints, files=files)
+    return Remains(max(1, len(certificate.erased)), tables, +found, hints)
 
 
 def _come_back(scope: Transaction, conversations: Sequence[UUID]) -> dict[str, int]:
@@ -47,16 +44,7 @@ def _come_back(scope: Transaction, conversations: Sequence[UUID]) -> dict[str, i
     return {"messages": len(tombstones.erased_items(scope, there))}
 
 
-def of_text(database: Database, text: str, *, files: bool = False) -> Remains:
+def of_text(database: Database, text: str) -> Remains:
     """Look for a text in every table, whoever's, in capital or small letters."""
     tables, found = searching.rows(database, [text])
-    return _with_files(database, Remains(1, tables, found), [text], (), files=files)
-
-
-def _with_files(
-    database: Database, made: Remains, sought: list[str], hints: tuple[str, ...], *, files: bool
-) -> Remains:
-    pages = searching.files(database, sought) if files else None
-    if files:
-        hints += (UNREAD,) if pages is None else (LATER,) if pages else ()
-    return Remains(made.looked_for, made.tables, made.found, pages, hints)
+    return Remains(1, tables, found)
