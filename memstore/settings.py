@@ -175,9 +175,6 @@ class Settings(BaseSettings):
         default=("user", "assistant"),
         description="whose facts hold at once, of user and assistant; those of others wait until they are confirmed",
     )
-    untrusted_channels: Listed = Field(
-        default=(), description="channels of conversations whose facts wait until they are confirmed, with commas"
-    )
     mcp_memories: Literal["active", "quarantined"] = Field(
         default="active",
         description="what a model remembers over MCP: active holds at once, quarantined waits until it is confirmed",

@@ -17,7 +17,6 @@ from uuid import UUID
 from memstore import ids
 from memstore.archive import judged, source
 from memstore.archive.documents import store_documents
-from memstore.archive.doubted import doubted, doubtful
 from memstore.archive.ready import Ready, new_units, ready
 from memstore.archive.redact import redact_lines
 from memstore.archive.shapes import (
@@ -31,13 +30,12 @@ from memstore.archive.shapes import (
 )
 from memstore.archive.source import Batch, Located
 from memstore.errors import InvalidInput
-from memstore.ingest.facts.trust import Trust
 from memstore.ingest.importers import Imported, Skipped, Span, size_of
 from memstore.ingest.importers.records import ERASED, MOST_NAMED
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.resources import Resources
 from memstore.ingest.serving import made_for
-from memstore.models import HAND, Conversation, Message
+from memstore.models import HAND, Conversation
 from memstore.providers import TokenCounter
 from memstore.store import embedders, erasures, exports, facts, messages, removals, restores, summaries, tombstones
 from memstore.store.database import Database, Transaction
@@ -52,12 +50,11 @@ UNSAID = "a message that says it is not there: {}; derive facts anew where it is
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What lines must pass: how long a message may be, what masks secrets and counts again, and who is believed."""
+    """What lines must pass: how long a message may be, and what masks secrets and counts again."""
 
     max_message_bytes: int
     redactor: Redactor
     counter: TokenCounter
-    trust: Trust
 
 
 async def restore(
@@ -108,9 +105,8 @@ class Writing(Protocol):
 class _Restore:
     """A restore while it runs: whose lines come, and what it did so far.
 
-    `declared` is the conversation whose line was read last, with its `channel`, `new` the last one that was never here.
-    Of those in `apart` the store has derived rows of its own. In a dry run `coming` are the doubtful messages of a user
-    that would be stored by now.
+    `declared` is the conversation whose line was read last, `new` the last one that was never here. Of those in `apart`
+    the store has derived rows of its own.
     """
 
     database: Database
@@ -122,11 +118,9 @@ class _Restore:
     user: str | None = None
     line: UserLine | None = None
     declared: UUID | None = None
-    channel: str | None = None
     new: UUID | None = None
     apart: set[UUID] = field(default_factory=set)
     spans: dict[UUID, Span] = field(default_factory=dict)
-    coming: dict[UUID, Message] = field(default_factory=dict)
 
     def seen(self, size: int) -> None:
         """Count bytes that were read."""
@@ -138,7 +132,7 @@ class _Restore:
         if first.user != self.user:
             await self.end_user()
             self.user, self.line, self.declared = first.user, None, None
-            self.apart, self.spans, self.coming = set(), {}, {}
+            self.apart, self.spans = set(), {}
         if isinstance(first, UserLine):
             await self._user(first)
         elif isinstance(first, ConversationLine):
@@ -173,7 +167,7 @@ class _Restore:
     async def _conversation(self, one: Located) -> None:
         line = one.line
         assert isinstance(line, ConversationLine)
-        self.declared, self.channel = line.id, line.channel
+        self.declared = line.id
         marks: dict[str, tuple[int, str | None]] = {
             name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()
         }
@@ -198,7 +192,6 @@ class _Restore:
                     ]
                     await restores.add_conversation(scope, given, marks, changes)
                 return
-        self.channel = known[0].conversation.channel
         reason = judged.of_conversation(known[0].conversation, given)
         if reason is not None:
             self.done.skip(Skipped(one.where, reason))
@@ -217,9 +210,6 @@ class _Restore:
         if not self.dry_run and fresh:
             embedded = [one for one in fresh if one.message.seq <= mark]  # of the others the deriver makes units
             fresh = await self._stored(embedded, partial(self._write_messages, place, fresh))
-        elif self.dry_run:
-            channel = self.channel if place == self.declared else None
-            self.coming |= doubtful(fresh, channel, self.admission.trust)
         self.done.new += len(fresh)
 
     async def _write_messages(self, place: UUID, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
@@ -313,13 +303,10 @@ class _Restore:
     async def _facts(self, batch: Batch) -> None:
         given = await self._ready(batch)
         async with self.database.scope(self._id) as scope:
-            given = await doubted(scope, given, self.admission.trust, self.coming if self.dry_run else None)
             fresh = await self._new_facts(scope, given)
         if not self.dry_run and fresh:
             fresh = await self._stored(fresh, partial(self._write_facts, batch.first.user, fresh))
         self.done.restored["facts"] += len(fresh)
-        said = {one.id: one.line for one in fresh if isinstance(one.line, FactLine)}
-        self.done.quarantined += sum(one.fact.fact.state != said[one.id].state for one in fresh)
 
     async def _write_facts(self, user: str, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
         await messages.make_user(scope, user)

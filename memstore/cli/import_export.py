@@ -66,7 +66,6 @@ class ImportedFile:
         }
         if self.done.format == OWN:
             counts["restored"] = {kind: self.done.restored[kind] for kind in RESTORED}
-            counts["quarantined"] = self.done.quarantined
         return counts | {"preview": self.done.spans} if self.dry_run else counts
 
 
@@ -130,7 +129,7 @@ def import_(
     JSON: {"new", "known", "skipped": integers, "files": [{"file", "format", "new", "known", "skipped", "left_out",
     "masked", "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a
     file at most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has
-    "restored": {"users", "conversations", "summaries", "facts", "documents": integers} that are new, and "quarantined".
+    "restored": {"users", "conversations", "summaries", "facts", "documents": integers} that are new.
     """
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches, "dry_run": dry_run}
     how["untrusted"] = untrusted
@@ -200,10 +199,6 @@ def _print_file(file: ImportedFile) -> None:
         echo(f"  with what was derived from them:{would} new {new}")
     if file.dry_run:
         _print_preview(done)
-    if done.quarantined:
-        echo_hint(
-            f"{done.quarantined:,} facts rest on nobody who is believed, and wait: memstore facts --state quarantined"
-        )
     if done.masked:
         echo_hint(f"secrets masked in {done.masked} messages")
     for what, count in done.left_out.most_common():

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from tests.both.test_models import facts as answered
 from tests.both.test_models import found, use
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
-BELIEVING = {"embedder": "hashing:256", "facts_from": "user,assistant,tool", "untrusted_channels": "mail"}
+BELIEVING = {"embedder": "hashing:256", "facts_from": "user,assistant,tool"}
 LEEDS, PORTO = "I live in Leeds.", "I live in Porto."
 
 
@@ -44,7 +43,7 @@ def history(alice: UserScope, fact: Fact) -> list[str]:
     return [step.action for step in alice.fact_history(fact)]
 
 
-def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothing(url: str, tmp_path: Path) -> None:
+def test_what_tools_and_untrusted_messages_say_waits_and_changes_nothing(url: str, tmp_path: Path) -> None:
     with MemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")
         say(alice, LEEDS, 1)
@@ -53,7 +52,6 @@ def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothing(url:
         before, moment = seen(alice), (alice.facts())[0].recorded_at + timedelta(microseconds=1)
         for day, text in enumerate((PORTO, LEEDS, "I'm no longer allergic to peanuts.", "I love casinos."), 2):
             say(alice, text, day, role="tool", place="c" if day % 2 else "d")
-        say(alice, "I live in Rome.", 8, place="mail")
         say(alice, "I live in Oslo.", 8, trust="untrusted")
         say(alice, "I live in Cork.", 8, trust="untrustd")
         (tmp_path / "c.jsonl").write_text(
@@ -64,13 +62,13 @@ def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothing(url:
         told = seen(alice)
         assert told[3] == before[3], "neither ended, nor contradicted, nor said again"
         waiting = alice.facts(state="quarantined")
-        assert {fact.value for fact in waiting} >= {"porto", "rome", "oslo", "cork", "bern"}
+        assert {fact.value for fact in waiting} >= {"porto", "oslo", "cork", "bern"}
         assert {span.trust for fact in waiting for span in fact.spans} == {0}
         recalled = {hit.id for hit in alice.recall("casinos Porto Rome", tiers=["facts"])}
         assert recalled.isdisjoint(fact.id for fact in waiting)
         assert not [one for one in alice.audit_facts() if one.problem == "conflict"]
         assert (store.stats(user="alice"))["facts"] == len(before[3])
-        say(alice, "I live in Rome now.", 9, role="assistant")
+        say(alice, "I live in Rome.", 9, role="assistant")
         assert (store.derive()).quarantined == 0
         assert set((states(alice, as_of=moment)).values()) == {"active"}, "then nothing waited yet"
 
@@ -117,83 +115,6 @@ def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, tmp_pat
         assert len(store.user("alice").recall("Porto", tiers=["facts"])) == 1
 
 
-def test_what_an_edited_export_calls_active_waits_all_the_same(url: str, twin: str, tmp_path: Path) -> None:
-    path = tmp_path / "alice.jsonl"
-    with MemoryStore.open(url, settings=BELIEVING) as store:
-        alice = store.user("alice")
-        say(alice, LEEDS, 1)
-        for day, text in enumerate((PORTO, "I love casinos.", "I have a dog."), 2):
-            say(alice, text, day, role="tool")
-        say(alice, "I work at Horn.", 6, place="mail")
-        store.derive()
-        dog = next(fact for fact in alice.facts(state="quarantined") if "dog" in fact.text)
-        alice.confirm_fact(dog)
-        before = states(alice)
-        alice.export(path)
-    told = path.read_text()
-    assert told.count('"state":"quarantined"') >= 3
-    path.write_text(told.replace('"state":"quarantined"', '"state":"active"').replace('"trust":0', '"trust":2'))
-    with MemoryStore.open(twin, settings=BELIEVING) as store:
-        rehearsed = store.import_file(path, dry_run=True)
-        done, alice = store.import_file(path), store.user("alice")
-        assert (rehearsed.quarantined, done.quarantined) == (3, 3)
-        assert states(alice) == before, "but for what was confirmed"
-        assert {span.trust for fact in alice.facts(state="quarantined") for span in fact.spans} == {0}
-        waiting = {fact.id for fact in alice.facts(state="quarantined")}
-        assert waiting.isdisjoint(hit.id for hit in alice.recall("casinos", tiers=["facts"]))
-        assert (store.import_file(path)).quarantined == 0, "the second time it is known"
-
-
-def test_what_a_store_took_from_whom_this_one_doubts_waits_as_it_comes_in(url: str, twin: str, tmp_path: Path) -> None:
-    path = tmp_path / "alice.jsonl"
-    with MemoryStore.open(url, settings=BELIEVING) as store:
-        say(store.user("alice"), LEEDS, 1)
-        say(store.user("alice"), "I love casinos.", 2, role="assistant")
-        store.derive()
-        assert set((states(store.user("alice"))).values()) == {"active"}
-        store.export(path)
-    with MemoryStore.open(twin, settings=BELIEVING | {"facts_trusted": "user"}) as store:
-        assert (store.import_file(path, dry_run=True)).quarantined == 1
-        assert (store.import_file(path)).quarantined == 1
-        found = states(store.user("alice"))
-        assert sorted(found.values()) == ["active", "quarantined"]
-        assert all("casinos" in text for text, state in found.items() if state == "quarantined")
-
-
-def test_a_rehearsal_tells_of_what_is_pasted_into_a_message_as_the_import_does(
-    store: MemoryStore, twin: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "alice.jsonl"
-    say(store.user("alice"), f"{LEEDS}\n\n```\n{'I love casinos. ' * 10}\n```\nI have a dog.", 1)
-    store.derive()
-    store.export(path)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    facts = [line for line in lines if "sources" in line]
-    for fact in facts[1:]:  # as if the block had been read too
-        fact["sources"] = [fact["sources"][0] | {"start": 30, "stop": 40, "trust": 2}]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert len(facts) > 1
-    with MemoryStore.open(twin, settings=BELIEVING) as other:
-        told = [(other.import_file(path, dry_run=one)).quarantined for one in (True, False)]
-        assert told == [len(facts) - 1] * 2
-
-
-def test_a_fact_that_was_derived_of_nothing_waits(store: MemoryStore, twin: str, tmp_path: Path) -> None:
-    path = tmp_path / "alice.jsonl"
-    say(store.user("alice"), LEEDS, 1)
-    store.user("alice").add_fact("Alice keeps 7 hens.", type="preference")
-    store.derive()
-    store.export(path)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(line | {"sources": []} if "sources" in line else line) + "\n" for line in lines))
-    with MemoryStore.open(twin, settings=BELIEVING) as other:
-        told = [(other.import_file(path, dry_run=one)).quarantined for one in (True, False)]
-        alice = other.user("alice")
-        assert told == [1, 1]
-        assert states(alice) == {"Alice lives in Leeds.": "quarantined", "Alice keeps 7 hens.": "active"}
-        assert [hit.text for hit in alice.recall("Leeds", tiers=["facts"])] == ["Alice keeps 7 hens."]
-
-
 def test_an_edit_into_what_waits_is_undone_as_a_whole(url: str) -> None:
     with MemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")
@@ -230,19 +151,19 @@ def test_what_waits_holds_once_a_person_says_it_in_whatever_order(url: str) -> N
 
 
 def test_facts_of_a_source_that_is_doubted_later_are_quarantined_anew(url: str) -> None:
-    with MemoryStore.open(url, settings={"embedder": "hashing:256"}) as store:
+    with MemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")
         say(alice, LEEDS, 1)
-        say(alice, PORTO, 3, place="mail")
+        say(alice, PORTO, 3, role="assistant")
         store.derive()
         assert states(alice) == {"Alice lives in Leeds.": "superseded", "Alice lives in Porto.": "active"}
-    with MemoryStore.open(url, settings=BELIEVING) as store:
+    with MemoryStore.open(url, settings=BELIEVING | {"facts_trusted": "user"}) as store:
         alice = store.user("alice")
         assert (store.derive(redo="facts")).quarantined == 1
         assert states(alice) == {"Alice lives in Leeds.": "active", "Alice lives in Porto.": "quarantined"}
         [porto] = alice.facts(state="quarantined")
         assert (store.derive(redo="facts")).redone == 0
-    with MemoryStore.open(url, settings={"embedder": "hashing:256"}) as store:
+    with MemoryStore.open(url, settings=BELIEVING) as store:
         store.derive(redo="facts")
         alice = store.user("alice")
         assert states(alice) == {"Alice lives in Leeds.": "superseded", "Alice lives in Porto.": "active"}

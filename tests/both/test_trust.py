@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from tests.both.test_models import facts as answered
 from tests.both.test_models import found, use
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
-BELIEVING = {"embedder": "hashing:256", "facts_from": "user,assistant,tool", "untrusted_channels": "mail"}
+BELIEVING = {"embedder": "hashing:256", "facts_from": "user,assistant,tool"}
 LEEDS, PORTO = "I live in Leeds.", "I live in Porto."
 
 
@@ -43,7 +42,7 @@ async def history(alice: AsyncUserScope, fact: Fact) -> list[str]:
     return [step.action for step in await alice.fact_history(fact)]
 
 
-async def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothing(url: str, tmp_path: Path) -> None:
+async def test_what_tools_and_untrusted_messages_say_waits_and_changes_nothing(url: str, tmp_path: Path) -> None:
     async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")
         await say(alice, LEEDS, 1)
@@ -52,7 +51,6 @@ async def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothin
         before, moment = await seen(alice), (await alice.facts())[0].recorded_at + timedelta(microseconds=1)
         for day, text in enumerate((PORTO, LEEDS, "I'm no longer allergic to peanuts.", "I love casinos."), 2):
             await say(alice, text, day, role="tool", place="c" if day % 2 else "d")
-        await say(alice, "I live in Rome.", 8, place="mail")
         await say(alice, "I live in Oslo.", 8, trust="untrusted")
         await say(alice, "I live in Cork.", 8, trust="untrustd")
         (tmp_path / "c.jsonl").write_text(
@@ -63,13 +61,13 @@ async def test_what_tools_pastes_and_doubted_places_say_waits_and_changes_nothin
         told = await seen(alice)
         assert told[3] == before[3], "neither ended, nor contradicted, nor said again"
         waiting = await alice.facts(state="quarantined")
-        assert {fact.value for fact in waiting} >= {"porto", "rome", "oslo", "cork", "bern"}
+        assert {fact.value for fact in waiting} >= {"porto", "oslo", "cork", "bern"}
         assert {span.trust for fact in waiting for span in fact.spans} == {0}
         recalled = {hit.id for hit in await alice.recall("casinos Porto Rome", tiers=["facts"])}
         assert recalled.isdisjoint(fact.id for fact in waiting)
         assert not [one for one in await alice.audit_facts() if one.problem == "conflict"]
         assert (await store.stats(user="alice"))["facts"] == len(before[3])
-        await say(alice, "I live in Rome now.", 9, role="assistant")
+        await say(alice, "I live in Rome.", 9, role="assistant")
         assert (await store.derive()).quarantined == 0
         assert set((await states(alice, as_of=moment)).values()) == {"active"}, "then nothing waited yet"
 
@@ -116,85 +114,6 @@ async def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, t
         assert len(await store.user("alice").recall("Porto", tiers=["facts"])) == 1
 
 
-async def test_what_an_edited_export_calls_active_waits_all_the_same(url: str, twin: str, tmp_path: Path) -> None:
-    path = tmp_path / "alice.jsonl"
-    async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
-        alice = store.user("alice")
-        await say(alice, LEEDS, 1)
-        for day, text in enumerate((PORTO, "I love casinos.", "I have a dog."), 2):
-            await say(alice, text, day, role="tool")
-        await say(alice, "I work at Horn.", 6, place="mail")
-        await store.derive()
-        dog = next(fact for fact in await alice.facts(state="quarantined") if "dog" in fact.text)
-        await alice.confirm_fact(dog)
-        before = await states(alice)
-        await alice.export(path)
-    told = path.read_text()
-    assert told.count('"state":"quarantined"') >= 3
-    path.write_text(told.replace('"state":"quarantined"', '"state":"active"').replace('"trust":0', '"trust":2'))
-    async with await AsyncMemoryStore.open(twin, settings=BELIEVING) as store:
-        rehearsed = await store.import_file(path, dry_run=True)
-        done, alice = await store.import_file(path), store.user("alice")
-        assert (rehearsed.quarantined, done.quarantined) == (3, 3)
-        assert await states(alice) == before, "but for what was confirmed"
-        assert {span.trust for fact in await alice.facts(state="quarantined") for span in fact.spans} == {0}
-        waiting = {fact.id for fact in await alice.facts(state="quarantined")}
-        assert waiting.isdisjoint(hit.id for hit in await alice.recall("casinos", tiers=["facts"]))
-        assert (await store.import_file(path)).quarantined == 0, "the second time it is known"
-
-
-async def test_what_a_store_took_from_whom_this_one_doubts_waits_as_it_comes_in(
-    url: str, twin: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "alice.jsonl"
-    async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
-        await say(store.user("alice"), LEEDS, 1)
-        await say(store.user("alice"), "I love casinos.", 2, role="assistant")
-        await store.derive()
-        assert set((await states(store.user("alice"))).values()) == {"active"}
-        await store.export(path)
-    async with await AsyncMemoryStore.open(twin, settings=BELIEVING | {"facts_trusted": "user"}) as store:
-        assert (await store.import_file(path, dry_run=True)).quarantined == 1
-        assert (await store.import_file(path)).quarantined == 1
-        found = await states(store.user("alice"))
-        assert sorted(found.values()) == ["active", "quarantined"]
-        assert all("casinos" in text for text, state in found.items() if state == "quarantined")
-
-
-async def test_a_rehearsal_tells_of_what_is_pasted_into_a_message_as_the_import_does(
-    store: AsyncMemoryStore, twin: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "alice.jsonl"
-    await say(store.user("alice"), f"{LEEDS}\n\n```\n{'I love casinos. ' * 10}\n```\nI have a dog.", 1)
-    await store.derive()
-    await store.export(path)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    facts = [line for line in lines if "sources" in line]
-    for fact in facts[1:]:  # as if the block had been read too
-        fact["sources"] = [fact["sources"][0] | {"start": 30, "stop": 40, "trust": 2}]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert len(facts) > 1
-    async with await AsyncMemoryStore.open(twin, settings=BELIEVING) as other:
-        told = [(await other.import_file(path, dry_run=one)).quarantined for one in (True, False)]
-        assert told == [len(facts) - 1] * 2
-
-
-async def test_a_fact_that_was_derived_of_nothing_waits(store: AsyncMemoryStore, twin: str, tmp_path: Path) -> None:
-    path = tmp_path / "alice.jsonl"
-    await say(store.user("alice"), LEEDS, 1)
-    await store.user("alice").add_fact("Alice keeps 7 hens.", type="preference")
-    await store.derive()
-    await store.export(path)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(line | {"sources": []} if "sources" in line else line) + "\n" for line in lines))
-    async with await AsyncMemoryStore.open(twin, settings=BELIEVING) as other:
-        told = [(await other.import_file(path, dry_run=one)).quarantined for one in (True, False)]
-        alice = other.user("alice")
-        assert told == [1, 1]
-        assert await states(alice) == {"Alice lives in Leeds.": "quarantined", "Alice keeps 7 hens.": "active"}
-        assert [hit.text for hit in await alice.recall("Leeds", tiers=["facts"])] == ["Alice keeps 7 hens."]
-
-
 async def test_an_edit_into_what_waits_is_undone_as_a_whole(url: str) -> None:
     async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")
@@ -231,19 +150,19 @@ async def test_what_waits_holds_once_a_person_says_it_in_whatever_order(url: str
 
 
 async def test_facts_of_a_source_that_is_doubted_later_are_quarantined_anew(url: str) -> None:
-    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as store:
+    async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")
         await say(alice, LEEDS, 1)
-        await say(alice, PORTO, 3, place="mail")
+        await say(alice, PORTO, 3, role="assistant")
         await store.derive()
         assert await states(alice) == {"Alice lives in Leeds.": "superseded", "Alice lives in Porto.": "active"}
-    async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
+    async with await AsyncMemoryStore.open(url, settings=BELIEVING | {"facts_trusted": "user"}) as store:
         alice = store.user("alice")
         assert (await store.derive(redo="facts")).quarantined == 1
         assert await states(alice) == {"Alice lives in Leeds.": "active", "Alice lives in Porto.": "quarantined"}
         [porto] = await alice.facts(state="quarantined")
         assert (await store.derive(redo="facts")).redone == 0
-    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as store:
+    async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
         await store.derive(redo="facts")
         alice = store.user("alice")
         assert await states(alice) == {"Alice lives in Leeds.": "superseded", "Alice lives in Porto.": "active"}

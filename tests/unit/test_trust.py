@@ -15,7 +15,7 @@ TRUST = Trust(frozenset({"user"}), frozenset({"user"}))
 def level(text: str) -> int:
     made = draft({"role": "user", "content": text}, "message 1", Place("alice", "c"), 100_000)
     start = text.index(SAID)
-    return TRUST.level(made, start, start + len(SAID), None)
+    return TRUST.level(made, start, start + len(SAID))
 
 
 @pytest.mark.parametrize(

@@ -311,16 +311,13 @@ class MemoryStore:
         progress: Callable[[int, int], None] | None,
     ) -> Imported:
         from memstore._sync.archive.restore import Admission, restore
-        from memstore.ingest.facts.trust import Trust
         from memstore.ingest.resources import Resources
 
         return restore(
             self._database,
             lambda: Resources(self.counter, self.embedder, self.settings, exactly=self._opened.exactly),
             given,
-            admission=Admission(
-                self.settings.max_message_bytes, self._opened.redactor, self.counter, Trust.of(self.settings)
-            ),
+            admission=Admission(self.settings.max_message_bytes, self._opened.redactor, self.counter),
             only=user,
             dry_run=dry_run,
             progress=progress,

@@ -16,7 +16,7 @@ from memstore.ingest.facts.by_rules import RuleExtractor
 from memstore.ingest.facts.extracted import ExtractedFact, FactBatch, MadeFacts, Maker, extracted
 from memstore.ingest.facts.filled import named_slot, slot_in
 from memstore.ingest.facts.llm_facts import ModelFact
-from memstore.ingest.facts.trust import NOBODY
+from memstore.ingest.facts.trust import UNTRUSTED
 from memstore.ingest.resources import Resources
 from memstore.ingest.rules.slots import Slot
 from memstore.ingest.stretches import stretches
@@ -39,7 +39,7 @@ class ModelExtractor:
     @property
     def recipe(self) -> str:
         """The model, its prompt, and whom else than people it is shown and believed. Raises `ModelUnavailable`."""
-        return self.rules.trust.told(llm_facts.recipe(self.model))
+        return self.rules.trust.recipe(llm_facts.recipe(self.model))
 
     def extract(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
         """Ask about each stretch, and embed what is answered."""
@@ -48,7 +48,7 @@ class ModelExtractor:
     def _made(self, batch: FactBatch, recipe: str) -> MadeFacts:
         asked = Asked(self.model.name, self.resources.allowance)
         made: list[ExtractedFact] = []
-        maker = Maker(recipe, self.rules.trust, batch.channel)
+        maker = Maker(recipe, self.rules.trust)
         for begin, stretch in self._stretches(batch):
             inquiry = Inquiry(stretch[0].conversation_id, "facts", stretch[0].seq, stretch[-1].seq, recipe)
             try:
@@ -59,7 +59,7 @@ class ModelExtractor:
                 return MadeFacts(stretch[0].seq - 1, made, asked)
             if answer is None:
                 read = batch.messages[: begin + len(stretch)]
-                made += self.rules.extract([FactBatch(stretch[-1].seq, read, begin, batch.channel)])[0].facts
+                made += self.rules.extract([FactBatch(stretch[-1].seq, read, begin)])[0].facts
                 continue
             made += _extracted(answer.facts, stretch, self.resources, maker)
         return MadeFacts(batch.to_seq, made, asked)
@@ -101,7 +101,7 @@ def _believed(made: Sequence[ExtractedFact]) -> Iterator[ExtractedFact]:
     """Give a fact as often as it is said; where one who is believed says it, it holds, and rests on no paste."""
     holds = any(one.fact.state != QUARANTINED for one in made)
     for one in made:
-        if holds and one.spans[0].trust == NOBODY:
+        if holds and one.spans[0].trust == UNTRUSTED:
             continue
         if holds:
             one.fact.state = "active"

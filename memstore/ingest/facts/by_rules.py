@@ -31,7 +31,7 @@ class RuleExtractor:
     @property
     def recipe(self) -> str:
         """The rules, whom else than people they are read for, and who is not believed alone."""
-        return self.trust.told(RECIPE)
+        return self.trust.recipe(RECIPE)
 
     def extract(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
         """Read and embed; texts of all conversations go to the encoder together."""
@@ -49,7 +49,7 @@ class RuleExtractor:
         ]
 
     def _maker(self, batch: FactBatch) -> Maker:
-        return Maker(self.recipe, self.trust, batch.channel)
+        return Maker(self.recipe, self.trust)
 
 
 def facts_of(said: Sequence[Message], begin: int, roles: frozenset[str]) -> Iterator[tuple[Message, Extracted]]:

@@ -15,7 +15,7 @@ from memstore.ingest.facts.extracted import ExtractedFact, unit_of
 from memstore.ingest.facts.filled import slot_of_fact
 from memstore.ingest.facts.settle import make_findable, settle_edited, settle_entered
 from memstore.ingest.facts.succession import reclaim, release
-from memstore.ingest.facts.trust import NOBODY
+from memstore.ingest.facts.trust import UNTRUSTED
 from memstore.ingest.resources import Resources
 from memstore.ingest.serving import made_for
 from memstore.models import HAND, QUARANTINED, Fact, FactChange, FactColumns, Span, kind_of
@@ -67,7 +67,7 @@ async def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact
         known = await facts.fact(scope, fact.id)
         if known is None:
             recorded_at = await facts.add(scope, fact)
-            spans = [Span(id, None, None, NOBODY) for id in new.sources]
+            spans = [Span(id, None, None, UNTRUSTED) for id in new.sources]
             await facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in spans])
         return known or await _stored(scope, fact.id)
 

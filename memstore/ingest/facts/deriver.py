@@ -39,11 +39,7 @@ class Facts:
         """Give the next messages, and those just before them."""
         new = await next_messages(scope, work, limit)
         before = await messages.newest(scope, work.conversation_id, limit=BEFORE, before=work.done_seq + 1)
-        channel = None
-        if self.resources.settings.untrusted_channels:
-            place = await messages.conversation(scope, work.conversation_id)
-            channel = None if place is None else place.channel
-        return FactBatch(new.to_seq, [*reversed(before), *new.messages], len(before), channel)
+        return FactBatch(new.to_seq, [*reversed(before), *new.messages], len(before))
 
     def think(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
         """Extract, and embed what was extracted."""

@@ -19,15 +19,11 @@ UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "T
 
 @dataclass(frozen=True, slots=True)
 class FactBatch:
-    """Messages to be read; the first `before` of them were read already. `to_seq` is the last one.
-
-    `channel` is the conversation's, where that may lower how far they are trusted.
-    """
+    """Messages to be read; the first `before` of them were read already. `to_seq` is the last one."""
 
     to_seq: int
     messages: list[Message]
     before: int
-    channel: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +32,6 @@ class Maker:
 
     recipe: str
     trust: Trust
-    channel: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +76,7 @@ def extracted(
     Its attribute and value are those of the slot that it fills, or what a model called them.
     """
     phrases = slot if slot is not None or isinstance(told, FactDraft) else told
-    level = maker.trust.level(message, *place, maker.channel)
+    level = maker.trust.level(message, *place)
     fact = FactColumns.model_construct(
         user_id=message.user_id,
         id=ids.fact_id(message.user_id, told.subject, told.text),
@@ -93,7 +88,7 @@ def extracted(
         text=told.text,
         language=told.language or "und",
         confidence=told.confidence,
-        state="active" if maker.trust.holds(message, level) else QUARANTINED,
+        state="active" if maker.trust.is_trusted(message, level) else QUARANTINED,
         valid_from=told.valid_from,
         valid_to=told.valid_to,
         recipe=maker.recipe,

@@ -15,7 +15,7 @@ from memstore.models import Message, Role
 from memstore.settings import Settings
 
 LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}  # of a source; what is entered by hand has 3
-NOBODY = 0
+UNTRUSTED = 0
 # A fence of any length, closed or not; ticks anywhere, tildes where a line begins: elsewhere they are a tone of voice.
 _FENCED = re.compile(
     r"(`{3,}+).*?(?:\1|\Z)|^[^\w\n]{0,20}?(~{3,}+).*?(?:^[^\w\n]{0,20}?\2|\Z)", re.DOTALL | re.MULTILINE
@@ -30,39 +30,34 @@ _MARKS = ("```", "~~~", ">", "＞")
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The roles that are read, those of them whose facts hold at once, and the channels where nobody's do."""
+    """The roles that facts are taken from, and those of them whose facts hold at once."""
 
     roles: frozenset[str]
-    believed: frozenset[str]
-    doubted: frozenset[str] = frozenset()
+    trusted: frozenset[str]
 
     @classmethod
     def of(cls, settings: Settings) -> Trust:
         """Give what the settings say."""
         roles = frozenset(settings.facts_from)
-        return cls(roles, roles & frozenset(settings.facts_trusted), frozenset(settings.untrusted_channels))
+        return cls(roles, roles & frozenset(settings.facts_trusted))
 
-    def told(self, recipe: str) -> str:
-        """Give a recipe with whom facts are taken from, where that is not people alone, and who of them waits."""
+    def recipe(self, recipe: str) -> str:
+        """Return a recipe with the roles that facts are taken from, unless these are users alone, and who waits."""
         if self.roles != {Role.USER}:
             recipe = f"{recipe} from {','.join(sorted(self.roles)) or 'nobody'}"
-        if waiting := self.roles - self.believed:
+        if waiting := self.roles - self.trusted:
             recipe = f"{recipe} doubting {','.join(sorted(waiting))}"
-        return f"{recipe} doubting channels {','.join(sorted(self.doubted))}" if self.doubted else recipe
+        return recipe
 
-    def level(self, message: Message, start: int, stop: int, channel: str | None) -> int:
-        """Give how far the characters from `start` to `stop` of a message are to be trusted: 0, 1 or 2."""
-        if channel in self.doubted or message.meta.get(TRUST, TRUSTED) != TRUSTED or _not_own(message, start, stop):
-            return NOBODY
+    def level(self, message: Message, start: int, stop: int) -> int:
+        """Return how far the characters from `start` to `stop` of a message are trusted: 0, 1 or 2."""
+        if message.meta.get(TRUST, TRUSTED) != TRUSTED or _not_own(message, start, stop):
+            return UNTRUSTED
         return LEVELS[Role(message.role)]
 
-    def holds(self, message: Message, level: int) -> bool:
-        """Whether what a message says at this level of trust is a fact at once."""
-        return level > NOBODY and message.role in self.believed
-
-    def doubts(self, message: Message) -> bool:
-        """Whether facts of whoever said a message are taken here, and wait."""
-        return message.role in self.roles - self.believed
+    def is_trusted(self, message: Message, level: int) -> bool:
+        """Whether what a message says at this level is a fact at once."""
+        return level > UNTRUSTED and message.role in self.trusted
 
 
 def _not_own(message: Message, start: int, stop: int) -> bool:

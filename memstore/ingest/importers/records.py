@@ -85,8 +85,7 @@ class Imported:
     Messages that are `new` and that were `known`; `passed_by` is how many could not be taken, of which `skipped` names
     the first 10,000 with where and why; `left_out` counts what is no part of the history, by what it is; `spans` tells
     of the first 10,000 `conversations`. `restored` counts what else came new from an export of memstore's: users,
-    conversations, summaries, facts. In `masked` of the new and known messages secrets were masked. `quarantined` facts
-    of an export hold there and wait here to be confirmed: nobody who is believed says them.
+    conversations, summaries, facts. In `masked` of the new and known messages secrets were masked.
     """
 
     format: str = ""
@@ -99,7 +98,6 @@ class Imported:
     restored: Counter[str] = field(default_factory=Counter)
     spans: list[Span] = field(default_factory=list)
     masked: int = 0
-    quarantined: int = 0
 
     def skip(self, one: Skipped) -> None:
         """Count one that could not be taken, and name it while there is room."""

@@ -21,7 +21,7 @@ from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.facts.entry import EDITED, NewFact, still_said, with_slot
 from memstore.ingest.facts.extracted import ExtractedFact, unit_of
 from memstore.ingest.facts.filled import slot_of_fact
-from memstore.ingest.facts.trust import NOBODY
+from memstore.ingest.facts.trust import UNTRUSTED
 from memstore.ingest.resources import Resources
 from memstore.models import HAND, QUARANTINED, Fact, FactChange, FactColumns, Span, kind_of
 from memstore.providers import Vectors
@@ -68,7 +68,7 @@ def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
         known = facts.fact(scope, fact.id)
         if known is None:
             recorded_at = facts.add(scope, fact)
-            spans = [Span(id, None, None, NOBODY) for id in new.sources]
+            spans = [Span(id, None, None, UNTRUSTED) for id in new.sources]
             facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in spans])
         return known or _stored(scope, fact.id)
 
