@@ -16,10 +16,10 @@ from memstore.models import Json
 from memstore.settings import Settings
 from memstore.store.messages import CLEARED
 
-# A conversation may have these of its own; all but the names of those who take part are settings of the system too.
+# A conversation may have these of its own; all but its sections are settings of the system too.
 BUDGET, RESERVE, VIEWER = "context_budget", "context_reserve", "context_viewer"
-STRATEGIES, VISIBILITY, PARTICIPANTS, SECTIONS = "strategies", "visibility", "participants", "sections"
-NAMES = (BUDGET, RESERVE, VIEWER, STRATEGIES, VISIBILITY, PARTICIPANTS, SECTIONS)
+STRATEGIES, VISIBILITY, SECTIONS = "strategies", "visibility", "sections"
+NAMES = (BUDGET, RESERVE, VIEWER, STRATEGIES, VISIBILITY, SECTIONS)
 LARGEST_BUDGET = 10**9
 LARGEST_SETTINGS = 64_000  # characters of JSON
 MISSPELT = 0.85  # so like a known name that it must be meant
@@ -81,12 +81,6 @@ def _checked(name: str, value: Any) -> Any:
         check_name(value, name)
     elif name == VISIBILITY:
         _check_rule(value)
-    elif name == PARTICIPANTS:
-        if not isinstance(value, list | tuple | set | frozenset):
-            raise InvalidInput(f"{name}={value!r:.60}: give a list of names.")
-        for one in value:
-            check_name(one, "participant")
-        return sorted(value)
     return value
 
 

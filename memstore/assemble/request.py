@@ -12,7 +12,6 @@ from memstore.assemble import sections as own
 from memstore.assemble.defaults import (
     BUDGET,
     LARGEST_BUDGET,
-    PARTICIPANTS,
     RESERVE,
     SECTIONS,
     STRATEGIES,
@@ -148,9 +147,7 @@ async def settled(scope: Transaction, request: Request) -> Assembly:
         reserve,
         chosen if request.strategies is None else request.strategies,
         own.merged(own.sections_of(settings.get(SECTIONS) or []), request.sections),
-        Sight(request.viewer, request.visibility, as_of=request.as_of).within(
-            request.conversation_id, settings[PARTICIPANTS], conversation
-        ),
+        Sight(request.viewer, request.visibility, request.conversation_id),
         messages.cleared(kept),
         conversation.last_seq if conversation else 0,
         conversation is not None,

@@ -31,7 +31,7 @@ OfConversationOption = Annotated[
         "--conversation", "-c", parser=parse_name, metavar="NAME", help="Of this conversation, not the system."
     ),
 ]
-LISTS = ("strategies", "participants")
+LISTS = ("strategies",)
 
 
 @app.command("list")

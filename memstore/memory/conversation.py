@@ -216,7 +216,7 @@ class AsyncConversationScope(AsyncPlainCalls):
         `Section`; `[]` takes them away.
 
         `settings` of memstore's are `context_budget`, `context_reserve`, `context_viewer`, `visibility`,
-        `participants`, `strategies`, `sections` and `messages_days` (after which messages are erased); None takes
+        `strategies`, `sections` and `messages_days` (after which messages are erased); None takes
         one away, and others are your own. Raises `InvalidInput` for what cannot be.
         """
         for text, what in ((title, "the title"), (channel, "the channel")):

@@ -189,19 +189,19 @@ class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
             until=aware(until, "until"),
             as_of=aware(as_of, "as_of"),
         )
-        sight = self._sight(viewer, visibility, filters.as_of)
+        sight = self._sight(viewer, visibility)
         recalling = Recalling(self._opened, self.id, query, filters, min_score, sight)
         with measured("recall") as told:
             found = await recalling.answer(limit, order, group_by)
             told(hits=len(found))
         return found
 
-    def _sight(self, viewer: str | None, visibility: Rule | str | None, as_of: datetime | None) -> Sight:
+    def _sight(self, viewer: str | None, visibility: Rule | str | None) -> Sight:
         settings = self._opened.settings
         who = settings.context_viewer if viewer is None else viewer
         if who is not None:
             check_name(who, "viewer")
-        return Sight(self._opened.redactor.redact(who), visibility or settings.visibility, as_of=as_of)
+        return Sight(self._opened.redactor.redact(who), visibility or settings.visibility)
 
     async def export(
         self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True

@@ -126,14 +126,6 @@ async def settings_of(scope: Transaction, conversation: UUID, *, as_of: datetime
     return found.settings if found else {}
 
 
-async def participants(
-    scope: Transaction, conversations: Sequence[UUID], *, as_of: datetime | None = None
-) -> dict[UUID, list[str] | None]:
-    """Give who is said to take part in each of these conversations, now or at a moment; None where nothing is said."""
-    found = await scope.all(SQL["participants"], columns, ids=list(conversations), as_of=as_of)
-    return {row["id"]: row["participants"] for row in found}
-
-
 async def conversations(
     scope: Transaction,
     channel: str | None = None,

@@ -62,7 +62,7 @@ def lived_in(store: MemoryStore) -> UserScope:
     notes.put(("notes", "2024"), "fares", {"text": "The tram is 41.5", "deep": [{"a": 0.1}]}, ttl=timedelta(days=9))
     notes.put(("notes",), "unfound", {"text": "by no meaning"}, texts={})
     trip.describe(settings={"context_budget": 900})
-    trip.describe(settings={"context_budget": 800, "participants": ["alice", "bob"]})
+    trip.describe(settings={"context_budget": 800})
     for day in range(30):
         talk = alice.conversation("weeks", channel="phone")
         at = START + timedelta(days=day)
@@ -548,8 +548,8 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
         "its setting 'context_budget' is left out",
     ),
     "poisoned_strategies": (
-        lambda lines: changed(lines, "conversation", settings={"strategies": 5, "participants": [[]]}),
-        "its setting 'participants' is left out",
+        lambda lines: changed(lines, "conversation", settings={"strategies": 5, "sections": 5}),
+        "its setting 'sections' is left out",
     ),
     "second_footer": (lambda lines: [*lines, *lines[1:]], "it stands after the last line"),
     "changed": (lambda lines: [*changed(lines, "conversation", title="Other")[:-1], json.dumps(lines[-1])], "SHA-256"),

@@ -134,7 +134,7 @@ def test_settings_that_cannot_be_are_refused(store: MemoryStore) -> None:
     trip = store.user("alice").conversation("trip")
     with pytest.raises(InvalidInput, match="did you mean 'context_budget'"):
         trip.describe(settings={"contxt_budget": 100})
-    for wrong in ({"context_budget": "many"}, {"context_viewer": ""}, {"participants": "bob"}, {"cleared": []}):
+    for wrong in ({"context_budget": "many"}, {"context_viewer": ""}, {"cleared": []}):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             trip.describe(settings=wrong)
     with pytest.raises(InvalidInput, match="64,000 characters"):

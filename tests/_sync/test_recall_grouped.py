@@ -157,7 +157,6 @@ def test_a_fact_that_was_entered_by_hand_stands_alone(store: MemoryStore) -> Non
 
 def test_a_viewer_is_shown_no_evidence_that_it_does_not_see(store: MemoryStore) -> None:
     room = store.user("world").conversation("room")
-    room.describe(settings={"participants": ["alice", "bob", "carol"]})
     room.add("user", "I'm allergic to peanuts. Tell nobody, Carol.", name="alice", metadata={"to": ["carol"]})
     room.add("user", "I'm allergic to peanuts.", name="alice")
     store.derive()

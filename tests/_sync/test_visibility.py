@@ -6,7 +6,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from memstore._sync.memory.conversation import ConversationScope
 from memstore._sync.memory.store import MemoryStore
 from memstore.errors import InvalidInput
-from memstore.ids import user_id
 from memstore.models import Context, Message, Reason
 from memstore.visibility import Rules
 
@@ -46,8 +44,8 @@ def test_a_mention_in_mid_sentence_stays_public(store: MemoryStore) -> None:
     assert "marbles" in seen_by("bob", said, store)
 
 
-def test_a_mention_at_the_start_of_a_paragraph_is_for_the_one_mentioned(store: MemoryStore) -> None:
-    said = [{"role": "user", "content": "Good morning.\n\n@carol the code is walnut."}]
+def test_a_mention_at_the_start_is_for_the_one_mentioned(store: MemoryStore) -> None:
+    said = [{"role": "user", "content": "@carol the code is walnut."}]
     assert "walnut" not in seen_by("bob", said, store)
     room = store.user("world").conversation("room")
     assert "walnut" in shown(room.context(ASKED, budget=4000, viewer="carol"))
@@ -152,29 +150,6 @@ def test_a_summary_is_seen_where_all_of_it_is(store: MemoryStore) -> None:
     assert "walnut" in shown(other.context("gate vault code", budget=3000, viewer="carol"))
 
 
-def test_what_is_remembered_of_a_conversation_is_not_held_for_another_of_its_name(
-    store: MemoryStore,
-) -> None:
-    def told(secret: str, many: int = 200) -> Context:
-        room = store.user("world").conversation("room")
-        said = [f"{secret}Does the north gate open at {number}, by the code walnut{number}?" for number in range(many)]
-        room.add_many([{"role": "user", "content": text} for text in said])
-        store.derive()
-        return room.context("What is the code?", budget=1200, viewer="bob")
-
-    def hides_summaries(context: Context) -> bool:
-        hidden = [one for one in context.receipt.left_out if one.reason == Reason.NOT_VISIBLE]
-        return any(one.section == "summaries" for one in hidden)
-
-    assert not hides_summaries(told("", 400))
-    with psycopg.connect(store.url, autocommit=True) as connection:
-        connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(user_id("world"))])
-        connection.execute("DELETE FROM conversations WHERE user_id = %s", [user_id("world")])
-    again = told("@carol ")
-    assert "walnut" not in shown(again)
-    assert hides_summaries(again)
-
-
 def test_the_summaries_of_a_conversation_do_not_tell_what_is_hidden(store: MemoryStore) -> None:
     room = store.user("world").conversation("room")
     for day in range(1, 9):
@@ -226,34 +201,12 @@ def test_other_rules(store: MemoryStore) -> None:
     assert told(visibility=quiet) == [True, False]
     assert told(visibility="everything") == [True, True]
     assert told(visibility=Rules(names=frozenset({"bob", "carol"}))) == [True, False]
-    room.describe(settings={"participants": ["bob", "carol"]})
-    assert told() == [True, False]
     room.describe(settings={"context_viewer": "carol", "visibility": "everything"})
     assert "walnut" in shown(room.context(ASKED, budget=900))
     with pytest.raises(InvalidInput, match="visibility"):
         room.describe(settings={"visibility": "nobody knows it"})
     with pytest.raises(InvalidInput, match="viewer"):
         room.context(ASKED, budget=900, viewer=" ")
-
-
-def test_each_message_is_for_whom_it_mentions_in_its_own_conversation(store: MemoryStore) -> None:
-    world = store.user("world")
-    room, other = world.conversation("room"), world.conversation("other")
-    other.add("user", "@carol I live in Lisbon and the vault code is walnut.")
-    other.summarize()
-    room.add("user", "@property def area(self): the shape is a circle.")
-    store.derive()
-    room.describe(settings={"participants": ["ann", "bob"]})
-    query = "Where do I live, what is the vault code, which shape is it?"
-    for asked in query, None:
-        text = shown(room.context(asked, budget=3000, viewer="bob"))
-        assert "walnut" not in text and "Lisbon" not in text
-    told = [hit.text for hit in world.recall(query, viewer="bob")]
-    assert any("circle" in text for text in told)
-    assert not [text for text in told if "walnut" in text or "Lisbon" in text]
-    other.describe(settings={"participants": ["ann", "bob"]})
-    assert "walnut" in shown(room.context(query, budget=3000, viewer="bob"))
-    assert any("walnut" in hit.text for hit in world.recall(query, viewer="bob"))
 
 
 SPEAKERS = st.sampled_from(
@@ -268,9 +221,7 @@ SPEAKERS = st.sampled_from(
         ("system", None),
     ]
 )
-OPENINGS = st.sampled_from(
-    ["", "@bob ", "@carol: ", "@all ", "Hi @bob, ", "> @bob\n", "**@carol**, ", "Well.\n@carol "]
-)
+OPENINGS = st.sampled_from(["", "@bob ", "@carol: ", "@all ", "Hi @bob, ", "> @bob\n", "@carol, @dave: "])
 DRAWN = st.lists(st.tuples(SPEAKERS, OPENINGS, st.booleans()), min_size=1, max_size=24)
 
 
@@ -287,13 +238,13 @@ def drawn_messages(drawn: list[Any], prefix: str) -> list[Said]:
     return said
 
 
-def hidden_words(said: list[Said], prefix: str, names: list[str] | None) -> set[str]:
+def hidden_words(said: list[Said], prefix: str) -> set[str]:
     """Give the words of messages that bob may not see, by the rules as a reader would apply them."""
     found, above = set(), False
     for message in said:
         text, name, role = message["content"], message.get("name"), message["role"]
         bob = text.startswith(("@bob ", "@all "))
-        carol = text.startswith(("@carol: ", "**@carol**, ", "Well.\n@carol ")) and (names is None or "carol" in names)
+        carol = text.startswith("@carol")
         if role == "tool":
             visible = above
         elif role == "system":
@@ -310,7 +261,6 @@ def hidden_words(said: list[Said], prefix: str, names: list[str] | None) -> set[
 @given(
     here=DRAWN,
     there=DRAWN,
-    who=st.tuples(*[st.sampled_from([None, ["ann", "bob"], ["bob", "carol"]])] * 2),
     budget=st.integers(200, 4000),
     strategy=st.sampled_from([None, "summary_buffer", "hierarchical"]),
 )
@@ -318,7 +268,6 @@ def test_no_text_of_what_is_hidden_is_in_a_context(
     store: MemoryStore,
     here: list[Any],
     there: list[Any],
-    who: tuple[list[str] | None, list[str] | None],
     budget: int,
     strategy: str | None,
 ) -> None:
@@ -326,12 +275,11 @@ def test_no_text_of_what_is_hidden_is_in_a_context(
     world = store.user(f"world {len(known)}")
     rooms: list[ConversationScope] = []
     hidden: set[str] = set()
-    for prefix, drawn, names in (("a", here, who[0]), ("b", there, who[1])):
+    for prefix, drawn in (("a", here), ("b", there)):
         said = drawn_messages(drawn, prefix)
-        hidden |= hidden_words(said, prefix, names)
+        hidden |= hidden_words(said, prefix)
         rooms.append(world.conversation(prefix))
         rooms[-1].add_many(said)
-        rooms[-1].describe(settings={"participants": names})
         rooms[-1].summarize()
     store.derive(user=world.name)
     for query in ("Who likes what, and where do they live?", None):

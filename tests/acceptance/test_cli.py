@@ -752,11 +752,8 @@ def test_settings_of_a_conversation_and_a_viewer(cli: Run, url: str, monkeypatch
     hidden = cli("context", *whose, "--viewer", "bob", "--json").json
     assert hidden["receipt"]["budget"] == 700
     assert "walnut" not in str(hidden["messages"])
-    assert cli("settings", "set", "participants", "bob, ann", *whose, "--json").json["value"] == ["ann", "bob"]
     sources = {one["name"]: one["source"] for one in cli("settings", "list", *whose, "--json").json}
-    assert (sources["participants"], sources["visibility"]) == ("conversation", "default")
-    cli("settings", "unset", "participants", *whose)
-    assert cli("settings", "get", "participants", *whose).out == "\n"
+    assert (sources["context_budget"], sources["visibility"]) == ("conversation", "default")
     assert cli("settings", "set", "embedder", "none", *whose).code == 2
     assert cli("settings", "list", "-u", "world").code == 2
 

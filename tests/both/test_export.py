@@ -63,7 +63,7 @@ async def lived_in(store: AsyncMemoryStore) -> AsyncUserScope:
     )
     await notes.put(("notes",), "unfound", {"text": "by no meaning"}, texts={})
     await trip.describe(settings={"context_budget": 900})
-    await trip.describe(settings={"context_budget": 800, "participants": ["alice", "bob"]})
+    await trip.describe(settings={"context_budget": 800})
     for day in range(30):
         talk = alice.conversation("weeks", channel="phone")
         at = START + timedelta(days=day)
@@ -557,8 +557,8 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
         "its setting 'context_budget' is left out",
     ),
     "poisoned_strategies": (
-        lambda lines: changed(lines, "conversation", settings={"strategies": 5, "participants": [[]]}),
-        "its setting 'participants' is left out",
+        lambda lines: changed(lines, "conversation", settings={"strategies": 5, "sections": 5}),
+        "its setting 'sections' is left out",
     ),
     "second_footer": (lambda lines: [*lines, *lines[1:]], "it stands after the last line"),
     "changed": (lambda lines: [*changed(lines, "conversation", title="Other")[:-1], json.dumps(lines[-1])], "SHA-256"),

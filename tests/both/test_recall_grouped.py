@@ -157,7 +157,6 @@ async def test_a_fact_that_was_entered_by_hand_stands_alone(store: AsyncMemorySt
 
 async def test_a_viewer_is_shown_no_evidence_that_it_does_not_see(store: AsyncMemoryStore) -> None:
     room = store.user("world").conversation("room")
-    await room.describe(settings={"participants": ["alice", "bob", "carol"]})
     await room.add("user", "I'm allergic to peanuts. Tell nobody, Carol.", name="alice", metadata={"to": ["carol"]})
     await room.add("user", "I'm allergic to peanuts.", name="alice")
     await store.derive()

@@ -5,13 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstore.errors import InvalidInput
-from memstore.ids import user_id
 from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.store import AsyncMemoryStore
 from memstore.models import Context, Message, Reason
@@ -45,8 +43,8 @@ async def test_a_mention_in_mid_sentence_stays_public(store: AsyncMemoryStore) -
     assert "marbles" in await seen_by("bob", said, store)
 
 
-async def test_a_mention_at_the_start_of_a_paragraph_is_for_the_one_mentioned(store: AsyncMemoryStore) -> None:
-    said = [{"role": "user", "content": "Good morning.\n\n@carol the code is walnut."}]
+async def test_a_mention_at_the_start_is_for_the_one_mentioned(store: AsyncMemoryStore) -> None:
+    said = [{"role": "user", "content": "@carol the code is walnut."}]
     assert "walnut" not in await seen_by("bob", said, store)
     room = store.user("world").conversation("room")
     assert "walnut" in shown(await room.context(ASKED, budget=4000, viewer="carol"))
@@ -153,29 +151,6 @@ async def test_a_summary_is_seen_where_all_of_it_is(store: AsyncMemoryStore) -> 
     assert "walnut" in shown(await other.context("gate vault code", budget=3000, viewer="carol"))
 
 
-async def test_what_is_remembered_of_a_conversation_is_not_held_for_another_of_its_name(
-    store: AsyncMemoryStore,
-) -> None:
-    async def told(secret: str, many: int = 200) -> Context:
-        room = store.user("world").conversation("room")
-        said = [f"{secret}Does the north gate open at {number}, by the code walnut{number}?" for number in range(many)]
-        await room.add_many([{"role": "user", "content": text} for text in said])
-        await store.derive()
-        return await room.context("What is the code?", budget=1200, viewer="bob")
-
-    def hides_summaries(context: Context) -> bool:
-        hidden = [one for one in context.receipt.left_out if one.reason == Reason.NOT_VISIBLE]
-        return any(one.section == "summaries" for one in hidden)
-
-    assert not hides_summaries(await told("", 400))
-    with psycopg.connect(store.url, autocommit=True) as connection:
-        connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(user_id("world"))])
-        connection.execute("DELETE FROM conversations WHERE user_id = %s", [user_id("world")])
-    again = await told("@carol ")
-    assert "walnut" not in shown(again)
-    assert hides_summaries(again)
-
-
 async def test_the_summaries_of_a_conversation_do_not_tell_what_is_hidden(store: AsyncMemoryStore) -> None:
     room = store.user("world").conversation("room")
     for day in range(1, 9):
@@ -227,34 +202,12 @@ async def test_other_rules(store: AsyncMemoryStore) -> None:
     assert await told(visibility=quiet) == [True, False]
     assert await told(visibility="everything") == [True, True]
     assert await told(visibility=Rules(names=frozenset({"bob", "carol"}))) == [True, False]
-    await room.describe(settings={"participants": ["bob", "carol"]})
-    assert await told() == [True, False]
     await room.describe(settings={"context_viewer": "carol", "visibility": "everything"})
     assert "walnut" in shown(await room.context(ASKED, budget=900))
     with pytest.raises(InvalidInput, match="visibility"):
         await room.describe(settings={"visibility": "nobody knows it"})
     with pytest.raises(InvalidInput, match="viewer"):
         await room.context(ASKED, budget=900, viewer=" ")
-
-
-async def test_each_message_is_for_whom_it_mentions_in_its_own_conversation(store: AsyncMemoryStore) -> None:
-    world = store.user("world")
-    room, other = world.conversation("room"), world.conversation("other")
-    await other.add("user", "@carol I live in Lisbon and the vault code is walnut.")
-    await other.summarize()
-    await room.add("user", "@property def area(self): the shape is a circle.")
-    await store.derive()
-    await room.describe(settings={"participants": ["ann", "bob"]})
-    query = "Where do I live, what is the vault code, which shape is it?"
-    for asked in query, None:
-        text = shown(await room.context(asked, budget=3000, viewer="bob"))
-        assert "walnut" not in text and "Lisbon" not in text
-    told = [hit.text for hit in await world.recall(query, viewer="bob")]
-    assert any("circle" in text for text in told)
-    assert not [text for text in told if "walnut" in text or "Lisbon" in text]
-    await other.describe(settings={"participants": ["ann", "bob"]})
-    assert "walnut" in shown(await room.context(query, budget=3000, viewer="bob"))
-    assert any("walnut" in hit.text for hit in await world.recall(query, viewer="bob"))
 
 
 SPEAKERS = st.sampled_from(
@@ -269,9 +222,7 @@ SPEAKERS = st.sampled_from(
         ("system", None),
     ]
 )
-OPENINGS = st.sampled_from(
-    ["", "@bob ", "@carol: ", "@all ", "Hi @bob, ", "> @bob\n", "**@carol**, ", "Well.\n@carol "]
-)
+OPENINGS = st.sampled_from(["", "@bob ", "@carol: ", "@all ", "Hi @bob, ", "> @bob\n", "@carol, @dave: "])
 DRAWN = st.lists(st.tuples(SPEAKERS, OPENINGS, st.booleans()), min_size=1, max_size=24)
 
 
@@ -288,13 +239,13 @@ def drawn_messages(drawn: list[Any], prefix: str) -> list[Said]:
     return said
 
 
-def hidden_words(said: list[Said], prefix: str, names: list[str] | None) -> set[str]:
+def hidden_words(said: list[Said], prefix: str) -> set[str]:
     """Give the words of messages that bob may not see, by the rules as a reader would apply them."""
     found, above = set(), False
     for message in said:
         text, name, role = message["content"], message.get("name"), message["role"]
         bob = text.startswith(("@bob ", "@all "))
-        carol = text.startswith(("@carol: ", "**@carol**, ", "Well.\n@carol ")) and (names is None or "carol" in names)
+        carol = text.startswith("@carol")
         if role == "tool":
             visible = above
         elif role == "system":
@@ -311,7 +262,6 @@ def hidden_words(said: list[Said], prefix: str, names: list[str] | None) -> set[
 @given(
     here=DRAWN,
     there=DRAWN,
-    who=st.tuples(*[st.sampled_from([None, ["ann", "bob"], ["bob", "carol"]])] * 2),
     budget=st.integers(200, 4000),
     strategy=st.sampled_from([None, "summary_buffer", "hierarchical"]),
 )
@@ -319,7 +269,6 @@ async def test_no_text_of_what_is_hidden_is_in_a_context(
     store: AsyncMemoryStore,
     here: list[Any],
     there: list[Any],
-    who: tuple[list[str] | None, list[str] | None],
     budget: int,
     strategy: str | None,
 ) -> None:
@@ -327,12 +276,11 @@ async def test_no_text_of_what_is_hidden_is_in_a_context(
     world = store.user(f"world {len(known)}")
     rooms: list[AsyncConversationScope] = []
     hidden: set[str] = set()
-    for prefix, drawn, names in (("a", here, who[0]), ("b", there, who[1])):
+    for prefix, drawn in (("a", here), ("b", there)):
         said = drawn_messages(drawn, prefix)
-        hidden |= hidden_words(said, prefix, names)
+        hidden |= hidden_words(said, prefix)
         rooms.append(world.conversation(prefix))
         await rooms[-1].add_many(said)
-        await rooms[-1].describe(settings={"participants": names})
         await rooms[-1].summarize()
     await store.derive(user=world.name)
     for query in ("Who likes what, and where do they live?", None):

@@ -95,9 +95,7 @@ async def put_everywhere(store: AsyncMemoryStore, folder: Path) -> None:
     await trip.add("assistant", f"Yes: {CARD}", tool_calls=[call])
     await trip.add("tool", f"Paid by {CARD}", tool_call_id=CARD)
     own = {"name": "calendar", "text": [f"Call the bank about {CARD}"]}
-    await trip.describe(
-        title=CARD, channel=CARD, settings={"own": {CARD: CARD}, "participants": [CARD]}, sections=[own]
-    )
+    await trip.describe(title=CARD, channel=CARD, settings={"own": {CARD: CARD}}, sections=[own])
     await trip.describe(title=f"{CARD}, again", settings={"own": None})
     fact = await alice.add_fact(
         f"The PIN is {PIN}, the card is {CARD}.", type="preference", subject=CARD, attribute=f"card {CARD}", value=PIN

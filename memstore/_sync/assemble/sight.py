@@ -5,47 +5,32 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from uuid import UUID
 
 from memstore._sync.store import items, messages
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
-from memstore.assemble.verdicts import VERDICTS, Known
 from memstore.assemble.visibility import Rule, Rules, canonical, rule_of, same_name, seen, visible
-from memstore.models import Conversation, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
+from memstore.models import Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
 
 
 class Sight:
     """What one viewer sees in the course of one request; everything where there is no viewer.
 
     Messages are seen by the rule, a tool's result with its call. Of what is made of messages, a summary is seen where
-    all of them are, a fact where one of them is, or where it has none: then somebody entered it by hand. Whom a message
-    mentions depends on who takes part in the conversation that it was said in, at the moment `as_of`.
+    all of them are, a fact where one of them is, or where it has none: then somebody entered it by hand.
     """
 
-    def __init__(self, viewer: str | None = None, rule: Rule | str | None = None, *, as_of: datetime | None = None):
+    def __init__(self, viewer: str | None = None, rule: Rule | str | None = None, conversation: UUID | None = None):
         self.viewer = viewer
-        self.as_of = as_of
-        self._given = rule
         self._rule = rule_of(rule)
-        self._rules: dict[UUID, Rule] = {}  # by conversation
-        self._known: Known = {}  # of the conversation that is looked at
+        self._known: dict[int, bool] = {}  # by number, of the conversation that is looked at
         self._seen: dict[UUID, bool] = {}
         self._hidden: dict[tuple[str, str], dict[UUID, int]] = defaultdict(dict)
-        self._conversation: UUID | None = None
+        self._conversation = conversation
         self._looked_at = 0  # messages of the conversation
         self._is_known = False  # the viewer, in that conversation
         self._nameless: set[UUID] = set()  # hidden, of assistants without a name, in other conversations
-
-    def within(self, id: UUID, names: Iterable[str] | None, found: Conversation | None) -> Sight:
-        """Give the same for a look at this conversation, in which these take part, with what is remembered of it."""
-        named = list(names or ())
-        self._conversation, self._rules[id] = id, rule_of(self._given, names if names is None else named)
-        self._is_known = self.viewer is not None and any(same_name(one, self.viewer) for one in named)
-        if found is not None:
-            self._known = VERDICTS.of(found.user_id, id, found.created_at, self.viewer, self._rules[id])
-        return self
 
     @property
     def filters(self) -> bool:
@@ -54,7 +39,7 @@ class Sight:
 
     def sees(self, message: Message) -> bool:
         """Whether a message other than a tool's result is seen."""
-        return self.viewer is None or visible(message, self.viewer, self._rule_for(message)).visible
+        return self.viewer is None or visible(message, self.viewer, self._rule).visible
 
     def may_see(self, message: Message) -> bool:
         """The same, and True for a tool's result, whose call is not at hand."""
@@ -64,12 +49,12 @@ class Sight:
         """Give those of a conversation's messages, in order, that are seen."""
         if self.viewer is None or not found:
             return list(found)
-        verdicts = seen(found, self.viewer, self._rule_for(found[0]))
+        verdicts = seen(found, self.viewer, self._rule)
         self._looked_at = len(found)
         self._is_known = self._is_known or any(map(self._concerns, reversed(found)))
         for one, verdict in zip(found, verdicts, strict=True):
             if one.role != Role.TOOL:  # its call may stand before the first of these
-                self._seen[one.id] = verdict
+                self._seen[one.id] = self._known[one.seq] = verdict
             if not verdict:
                 self._hide("recent", "message", one.id, one.tokens)
         return [one for one, verdict in zip(found, verdicts, strict=True) if verdict]
@@ -154,8 +139,7 @@ class Sight:
         """Whether the viewer said the message or is mentioned by it."""
         if self.viewer is None or same_name(message.name, self.viewer):
             return True
-        rule = self._rule_for(message)
-        return isinstance(rule, Rules) and canonical(self.viewer) in rule.addressees(message)
+        return isinstance(self._rule, Rules) and canonical(self.viewer) in self._rule.addressees(message)
 
     def _kept(self, scope: Transaction, said: dict[UUID, tuple[UUID, ...]], facts: set[UUID]) -> set[UUID]:
         """Give the items that are seen, of these and the messages that each was made of."""
@@ -176,7 +160,6 @@ class Sight:
             said: dict[UUID, Message | None] = dict.fromkeys(unknown) | found
             if results := [id for id, one in found.items() if one.role == Role.TOOL]:
                 said |= messages.sayings(scope, results)
-            self._meet(scope, {one.conversation_id for one in found.values()})
             for id, one in said.items():
                 self._seen[id] = one is not None and self.sees(one)
                 if one is not None and not self._seen[id] and self._is_nameless(one):
@@ -192,19 +175,9 @@ class Sight:
             said: dict[UUID, Message | None] = {one.id: one for one in found.values()}
             if results := [one.id for one in found.values() if one.role == Role.TOOL]:
                 said |= messages.sayings(scope, results)
-            self._meet(scope, {conversation})
             for seq, one in found.items():
                 decides = said[one.id]
                 self._known[seq] = decides is not None and self.sees(decides)
-
-    def _rule_for(self, message: Message) -> Rule:
-        return self._rules.get(message.conversation_id, self._rule)
-
-    def _meet(self, scope: Transaction, conversations: set[UUID]) -> None:
-        """See who takes part in these conversations, those of which it is not known yet."""
-        if new := sorted(conversations - self._rules.keys()):
-            names = messages.participants(scope, new, as_of=self.as_of)
-            self._rules |= {id: rule_of(self._given, names.get(id)) for id in new}
 
     def _hide(self, section: str, kind: str, id: UUID, tokens: int) -> None:
         self._hidden[section, str(kind)][id] = tokens

@@ -125,14 +125,6 @@ def settings_of(scope: Transaction, conversation: UUID, *, as_of: datetime | Non
     return found.settings if found else {}
 
 
-def participants(
-    scope: Transaction, conversations: Sequence[UUID], *, as_of: datetime | None = None
-) -> dict[UUID, list[str] | None]:
-    """Give who is said to take part in each of these conversations, now or at a moment; None where nothing is said."""
-    found = scope.all(SQL["participants"], columns, ids=list(conversations), as_of=as_of)
-    return {row["id"]: row["participants"] for row in found}
-
-
 def conversations(
     scope: Transaction,
     channel: str | None = None,

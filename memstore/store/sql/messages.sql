@@ -35,16 +35,6 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND record
 ORDER BY recorded_at, id
 LIMIT 1
 
--- participants --
--- Who is said to take part in each of these conversations, at a moment or now.
-SELECT c.id, coalesce((SELECT s.before FROM setting_changes s
-                       WHERE s.user_id = %(user_id)s AND s.conversation_id = c.id
-                         AND s.recorded_at > %(as_of)s::timestamptz
-                       ORDER BY s.recorded_at, s.id
-                       LIMIT 1), c.settings) -> 'participants' AS participants
-FROM conversations c
-WHERE c.user_id = %(user_id)s AND c.id = ANY(%(ids)s::uuid[])
-
 -- conversation --
 -- One conversation.
 SELECT * FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s
