@@ -159,35 +159,6 @@ def database(clone: str) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-@pytest.mark.parametrize(("family", "name"), PLANNED)
-def test_every_statement_is_planned_with_the_rights_of_the_app_role(
-    database: psycopg.Connection[Any], family: str, name: str
-) -> None:
-    database.execute("set local role memstore_app")
-    plan, _ = generic_plan(database, EVERY[family, name])
-    assert plan
-
-
-@pytest.mark.parametrize(("family", "name"), [key for key in PLANNED if "INSERT INTO" in EVERY[key]])
-def test_an_insert_of_one_row_is_one_of_several_too(database: psycopg.Connection[Any], family: str, name: str) -> None:
-    """Planned with the places of both rows, all of them of this user; none is left that is of no row."""
-    statement = EVERY[family, name]
-    if "DO UPDATE" in statement or (family, name) in OF_THE_OPERATOR:
-        return
-    database.execute("set local role memstore_app")
-    each = PARAMETER.findall(statement)
-    for common in (frozenset[str](), frozenset(each[1::2]) - {"user_id"}):
-        text, once, names = of_rows(statement, 2, common)
-        assert sorted(once) == sorted(common)
-        assert sorted(names) == sorted(name for name in each if name not in common | {"user_id"})
-        assert each.count("user_id") == 1
-        database.execute(f"prepare tried{len(common)} as {text}")
-        nothing = ", ".join(["null"] * (1 + len(once) + 2 * len(names)))
-        [plan] = database.execute(f"explain (format json, verbose) execute tried{len(common)}({nothing})").fetchall()
-        assert "Values Scan" in str(plan)
-        assert not PARAMETER.search(text)
-
-
 @pytest.fixture(scope="module")
 def queued(new_database: Callable[..., str], template: str) -> str:
     """The URL of a migrated database that has a queue."""
@@ -196,29 +167,68 @@ def queued(new_database: Callable[..., str], template: str) -> str:
     return url
 
 
-@pytest.mark.parametrize(("family", "name"), sorted(OF_THE_QUEUE))
-def test_every_statement_of_the_queue_is_planned_with_the_rights_of_the_owner(
-    queued: str, family: str, name: str
+@pytest.mark.parametrize(("family", "name"), sorted(EVERY))
+def test_a_statement_keeps_the_rules(
+    database: psycopg.Connection[Any], request: pytest.FixtureRequest, family: str, name: str
 ) -> None:
-    with psycopg.connect(queued) as connection:
-        plan, _ = generic_plan(connection, EVERY[family, name])
-    assert plan
+    """Planned with the rights of the role that runs it, of one user's rows only, and distributable."""
+    key, statement = (family, name), EVERY[family, name]
+    if key not in DDL | SPREADING:
+        check_words(statement)
+    if key in SETTINGS:
+        check_setting(database, statement)
+    elif key in OF_THE_QUEUE:
+        with psycopg.connect(request.getfixturevalue("queued")) as owner:
+            assert generic_plan(owner, statement)
+    elif key in PLANNED:
+        database.execute("set local role memstore_app")
+        assert generic_plan(database, statement)
+        if "INSERT INTO" in statement and "DO UPDATE" not in statement and key not in OF_THE_OPERATOR:
+            check_insert_of_several(database, statement)
+        database.execute("reset role")  # with no policy in force
+        if key in OF_THE_OPERATOR:
+            check_operator(database, statement)
+        elif key not in OF_THE_SERVER:
+            check_user(database, statement)
 
 
-@pytest.mark.parametrize(("family", "name"), sorted(SETTINGS))
-def test_every_setting_ends_with_its_transaction(clone: str, family: str, name: str) -> None:
-    parts = [part.strip() for part in re.sub(r"--.*", "", EVERY[family, name]).split(";")]
+def check_words(statement: str) -> None:
+    """Refuse what row-level security or a distributed table refuses."""
+    words = " ".join(re.sub(r"--.*|'[^']*'", " ", statement).upper().split())
+    assert not re.search(r"\b(COPY|MERGE|TRUNCATE|TRIGGER|NEXTVAL|CREATE|ALTER|DROP|RESET)\b", words)
+    assert not ("INSERT INTO" in words and re.search(r"\bSELECT\b", words))
+    assert (
+        words.count("INSERT INTO") + words.count("UPDATE ") - words.count("FOR UPDATE") <= 1 or "ON CONFLICT" in words
+    )
+    assert not re.search(r"UPDATE \w+ SET [^;]*\buser_id = [^;]* WHERE", words), "a row never changes its user"
+
+
+def check_setting(connection: psycopg.Connection[Any], statement: str) -> None:
+    """A setting ends with its transaction."""
+    parts = [part.strip() for part in re.sub(r"--.*", "", statement).split(";")]
     assert all(part.startswith("SET LOCAL ") for part in parts)
-    with psycopg.connect(clone) as connection:
-        given = {"user_id": str(UUID(int=7)), "role": "memstore_app", "schema": "public", "vectors": "public"}
-        psycopg.ClientCursor(connection).execute(EVERY[family, name], given)
+    values = {"user_id": str(UUID(int=7)), "role": "memstore_app", "schema": "public", "vectors": "public"}
+    psycopg.ClientCursor(connection).execute(statement, values)
 
 
-@pytest.mark.parametrize(("family", "name"), sorted({*PLANNED} - OF_THE_SERVER - OF_THE_OPERATOR))
-def test_every_statement_names_the_user(database: psycopg.Connection[Any], family: str, name: str) -> None:
-    """Planned with no policy in force, every table is still read by the user's id: given, or of a row joined."""
-    statement = EVERY[family, name]
-    plan, names = generic_plan(database, statement)
+def check_insert_of_several(connection: psycopg.Connection[Any], statement: str) -> None:
+    """An insert of two rows is planned with the values of both, all of them of this user."""
+    each = PARAMETER.findall(statement)
+    for common in (frozenset[str](), frozenset(each[1::2]) - {"user_id"}):
+        text, once, names = of_rows(statement, 2, common)
+        assert sorted(once) == sorted(common)
+        assert sorted(names) == sorted(name for name in each if name not in common | {"user_id"})
+        assert each.count("user_id") == 1
+        connection.execute(f"prepare tried{len(common)} as {text}")
+        nothing = ", ".join(["null"] * (1 + len(once) + 2 * len(names)))
+        [plan] = connection.execute(f"explain (format json, verbose) execute tried{len(common)}({nothing})").fetchall()
+        assert "Values Scan" in str(plan)
+        assert not PARAMETER.search(text)
+
+
+def check_user(connection: psycopg.Connection[Any], statement: str) -> None:
+    """Every table is read by the user's id: given, or of a row joined."""
+    plan, names = generic_plan(connection, statement)
     assert "user_id" in names
     user = f"${names.index('user_id') + 1}"
     own = re.compile(rf"\buser_id = (?:\({re.escape(user)}\)::uuid|{re.escape(user)}(?!\d)|\w+\.user_id)")
@@ -233,28 +243,15 @@ def test_every_statement_names_the_user(database: psycopg.Connection[Any], famil
         assert scans(plan)
 
 
-@pytest.mark.parametrize(("family", "name"), sorted(OF_THE_OPERATOR))
-def test_what_the_operator_asks_reads_only_what_the_operator_may_see(
-    database: psycopg.Connection[Any], family: str, name: str
-) -> None:
-    plan, _ = generic_plan(database, EVERY[family, name])
+def check_operator(connection: psycopg.Connection[Any], statement: str) -> None:
+    """What the operator asks reads only tables that the operator may see."""
+    plan, _ = generic_plan(connection, statement)
     may_see = {"users", "derivations", "embedding_models", "model_usage", "backfills", "api_tokens"}
     assert {scan["Relation Name"] for scan in scans(plan)} <= may_see
 
 
 def test_the_exceptions_exist() -> None:
     assert EVERY.keys() >= SETTINGS | BEGIN | DDL | LITERAL | OF_THE_SERVER | OF_THE_OPERATOR | SEARCHES | SPREADING
-
-
-@pytest.mark.parametrize(("family", "name"), sorted(EVERY.keys() - DDL - SPREADING))
-def test_no_statement_does_what_policies_or_a_distributed_table_refuse(family: str, name: str) -> None:
-    words = " ".join(re.sub(r"--.*|'[^']*'", " ", EVERY[family, name]).upper().split())
-    assert not re.search(r"\b(COPY|MERGE|TRUNCATE|TRIGGER|NEXTVAL|CREATE|ALTER|DROP|RESET)\b", words)
-    assert not ("INSERT INTO" in words and re.search(r"\bSELECT\b", words))
-    assert (
-        words.count("INSERT INTO") + words.count("UPDATE ") - words.count("FOR UPDATE") <= 1 or "ON CONFLICT" in words
-    )
-    assert not re.search(r"UPDATE \w+ SET [^;]*\buser_id = [^;]* WHERE", words), "a row never changes its user"
 
 
 def uses() -> tuple[set[tuple[str, str]], list[str]]:
