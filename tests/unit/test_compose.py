@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstore import BudgetTooSmall
@@ -53,26 +53,39 @@ def cookbook(messages: list[dict[str, object]]) -> int:
     return total
 
 
-def composed(material: Material, budget: int, counter: TokenCounter = EXACT) -> object:
+def composed(material: Material, budget: int, counter: TokenCounter = EXACT) -> Context | BudgetTooSmall:
     try:
         return compose(material, budget, counter)
     except BudgetTooSmall as error:
         return error
 
 
+@st.composite
+def questions(draw: st.DrawFn) -> dict[str, object]:
+    """A question and what was recalled for it."""
+    return {
+        "question": draw(st.none() | texts.map(lambda text: {"role": "user", "content": text})),
+        "facts": draw(st.lists(hits(Tier.FACTS), max_size=6)),
+        "hits": draw(st.lists(hits(Tier.MESSAGES), max_size=8)),
+    }
+
+
+@quick
+@given(materials(), questions(), budgets, budgets)
+def test_every_promise_holds(material: Material, other: dict[str, object], budget: int, more: int) -> None:
+    check(material, other, budget, budget + more, EXACT)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["words", "tiktoken:o200k_base", "tiktoken:cl100k_base", "tokenizer:"])
 @settings(max_examples=DOSE * 250, deadline=None, suppress_health_check=list(HealthCheck), database=None)
-@given(material=materials(), budget=budgets, more=budgets)
+@given(material=materials(), other=questions(), budget=budgets, more=budgets)
 def test_every_promise_holds_with_every_counter_that_is_exact(
-    name: str, trained: Path, material: Material, budget: int, more: int
+    name: str, trained: Path, material: Material, other: dict[str, object], budget: int, more: int
 ) -> None:
     """In all 20,000 random stores and requests with TEST_DOSE=20."""
     counter = WordCounter() if name == "words" else load_counter(name if name[-1] != ":" else f"{name}{trained}")
-    check_budget(material, budget, counter)
-    check_pairs(material, budget, counter)
-    check_pinned(material, budget, budget + more, counter)
-    assert str(composed(material, budget, counter)) == str(composed(material, budget, counter))
+    check(material, other, budget, budget + more, counter)
 
 
 @pytest.fixture(scope="session")
@@ -81,18 +94,26 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("tokenizer"), byte_level(), LLAMA_3)
 
 
-@quick
-@given(materials(), budgets)
-def test_a_context_is_never_over_its_budget(material: Material, budget: int) -> None:
-    check_budget(material, budget, EXACT)
-
-
-def check_budget(material: Material, budget: int, counter: TokenCounter) -> None:
+def check(material: Material, other: dict[str, object], budget: int, larger: int, counter: TokenCounter) -> None:
+    """Compose a context, and assert every promise of what comes out."""
     context = composed(material, budget, counter)
+    assert str(context) == str(composed(material, budget, counter)), "the same material gives the same bytes"
     if isinstance(context, BudgetTooSmall):
         assert context.needed > budget
-        assert compose(material, context.needed, counter).tokens == context.needed
-        return
+        budget, larger = context.needed, context.needed + larger
+        context = compose(material, budget, counter)
+        assert context.tokens == budget
+    check_budget(material, budget, context, counter)
+    check_pairs(context)
+    check_pinned(material, budget, context, composed(material, larger, counter), counter)
+    check_question(material, context)
+    check_recent(material, context)
+    check_receipt(material, context)
+    check_prefix(material, other, budget, counter)
+
+
+def check_budget(material: Material, budget: int, context: Context, counter: TokenCounter) -> None:
+    """A context is never over its budget, and its sections add up."""
     counted = cookbook(context.messages) if counter is EXACT else counter.count_messages(context.messages)
     assert context.tokens == counted <= budget
     assert context.receipt.tokens == sum(context.receipt.sections.values()) == context.tokens
@@ -110,16 +131,8 @@ def check_maximums(material: Material, budget: int, context: Context, counter: T
             assert context.receipt.sections.get(section.name, 0) <= layout.plan[section.name].maximum
 
 
-@quick
-@given(materials(), budgets)
-def test_tool_calls_are_never_parted_from_their_results(material: Material, budget: int) -> None:
-    check_pairs(material, budget, WordCounter())
-
-
-def check_pairs(material: Material, budget: int, counter: TokenCounter) -> None:
-    context = composed(material, budget, counter)
-    if isinstance(context, BudgetTooSmall):
-        return
+def check_pairs(context: Context) -> None:
+    """Calls of tools are never parted from their results."""
     expected: list[str] = []
     for one in context.messages:
         if one["role"] == "tool":
@@ -131,17 +144,10 @@ def check_pairs(material: Material, budget: int, counter: TokenCounter) -> None:
     assert expected == []
 
 
-@quick
-@given(materials(), budgets, budgets)
-def test_a_larger_budget_never_drops_what_is_pinned(material: Material, budget: int, more: int) -> None:
-    check_pinned(material, budget, budget + more, WordCounter())
-
-
-def check_pinned(material: Material, budget: int, larger: int, counter: TokenCounter) -> None:
+def check_pinned(
+    material: Material, budget: int, small: Context, large: Context | BudgetTooSmall, counter: TokenCounter
+) -> None:
     """Standing facts, and what fits into a minimum in tokens, stay when there is more room; so does the system."""
-    small, large = composed(material, budget, counter), composed(material, larger, counter)
-    if isinstance(small, BudgetTooSmall):
-        return
     assert not isinstance(large, BudgetTooSmall)
     pinned = pinned_in(small)
     assert pinned <= pinned_in(large)
@@ -167,6 +173,59 @@ def is_shown(piece: Piece, context: Context) -> bool:
 def pinned_in(context: Context) -> set[UUID | None]:
     """Give the standing facts that are in a context."""
     return {one.id for one in context.receipt.included if one.pinned}
+
+
+def check_question(material: Material, context: Context) -> None:
+    """The question is in, and nothing is said twice."""
+    if material.question is not None:
+        assert [one for one in context.messages if one["role"] == "user"][-1:] or material.question["role"] != "user"
+        assert OPENAI.render(PromptContent(question=material.question)).messages[0] in context.messages
+    recent = [decision for decision in context.receipt.included if decision.section == "recent"]
+    shown = {
+        one.id for turn in material.turns for one in turn.messages if turn.messages[0].id in {d.id for d in recent}
+    }
+    hits = {decision.id for decision in context.receipt.included if decision.section == "hits"}
+    assert not shown & hits
+
+
+def check_recent(material: Material, context: Context) -> None:
+    """Recent turns are the newest, without gaps and in order."""
+    taken = [decision.id for decision in context.receipt.included if decision.section == "recent"]
+    assert taken == [turn.messages[0].id for turn in material.turns[: len(taken)]]
+
+
+def check_receipt(material: Material, context: Context) -> None:
+    """Every piece is in or left out with a reason."""
+    receipt = context.receipt
+    own = sum(len(section.texts) for section in material.sections)
+    others = sum(map(len, (material.summaries, material.standing, material.facts, material.hits))) + own
+    known = [one for one in (*receipt.included, *receipt.left_out) if not one.note.startswith(OLDER)]
+    assert sum(one.section != "recent" for one in known) == others
+    taken = sum(one.section == "recent" for one in receipt.included)
+    older = [one for one in receipt.left_out if one.section == "recent"]
+    assert {one.reason for one in older} <= {Reason.OVER_BUDGET, Reason.COVERED}
+    assert sum(int(one.note.split()[0]) for one in older) == len(material.turns) - taken
+    assert all(decision.reason for decision in receipt.left_out)
+
+
+def check_prefix(material: Material, other: dict[str, object], budget: int, counter: TokenCounter) -> None:
+    """Another question leaves the stable prefix as it is."""
+    alone = replace(material, question_seq=None, ending=())
+    contexts = [composed(one, budget, counter) for one in (alone, replace(alone, **other))]
+    if not any(isinstance(context, BudgetTooSmall) for context in contexts):
+        least = min(context.receipt.cacheable for context in contexts)
+        prefixes = [cut(context.messages, least, counter) for context in contexts]
+        assert prefixes[0] == prefixes[1]
+
+
+def cut(messages: list[dict[str, object]], tokens: int, counter: TokenCounter) -> list[dict[str, object]]:
+    """Give the first messages, as many as have so many tokens."""
+    found: list[dict[str, object]] = []
+    while tokens > 0:
+        found.append(messages[len(found)])
+        tokens -= counter.count_message(found[-1])
+    assert tokens == 0
+    return found
 
 
 @pytest.mark.parametrize("budget", [200, 500, 1000, 4000, 16_000, 64_000, 128_000])
@@ -207,22 +266,6 @@ def hit_on(one: Message, score: float) -> Hit:
     return Hit(Tier.MESSAGES, one.id, one.text or "", score, {}, (one.id,), one.occurred_at, seq=one.seq, speaker="Ann")
 
 
-@quick
-@given(materials(), budgets)
-def test_the_question_is_in_and_nothing_is_said_twice(material: Material, budget: int) -> None:
-    context = composed(material, budget)
-    assume(not isinstance(context, BudgetTooSmall))
-    if material.question is not None:
-        assert [one for one in context.messages if one["role"] == "user"][-1:] or material.question["role"] != "user"
-        assert OPENAI.render(PromptContent(question=material.question)).messages[0] in context.messages
-    recent = [decision for decision in context.receipt.included if decision.section == "recent"]
-    shown = {
-        one.id for turn in material.turns for one in turn.messages if turn.messages[0].id in {d.id for d in recent}
-    }
-    hits = {decision.id for decision in context.receipt.included if decision.section == "hits"}
-    assert not shown & hits
-
-
 @pytest.mark.parametrize("budget", range(120, 420, 20))
 def test_the_beginning_of_a_hit_is_there_once(budget: int) -> None:
     long = hit_on(message(1, "user", "I fly to Lisbon on Friday. " + "中" * 700), 0.0)
@@ -233,71 +276,6 @@ def test_the_beginning_of_a_hit_is_there_once(budget: int) -> None:
     context = composed(Material(summaries=[nothing] * 4, hits=[long]), budget)
     assert isinstance(context, Context)
     assert str(context.messages).count("I fly to") <= 1
-
-
-@quick
-@given(materials(), budgets)
-def test_recent_turns_are_the_newest_without_gaps_and_in_order(material: Material, budget: int) -> None:
-    context = composed(material, budget)
-    assume(not isinstance(context, BudgetTooSmall))
-    taken = [decision.id for decision in context.receipt.included if decision.section == "recent"]
-    assert taken == [turn.messages[0].id for turn in material.turns[: len(taken)]]
-
-
-@quick
-@given(materials(), budgets)
-def test_the_same_material_gives_the_same_bytes(material: Material, budget: int) -> None:
-    one, other = composed(material, budget), composed(material, budget)
-    assert str(one) == str(other)
-
-
-@quick
-@given(materials(), budgets)
-def test_every_piece_is_in_or_left_out_with_a_reason(material: Material, budget: int) -> None:
-    context = composed(material, budget)
-    assume(not isinstance(context, BudgetTooSmall))
-    receipt = context.receipt
-    own = sum(len(section.texts) for section in material.sections)
-    others = sum(map(len, (material.summaries, material.standing, material.facts, material.hits))) + own
-    known = [one for one in (*receipt.included, *receipt.left_out) if not one.note.startswith(OLDER)]
-    assert sum(one.section != "recent" for one in known) == others
-    taken = sum(one.section == "recent" for one in receipt.included)
-    older = [one for one in receipt.left_out if one.section == "recent"]
-    assert {one.reason for one in older} <= {Reason.OVER_BUDGET, Reason.COVERED}
-    assert sum(int(one.note.split()[0]) for one in older) == len(material.turns) - taken
-    assert all(decision.reason for decision in receipt.left_out)
-
-
-@st.composite
-def questions(draw: st.DrawFn) -> dict[str, object]:
-    """A question and what was recalled for it."""
-    return {
-        "question": draw(st.none() | texts.map(lambda text: {"role": "user", "content": text})),
-        "facts": draw(st.lists(hits(Tier.FACTS), max_size=6)),
-        "hits": draw(st.lists(hits(Tier.MESSAGES), max_size=8)),
-    }
-
-
-@quick
-@given(materials(), budgets, questions(), questions())
-def test_another_question_leaves_the_stable_prefix_as_it_is(
-    material: Material, budget: int, one: dict[str, object], other: dict[str, object]
-) -> None:
-    asked = [composed(replace(material, question_seq=None, ending=(), **given), budget) for given in (one, other)]
-    assume(not any(isinstance(context, BudgetTooSmall) for context in asked))
-    least = min(context.receipt.cacheable for context in asked)
-    prefixes = [cut(context.messages, least) for context in asked]
-    assert prefixes[0] == prefixes[1]
-
-
-def cut(messages: list[dict[str, object]], tokens: int) -> list[dict[str, object]]:
-    """Give the first messages, as many as have so many tokens."""
-    found: list[dict[str, object]] = []
-    while tokens > 0:
-        found.append(messages[len(found)])
-        tokens -= EXACT.count_message(found[-1])
-    assert tokens == 0
-    return found
 
 
 @quick
