@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
-import ollama
 import pytest
-from anthropic.types import MessageParam
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from openai.types.chat import ChatCompletionMessageParam
 from pydantic import TypeAdapter
 
 from memstore import BudgetTooSmall, InvalidInput
@@ -103,18 +101,35 @@ def cut(messages: list[dict[str, Any]], tokens: int) -> list[dict[str, Any]]:
     return found
 
 
+@cache
+def openai_message() -> TypeAdapter[Any]:
+    """Return the validator of OpenAI's library, which takes a second to import and to build."""
+    from openai.types.chat import ChatCompletionMessageParam
+
+    return TypeAdapter(ChatCompletionMessageParam)
+
+
+@cache
+def anthropic_messages() -> TypeAdapter[Any]:
+    """Return the validator of Anthropic's library, which takes two seconds to import and to build."""
+    from anthropic.types import MessageParam
+
+    return TypeAdapter(list[MessageParam])
+
+
 @quick
 @given(materials(), budgets)
 def test_openai_takes_what_is_made_for_it(material: Material, budget: int) -> None:
-    adapter: TypeAdapter[Any] = TypeAdapter(ChatCompletionMessageParam)
     for one in composed(material, budget, OpenAI()).messages:
-        adapter.validate_python(one, strict=True)
+        openai_message().validate_python(one, strict=True)
         assert re.fullmatch(r"[^\s<|\\/>]{1,64}", one.get("name", "x"))
 
 
 @quick
 @given(materials(), budgets)
 def test_ollama_takes_what_is_made_for_it_and_results_follow_their_calls(material: Material, budget: int) -> None:
+    import ollama
+
     open_calls: list[dict[str, Any]] = []
     for one in composed(material, budget, Ollama()).messages:
         ollama.Message.model_validate(one)
@@ -134,8 +149,7 @@ def test_anthropic_takes_what_is_made_for_it(material: Material, budget: int) ->
 
 
 def check_anthropic(messages: list[dict[str, Any]]) -> None:
-    adapter: TypeAdapter[Any] = TypeAdapter(list[MessageParam])
-    adapter.validate_python(json.loads(json.dumps(messages)))
+    anthropic_messages().validate_python(json.loads(json.dumps(messages)))
     assert not messages or messages[0]["role"] == "user"
     assert all(one["role"] != other["role"] for one, other in pairwise(messages))
     used: list[str] = []
