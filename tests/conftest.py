@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -26,12 +29,20 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TEMPLATE = "memstore_template"
+ROOT = Path(__file__).parents[1]
+SMOKE = 2  # tests of each generated file that are not marked slow
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--dsn", help="a Postgres of your own whose login may create databases, instead of the embedded one"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Write tests/_sync before anything is collected, once for all processes that share the tests."""
+    if not hasattr(config, "workerinput"):
+        subprocess.run([sys.executable, ROOT / "tools" / "unasync.py", "--tests"], check=True)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -46,7 +57,11 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     missing = find_spec("sentence_transformers") is None
+    blocking = Counter[Path]()
     for item in items:
+        blocking[item.path] += ROOT / "tests" / "_sync" in item.path.parents
+        if blocking[item.path] > SMOKE:
+            item.add_marker("slow")
         if missing and item.get_closest_marker("torch"):
             item.add_marker(pytest.mark.skip(reason="needs the extra sentence-transformers"))
         if item.get_closest_marker("root") and os.geteuid() != 0:

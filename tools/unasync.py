@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Write the blocking twins: of the package's modules with `async def` in them, and of the tests that both must pass.
+"""Write the blocking twins of the package's modules with `async def` in them, and of the tests that both must pass.
 
-tools/unasync.py            write the twins
-tools/unasync.py --check    exit 1 when a twin is missing, stale or left over
+tools/unasync.py            write the package's twins, which are committed
+tools/unasync.py --check    exit 1 when one of them is missing, stale or left over
+tools/unasync.py --tests    write the tests' twins, as pytest does when it starts
 """
 
 from __future__ import annotations
@@ -132,17 +133,14 @@ def module(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def twins() -> dict[Path, str]:
+def twins(family: Family) -> dict[Path, str]:
     mirrored = {module(path) for path in PACKAGE.sources()}
     written = {}
-    for family in (PACKAGE, TESTS):
-        for source in family.sources():
-            text = HEADER.format(source=source.relative_to(ROOT)) + convert(
-                source.read_text(encoding="utf-8"), mirrored
-            )
-            written[family.twin_of(source)] = formatted(text)
-        folders = {path.parent for path in written if family.twin in path.parents} | {family.twin}
-        for folder in folders if family is PACKAGE else ():
+    for source in family.sources():
+        text = HEADER.format(source=source.relative_to(ROOT)) + convert(source.read_text(encoding="utf-8"), mirrored)
+        written[family.twin_of(source)] = formatted(text) if family is PACKAGE else text
+    if family is PACKAGE:
+        for folder in {path.parent for path in written} | {family.twin}:
             written.setdefault(folder / "__init__.py", HEADER.format(source="the package"))
     return written
 
@@ -157,10 +155,9 @@ def formatted(text: str) -> str:
 
 
 def main() -> int:
-    wanted = twins()
-    present = {
-        path: path.read_text(encoding="utf-8") for family in (PACKAGE, TESTS) for path in family.twin.rglob("*.py")
-    }
+    family = TESTS if "--tests" in sys.argv else PACKAGE
+    wanted = twins(family)
+    present = {path: path.read_text(encoding="utf-8") for path in family.twin.rglob("*.py")}
     if "--check" in sys.argv:
         wrong = sorted(
             str(path.relative_to(ROOT))
@@ -176,8 +173,9 @@ def main() -> int:
     for path in present.keys() - wanted.keys():
         path.unlink()
     for path, text in wanted.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        if present.get(path) != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
     return 0
 
 
