@@ -4,17 +4,18 @@ NEWEST ?= $(shell for v in 3.15 3.14 3.13 3.12; do command -v python$$v >/dev/nu
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt
 
-.PHONY: demo test test-fast test-newest test-pooled test-browser pictures conformance compatibility lint lint-docker sync site bench lock locked clean
+.PHONY: demo test test-slow test-newest test-pooled test-browser pictures conformance compatibility lint lint-docker sync site bench lock locked clean
 
 demo: .venv/.core  ## the whole story on a sample history
 	@$(BIN)/memstore demo
 
-test: .venv/.test  ## every test; the quick ones of a file stay together, as they share what is costly to make
-	$(BIN)/python -m pytest -q -m "not slow" -n auto --maxprocesses 4 --dist loadfile
-	$(BIN)/python -m pytest -q -m slow -n auto --maxprocesses 2 --dist load
+# Modules are compiled once, wherever the environment says otherwise: tests start hundreds of processes.
+test test-slow: export PYTHONDONTWRITEBYTECODE :=
+test: .venv/.test  ## the fast tests, which wait more than they compute: more processes than cores
+	$(BIN)/python -m pytest -q -m "not slow" -n 4 --dist worksteal
 
-test-fast: .venv/.test  ## the tests that need neither torch nor patience
-	$(BIN)/python -m pytest -q -m "not slow and not torch"
+test-slow: .venv/.test  ## those that kill, measure and repeat, and all blocking twins; CI runs both sets
+	$(BIN)/python -m pytest -q -m slow -n 2 --dist worksteal
 
 test-pooled: .venv/.test  ## the tests behind pgbouncer in transaction mode, ten thousand operations of fifty users among them
 	@command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || apt-get install -y pgbouncer
