@@ -168,6 +168,7 @@ def test_an_edited_message_says_so(read):
     assert (record.message["content"], record.message["metadata"]) == ("x", {"edited": True})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "inside", ["a.jpg " * 200_000, " " * 1_000_000 + "b", "\u200e" * 500_000, "<attached: " * 100_000]
 )

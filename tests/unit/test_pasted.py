@@ -3,6 +3,7 @@
 import pytest
 
 from memstore.ingest.pasted import apart
+from tests.timing import assert_linear
 
 CODE = "```python\n" + "\n".join(f"values[{n}] = read({n})" for n in range(8)) + "\n```"
 
@@ -44,6 +45,7 @@ def test_indented_fences_of_a_list_are_fences() -> None:
     assert texts(f"1. It fails:\n   {indented}\n2. Why?") == ["1. It fails:", indented, "2. Why?"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["```\n", "`" * 50 + "\n", " " * 1000, "~~~`\n", "```x\n\n"])
-def test_a_megabyte_of_fences_is_read_too(unit: str) -> None:  # takes seconds, and a quadratic way hours
-    assert texts(unit * (1_000_000 // len(unit)))
+def test_the_time_of_many_fences_grows_with_their_length_only(unit: str) -> None:
+    assert_linear(texts, unit)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.ingest.sentences import sentences
+from tests.timing import assert_linear
 
 PIECES = st.sampled_from(
     [
@@ -110,14 +109,7 @@ def test_windows_line_ends():
     assert cut("one line\r\nsame sentence\r\n\r\nnext") == ["one line\r\nsame sentence", "next"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["a ", ".", '."', "\n", "a\n", " \n", "z. ", "!x", "- a\n", "...a "])
 def test_the_time_grows_with_the_length_only(unit):
-    def seconds(length: int) -> float:
-        text = unit * (length // len(unit))
-        begin = time.process_time()
-        sentences(text)
-        return time.process_time() - begin
-
-    # Quadratic work would be 64 times as long for 8 times the text, and hours for four megabytes.
-    assert seconds(400_000) < 24 * max(seconds(50_000), 0.01)
-    assert seconds(4_000_000) < 60
+    assert_linear(sentences, unit)

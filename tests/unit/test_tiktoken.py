@@ -148,6 +148,7 @@ def test_long_runs_of_white_space_count_exactly(name: str, pieces: list[tuple[st
         assert counter.count(text) == plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("after", ["", "a", "\n"])
 def test_a_million_spaces_do_not_panic(name: str, after: str) -> None:
@@ -156,6 +157,7 @@ def test_a_million_spaces_do_not_panic(name: str, after: str) -> None:
     assert counter.count("a" + " " * 1_200_000 + after) > 2 * half > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["a" * 10**6, " \n" * 10**6, "\u3000\u3000a" * 500_000], ids=["a", "lines", "wide"])
 def test_monstrous_texts_are_counted(o200k: TiktokenCounter, text: str) -> None:
     assert o200k.count(text) >= len(text) / 16
