@@ -65,7 +65,7 @@ def test_the_budget_holds_in_every_format_and_the_figures_add_up(
     found = RenderedPrompt(context.messages, context.system, context.text)
     assert context.tokens == count_prompt(found, EXACT) <= budget
     assert context.receipt.tokens == sum(context.receipt.sections.values()) == context.tokens
-    assert 0 <= context.receipt.stable_prefix <= context.tokens
+    assert 0 <= context.receipt.cacheable <= context.tokens
     if not isinstance(format, Own | PlainText):  # in a text, tokens grow together over the ends of sections
         assert all(tokens >= 0 for tokens in context.receipt.sections.values()), context.receipt.sections
     assert compose(material, budget, EXACT, format=format) == context
@@ -82,13 +82,13 @@ def test_what_is_reported_as_stable_is_the_same_for_another_question(
         )
         for text in (one_text, other_text)
     ]
-    least = min(asked, key=lambda context: context.receipt.stable_prefix)
+    least = min(asked, key=lambda context: context.receipt.cacheable)
     if least.text is not None:
         whole = [context.text or "" for context in asked]
         shared = next((n for n, (a, b) in enumerate(zip(*whole, strict=False)) if a != b), min(map(len, whole)))
-        assert EXACT.count(whole[0][:shared]) >= least.receipt.stable_prefix - 1
+        assert EXACT.count(whole[0][:shared]) >= least.receipt.cacheable - 1
         return
-    prefixes = [cut(RenderedPrompt(one.messages, one.system).chat, least.receipt.stable_prefix) for one in asked]
+    prefixes = [cut(RenderedPrompt(one.messages, one.system).chat, least.receipt.cacheable) for one in asked]
     assert prefixes[0] == prefixes[1]
 
 
