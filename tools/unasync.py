@@ -79,7 +79,7 @@ class Family:
 
 
 PACKAGE = Family(ROOT / "memstore", ROOT / "memstore" / "_sync")
-TESTS = Family(ROOT / "tests" / "both", ROOT / "tests" / "_sync")
+TESTS = Family(ROOT / "tests" / "client", ROOT / "tests" / "_sync")
 
 
 def convert(text: str, mirrored: set[str]) -> str:

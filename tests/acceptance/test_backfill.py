@@ -17,7 +17,7 @@ from memstore.memory.worker import WorkingStore
 from memstore.models import BackfillStatus
 from memstore.testing import ScriptedChatModel
 from tests.command_line import Run
-from tests.rows import rows
+from tests.helpers.user_rows import rows
 from tests.working import HASHING, fill, pending, said, wait_until_derived, worker
 
 SETTINGS = HASHING | {"worker_sweep_seconds": 1, "worker_stalled_seconds": 4}

@@ -19,7 +19,7 @@ from memstore.store import embedded
 from memstore.store._data import executable
 from memstore.store._locks import attempts
 from tests.command_line import environment, variables
-from tests.rows import rows
+from tests.helpers.user_rows import rows
 from tests.working import HASHING, said
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "back-up-and-restore.md"

@@ -18,8 +18,8 @@ import pytest
 import memstore
 from tests import ollama_server as does
 from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, environment
+from tests.helpers.tokenizers import as_gguf, byte_level
 from tests.ollama_server import Behaviour, Handler, ReadingOllama, streams
-from tests.trained import as_gguf, byte_level
 
 NUM_CTX, RESERVE = 2048, 200
 MODEL = "qwen3:4b"

@@ -9,7 +9,7 @@ import pytest
 
 import memstore
 from memstore import ids
-from tests.both.test_erase import holding, said
+from tests.client.test_erase import holding, said
 from tests.command_line import Run
 
 HASHING = {"embedder": "hashing:256"}

@@ -23,7 +23,7 @@ import memstore
 from memstore._sync.ingest import history
 from memstore.ingest.importers import Imported
 from memstore.store._locks import attempts
-from tests.rows import rows
+from tests.helpers.user_rows import rows
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ import pytest
 import memstore
 from memstore.models import Hit
 from tests.command_line import Run, environment, variables
-from tests.turned import SECONDS, install
+from tests.helpers.embedders import SECONDS, install
 from tests.working import said, wait_until_derived, worker
 
 OLD, NEW = "turned:1", "turned:2"

@@ -20,7 +20,7 @@ import memstore
 from memstore import Erased, ids
 from memstore.providers import Vectors
 from memstore.testing import HashingEmbedder
-from tests.both.test_erase import dumped, holding
+from tests.client.test_erase import dumped, holding
 
 HASHING = {"embedder": "hashing:256"}
 START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)

@@ -19,7 +19,7 @@ import memstore
 from memstore import ids
 from memstore.testing import HashingEmbedder
 from tests.command_line import SCRIPT, Run, environment
-from tests.rows import rows
+from tests.helpers.user_rows import rows
 from tests.working import said
 
 START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)

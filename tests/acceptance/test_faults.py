@@ -27,8 +27,8 @@ from memstore.providers import Vectors
 from memstore.store import embedded
 from memstore.store._locks import attempts
 from memstore.testing import HashingEmbedder
+from tests.helpers.user_rows import CLOCKS, rows
 from tests.proxy import CuttingProxy
-from tests.rows import CLOCKS, rows
 from tests.working import HASHING, said
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the tests may take

@@ -23,8 +23,8 @@ from memstore.memory.user import AsyncUserScope
 from memstore.store.capabilities import capabilities
 from tests.command_line import Run
 from tests.conftest import with_database
+from tests.helpers.user_rows import rows
 from tests.pooler import needs_pgbouncer, pooled
-from tests.rows import rows
 from tests.working import HASHING, fill, wait_until_derived, worker
 
 pytestmark = needs_pgbouncer

@@ -13,7 +13,7 @@ import pytest
 from memstore.memory.store import AsyncMemoryStore
 from memstore.server.ui.templating import url_to
 from tests.browser import CHROMIUM, FLAGS
-from tests.pages import NAMES, SCRIPT, hostile
+from tests.helpers.ui_pages import NAMES, SCRIPT, hostile
 from tests.rest import HASHING, serving
 
 pytestmark = [

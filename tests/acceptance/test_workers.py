@@ -35,7 +35,7 @@ from memstore.store.database import SQL as DATABASE
 from memstore.store.watermarks import Pending
 from memstore.testing import HashingEmbedder, ScriptedChatModel
 from tests.command_line import Run
-from tests.rows import rows
+from tests.helpers.user_rows import rows
 from tests.working import HASHING, QUICK, fill, number, pending, said, wait_until_derived, wait_until_idle, worker
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))
@@ -74,7 +74,9 @@ def test_workers_that_are_killed_make_the_rows_of_one_run(url: str, twin: str, t
 
     TEST_DOSE=10 kills a hundred, TEST_DATA=FILE:FILE… does so over these histories.
     """
-    from tests.forked import forked_worker  # which reads a text, so that its children need not compile the rules
+    from tests.helpers.forked_workers import (
+        forked_worker,  # which reads a text, so that its children need not compile the rules
+    )
 
     users = history(url)
     assert history(twin) == users

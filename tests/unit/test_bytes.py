@@ -18,7 +18,7 @@ from memstore.providers.bytes import BytesCounter, load, longest
 from memstore.providers.chat_template import ChatTemplate
 from memstore.providers.minilm import FOLDER
 from memstore.testing import check_counter
-from tests.trained import CHATML, GEMMA, LLAMA_3, QWEN, byte_level, sentencepiece, unigram
+from tests.helpers.tokenizers import CHATML, GEMMA, LLAMA_3, QWEN, byte_level, sentencepiece, unigram
 
 BYTES = BytesCounter()
 HARD = [

@@ -24,7 +24,7 @@ from memstore.assemble.turns import turns
 from memstore.models import Context, Hit, Message, Reason, Section, Summary, Tier
 from memstore.providers import TokenCounter, load_counter
 from memstore.testing import WordCounter
-from tests.trained import LLAMA_3, byte_level, write
+from tests.helpers.tokenizers import LLAMA_3, byte_level, write
 from tests.unit.strategies import START, call, conversations, hits, materials, message, texts
 
 EXACT = load_counter("tiktoken:o200k_base")

@@ -14,7 +14,7 @@ from tokenizers.pre_tokenizers import Split
 from memstore.providers import tiktoken
 from memstore.providers.gguf import PATTERNS, vocabulary
 from memstore.providers.prompt_counter import Vocabulary
-from tests.trained import CORPUS, SPECIAL, as_gguf, byte_level, sentencepiece
+from tests.helpers.tokenizers import CORPUS, SPECIAL, as_gguf, byte_level, sentencepiece
 
 texts = st.lists(st.one_of(st.sampled_from([*CORPUS, *SPECIAL, " ", "\n", "\ud800"]), st.text(max_size=20)), max_size=6)
 

@@ -13,8 +13,8 @@ from memstore.providers.bytes import BytesCounter, longest
 from memstore.providers.ollama_counter import OllamaCounter
 from memstore.settings import Settings
 from memstore.testing import check_counter
+from tests.helpers.tokenizers import as_gguf, byte_level
 from tests.ollama_server import ScriptedOllama, raw, says, status
-from tests.trained import as_gguf, byte_level
 
 USER: dict[str, Any] = {"role": "user", "content": "When does the ferry leave?"}
 CALL: dict[str, Any] = {

@@ -18,7 +18,7 @@ from memstore.providers.chat_template import ChatTemplate
 from memstore.providers.prompt_counter import Vocabulary
 from memstore.providers.tokenizer import TokenizerCounter, load
 from memstore.testing import check_counter
-from tests.trained import CHATML, DATED, GEMMA, LLAMA_3, QWEN, byte_level, unigram, write
+from tests.helpers.tokenizers import CHATML, DATED, GEMMA, LLAMA_3, QWEN, byte_level, unigram, write
 
 USER: dict[str, Any] = {"role": "user", "content": "When does the ferry leave?"}
 SYSTEM: dict[str, Any] = {"role": "system", "content": "Be brief."}

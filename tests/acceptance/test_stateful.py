@@ -21,8 +21,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 import memstore
 from memstore.models import HAND, Tier
+from tests.helpers.user_rows import rows
 from tests.plain_memory import Draft, Person, Refused, Room, Said, new_word, words
-from tests.rows import rows
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))
 STEPS = 50  # calls in a history

@@ -16,7 +16,7 @@ from memstore.memory.conversation import AsyncConversationScope
 from memstore.memory.store import AsyncMemoryStore
 from memstore.providers import ChatMessage
 from memstore.testing import Scripted, ScriptedChatModel
-from tests.rows import rows
+from tests.helpers.user_rows import rows
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 WRONG = "I would rather not."

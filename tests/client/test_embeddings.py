@@ -20,7 +20,7 @@ from memstore.models import Hit
 from memstore.providers import Vectors, load_embedder
 from memstore.store import embedders, items, vector_indexes
 from memstore.testing import HashingEmbedder
-from tests.turned import TurnedEmbedder, install
+from tests.helpers.embedders import TurnedEmbedder, install
 
 OLD, NEW = "turned:1", "turned:2"
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)

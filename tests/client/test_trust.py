@@ -12,8 +12,8 @@ from memstore import Conflict, Fact, InvalidInput
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
 from memstore.testing import ScriptedChatModel
-from tests.both.test_models import facts as answered
-from tests.both.test_models import found, use
+from tests.client.test_models import facts as answered
+from tests.client.test_models import found, use
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 BELIEVING = {"embedder": "hashing:256", "facts_from": "user,assistant,tool"}

@@ -24,7 +24,7 @@ from memstore.ingest.importers import Imported
 from memstore.memory.store import AsyncMemoryStore
 from memstore.memory.user import AsyncUserScope
 from memstore.testing import HashingEmbedder
-from tests.rows import TABLES, rows
+from tests.helpers.user_rows import TABLES, rows
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 HASHING = {"embedder": "hashing:256"}

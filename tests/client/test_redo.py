@@ -17,7 +17,7 @@ from memstore.memory.user import AsyncUserScope
 from memstore.models import Fact
 from memstore.providers import Vectors
 from memstore.testing import HashingEmbedder
-from tests.rows import rows
+from tests.helpers.user_rows import rows
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 RECIPE = "memstore.ingest.facts.by_rules.RECIPE"

@@ -11,7 +11,7 @@ from memstore import BudgetTooSmall, InvalidInput, check_fits, estimate
 from memstore.memory import opened as opening
 from memstore.memory.store import AsyncMemoryStore
 from memstore.providers import load_counter
-from tests.trained import GEMMA, LLAMA_3, QWEN, byte_level, write
+from tests.helpers.tokenizers import GEMMA, LLAMA_3, QWEN, byte_level, write
 
 
 @pytest.mark.parametrize(

@@ -66,5 +66,5 @@ def install(folder: Path) -> str:
     place = folder / "turned-1.dist-info"
     place.mkdir()
     (place / "METADATA").write_text("Metadata-Version: 2.1\nName: turned\nVersion: 1\n")
-    (place / "entry_points.txt").write_text("[memstore.embedders]\nturned = tests.turned:load\n")
+    (place / "entry_points.txt").write_text("[memstore.embedders]\nturned = tests.helpers.embedders:load\n")
     return str(folder)
