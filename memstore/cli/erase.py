@@ -49,7 +49,7 @@ def user_(
     """Erase everything of a user.
 
     JSON: the certificate: {"id", "scope", "user_id", "erased": [ids], "counts": {table: integer}, "tombstones",
-    "again", "scan": {"tables", "ids", "words", "found"}, "recorded_at", "hints"}; "id" is null if nothing was removed.
+    "again", "scan": {"tables", "ids", "found"}, "recorded_at", "hints"}; "id" is null if nothing was removed.
     """
     with open_store(database) as store:
         _confirm(f"Erase everything of {user!r}?", is_confirmed=yes or dry_run)

@@ -76,7 +76,7 @@ def test_the_commands_move_users_and_bring_them_back(url: str, cli: Run, store: 
     assert (moved.code, moved.json) == (0, {"users": 2, "vectors": units})
     told = cli("embeddings", "migrate", "--to", NEW, *at, embedder=OLD)
     assert (told.code, told.out) == (0, f"0 users are found by {NEW} now; 0 vectors made\n")
-    assert f"memstore settings set embedder {NEW}" in told.err
+    assert f"set MEMSTORE_EMBEDDER={NEW}" in told.err
     found = cli("embeddings", "status", "--json", *at)
     every = {"dimensions": 256, "users": 2, "units": units, "vectors": units, "missing": 0}
     assert found.json == [{"name": NEW, "state": "serving"} | every, {"name": OLD, "state": "retired"} | every]

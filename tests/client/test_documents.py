@@ -157,17 +157,6 @@ async def test_who_writes_while_the_user_is_erased_writes_afterwards(store: Asyn
     assert [one.key for one in await notes.search()] == ["after"]
 
 
-async def test_a_certificate_tells_of_documents_that_still_say_it(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    await alice.conversation("home").add("user", "I live in Quollstreet.")
-    await alice.documents().put(PLACE, "home", {"text": ["Quollstreet", 5]})
-    await alice.documents().put(PLACE, "other", {"text": "Somewhere"})
-    certificate = await alice.conversation("home").erase()
-    assert certificate.scan is not None
-    assert certificate.scan.found == {"documents": 1}
-    assert await alice.documents().get(PLACE, "home") is not None
-
-
 def write_alone(url: str) -> None:
     with memstore.open(url, settings={"embedder": "none"}) as own:
         own.user("alice").documents().put(PLACE, "after", {})

@@ -128,7 +128,8 @@ def _pieces(
     for first, last in clauses[:-1] if sentence.asks else clauses:
         leans = first > start and not to_friend and language.patterns["leans_on"].search(text, first, last) is not None
         leans = leans and len(text[start:last].split()) <= MOST_JOINED
-        asked = bool(leans and asks_for and language.patterns["of_speaker"].search(text, start, first))
+        asked = bool(leans and asks_for and not _asks_for(text[first:last], language))
+        asked = asked and language.patterns["of_speaker"].search(text, start, first) is not None
         first = start if leans and (asked or not asks_for) else first
         yield _begin(text, first, last, language), last, asked
 
