@@ -38,15 +38,15 @@ DETECTORS = {
     "aws": "AWSKeyDetector",
     "azure_storage_key": "AzureStorageKeyDetector",
     "discord": "DiscordBotTokenDetector",
-    "github_token": "GitHubTokenDetector",
-    "gitlab_token": "GitLabTokenDetector",
+    "github_token": "GitHubTokenDetector",  # nosec B105  # names of classes
+    "gitlab_token": "GitLabTokenDetector",  # nosec B105
     "mailchimp": "MailchimpDetector",
-    "pypi_token": "PypiTokenDetector",
+    "pypi_token": "PypiTokenDetector",  # nosec B105
     "sendgrid": "SendGridDetector",
     "slack": "SlackDetector",
     "square_oauth": "SquareOAuthDetector",
     "stripe": "StripeDetector",
-    "telegram_token": "TelegramBotTokenDetector",
+    "telegram_token": "TelegramBotTokenDetector",  # nosec B105
     "twilio": "TwilioKeyDetector",
 }
 
