@@ -34,8 +34,8 @@ from data import file, objects
 from databases import made
 
 import memstore
-from memstore._sync.ingest.derive import Part, derive
-from memstore.memory.worker import WorkingStore
+from memstore._sync.derive.derive import Part, derive
+from memstore.client.worker import WorkingStore
 from memstore.providers import Embedder, Vectors, load_embedder
 from memstore.settings import load
 

@@ -12,8 +12,8 @@ from evidence import Piece
 from numpy.typing import NDArray
 
 from memstore import Hit, MemoryStore
-from memstore.ingest.embed import Cutter
-from memstore.ingest.resources import Resources
+from memstore.derive.embed import Cutter
+from memstore.derive.resources import Resources
 from memstore.providers import Embedder, Vectors
 
 

@@ -25,8 +25,8 @@ from report import Cell, Table, reported
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-from memstore.ingest.facts.reconcile import NEAR, Incoming, Known, reconcile
-from memstore.ingest.facts.wording import content
+from memstore.derive.facts.reconcile import NEAR, Incoming, Known, reconcile
+from memstore.derive.facts.wording import content
 from memstore.providers.minilm import load
 
 PAIRS = Path(__file__).parent.parent / "tests" / "pairs.jsonl"

@@ -33,7 +33,7 @@ from vectors import use
 
 import memstore
 from memstore import MemoryStore
-from memstore._sync.ingest.indexes import tend
+from memstore._sync.derive.indexes import tend
 from memstore.store.statements import named
 
 UNITS, QUESTIONS, ROUNDS, HITS = (1_000, 10_000, 100_000), 10, 4, 20

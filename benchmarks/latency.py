@@ -23,8 +23,8 @@ from speed import QUESTIONS, START, Filling, texts, timed
 
 import memstore
 from memstore import MemoryStore, UserScope, ids
-from memstore._sync.ingest.derive import Part, derive
-from memstore.ingest.resources import Resources
+from memstore._sync.derive.derive import Part, derive
+from memstore.derive.resources import Resources
 from memstore.store.statements import statements
 
 UNITS, ROUNDS, HITS, BATCH = (5_000, 50_000), 15, 20, 2_000

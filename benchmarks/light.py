@@ -40,8 +40,8 @@ import numpy as np
 from report import ROOT, Cell, Table, reported
 
 import memstore
-from memstore.ingest.embed import Cutter
-from memstore.ingest.resources import Resources
+from memstore.derive.embed import Cutter
+from memstore.derive.resources import Resources
 from memstore.providers import MINILM, ONNX_MINILM, Embedder, load_counter, load_embedder
 from memstore.settings import Settings
 

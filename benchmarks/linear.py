@@ -30,9 +30,9 @@ from report import Cell, Table, reported
 from speed import START, texts
 
 import memstore
-from memstore._sync.ingest.derive import Part, derive
+from memstore._sync.derive.derive import Part, derive
 from memstore._sync.store.database import Transaction
-from memstore.ingest.resources import Resources
+from memstore.derive.resources import Resources
 
 SESSION = 40  # messages, a minute apart; the next one begins on the next day
 BATCH = 500

@@ -30,9 +30,9 @@ from vectors import Kept, use
 
 import memstore
 from memstore import MemoryStore, ids
-from memstore._sync.ingest.derive import Part, derive
-from memstore.ingest.embed import Cutter
-from memstore.ingest.resources import Resources
+from memstore._sync.derive.derive import Part, derive
+from memstore.derive.embed import Cutter
+from memstore.derive.resources import Resources
 from memstore.providers import Embedder, Vectors, load_embedder
 
 NAME = "beam-10M-dev"

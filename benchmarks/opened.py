@@ -14,8 +14,8 @@ from vectors import Kept, use
 
 import memstore
 from memstore import MemoryStore
-from memstore._sync.ingest.derive import Part, derive
-from memstore.ingest.resources import Resources
+from memstore._sync.derive.derive import Part, derive
+from memstore.derive.resources import Resources
 
 EVERY = ("embed", "summarize", "facts")
 

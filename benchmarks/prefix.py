@@ -34,7 +34,7 @@ from report import Cell, Table, reported
 
 import memstore
 from memstore import ConversationScope, MemoryStore
-from memstore.assemble import sections, window
+from memstore.context import sections, window
 from memstore.models import Json
 from memstore.providers import TokenCounter
 

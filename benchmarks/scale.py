@@ -27,7 +27,7 @@ from scale_data import DIMENSIONS, MODEL, Made, load
 
 import memstore
 from memstore import ids
-from memstore._sync.ingest.indexes import tend
+from memstore._sync.derive.indexes import tend
 from memstore._sync.search.query import QueryBuilder
 from memstore._sync.search.recall import recall
 from memstore._sync.store import items, vector_indexes

@@ -41,7 +41,7 @@ from report import Cell, Table, command_line, written
 
 import memstore
 from memstore import ConversationScope, ids
-from memstore.ingest.sentences import sentences
+from memstore.derive.sentences import sentences
 from memstore.providers import Embedder, Vectors
 from memstore.store.array_cache import ArrayCache
 from memstore.store.statements import statements
@@ -171,8 +171,8 @@ def adds(store: memstore.MemoryStore, rounds: int) -> None:
 
 def embedding(store: memstore.MemoryStore, rounds: int) -> None:
     """Compare the embed deriver, from rows to rows, with the embedder alone on the same texts."""
-    from memstore._sync.ingest.derive import Part, derive
-    from memstore.ingest.resources import Resources
+    from memstore._sync.derive.derive import Part, derive
+    from memstore.derive.resources import Resources
 
     embedder = store.embedder
     assert embedder is not None
@@ -214,8 +214,8 @@ def life(store: memstore.MemoryStore, count: int) -> ConversationScope:
 
     The longest has no facts: finding them takes half an hour and changes little.
     """
-    from memstore._sync.ingest.derive import Part, derive
-    from memstore.ingest.resources import Resources
+    from memstore._sync.derive.derive import Part, derive
+    from memstore.derive.resources import Resources
 
     scope = store.user(f"long-{count}").conversation("life")
     if scope.info() is not None:
@@ -316,7 +316,7 @@ def rls(store: memstore.MemoryStore, rounds: int) -> None:
 
 def crowd(store: memstore.MemoryStore) -> ConversationScope:
     """Give a conversation of a user with 20,000 units, who has neighbours; of a kept store, the one that is there."""
-    from memstore._sync.ingest.derive import Part, derive
+    from memstore._sync.derive.derive import Part, derive
 
     scope = store.user("isolated").conversation("life")
     resources = store._opened.resources()

@@ -29,12 +29,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from report import Cell, Table, reported
 from toolsession import Asked, Chat, Session, drawn
 
-from memstore.assemble.compose import compose
-from memstore.assemble.compression import Stored, compressed
-from memstore.assemble.material import Material
-from memstore.assemble.strategies.registry import strategies
-from memstore.assemble.strategies.view import Strategy
-from memstore.assemble.turns import Turn, turns
+from memstore.context.compose import compose
+from memstore.context.compression import Stored, compressed
+from memstore.context.material import Material
+from memstore.context.strategies.registry import strategies
+from memstore.context.strategies.view import Strategy
+from memstore.context.turns import Turn, turns
 from memstore.models import Hit, Message, Tier
 from memstore.providers import load_counter
 from memstore.store.terms import terms

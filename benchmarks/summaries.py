@@ -42,15 +42,15 @@ from uuid import UUID
 import numpy as np
 from report import Cell, Table, reported
 
-from memstore.assemble.summary_cover import cover
-from memstore.ingest.resources import Resources
-from memstore.ingest.sentences import sentences
-from memstore.ingest.stretches import stretches
-from memstore.ingest.summaries import nest as nesting
-from memstore.ingest.summaries import selection
-from memstore.ingest.summaries.abridge import abridged
-from memstore.ingest.summaries.extractive import ExtractiveSummarizer
-from memstore.ingest.summaries.lines import Line, lines_of, written
+from memstore.context.summary_cover import cover
+from memstore.derive.resources import Resources
+from memstore.derive.sentences import sentences
+from memstore.derive.stretches import stretches
+from memstore.derive.summaries import nest as nesting
+from memstore.derive.summaries import selection
+from memstore.derive.summaries.abridge import abridged
+from memstore.derive.summaries.extractive import ExtractiveSummarizer
+from memstore.derive.summaries.lines import Line, lines_of, written
 from memstore.models import Message, Summary
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.settings import Settings

@@ -36,8 +36,8 @@ from databases import made
 from report import Cell, Table, reported
 
 import memstore
-from memstore._sync.ingest.scheduler import enqueue_pending
-from memstore.memory.worker import WorkingStore, stopped_by_signals
+from memstore._sync.derive.scheduler import enqueue_pending
+from memstore.client.worker import WorkingStore, stopped_by_signals
 from memstore.providers import Embedder, Vectors, load_embedder
 
 NO_NETWORK = ("unshare", "-n") if os.geteuid() == 0 else ("unshare", "-rn")

@@ -15,9 +15,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memstore._sync.memory.conversation import ConversationScope
-    from memstore._sync.memory.store import MemoryStore, open
-    from memstore._sync.memory.user import UserScope
+    from memstore._sync.client.conversation import ConversationScope
+    from memstore._sync.client.store import MemoryStore, open
+    from memstore._sync.client.user import UserScope
+    from memstore.client.conversation import AsyncConversationScope
+    from memstore.client.store import AsyncMemoryStore, open_async
+    from memstore.client.user import AsyncUserScope
     from memstore.errors import (
         BudgetTooSmall,
         ConfigurationError,
@@ -39,9 +42,6 @@ if TYPE_CHECKING:
         SchemaOutdated,
         SchemaTooNew,
     )
-    from memstore.memory.conversation import AsyncConversationScope
-    from memstore.memory.store import AsyncMemoryStore, open_async
-    from memstore.memory.user import AsyncUserScope
     from memstore.models import (
         Certificate,
         Context,
@@ -66,9 +66,9 @@ if TYPE_CHECKING:
     from memstore.settings import Settings
 
 _HOMES = {
-    "memstore._sync.memory.conversation": ("ConversationScope",),
-    "memstore._sync.memory.store": ("MemoryStore", "open"),
-    "memstore._sync.memory.user": ("UserScope",),
+    "memstore._sync.client.conversation": ("ConversationScope",),
+    "memstore._sync.client.store": ("MemoryStore", "open"),
+    "memstore._sync.client.user": ("UserScope",),
     "memstore.errors": (
         "BudgetTooSmall",
         "ConfigurationError",
@@ -90,9 +90,9 @@ _HOMES = {
         "SchemaOutdated",
         "SchemaTooNew",
     ),
-    "memstore.memory.conversation": ("AsyncConversationScope",),
-    "memstore.memory.store": ("AsyncMemoryStore", "open_async"),
-    "memstore.memory.user": ("AsyncUserScope",),
+    "memstore.client.conversation": ("AsyncConversationScope",),
+    "memstore.client.store": ("AsyncMemoryStore", "open_async"),
+    "memstore.client.user": ("AsyncUserScope",),
     "memstore.models": (
         "Certificate",
         "Context",

@@ -7,11 +7,18 @@
 A format of your own is a frozen class with `name` and `render`, as `Format` says; see docs/reference/rendering.md.
 """
 
-from memstore.assemble.render.anthropic import Anthropic
-from memstore.assemble.render.ollama import Ollama
-from memstore.assemble.render.openai import OpenAI
-from memstore.assemble.render.parts import CustomSection, Format, PartKind, PromptContent, PromptPart, RenderedPrompt
-from memstore.assemble.render.text import PlainText
+from memstore.context.formats.anthropic import Anthropic
+from memstore.context.formats.ollama import Ollama
+from memstore.context.formats.openai import OpenAI
+from memstore.context.formats.parts import (
+    CustomSection,
+    Format,
+    PartKind,
+    PromptContent,
+    PromptPart,
+    RenderedPrompt,
+)
+from memstore.context.formats.text import PlainText
 
 __all__ = [
     "Anthropic",

@@ -4,11 +4,11 @@ A strategy of one's own is a frozen class with `name`, `should_run` and `run`, a
 docs/reference/strategies.md.
 """
 
-from memstore.assemble.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
-from memstore.assemble.strategies.goals import GoalBatch
-from memstore.assemble.strategies.tool_calls import ToolCalls
-from memstore.assemble.strategies.view import Block, Strategy, View, compress, view_of
-from memstore.assemble.strategies.windows import Semantic, SlidingWindow
+from memstore.context.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
+from memstore.context.strategies.goals import GoalBatch
+from memstore.context.strategies.tool_calls import ToolCalls
+from memstore.context.strategies.view import Block, Strategy, View, compress, view_of
+from memstore.context.strategies.windows import Semantic, SlidingWindow
 
 __all__ = [
     "Block",

@@ -6,6 +6,6 @@ A rule of one's own is a pure function of a message and a viewer's name, as `Rul
 docs/reference/visibility.md.
 """
 
-from memstore.assemble.visibility import Rule, Rules, Verdict, Why, everything, mentioned, visible
+from memstore.context.visibility import Rule, Rules, Verdict, Why, everything, mentioned, visible
 
 __all__ = ["Rule", "Rules", "Verdict", "Why", "everything", "mentioned", "visible"]

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.server.http.app import create_app
 from memstore.server.http.auth import MountedApp
 from memstore.server.serve import Server, uvicorn_config

@@ -27,8 +27,8 @@ except ImportError:
     raise SystemExit(0) from None
 
 with atheris.instrument_imports(include=["memstore"]):
-    from memstore.assemble.render import FACTS_HEAD, FORMATS, HITS_HEAD, PromptContent
-    from memstore.assemble.render.memory_text import memory_text, pinned_facts_text, summaries_text
+    from memstore.context.formats import FACTS_HEAD, FORMATS, HITS_HEAD, PromptContent
+    from memstore.context.formats.memory_text import memory_text, pinned_facts_text, summaries_text
     from memstore.errors import InvalidInput, MemstoreError
     from memstore.fences import MEMORY_FOOT, STANDING_FOOT, SUMMARIES_FOOT, unfenced
     from memstore.ingest.add import Place, draft

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.server.mcp.server import MemoryServer
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "mcp.md"

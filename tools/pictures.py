@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from playwright.async_api import Page, async_playwright
 
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.models import Receipt
 from tests.browser import CHROMIUM, FLAGS
 from tests.rest import serving

@@ -14,8 +14,8 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
+from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
-from memstore.memory.user import AsyncUserScope
 from memstore.models import Hit
 
 TOLD = ("tier", "score", "role", "speaker", "seq", "start")

@@ -46,8 +46,8 @@ from memstore.providers import Vectors
 from memstore.store.documents import Match
 
 if TYPE_CHECKING:
-    from memstore._sync.memory.store import MemoryStore
-    from memstore.memory.store import AsyncMemoryStore
+    from memstore._sync.client.store import MemoryStore
+    from memstore.client.store import AsyncMemoryStore
 
 User = str | Callable[[Namespace], str]
 WHOLE = ("$",)

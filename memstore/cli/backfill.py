@@ -13,7 +13,7 @@ from memstore.cli.output import echo, echo_hint, err, print_json, print_table
 from memstore.errors import ModelUnavailable
 
 if TYPE_CHECKING:
-    from memstore.memory.worker import WorkingStore
+    from memstore.client.worker import WorkingStore
     from memstore.models import BackfillPlan, BackfillStatus
 
 app = typer.Typer(help="Derive a long history under a plan.", no_args_is_help=True, rich_markup_mode=None)
@@ -169,7 +169,7 @@ def _with_store(database: str | None, use: Any) -> Any:
     """Return the result of a coroutine with an open store, in an event loop of its own."""
     import asyncio
 
-    from memstore.memory.worker import WorkingStore
+    from memstore.client.worker import WorkingStore
 
     async def run() -> Any:
         async with await WorkingStore.open(database) as store:

@@ -81,7 +81,7 @@ def worker(concurrency: ConcurrencyOption = 4, database: DatabaseOption = None, 
     """
     import asyncio
 
-    from memstore.memory.worker import work
+    from memstore.client.worker import work
 
     log_records()
     echo_hint("working; Ctrl-C stops it")

@@ -113,7 +113,7 @@ def _failed(what: str, error: MemstoreError) -> Finding:
 
 def _names(settings: Settings) -> Finding:
     """Check that the providers, strategies and rules that the settings name exist."""
-    from memstore.memory.opened import check_usable
+    from memstore.client.opened import check_usable
 
     try:
         check_usable(settings)

@@ -112,7 +112,7 @@ def unset(
 
 
 def _describe(store: MemoryStore, user: str, conversation: str, setting: str, value: Any) -> None:
-    from memstore.assemble.defaults import NAMES
+    from memstore.context.defaults import NAMES
     from memstore.errors import InvalidInput
 
     if setting not in NAMES:

@@ -1,1 +1,1 @@
-"""Message in → counted → stored → embedded → summarized → facts."""
+"""Messages in: validated, redacted, counted and stored, one by one or from a file of another program."""

@@ -13,9 +13,9 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.worker import stopped_by_signals
 from memstore.errors import ConfigurationError
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.worker import stopped_by_signals
 from memstore.server.addresses import LOCAL_HOSTS, open_socket
 from memstore.server.http.app import create_app
 from memstore.server.http.auth import MountedApp

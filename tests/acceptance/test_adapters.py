@@ -11,7 +11,7 @@ import pytest
 
 import memstore
 from memstore import BudgetTooSmall, InvalidInput, MemoryStore
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.providers.fits import estimate
 
 SETTINGS = {"embedder": "hashing:256"}

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 import memstore
-from memstore._sync.ingest.scheduler import enqueue_pending
-from memstore.memory.worker import WorkingStore
+from memstore._sync.derive.scheduler import enqueue_pending
+from memstore.client.worker import WorkingStore
 from memstore.models import BackfillStatus
 from memstore.testing import ScriptedChatModel
 from tests.command_line import Run

@@ -510,7 +510,7 @@ def test_what_is_quick_imports_nothing_heavy(stored: str) -> None:
     assert "psycopg" in facts
     assert not facts & {"torch", "sentence_transformers", "transformers", "alembic"}
     assert not {
-        one for one in facts if one.startswith("memstore.ingest.rules.engine")
+        one for one in facts if one.startswith("memstore.derive.rules.engine")
     }  # they compile for half a second
 
 

@@ -112,7 +112,7 @@ def test_a_context_that_was_begun_before_an_erasure_leaves_no_receipt(
         place.add_many(said(0, 10, "secret"))
         store.derive()
         reached, go_on = threading.Event(), threading.Event()
-        from memstore._sync.assemble import receipt_store
+        from memstore._sync.context import receipt_store
 
         real = receipt_store.finalize
 

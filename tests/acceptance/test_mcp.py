@@ -28,8 +28,8 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 import memstore
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
 from memstore.server.mcp.server import MemoryServer
 from memstore.server.serve import _mounts
 from tests.command_line import EMBEDDER, SCRIPT, Run, environment, script
@@ -398,7 +398,7 @@ async def test_what_nobody_expected_is_logged_and_not_told(
     async def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("the secret of alice")
 
-    monkeypatch.setattr("memstore.memory.user.AsyncUserScope.recall", broken)
+    monkeypatch.setattr("memstore.client.user.AsyncUserScope.recall", broken)
     async with model_of(url) as model:
         told = await model.is_refused("search_memories", query="x")
         assert "secret" not in told

@@ -18,8 +18,8 @@ import pytest
 
 import memstore
 from memstore import ids
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
 from memstore.store.capabilities import capabilities
 from tests.command_line import Run
 from tests.conftest import with_database

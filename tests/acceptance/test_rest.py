@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from tests.rest import HASHING, PROBLEM, asking, path, said
 
 PEANUTS = "I'm allergic to peanuts, and I live in Porto."

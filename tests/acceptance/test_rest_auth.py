@@ -17,9 +17,9 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.tokens import AsyncTokens
 from memstore.errors import DatabaseUnreachable
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.tokens import AsyncTokens
 from memstore.models import ApiToken
 from tests.rest import HASHING, PROBLEM, asking, bearer, path, said
 

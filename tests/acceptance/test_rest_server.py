@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 import memstore
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.server import serve as program
 from tests.command_line import Run, environment, variables
 from tests.rest import HASHING, bearer, events, path, said, serving

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 import memstore
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from tests.acceptance.test_mcp import model_of
 from tests.command_line import Run
 from tests.rest import HASHING, asking, path

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from markupsafe import escape
 
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.models import Certificate, Reason
 from memstore.models.receipts import IN_WORDS
 from memstore.server.ui.app import COOKIE, HEADERS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.server.ui.templating import url_to
 from tests.browser import CHROMIUM, FLAGS
 from tests.helpers.ui_pages import NAMES, SCRIPT, hostile

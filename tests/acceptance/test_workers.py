@@ -23,11 +23,11 @@ import pytest
 
 import memstore
 from memstore import ids
-from memstore.ingest import worker as ingest_worker
-from memstore.ingest.facts.deriver import Facts
-from memstore.ingest.steps import Run as Steps
-from memstore.ingest.steps import step
-from memstore.memory.worker import WorkingStore
+from memstore.client.worker import WorkingStore
+from memstore.derive import worker as ingest_worker
+from memstore.derive.facts.deriver import Facts
+from memstore.derive.steps import Run as Steps
+from memstore.derive.steps import step
 from memstore.models import Usage
 from memstore.providers import Vectors
 from memstore.store import embedded, facts, model_calls, queue_schema

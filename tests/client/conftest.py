@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from memstore import DatabaseError, InvalidInput, Section
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
 from memstore.errors import MemstoreError
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
 
 WRONG: list[Any] = [
     0, -1, 1.5, float("nan"), True, None, "x", "\ud800", "a\0b", b"x", [], [1], ["\ud800"], {}, {"a": "\ud800"},

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.store import embedders
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)

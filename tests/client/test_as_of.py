@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memstore import Context
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 QUESTIONS = ("Where do I live?", "What am I allergic to?", "What of the boats in Lisbon?", "")

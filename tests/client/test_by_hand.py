@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from memstore import Conflict, InvalidInput, ids
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, check_fits, estimate
-from memstore.memory import opened as opening
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client import opened as opening
+from memstore.client.store import AsyncMemoryStore
 from memstore.providers import load_counter
 from tests.helpers.tokenizers import GEMMA, LLAMA_3, QWEN, byte_level, write
 

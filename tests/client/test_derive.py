@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memstore import EmbedderMismatch
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.search.ranking import WEIGHTS
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 
 import memstore
 from memstore import Conflict, InvalidInput
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.models import NewDocument
 from memstore.store.documents import Match
 from memstore.testing import HashingEmbedder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memstore import InvalidInput
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 
 
 async def test_what_a_server_tells_is_held_against_what_was_counted(store: AsyncMemoryStore) -> None:

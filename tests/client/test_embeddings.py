@@ -14,8 +14,8 @@ import pytest
 
 import memstore
 from memstore import Conflict, EmbedderMismatch, InvalidInput, ProviderMissing
-from memstore.ingest import vectors
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
+from memstore.derive import vectors
 from memstore.models import Hit
 from memstore.providers import Vectors, load_embedder
 from memstore.store import embedders, items, vector_indexes
@@ -504,7 +504,7 @@ async def test_whatever_is_made_during_the_switch_is_made_by_the_new_one(
     if made == "vectors":
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("delete from item_vectors where item_id = %s", [fact.id])
-    monkeypatch.setattr("memstore.ingest.facts.by_rules.RECIPE", "rules/test")
+    monkeypatch.setattr("memstore.derive.facts.by_rules.RECIPE", "rules/test")
     once(embedder(old, OLD), "embed_documents", moving(url), monkeypatch)
     if made == "fact":
         await alice.add_fact("The user plays the cello.", type="preference")

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from memstore import Certificate, Erased, InvalidInput, ids
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
 from memstore.events import EventType
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 STAYING = {"tombstones", "erasures", "store_keys", "memstore_schema"}  # of an erasure: hashes, ids and counts

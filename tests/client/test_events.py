@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
+from memstore.client.store import AsyncMemoryStore
 from memstore.errors import Conflict, InvalidInput
 from memstore.events import Event, EventType
-from memstore.memory.store import AsyncMemoryStore
 
 
 @pytest.fixture

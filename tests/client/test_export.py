@@ -19,10 +19,10 @@ import psycopg
 import pytest
 
 from memstore import EmbedderMismatch, InvalidInput, ids
-from memstore.archive import source
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
+from memstore.export import source
 from memstore.ingest.importers import Imported
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
 from memstore.testing import HashingEmbedder
 from tests.helpers.user_rows import TABLES, rows
 
@@ -672,8 +672,8 @@ async def test_a_user_is_exported_as_of_one_moment(
                     connection.execute("DELETE FROM messages WHERE user_id = %s AND seq > 5", [alice.id])
             return super().write(data)
 
-    monkeypatch.setattr("memstore.archive.output.AT_ONCE", 1)
-    monkeypatch.setattr("memstore._sync.archive.output.AT_ONCE", 1)
+    monkeypatch.setattr("memstore.export.output.AT_ONCE", 1)
+    monkeypatch.setattr("memstore._sync.export.output.AT_ONCE", 1)
     stream = Meddling()
     told = await store.export(stream)
     assert told.messages == 20

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from memstore import Conflict, Fact, InvalidInput, times
-from memstore.ingest.facts import by_rules
-from memstore.ingest.rules.extract import Extracted, Utterance
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
+from memstore.derive.facts import by_rules
+from memstore.derive.rules.extract import Extracted, Utterance
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 MOMENT = timedelta(microseconds=1)
@@ -321,7 +321,7 @@ async def test_an_audit_finds_what_is_wrong(store: AsyncMemoryStore) -> None:
     assert {problem for problem, _ in found} == {"duplicate", "stale"}
 
 
-RECIPE = "memstore.ingest.facts.by_rules.RECIPE"
+RECIPE = "memstore.derive.facts.by_rules.RECIPE"
 
 
 async def test_a_redo_makes_facts_anew_and_what_people_did_survives(
@@ -434,8 +434,8 @@ async def test_a_redo_of_summaries_takes_their_place(store: AsyncMemoryStore, mo
     await store.derive()
     before = await trip.summaries()
     stats = await store.stats()
-    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/test")
-    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.batch", 7)
+    monkeypatch.setattr("memstore.derive.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/test")
+    monkeypatch.setattr("memstore.derive.summaries.extractive.ExtractiveSummarizer.batch", 7)
     assert (await store.derive(redo="summaries")).redone == 1
     after = await trip.summaries()
     assert {one.recipe for one in after} == {"extractive/test"}

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from memstore import InvalidInput
+from memstore.client.store import AsyncMemoryStore
 from memstore.ingest import add, history
 from memstore.ingest.importers import Imported
-from memstore.memory.store import AsyncMemoryStore
 from memstore.providers.tiktoken import TiktokenCounter
 from memstore.store.database import Database
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from memstore import ids
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.models import Hit
 from memstore.providers import Vectors
 from memstore.store import postings, vector_indexes

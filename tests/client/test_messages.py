@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from memstore import Conflict, DatabaseError, InvalidInput
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisboa"}'}}
 EARLY = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from memstore import ids
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
 from memstore.errors import ModelUnavailable
 from memstore.events import Event
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.store import AsyncMemoryStore
 from memstore.providers import ChatMessage
 from memstore.testing import Scripted, ScriptedChatModel
 from tests.helpers.user_rows import rows

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
 from memstore.errors import InvalidInput
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.store import AsyncMemoryStore
 from memstore.models import Message
 
 

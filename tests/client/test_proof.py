@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from memstore import BudgetTooSmall, Context, Receipt, Section
-from memstore.assemble.render import count_prompt
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.context.formats import count_prompt
 from memstore.formats import Anthropic, Ollama, OpenAI, PromptContent, RenderedPrompt
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.store import AsyncMemoryStore
 from memstore.models import Gone, Json
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Porto"}'}}

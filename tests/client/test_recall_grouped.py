@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memstore import InvalidInput
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.models import Hit, HitGroup
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)

@@ -13,11 +13,11 @@ import psycopg
 import pytest
 
 from memstore import Context, InvalidInput, NotFound, Receipt, Section
-from memstore.assemble.offers import OLDER
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.context.offers import OLDER
 from memstore.formats import PlainText
 from memstore.ids import user_id
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.store import AsyncMemoryStore
 from memstore.models import Gone, Json, Reason
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -315,7 +315,7 @@ async def test_a_replay_tells_a_summary_that_was_made_anew_from_an_erased_one(
     context = await scope.context("And now?", budget=3000)
     named = included(context, ["summary"])
     assert named
-    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/99")
+    monkeypatch.setattr("memstore.derive.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/99")
     assert (await store.derive(redo="summaries")).redone
     replay = await scope.user.replay(context.receipt)
     assert {(str(one.id), one.why) for one in replay.missing} == {(id, Gone.REMADE) for id in named}

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from memstore import EmbedderMismatch, InvalidInput
-from memstore.ingest import vectors
-from memstore.ingest.facts import by_rules
-from memstore.ingest.rules.extract import Extracted, Utterance
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
+from memstore.derive import vectors
+from memstore.derive.facts import by_rules
+from memstore.derive.rules.extract import Extracted, Utterance
 from memstore.models import Fact
 from memstore.providers import Vectors
 from memstore.testing import HashingEmbedder
 from tests.helpers.user_rows import rows
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
-RECIPE = "memstore.ingest.facts.by_rules.RECIPE"
+RECIPE = "memstore.derive.facts.by_rules.RECIPE"
 
 
 async def talk(alice: AsyncUserScope, *said: str, place: str = "c") -> None:
@@ -116,7 +116,7 @@ async def test_a_redo_is_told(store: AsyncMemoryStore, monkeypatch: pytest.Monke
     [event] = await alice.events(after=before)
     assert event.type == "facts_extracted"
     assert event.body == {"recipe": "rules/test", "from_seq": 1, "to_seq": 2, "facts": 0, "redone": True}
-    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/test")
+    monkeypatch.setattr("memstore.derive.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/test")
     await store.derive(redo="summaries")
     [event] = await alice.events(after=event.cursor)
     assert (event.type, event.body["strategy"], event.body["redone"]) == (

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from memstore.assemble import history
+from memstore.client.store import AsyncMemoryStore
+from memstore.context import history
 from memstore.ids import user_id
-from memstore.memory.store import AsyncMemoryStore
 from memstore.store import messages
 from memstore.store.database import Read, Transaction
 from memstore.testing import HashingEmbedder

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from memstore import ProviderError
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
 from memstore.testing import ScriptedReranker
 
 START = datetime(2026, 3, 1, 18, 0, tzinfo=UTC)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, Section
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
 from memstore.store import messages
 from memstore.strategies import GoalBatch, SlidingWindow, ToolCalls, View
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memstore import InvalidInput
-from memstore.ingest.summaries.lines import NOTHING
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
+from memstore.derive.summaries.lines import NOTHING
 
 PICTURE = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -80,7 +80,7 @@ async def test_another_recipe_goes_on_where_the_last_one_ended(
     trip = store.user("alice").conversation("lisbon")
     await trip.add_many(history(13))
     await store.derive()
-    monkeypatch.setattr("memstore.ingest.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/6")
+    monkeypatch.setattr("memstore.derive.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/6")
     await trip.add_many([one | {"occurred_at": START + timedelta(days=100 + n)} for n, one in enumerate(history(5, 1))])
     await store.derive()
     first = await trip.summaries(level=1)

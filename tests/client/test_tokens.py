@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memstore import InvalidInput, NotFound, ids
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 
 
 async def test_a_token_lets_its_user_in_until_it_is_revoked(store: AsyncMemoryStore) -> None:

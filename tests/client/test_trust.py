@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from memstore import Conflict, Fact, InvalidInput
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
 from memstore.testing import ScriptedChatModel
 from tests.client.test_models import facts as answered
 from tests.client.test_models import found, use

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 
 # A sentence is one of each: nearly no two are the same, and words are as long as they are in life.
 ENGLISH = (

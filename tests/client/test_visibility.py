@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
 from memstore.errors import InvalidInput
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.store import AsyncMemoryStore
 from memstore.models import Context, Message, Reason
 from memstore.visibility import Rules
 

@@ -12,8 +12,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from memstore.ingest.rules.extract import Utterance, extract
-from memstore.memory.worker import work
+from memstore.client.worker import work
+from memstore.derive.rules.extract import Utterance, extract
 from memstore.testing import HashingEmbedder
 
 CONTEXT = multiprocessing.get_context("forkserver")

@@ -17,7 +17,7 @@ from sqlmodel import SQLModel
 
 import memstore
 from memstore import ids
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 from memstore.store import messages as stored
 from memstore.store import migrations, tables  # noqa: F401  (which makes them known)
 

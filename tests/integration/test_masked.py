@@ -10,12 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.documents import AsyncDocuments
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.tokens import AsyncTokens
+from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.documents import AsyncDocuments
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.tokens import AsyncTokens
-from memstore.memory.user import AsyncUserScope
 from memstore.models import Section
 
 CARD, PIN = "4111 1111 " + "1111 1111", "49" + "21"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from memstore import ids
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
 from tests.unit.test_red_team import ATTEMPTS, OBEY
 
 SETTINGS = {"embedder": "hashing:256", "facts_from": "user,tool"}

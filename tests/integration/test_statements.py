@@ -18,7 +18,7 @@ import pytest
 from psycopg.sql import Literal
 
 import memstore.store
-from memstore._sync.ingest.indexes import tend
+from memstore._sync.derive.indexes import tend
 from memstore._sync.store import database as blocking
 from memstore.models import Role, Tier
 from memstore.store import items, postings, queue_schema, vector_indexes

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from memstore.assemble.material import Material
-from memstore.assemble.turns import Turn, turns
+from memstore.context.material import Material
+from memstore.context.turns import Turn, turns
 from memstore.models import Hit, Message, Section, Summary, Tier
 
 START = datetime(2024, 1, 1, tzinfo=UTC)

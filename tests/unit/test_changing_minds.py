@@ -14,9 +14,9 @@ from uuid import UUID, uuid5
 
 import pytest
 
+from memstore.derive.facts.reconcile import Incoming, Known, reconcile
+from memstore.derive.rules.extract import Utterance, extract
 from memstore.ids import MEMSTORE
-from memstore.ingest.facts.reconcile import Incoming, Known, reconcile
-from memstore.ingest.rules.extract import Utterance, extract
 
 SUITE = Path(__file__).parent.parent / "changing_minds"
 

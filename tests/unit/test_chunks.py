@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memstore.ingest.chunks import chunks
-from memstore.ingest.sentences import sentences
+from memstore.derive.chunks import chunks
+from memstore.derive.sentences import sentences
 from memstore.testing import WordCounter
 
 Count = Callable[[str], int]

@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstore import BudgetTooSmall
-from memstore.assemble.compose import Layout, compose
-from memstore.assemble.material import Material, Target
-from memstore.assemble.offers import OLDER
-from memstore.assemble.pack import Piece, minimums
-from memstore.assemble.render import OPENAI, PromptContent
-from memstore.assemble.turns import turns
+from memstore.context.compose import Layout, compose
+from memstore.context.formats import OPENAI, PromptContent
+from memstore.context.material import Material, Target
+from memstore.context.offers import OLDER
+from memstore.context.pack import Piece, minimums
+from memstore.context.turns import turns
 from memstore.models import Context, Hit, Message, Reason, Section, Summary, Tier
 from memstore.providers import TokenCounter, load_counter
 from memstore.testing import WordCounter

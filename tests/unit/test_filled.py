@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memstore.ingest.facts.entry import still_said
-from memstore.ingest.facts.filled import named_slot, slot_in, slot_of_fact
+from memstore.derive.facts.entry import still_said
+from memstore.derive.facts.filled import named_slot, slot_in, slot_of_fact
 from memstore.models import FactColumns
 
 

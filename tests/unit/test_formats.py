@@ -16,11 +16,18 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from memstore import BudgetTooSmall, InvalidInput
-from memstore.assemble.compose import compose
-from memstore.assemble.material import Material
-from memstore.assemble.render import FORMATS, CustomSection, RenderedPrompt, count_prompt, count_sections, get_format
-from memstore.assemble.strategies.view import Block
-from memstore.assemble.turns import Turn, turns
+from memstore.context.compose import compose
+from memstore.context.formats import (
+    FORMATS,
+    CustomSection,
+    RenderedPrompt,
+    count_prompt,
+    count_sections,
+    get_format,
+)
+from memstore.context.material import Material
+from memstore.context.strategies.view import Block
+from memstore.context.turns import Turn, turns
 from memstore.formats import Anthropic, Format, Ollama, OpenAI, PlainText, PromptContent
 from memstore.models import Context, Hit, Message, Summary, Tier
 from memstore.providers import load_counter

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstore.derive import llm
+from memstore.derive.facts import llm_facts
+from memstore.derive.facts.llm_facts import ModelFact, SourceSpan, facts_of, find_quote
+from memstore.derive.summaries import llm_summary
+from memstore.derive.summaries.llm_summary import summary_of, summary_of_summaries
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
-from memstore.ingest import llm
-from memstore.ingest.facts import llm_facts
-from memstore.ingest.facts.llm_facts import ModelFact, SourceSpan, facts_of, find_quote
-from memstore.ingest.summaries import llm_summary
-from memstore.ingest.summaries.llm_summary import summary_of, summary_of_summaries
 from memstore.models import FACT_KINDS, FACT_TYPES, Message, Summary
 from memstore.providers import ChatMessage
 from memstore.testing import ScriptedChatModel, WordCounter

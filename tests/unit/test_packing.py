@@ -7,16 +7,16 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.assemble.compose import compose
-from memstore.assemble.cut import cut_closely
-from memstore.assemble.dedupe import SaidIndex, TextFingerprint
-from memstore.assemble.material import Material
-from memstore.assemble.offers import Offering
-from memstore.assemble.pack import HAD_SHARE, OVER_SHARE, Packing
-from memstore.assemble.render import OPENAI, PromptContent, RenderedPrompt
-from memstore.assemble.spare_budget import knapsack, uncovered_first
-from memstore.assemble.turns import turns
-from memstore.assemble.window import MOST, window
+from memstore.context.compose import compose
+from memstore.context.cut import cut_closely
+from memstore.context.dedupe import SaidIndex, TextFingerprint
+from memstore.context.formats import OPENAI, PromptContent, RenderedPrompt
+from memstore.context.material import Material
+from memstore.context.offers import Offering
+from memstore.context.pack import HAD_SHARE, OVER_SHARE, Packing
+from memstore.context.spare_budget import knapsack, uncovered_first
+from memstore.context.turns import turns
+from memstore.context.window import MOST, window
 from memstore.models import Hit, Reason, Section, Tier
 from memstore.testing import WordCounter
 from tests.unit.strategies import START, UUID, message

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memstore.ingest.pasted import apart
+from memstore.derive.pasted import apart
 from tests.timing import assert_linear
 
 CODE = "```python\n" + "\n".join(f"values[{n}] = read({n})" for n in range(8)) + "\n```"

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstore.ingest.facts.filled import slot_in
-from memstore.ingest.facts.linked import Filled, ends_too
-from memstore.ingest.facts.reconcile import Incoming, Known, reconcile
-from memstore.ingest.facts.wording import content
-from memstore.ingest.rules.slots import Modality, Slot
+from memstore.derive.facts.filled import slot_in
+from memstore.derive.facts.linked import Filled, ends_too
+from memstore.derive.facts.reconcile import Incoming, Known, reconcile
+from memstore.derive.facts.wording import content
+from memstore.derive.rules.slots import Modality, Slot
 from memstore.providers.minilm import load
 from tests.timing import assert_linear
 from tests.unit.test_changing_minds import fold

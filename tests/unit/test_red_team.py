@@ -15,11 +15,11 @@ from uuid import UUID
 
 import pytest
 
-from memstore.assemble.compose import compose
-from memstore.assemble.material import Material
-from memstore.assemble.render import FORMATS, RenderedPrompt, count_prompt
-from memstore.assemble.strategies.view import Block
-from memstore.assemble.turns import Turn, turns
+from memstore.context.compose import compose
+from memstore.context.formats import FORMATS, RenderedPrompt, count_prompt
+from memstore.context.material import Material
+from memstore.context.strategies.view import Block
+from memstore.context.turns import Turn, turns
 from memstore.fences import FENCES
 from memstore.formats import Format
 from memstore.models import Context, Hit, Message, Section, Summary, Tier

@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, Section
-from memstore.assemble.compose import compose
-from memstore.assemble.material import Material
-from memstore.assemble.sections import allowances, as_json, merged, sections_of
-from memstore.assemble.turns import turns
+from memstore.context.compose import compose
+from memstore.context.material import Material
+from memstore.context.sections import allowances, as_json, merged, sections_of
+from memstore.context.turns import turns
 from memstore.models import Hit, Tier
 from memstore.testing import WordCounter
 from tests.unit.strategies import START, UUID, message

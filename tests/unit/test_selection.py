@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.summaries.selection import choose, keeps
+from memstore.derive.summaries.selection import choose, keeps
 
 TALK = [
     "Hey, good to see you!",

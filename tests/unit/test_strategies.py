@@ -13,20 +13,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstore import InvalidInput
-from memstore.assemble.compose import compose
-from memstore.assemble.compression import Stored, compressed
-from memstore.assemble.material import Material
-from memstore.assemble.render import turn_messages
-from memstore.assemble.strategies.boundary import cuts
-from memstore.assemble.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
-from memstore.assemble.strategies.goals import GoalBatch
-from memstore.assemble.strategies.registry import KNOWN, as_json, strategies
-from memstore.assemble.strategies.telling import is_call
-from memstore.assemble.strategies.tool_calls import ToolCalls
-from memstore.assemble.strategies.view import FLOOR, Block, Strategy, View, compress, turns_of, view_of
-from memstore.assemble.strategies.windows import Semantic, SlidingWindow
-from memstore.assemble.turns import Turn, turns
-from memstore.ingest.summaries.lines import NOTHING
+from memstore.context.compose import compose
+from memstore.context.compression import Stored, compressed
+from memstore.context.formats import turn_messages
+from memstore.context.material import Material
+from memstore.context.strategies.boundary import cuts
+from memstore.context.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
+from memstore.context.strategies.goals import GoalBatch
+from memstore.context.strategies.registry import KNOWN, as_json, strategies
+from memstore.context.strategies.telling import is_call
+from memstore.context.strategies.tool_calls import ToolCalls
+from memstore.context.strategies.view import FLOOR, Block, Strategy, View, compress, turns_of, view_of
+from memstore.context.strategies.windows import Semantic, SlidingWindow
+from memstore.context.turns import Turn, turns
+from memstore.derive.summaries.lines import NOTHING
 from memstore.models import Fact, Hit, Message, Summary, Tier
 from memstore.testing import WordCounter as StoredCounter
 from tests.unit.strategies import START, UUID, call, conversations, message, summaries

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.stretches import stretches
+from memstore.derive.stretches import stretches
 from memstore.models import Message
 from tests.unit.strategies import START, message
 

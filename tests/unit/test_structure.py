@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.chunks import chunks
-from memstore.ingest.sentences import sentences
-from memstore.ingest.structure import parts
+from memstore.derive.chunks import chunks
+from memstore.derive.sentences import sentences
+from memstore.derive.structure import parts
 from tests.unit.strategies import HARD
 
 ROWS = [{"id": f"off_{n}", "text": "It was late. Nobody came, again.", "price": n / 2} for n in range(60)]

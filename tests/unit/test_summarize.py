@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.summaries.abridge import abridged
-from memstore.ingest.summaries.lines import NOTHING, Line, lines_of, lines_of_summaries, written
+from memstore.derive.summaries.abridge import abridged
+from memstore.derive.summaries.lines import NOTHING, Line, lines_of, lines_of_summaries, written
 from memstore.models import Message, Summary
 from memstore.testing import WordCounter
 from tests.unit.strategies import START, message

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from memstore.derive.facts.trust import LEVELS, Trust
 from memstore.ingest.add import Place, draft
-from memstore.ingest.facts.trust import LEVELS, Trust
 from memstore.models import Role
 
 SAID = "I live in Porto."

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from memstore.assemble.visibility import Rules, Verdict, Why, canonical, mentioned, rule_of, seen, visible
+from memstore.context.visibility import Rules, Verdict, Why, canonical, mentioned, rule_of, seen, visible
 from memstore.errors import ConfigurationError, InvalidInput
 from memstore.models import Message
 

@@ -13,8 +13,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from memstore.client.store import AsyncMemoryStore
 from memstore.errors import MemstoreError
-from memstore.memory.store import AsyncMemoryStore
 from memstore.server.http import contexts, conversations, facts, health, jobs, messages, recall, sse, users
 from memstore.server.http.auth import BEARER, Authenticator, MountedApp, RequireUser
 from memstore.server.http.dependencies import get_principal

@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from memstore import ids
+from memstore.client.tokens import AsyncTokens, hashed
 from memstore.errors import MemstoreError
-from memstore.memory.tokens import AsyncTokens, hashed
 from memstore.server.addresses import parse_user_path
 from memstore.server.http.errors import Problem, database_unavailable, user_not_found
 from memstore.server.http.middleware import disable_timeout

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
+from memstore.client.conversation import AsyncConversationScope
 from memstore.errors import NotFound
-from memstore.memory.conversation import AsyncConversationScope
 from memstore.models import Conversation, Json, Summary
 from memstore.server.http.dependencies import CONVERSATIONS, ConversationDep, StrictInt, StrictModel, UserDep
 from memstore.server.http.pagination import Page, PageParams, json_response

@@ -13,11 +13,11 @@ from fastapi import Depends, Path, Request
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Strict
 from starlette.convertors import Convertor, register_url_convertor
 
-from memstore.assemble.visibility import rule_of
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
+from memstore.context.visibility import rule_of
 from memstore.errors import ConfigurationError
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
 from memstore.server.http.auth import Authenticator, Principal
 from memstore.server.http.errors import Problem, user_not_found
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from memstore.memory.recalling import Grouping, Order
+from memstore.client.recalling import Grouping, Order
 from memstore.models import Hit, HitGroup, Role, Tier
 from memstore.server.http.dependencies import (
     USER,

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 
-from memstore.memory.store import AsyncMemoryStore
+from memstore.client.store import AsyncMemoryStore
 
 QUIET_SECONDS = 1.0  # a conversation that arrives in several calls is not derived between them
 MAX_SEEN = 10_000  # users

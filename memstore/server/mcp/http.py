@@ -13,8 +13,8 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.worker import stopped_by_signals
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.worker import stopped_by_signals
 from memstore.server.addresses import open_socket, parse_user_path
 from memstore.server.mcp.server import USER, MemoryServer
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
-from memstore.memory.user import AsyncUserScope
+from memstore.client.user import AsyncUserScope
 from memstore.models import Fact, Hit, Message, Tier
 from memstore.models.facts import state_of
 from memstore.server.mcp.short_ids import FACT, SUMMARY, message_id, shorten

@@ -19,8 +19,8 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from pydantic import Field
 from starlette.requests import Request
 
+from memstore.client.store import AsyncMemoryStore
 from memstore.errors import DatabaseUnreachable, EmbeddedError, InvalidInput, MemstoreError
-from memstore.memory.store import AsyncMemoryStore
 from memstore.server.mcp import short_ids
 from memstore.server.mcp.background_derive import BackgroundDerive
 from memstore.server.mcp.results import describe_fact

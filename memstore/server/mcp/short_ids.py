@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
-from memstore.memory.user import AsyncUserScope
 from memstore.models import Message
 
 DIGITS = 8  # of 10,000 facts two share them in one memory of a hundred, and then both are named

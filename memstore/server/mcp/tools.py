@@ -16,10 +16,10 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
 from memstore.ingest.check import TRUST, UNTRUSTED
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
 from memstore.models import QUARANTINED, Fact, FactType, Receipt
 from memstore.models.decisions import Reason
 from memstore.server.mcp import results, short_ids

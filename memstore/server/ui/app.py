@@ -20,9 +20,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.tokens import hashed
 from memstore.errors import MemstoreError
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.tokens import hashed
 from memstore.server.addresses import LOCAL_HOSTS
 from memstore.server.http.auth import Authenticator, bearer_token
 from memstore.server.http.errors import Problem, problem_from

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from memstore.memory.user import AsyncUserScope
+from memstore.client.user import AsyncUserScope
 from memstore.models import Decision, Reason, Receipt
 from memstore.models.receipts import IN_WORDS
 from memstore.server.ui import charts

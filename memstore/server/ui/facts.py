@@ -9,7 +9,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from memstore.memory.user import AsyncUserScope
+from memstore.client.user import AsyncUserScope
 from memstore.models import FACT_STATES, FACT_TYPES, Fact, FactChange, Message, Span, Summary
 from memstore.server.ui.request import UIRequest, redirect
 from memstore.server.ui.templating import url_to

@@ -10,10 +10,10 @@ from uuid import UUID
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
 from memstore.errors import NotFound
-from memstore.memory.conversation import AsyncConversationScope
-from memstore.memory.store import AsyncMemoryStore
-from memstore.memory.user import AsyncUserScope
 from memstore.server.http.auth import LOCAL_USER, Principal
 from memstore.server.http.errors import Problem, user_not_found
 from memstore.server.http.pagination import decode_cursor

@@ -1,0 +1,90 @@
+"""The worker as a program: opens a store and works until it is told to stop. Async only, as the worker itself."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+from uuid import UUID
+
+from memstore.client.store import AsyncMemoryStore
+from memstore.derive.scheduler import enqueue_pending
+from memstore.derive.worker import Worker
+from memstore.models import BackfillStatus
+from memstore.settings import Settings
+from memstore.store import queue_schema
+from memstore.waiting import in_thread
+
+ShowStatus = Callable[[BackfillStatus], None]
+POLL_SECONDS = 0.5  # between two looks at a backfill
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stoppable(Protocol):
+    """Something that finishes what it is at when it is stopped."""
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+
+
+class WorkingStore(AsyncMemoryStore):
+    """An open store that can run workers."""
+
+    async def worker(self, concurrency: int, *, only: UUID | None = None) -> Worker:
+        """Return a worker on this store, after making the queue's tables; the login must own the others."""
+        await in_thread(queue_schema.prepare, self.url)
+        return Worker(self._database, await self._opened.resources(), concurrency=concurrency, only=only)
+
+    async def work_until_done(self, backfill: UUID, show: ShowStatus, *, concurrency: int = 4) -> BackfillStatus:
+        """Work until a backfill is done or paused, or a signal comes; call `show` with its progress twice a second."""
+        worker = await self.worker(concurrency, only=backfill)
+        with stopped_by_signals(worker):
+            working = asyncio.create_task(worker.run())
+            try:
+                while (status := await self.backfills.status(backfill)).backfill.state == "running":
+                    show(status)
+                    await enqueue_pending(self._database, only=backfill)
+                    if (await asyncio.wait([working], timeout=POLL_SECONDS))[0]:
+                        break
+            finally:
+                worker.stop()
+                await working
+        return await self.backfills.status(backfill)
+
+
+async def work(
+    url: str | None = None, *, settings: Settings | Mapping[str, Any] | None = None, concurrency: int = 4
+) -> dict[str, int]:
+    """Derive what is pending, as it comes, until SIGTERM or SIGINT; what runs then is finished first.
+
+    Any number of processes on any number of machines may do so with one database. A second signal does not wait.
+    Returns the messages that went through and what was made of them.
+    """
+    async with await WorkingStore.open(url, settings=settings) as store:
+        worker = await store.worker(concurrency)
+        with stopped_by_signals(worker):
+            await worker.run()
+        return worker.made
+
+
+@contextmanager
+def stopped_by_signals(worker: Stoppable) -> Iterator[None]:
+    """Stop a worker or a server at the first signal; the next one ends the process as it would any other."""
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        worker.stop()
+        leave()
+
+    def leave() -> None:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        leave()

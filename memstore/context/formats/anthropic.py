@@ -1,0 +1,171 @@
+"""Anthropic's format of messages: the system prompt apart, users and the assistant by turns, tools as blocks. Pure.
+
+    system     the system prompt · instructions of the conversation · static sections, pinned facts · its summaries
+    messages   recent turns, records of shortened ones in their place │ other sections, facts and hits, the question
+
+What changes with the question stands in the last message of the user's, so that a cached prefix stays good: Anthropic's
+cache goes from the tools over `system` to the messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memstore.context.formats.parts import (
+    ContentPart,
+    PartKind,
+    PromptContent,
+    PromptPart,
+    RenderedPrompt,
+    add_days_and_speakers,
+    content_parts,
+    plain_text,
+)
+from memstore.function_calls import arguments_of, name_of, stored_call
+from memstore.models import Json, Role
+
+OPENING = "[Here the conversation opens.]"  # a user has the first word, whatever the window begins with
+NOTHING = "[An empty message.]"  # blank texts are refused, and the question must be there
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
+_ABOVE = {Role.SYSTEM, Role.DEVELOPER}
+_ORDER = (PartKind.SYSTEM, PartKind.MESSAGE, PartKind.STATIC_SECTION, PartKind.PINNED_FACTS, PartKind.SUMMARIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Anthropic:
+    """`system` and `messages` as Anthropic's API takes them.
+
+    Instructions that stand in the conversation (roles system and developer) go to `system`, wherever they were said: in
+    a user's turn anybody could forge them. With `dates` the first message of a user's on each day begins with that day.
+    With `speakers` the message of a user who has a name begins with it, as "Alice: ".
+    """
+
+    dates: bool = False
+    speakers: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name in receipts."""
+        return "anthropic"
+
+    def render(self, content: PromptContent) -> RenderedPrompt:
+        """Return the context as a system prompt and messages."""
+        parts = list(add_days_and_speakers(content.parts, dates=self.dates, speakers=self.speakers))
+        above = sorted((part for part in parts if _is_above(part)), key=lambda part: _ORDER.index(part.kind))
+        texts = [plain_text(content_parts(part.message.get("content"))) for part in above]
+        system = "\n\n".join(text for text in texts if text.strip())
+        return RenderedPrompt(_alternate(part for part in parts if not _is_above(part)), system or None)
+
+    def read(self, message: Mapping[str, Any]) -> list[Json]:
+        """Return a message of this format, such as a model's answer, as `add_many` takes it, each result apart."""
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else [dict(one) for one in content]
+        results = [_stored_result(one) for one in blocks if one["type"] == "tool_result"]
+        calls = [stored_call(one["id"], one["name"], one["input"]) for one in blocks if one["type"] == "tool_use"]
+        rest = [one for one in blocks if one["type"] not in ("tool_use", "tool_result")]
+        if not rest and not calls:
+            return results
+        stored: Json = {"role": message["role"], "content": _stored_content(rest)}
+        return [*results, stored | ({"tool_calls": calls} if calls else {})]
+
+
+def _is_above(part: PromptPart) -> bool:
+    return part.kind in _ORDER and part.role in _ABOVE
+
+
+def _alternate(parts: Iterable[PromptPart]) -> list[Json]:
+    """Return messages of users and of the assistant in turns, the user first; neighbours of one role are merged."""
+    messages: list[Json] = []
+    ids = _CallIds()
+    for part in parts:
+        blocks = _blocks(part, ids)
+        if not blocks:
+            continue
+        role = Role.ASSISTANT if part.role == Role.ASSISTANT else Role.USER
+        if not messages and role == Role.ASSISTANT:
+            messages.append({"role": "user", "content": [_text(OPENING)]})
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"] += blocks
+        else:
+            messages.append({"role": str(role), "content": blocks})
+    return messages
+
+
+@dataclass(slots=True)
+class _CallIds:
+    """Ids of calls as Anthropic takes them: of letters, digits, "_" and "-", and no two alike in one context."""
+
+    used: set[str] = field(default_factory=set)
+    open: dict[object, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def of_call(self, id: object) -> str:
+        base = _NOT_IN_IDS.sub("_", str(id or "call"))
+        fresh, number = base, 1
+        while fresh in self.used:
+            number += 1
+            fresh = f"{base}_{number}"
+        self.used.add(fresh)
+        self.open[id].append(fresh)
+        return fresh
+
+    def of_result(self, id: object) -> str:
+        return self.open[id].pop(0) if self.open[id] else str(id)
+
+
+def _blocks(part: PromptPart, ids: _CallIds) -> list[Json]:
+    message = part.message
+    blocks = [block for piece in content_parts(message.get("content")) if (block := _block(piece, part.role))]
+    if part.role == Role.TOOL:
+        result = {"type": "tool_result", "tool_use_id": ids.of_result(message.get("tool_call_id"))}
+        return [result | ({"content": blocks} if blocks else {})]
+    if part.kind is PartKind.QUESTION and not blocks:
+        return [_text(NOTHING)]
+    calls = message.get("tool_calls") or ()
+    return [*blocks, *(_use(call, ids) for call in calls)]
+
+
+def _use(call: Json, ids: _CallIds) -> Json:
+    id = ids.of_call(call.get("id"))
+    return {"type": "tool_use", "id": id, "name": name_of(call), "input": arguments_of(call)}
+
+
+def _block(piece: ContentPart, role: str) -> Json | None:
+    """Return a part as a block; None for a blank text, and for thoughts that are not Anthropic's, which it refuses."""
+    if piece.kind == "text":
+        return _text(piece.text) if piece.text.strip() else None
+    if piece.kind == "thought":
+        signed = "signature" in piece.raw or "data" in piece.raw
+        return piece.raw if signed and role == Role.ASSISTANT else None
+    kind = {"image": "image", "file": "document"}.get(piece.kind)
+    if kind is None or role == Role.ASSISTANT:
+        return _text(piece.placeholder)
+    if piece.raw.get("type") == kind and "source" in piece.raw:
+        return piece.raw
+    if piece.data and (kind == "image" or piece.media == "application/pdf"):
+        return {"type": kind, "source": {"type": "base64", "media_type": piece.media, "data": piece.data}}
+    if kind == "image" and piece.url.startswith(("https://", "http://")):
+        return {"type": kind, "source": {"type": "url", "url": piece.url}}
+    return _text(piece.placeholder)
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _stored_result(block: Mapping[str, Any]) -> Json:
+    content = block.get("content") or ""
+    stored = content if isinstance(content, str) else _stored_content([dict(one) for one in content])
+    return {"role": "tool", "content": stored or "", "tool_call_id": block["tool_use_id"]}
+
+
+def _stored_content(blocks: list[Json]) -> Any:
+    """Return a text where the content is one; parts else, Anthropic's own among them as they are; None for nothing."""
+    if not blocks:
+        return None
+    if len(blocks) == 1 and blocks[0]["type"] == "text":
+        return blocks[0]["text"]
+    return [_text(one["text"]) if one["type"] == "text" else one for one in blocks]

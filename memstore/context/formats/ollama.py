@@ -1,0 +1,124 @@
+"""Ollama's chat format: contents are texts, images stand apart, and arguments of tools are objects. Pure.
+
+Ollama's own client for Python (0.6) drops the ids of calls and of results without a word, and its server pairs them
+then by the tool's name and by their order. So each result names its tool, and results stand in the order of the calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from memstore.context.formats.parts import (
+    PartKind,
+    PromptContent,
+    PromptPart,
+    RenderedPrompt,
+    add_days_and_speakers,
+    content_parts,
+    plain_text,
+)
+from memstore.fences import defused
+from memstore.function_calls import arguments_of, name_of, stored_call
+from memstore.models import Json, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Ollama:
+    """Chat messages as Ollama's `/api/chat` takes them.
+
+    With `dates` the first message of a user's on each day begins with that day. With `speakers` the message of a user
+    who has a name begins with it, as "Alice: ", because the format has no field for names.
+    """
+
+    dates: bool = False
+    speakers: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name in receipts."""
+        return "ollama"
+
+    def render(self, content: PromptContent) -> RenderedPrompt:
+        """Return the context as messages."""
+        parts = add_days_and_speakers(content.parts, dates=self.dates, speakers=self.speakers)
+        return RenderedPrompt(list(_name_results(_escape(part) for part in parts)))
+
+    def read(self, message: Mapping[str, Any]) -> list[Json]:
+        """Return a message of this format, such as a model's answer, as `add_many` takes it."""
+        stored: Json = {"role": message["role"], "content": _stored_content(message)}
+        calls = [_stored_call(call) for call in message.get("tool_calls") or ()]
+        more = {"tool_calls": calls or None, "tool_call_id": message.get("tool_call_id")}
+        if message["role"] == Role.TOOL and more["tool_call_id"] is None:
+            more["name"] = message.get("tool_name")
+        return [stored | {key: value for key, value in more.items() if value is not None}]
+
+
+def _escape(part: PromptPart) -> Json:
+    """Return a message without control tokens of a chat template: the server would read them as its own frame.
+
+    The system prompt is the application's, and may have them.
+    """
+    content = part.message.get("content")
+    if part.kind is PartKind.SYSTEM or not content:
+        return part.message
+    if isinstance(content, str):
+        return part.message | {"content": defused(content)}
+    texts = [
+        piece | {"text": defused(piece["text"])} if isinstance(piece.get("text"), str) else piece for piece in content
+    ]
+    return part.message | {"content": texts}
+
+
+def _name_results(messages: Iterable[Json]) -> Iterator[Json]:
+    """Yield the messages; results in the order of the calls before them, each with the name of its tool."""
+    calls: list[Json] = []
+    for are_results, group in groupby(messages, key=lambda message: message["role"] == Role.TOOL):
+        if not are_results:
+            others = list(group)
+            calls = others[-1].get("tool_calls") or []
+            yield from map(_message, others)
+            continue
+        places = {call.get("id"): place for place, call in reversed(list(enumerate(calls)))}
+        for result in sorted(group, key=lambda one: places.get(one.get("tool_call_id"), len(calls))):
+            place = places.get(result.get("tool_call_id"))
+            name = result.get("name") if place is None else name_of(calls[place])
+            yield _message(result) | ({"tool_name": name} if name else {})
+
+
+def _message(message: Json) -> Json:
+    parts = content_parts(message.get("content"))
+    images = [one.data for one in parts if one.kind == "image" and one.data]
+    thoughts = "\n".join(one.text for one in parts if one.kind == "thought" and one.text)
+    role = Role.SYSTEM if message["role"] == Role.DEVELOPER else message["role"]
+    text = plain_text(one for one in parts if not (one.kind == "image" and one.data))
+    more = {
+        "thinking": thoughts,
+        "images": images,
+        "tool_calls": [_call(call) for call in message.get("tool_calls") or ()],
+        "tool_call_id": message.get("tool_call_id"),
+    }
+    return {"role": str(role), "content": text} | {key: value for key, value in more.items() if value}
+
+
+def _call(call: Json) -> Json:
+    id = {"id": call["id"]} if call.get("id") else {}
+    return id | {"function": {"name": name_of(call), "arguments": arguments_of(call)}}
+
+
+def _stored_call(call: Mapping[str, Any]) -> Json:
+    function = call["function"]
+    return stored_call(call.get("id"), function["name"], dict(function.get("arguments") or {}))
+
+
+def _stored_content(message: Mapping[str, Any]) -> Any:
+    """Return the text; parts where there are thoughts or images, which are taken for PNG, as their kind is not told."""
+    text = message.get("content") or ""
+    thoughts = [{"type": "thinking", "thinking": message["thinking"]}] if message.get("thinking") else []
+    urls = [f"data:image/png;base64,{image}" for image in message.get("images") or ()]
+    if not thoughts and not urls:
+        return text
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    return [*thoughts, *([{"type": "text", "text": text}] if text else []), *images]

@@ -1,0 +1,376 @@
+"""What a context is made of, part by part, and what a format makes of it. Pure.
+
+Every format has the parts in the same order:
+
+    system prompt · the user's static sections · pinned facts · summaries of this conversation · recent turns │
+    the user's other sections · facts and hits for this question · the question
+
+What stands before the bar follows from what is stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from functools import cached_property
+from itertools import groupby, takewhile
+from typing import Any, Literal, Protocol, TypeVar
+
+from memstore.context.formats.memory_text import (
+    memory_text,
+    pinned_facts_text,
+    record_text,
+    section_text,
+    speaker_label,
+    summaries_text,
+)
+from memstore.context.strategies.view import Block, Entry
+from memstore.models import Hit, Json, Message, Role, Summary
+from memstore.providers import Count, TokenCounter
+from memstore.times import day
+
+T = TypeVar("T")
+
+
+# What a message contains
+
+
+_DATA = re.compile(r"data:([\w.+/-]+)(?:;[^,;]*)*;base64,(.*)", re.DOTALL)
+_TEXTS = ("text", "input_text", "output_text", "refusal")
+_FILES = ("file", "input_file", "document")
+_IMAGES = ("image_url", "input_image", "image")
+_THOUGHTS = ("thinking", "redacted_thinking")
+
+
+@dataclass(frozen=True, slots=True)
+class ContentPart:
+    """A part of a message's content, in OpenAI's shape or in Anthropic's.
+
+    `data` is in base64, of the media type `media`; `raw` is the part as it was stored.
+    """
+
+    kind: Literal["text", "image", "file", "thought", "other"]
+    raw: Json
+    text: str = ""
+    media: str = ""
+    data: str = ""
+    url: str = ""
+
+    @property
+    def placeholder(self) -> str:
+        """The text that stands for it in a format that has no place for it."""
+        name = self.url or self.text or self.raw.get("type") or "?"
+        label = self.kind if self.kind in ("image", "file") else str(self.raw.get("type") or "part")
+        return f"[{label}]" if name == label else f"[{label}: {' '.join(str(name).split())}]"
+
+
+def content_parts(content: object) -> list[ContentPart]:
+    """Return the parts of a content, which may be a text, a list, or None."""
+    if isinstance(content, str):
+        return [ContentPart("text", {"type": "text", "text": content}, content)]
+    return [_content_part(part) for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+
+
+def _content_part(part: Json) -> ContentPart:
+    kind = part.get("type")
+    if kind in _TEXTS:
+        return ContentPart("text", part, str(part.get("text") or part.get("refusal") or ""))
+    if kind in _THOUGHTS:
+        return ContentPart("thought", part, str(part.get("thinking") or ""))
+    if kind in _IMAGES:
+        image = part.get("image_url")
+        url = image.get("url") if isinstance(image, dict) else image
+        return ContentPart("image", part, **_media(part.get("source"), url))
+    if kind in _FILES:
+        file = part.get("file") if isinstance(part.get("file"), dict) else part
+        assert isinstance(file, dict)
+        name = str(file.get("filename") or file.get("title") or "")
+        return ContentPart("file", part, name, **_media(part.get("source"), file.get("file_data")))
+    return ContentPart("other", part)
+
+
+def _media(source: object, url: object) -> dict[str, Any]:
+    """Return `media` and `data`, or `url`, of Anthropic's source or of a URL, which may itself be the data."""
+    if isinstance(source, dict):
+        if source.get("type") == "base64":
+            return {"media": str(source.get("media_type") or ""), "data": str(source.get("data") or "")}
+        url = source.get("url")
+    data_url = _DATA.fullmatch(url) if isinstance(url, str) else None
+    if data_url:
+        return {"media": data_url[1], "data": data_url[2]}
+    return {"url": url if isinstance(url, str) else ""}
+
+
+def plain_text(parts: Iterable[ContentPart]) -> str:
+    """Return texts, and placeholders for the rest but thoughts, one a line."""
+    return "\n".join(part.text if part.kind == "text" else part.placeholder for part in parts if part.kind != "thought")
+
+
+def _prepend(content: Any, prefix: str) -> Any:
+    if isinstance(content, list):
+        first = content[0] if content else None
+        if isinstance(first, dict) and first.get("type") in _TEXTS[:2] and isinstance(first.get("text"), str):
+            return [first | {"text": prefix + first["text"]}, *content[1:]]
+        return [{"type": "text", "text": prefix.rstrip()}, *content]
+    return prefix + (content or "")
+
+
+# What a context contains
+
+
+@dataclass(frozen=True, slots=True)
+class CustomSection:
+    """A section of the user's own, with its texts."""
+
+    name: str
+    texts: Sequence[str]
+
+
+class PartKind(Enum):
+    """What a part of a context is."""
+
+    SYSTEM = auto()
+    STATIC_SECTION = auto()
+    PINNED_FACTS = auto()
+    SUMMARIES = auto()
+    RECORD = auto()
+    MESSAGE = auto()
+    CUSTOM_SECTION = auto()
+    MEMORY = auto()
+    QUESTION = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPart:
+    """A part of a context as a message of OpenAI's; `stored` is the stored message that it is, if it is one."""
+
+    kind: PartKind
+    message: Json
+    stored: Message | None = None
+
+    @property
+    def role(self) -> str:
+        """Who speaks."""
+        return str(self.message["role"])
+
+
+@dataclass(frozen=True)
+class PromptContent:
+    """What was selected for a context, in the order of selection; `parts` has it in the order of the context.
+
+    Static sections and pinned facts stand at the start of every context of a conversation, custom sections just before
+    the question.
+    """
+
+    system: str | None = None
+    summaries: Sequence[Summary] = ()
+    turns: Sequence[Entry] = ()
+    facts: Sequence[Hit] = ()
+    hits: Sequence[Hit] = ()
+    question: Json | None = None
+    question_seq: int | None = None
+    static_sections: Sequence[CustomSection] = ()
+    pinned_facts: Sequence[Hit] = ()
+    custom_sections: Sequence[CustomSection] = ()
+
+    @cached_property
+    def parts(self) -> list[PromptPart]:
+        """The parts of the context in their order."""
+        custom = _section_parts(PartKind.CUSTOM_SECTION, self.custom_sections)
+        memory = _system_parts(PartKind.MEMORY, memory_text(self.facts, self.hits))
+        question = [PromptPart(PartKind.QUESTION, self.question)] if self.question else []
+        return [*self.static_parts, *custom, *memory, *question, *turn_parts(self.turns_after)]
+
+    @cached_property
+    def static_parts(self) -> list[PromptPart]:
+        """The parts that do not depend on the question."""
+        return [
+            *([PromptPart(PartKind.SYSTEM, _system_message(self.system))] if self.system is not None else []),
+            *_section_parts(PartKind.STATIC_SECTION, self.static_sections),
+            *_system_parts(PartKind.PINNED_FACTS, pinned_facts_text(self.pinned_facts)),
+            *_system_parts(PartKind.SUMMARIES, summaries_text(self.summaries)),
+            *turn_parts(self.turns_before),
+        ]
+
+    @property
+    def turns_before(self) -> list[Entry]:
+        """The turns before the question."""
+        return [turn for turn in self.turns if self.question_seq is None or turn.first_seq < self.question_seq]
+
+    @property
+    def turns_after(self) -> list[Entry]:
+        """The turns after the question, such as the results of tools that the model waits for."""
+        return [turn for turn in self.turns if self.question_seq is not None and turn.first_seq >= self.question_seq]
+
+
+def turn_parts(turns: Iterable[Entry]) -> list[PromptPart]:
+    """Return the messages of turns in the order of the conversation; adjacent blocks are one record."""
+    parts: list[PromptPart] = []
+    ordered = sorted(turns, key=lambda turn: turn.first_seq)
+    for are_blocks, group in groupby(ordered, key=lambda entry: isinstance(entry, Block)):
+        if are_blocks:
+            blocks = [entry for entry in group if isinstance(entry, Block)]
+            parts += _system_parts(PartKind.RECORD, record_text(blocks))
+            continue
+        for entry in group:
+            chats = _with_tool_call_ids(entry.messages)
+            pairs = zip(chats, entry.messages, strict=True)
+            parts += [PromptPart(PartKind.MESSAGE, chat, message) for chat, message in pairs]
+    return parts
+
+
+def _section_parts(kind: PartKind, sections: Iterable[CustomSection]) -> list[PromptPart]:
+    return [part for one in sections for part in _system_parts(kind, section_text(one.name, one.texts))]
+
+
+def _system_parts(kind: PartKind, text: str) -> list[PromptPart]:
+    return [PromptPart(kind, _system_message(text))] if text else []
+
+
+def _system_message(text: str) -> Json:
+    return {"role": "system", "content": text}
+
+
+def _with_tool_call_ids(messages: Sequence[Message]) -> list[Json]:
+    """Return a turn's messages as they were stored; calls and results without an id get one, from the call's number.
+
+    A server that gives no ids (Ollama's of old) pairs them by their order, and so is it done here.
+    """
+    chats = [message.as_chat() for message in messages]
+    calls = messages[0].tool_calls if messages else None
+    if not calls:
+        return chats
+    results = [chat for chat in chats if chat["role"] == Role.TOOL]
+    if len(calls) != len(results):
+        return chats
+    call_ids, result_ids = [call.get("id") for call in calls], [result.get("tool_call_id") for result in results]
+    if None not in call_ids and None not in result_ids:
+        return chats
+    new_ids = [f"call_{messages[0].seq}_{number}" for number in range(1, len(calls) + 1)]
+    ids = [call or result or new for call, result, new in zip(call_ids, result_ids, new_ids, strict=True)]
+    chats[0] = chats[0] | {"tool_calls": [call | {"id": id} for call, id in zip(calls, ids, strict=True)]}
+    for place, (result, id) in enumerate(zip(results, ids, strict=True), len(chats) - len(results)):
+        chats[place] = result | {"tool_call_id": id}
+    return chats
+
+
+class OtherAssistantMessage(Message):
+    """A message of another assistant's, shown to the viewer's model as a user's. Its speaker is always named."""
+
+
+def add_days_and_speakers(parts: Iterable[PromptPart], *, dates: bool, speakers: bool) -> Iterator[PromptPart]:
+    """Yield the parts with the speaker before a user's message, and the day before the first one of each day.
+
+    Without `speakers` only other assistants are named: their words must not pass for the user's. Only users' messages
+    are marked: a model that sees its own words marked begins to write such marks.
+    """
+    last = None
+    for part in parts:
+        prefix = ""
+        if dates and part.stored is not None and part.role == Role.USER:
+            today = day(part.stored.occurred_at)
+            prefix = f"[{today}]\n" if today != last else ""
+            last = today
+        is_named = speakers or isinstance(part.stored, OtherAssistantMessage)
+        if is_named and part.role == Role.USER and part.message.get("name"):
+            prefix += f"{speaker_label(Role.USER, part.message['name'])}: "
+        if prefix:
+            part = replace(part, message=part.message | {"content": _prepend(part.message.get("content"), prefix)})
+        yield part
+
+
+# What a format makes of it
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPrompt:
+    """A finished context: chat messages, with the system prompt apart where the format has it so, or one text."""
+
+    messages: list[Json] = field(default_factory=list)
+    system: str | None = None
+    text: str | None = None
+
+    @property
+    def chat(self) -> list[Json]:
+        """The messages, the system prompt first: what is counted."""
+        return [*([_system_message(self.system)] if self.system is not None else []), *self.messages]
+
+    @property
+    def sent(self) -> list[Json]:
+        """What is sent, as one list for digests and receipts: a text is one message of a user's."""
+        return self.chat if self.text is None else [{"role": "user", "content": self.text}]
+
+
+class Format(Protocol):
+    """A way to write a context. Pure: the same content gives the same bytes."""
+
+    @property
+    def name(self) -> str:
+        """The name in receipts."""
+
+    def render(self, content: PromptContent, /) -> RenderedPrompt:
+        """Return the finished context."""
+
+
+def count_prompt(prompt: RenderedPrompt, counter: TokenCounter, tools: Sequence[Json] = ()) -> Count:
+    """Return the tokens of a finished context: of its text, or of its chat with all that is around the messages.
+
+    Definitions of `tools` are sent beside either.
+    """
+    if prompt.text is None:
+        return counter.count_messages(prompt.chat, tools)
+    no_messages = counter.count_messages([])
+    tool_tokens = counter.count_messages([], tools) - no_messages if tools else 0
+    return Count(counter.count(prompt.text) + tool_tokens, no_messages.kind)
+
+
+def count_shared(one: RenderedPrompt, other: RenderedPrompt, counter: TokenCounter) -> int:
+    """Return the tokens of what both begin with: whole messages, or a text up to the end of a line."""
+    if one.text is None or other.text is None:
+        return sum(counter.count_message(message) for message in _shared(one.chat, other.chat))
+    lines = _shared(one.text.splitlines(keepends=True), other.text.splitlines(keepends=True))
+    return counter.count("".join(lines))
+
+
+def _shared(one: Sequence[T], other: Sequence[T]) -> list[T]:
+    return [first for first, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))]
+
+
+def count_sections(
+    content: PromptContent, ending: Collection[Entry], format: Format, counter: TokenCounter
+) -> dict[str, int]:
+    """Return the tokens of each section, and of `overhead`; they add up to the whole. `ending` belongs to the question.
+
+    Each is what it adds to those before it, the system prompt and the question being the first: only so are figures
+    right where messages are merged, or where a text has a heading for a section.
+    """
+    before = int(count_prompt(format.render(PromptContent()), counter))
+    sections = {"overhead": before}
+    for name, stage in _stages(content, ending):
+        tokens = int(count_prompt(format.render(stage), counter))
+        sections[name] = sections.get(name, 0) + tokens - before
+        before = tokens
+    last = {name: sections.pop(name) for name in ("question", "overhead")}
+    return sections | last
+
+
+def _stages(content: PromptContent, ending: Collection[Entry]) -> Iterator[tuple[str, PromptContent]]:
+    stage = PromptContent(system=content.system)
+    yield "system", stage
+    stage = replace(stage, question=content.question, question_seq=content.question_seq, turns=list(ending))
+    yield "question", stage
+    for place, section in enumerate(content.static_sections, 1):
+        stage = replace(stage, static_sections=content.static_sections[:place])
+        yield section.name, stage
+    stage = replace(stage, summaries=content.summaries)
+    yield "summaries", stage
+    stage = replace(stage, turns=content.turns)
+    yield "recent", stage
+    stage = replace(stage, pinned_facts=content.pinned_facts, facts=content.facts)
+    yield "facts", stage
+    for place, section in enumerate(content.custom_sections, 1):
+        stage = replace(stage, custom_sections=content.custom_sections[:place])
+        yield section.name, stage
+    yield "hits", content

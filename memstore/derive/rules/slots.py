@@ -1,0 +1,150 @@
+"""Slots and how they are told: an attribute of somebody with its value, and the sentence that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from memstore.derive.rules.pack import Language, Rule, SlotType, language, slot_types
+from memstore.derive.rules.places import COUNTRY, is_country
+from memstore.derive.rules.validity import validity
+
+FORMER = "former/"  # an attribute of what has ended: "former/residence" is "berlin"
+PLACES = frozenset(["residence", "hometown"])
+_BESIDE = frozenset(["job", "employer"])  # of which somebody may have another "as well"
+
+
+class Modality(StrEnum):
+    """How a value is said to hold."""
+
+    HOLDS = "holds"
+    ENDED = "ended"
+    CORRECTS = "corrects"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """An attribute with its value; `many` where values stand beside each other, and only yes and no exclude each other.
+
+    A value is in lower case, without articles. What ended has the attribute "former/…"; its value may be empty: "I quit
+    my job".
+    """
+
+    attribute: str
+    value: str
+    many: bool
+    manner: Modality
+
+
+class SlotMention(NamedTuple):
+    """A slot that the characters `start` to `stop` of a message fill, told in the words of the slot's template."""
+
+    start: int
+    stop: int
+    slot: Slot
+    type: str
+    subject: str
+    text: str
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+
+class Subject(NamedTuple):
+    """Whom a clause is about: the speaker, or somebody of theirs, or somebody named."""
+
+    name: str  # as facts name them
+    told: str  # with a name behind what they are: "Alice's sister Maria"
+    third: bool
+
+
+class Reading(NamedTuple):
+    """What a rule has caught: of whom, what, how, and the clause that says it."""
+
+    rule: Rule
+    subject: Subject
+    value: str  # as it was said
+    thing: str  # what it is of, or what is yes or no
+    over: bool  # it has ended, or is not so
+    corrects: bool
+    clause: str
+    place: tuple[int, int]
+    said_at: datetime
+
+
+def slot_of(attribute: str) -> SlotType:
+    """Give what is known of the slot of an attribute, ended or not."""
+    root = attribute.removeprefix(FORMER).split("/")[0]
+    return slot_types()["plan" if root == "appointment" else root]
+
+
+def holds_many(attribute: str) -> bool:
+    """Whether values of an attribute stand beside each other, where nothing but its name is known of a fact."""
+    root = attribute.split("/")[0]
+    return attribute.startswith(FORMER) or (root in slot_types() and slot_types()[root].many)
+
+
+def fill(said: Reading, lang: Language) -> SlotMention:
+    """Give what is caught as the slot that it fills."""
+    rule, slot = said.rule, said.rule.slot
+    attribute, thing, value = slot.name, said.thing, canonical(said.value, lang)
+    if thing:
+        key = (
+            thing.casefold()
+            if rule.verbatim or thing == rule.thing
+            else lang.patterns["plural"].sub("", thing.casefold())
+        )
+        attribute = _planned(key, lang) if slot.name == "plan" else f"{slot.name}/{key}"
+    many = slot.many or (slot.name in _BESIDE and bool(lang.patterns["also"].search(said.clause)))
+    many = many or (slot.name == "habit" and not lang.patterns["instead"].search(said.clause))
+    manner = Modality.CORRECTS if said.corrects or rule.moves else Modality.HOLDS
+    if slot.many and not (slot.former and said.over):
+        value = "no" if said.over else "yes"
+    elif said.over:
+        attribute, many, manner = f"{FORMER}{attribute}", True, Modality.ENDED
+    if attribute in PLACES and is_country(value) and not rule.moves:  # who moves to a country has left the town
+        attribute += COUNTRY
+    over = said.over or value == "no"
+    text = told(slot, lang, said.subject.told, said.value, thing, over=over, text=rule.text)
+    held = validity(said.clause, said.said_at, lang)
+    filled = Slot(attribute, value, many, manner)
+    return SlotMention(*said.place, filled, slot.type, said.subject.name, text, held.begins, held.ends)
+
+
+def told(
+    slot: SlotType, lang: Language, who: str, value: str, thing: str, *, over: bool = False, text: str = ""
+) -> str:
+    """Give a fact in the words of its slot, or of `text`: as it holds, as it is over, over without a value."""
+    texts: Sequence[str] = (text,) if text else lang.texts.get(slot.name) or language("en").texts[slot.name]
+    number = (2 if not value and not thing else 1) if over else 0
+    if who == "The user":
+        who = str(lang.data["user"])
+    elif who.startswith("The user's ") and "theirs" in lang.data:
+        who = str(lang.data["theirs"]).format(who.removeprefix("The user's "))
+    shown = lang.patterns["shown"].sub("", value).strip(" .")
+    sentence = texts[min(number, len(texts) - 1)].format(who=who, v=shown, t=thing)
+    return sentence[0].upper() + sentence[1:]
+
+
+def canonical(value: str, lang: Language) -> str:
+    """Give a value in lower case without its articles, and of two words for one thing always the same."""
+    value = without_article(" ".join(value.casefold().split()), lang)
+    return str(lang.data.get("synonyms", {}).get(value, value))
+
+
+def without_article(words: str, lang: Language) -> str:
+    """Give what is named, without what stands around it."""
+    words = words.replace(" 's", "'s").strip(" '\"*_-.,")
+    for _ in range(2):
+        words = lang.patterns["article"].sub("", words).strip()
+    return words
+
+
+def _planned(key: str, lang: Language) -> str:
+    """Give the attribute of an event: "dentist appointment" is appointment/dentist, "exam" is plan/exam."""
+    appointment = lang.patterns["appointment"]
+    if appointment.search(key):
+        return f"appointment/{appointment.sub('', key).strip() or 'any'}"
+    return f"plan/{key}"

@@ -1,0 +1,142 @@
+"""What a message asserts in its author's own words: its sentences, without what somebody else says or wants worked on.
+
+Left out is code, quoted text, "translate this: …" with what follows, and a part that somebody plays ("act as if I
+were …"). Every character that stays keeps its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import NamedTuple
+
+from memstore.derive.rules.pack import Language
+from memstore.derive.sentences import sentences
+
+MOST_SENTENCES = 1000  # of a message; what is longer is a paste, and its end is not read
+LONGEST = 600  # characters of a sentence; what is longer is a paste, not a statement
+_SIGNS = {ord(sign): "'" for sign in "’‘ʼ`´"}
+_UNSAID = re.compile(
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]{1,200}`|^[ \t]{0,3}>[^\n]*|\[[^\[\]\n]{0,400}\]|https?://\S+",
+    re.DOTALL | re.MULTILINE,
+)
+_QUOTED = re.compile(r"[\"“”„«]((?:[^\"“”„«»\n]|\n(?!\s*\n)){0,500})[\"“”»]")
+# What somebody else wrote, as programs mark it: a mail behind its header, a letter behind its greeting, a transcript.
+_GREETINGS = (
+    "Dear|Hi|Hello|Hey|Hallo|Liebe[rs]?|Lieber|Sehr geehrte[rs]?|Cher|Chère|Bonjour|Hola|Estimad[oa]"  # of a letter
+)
+_HEADERS = "From|To|Subject|Sent|Von|An|Betreff|De|Para|Asunto|Objet"
+_PASTED = re.compile(
+    r"^[^\n]{0,120}\b(?:wrote|schrieb|a écrit|escribió) ?:\s"
+    rf"|^(?:{_HEADERS}): [^\n]*\n"
+    r"|^-{2,} ?(?:Original|Forwarded|Ursprüngliche|Weitergeleitete)\b[^\n]*"
+    rf"|(?<=\n)(?:{_GREETINGS})\b[^\n.?!]{{0,60}}[,!]?[ \t]*\n"
+    r"|^(?:User|Assistant|Human|AI|Bot|System|ChatGPT) ?: ",
+    re.MULTILINE,
+)
+# In single quotation marks, which are apostrophes too.
+_SINGLE = re.compile(
+    r"(?<![\w'])'(?!(?:cause|cuz|em|til|tis|twas|bout|n|s|d)\b)(?=[^\s'])((?:[^'\n]|'(?=\w)){1,300}?[.!?,]?)'(?![\w'])",
+    re.IGNORECASE,
+)
+_GAP = re.compile(r"\s{6,}")
+_NAME = re.compile(r"\S+(?: \S+)?")  # in quotation marks no speech: call me "Sam"
+_ITEM = re.compile(r"(?<=[:\w,;)])[ \t]*\n\s{0,9}(?:[-*•]|\d{1,2}[.)])[ \t]+")
+_NOT_PROSE = re.compile(r"[\\{}<>|]|==|\w_\w|\w\(\w*\)|^\s*(?:import|from|def|class|return) \w")
+
+
+class Sentence(NamedTuple):
+    """The characters of a message that are one sentence; `asks` if its last clause does."""
+
+    start: int
+    stop: int
+    asks: bool
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """A message as the rules read it; `speaker` is the name that facts are told of, None for "The user"."""
+
+    text: str
+    role: str
+    speaker: str | None
+    occurred_at: datetime
+
+    @property
+    def subject(self) -> str:
+        """Whom the speaker's facts are about."""
+        return self.speaker or "The user"
+
+    @cached_property
+    def clean_text(self) -> str:
+        """The text with blanks for what its author does not say, every character in its place."""
+        text = _UNSAID.sub(_blanked, self.text).translate(_SIGNS)
+        if pasted := _PASTED.search(text):
+            text = text[: pasted.start()].ljust(len(text))
+        for quoted in (_QUOTED, _SINGLE):
+            text = quoted.sub(lambda found: f" {found[1]} " if _NAME.fullmatch(found[1]) else _blanked(found), text)
+        return _ITEM.sub(
+            lambda found: ("," if found.string[found.start() - 1] not in ":,;" else " ").ljust(len(found[0])), text
+        )
+
+    def asserted(self, language: Language | None) -> list[Sentence]:
+        """Give the sentences that are read; of a language without a file nobody knows which are not meant."""
+        text = self.clean_text
+        if language is not None:
+            text = _without_text_to_work_on(text, language)
+        found = [
+            Sentence(start, stop, text[start:stop].rstrip("\"')»” ").endswith(("?", "？")))
+            for start, stop in sentences(text)[:MOST_SENTENCES]
+            if stop - start <= LONGEST and not _NOT_PROSE.search(text, start, stop)
+        ]
+        if language is None:
+            return found
+        asks_for_text = language.patterns["asks_for_text"]
+        found = [one for one in found if not asks_for_text.search(text, one.start, one.stop)]
+        taken_back = language.patterns["taken_back"]
+        return [
+            one
+            for place, one in enumerate(found)
+            if not (place + 1 < len(found) and taken_back.match(text, found[place + 1].start, found[place + 1].stop))
+        ]
+
+
+def _without_text_to_work_on(text: str, language: Language) -> str:
+    """Blank what is to be translated or mended, and all after a part that is played.
+
+    A text that begins on a line of its own goes on to the end of the message, as letters have paragraphs.
+    """
+    part = language.patterns["plays_a_part"].search(text)
+    text = text[: part.start()].ljust(len(text)) if part else text
+    for found in language.patterns["text_to_work_on"].finditer(text):
+        quoted = _GAP.match(text, found.end())  # where it was quoted, what stands behind that is the author's again
+        own_line = text.find("\n", found.end()) == found.end()
+        end = quoted.end() if quoted else -1 if own_line else text.find("\n\n", found.end())
+        end = end if end >= 0 else len(text)
+        text = f"{text[: found.start()]}{' ' * (end - found.start())}{text[end:]}"
+    return text
+
+
+def clauses_of(text: str, start: int, stop: int, language: Language) -> Iterator[tuple[int, int]]:
+    """Give the clauses of a stretch of text that have a subject of their own, with what hangs on them."""
+    begin = start
+    for gap in language.patterns["gap"].finditer(text, start, stop):
+        short = len(text[begin : gap.start()].split()) < 3  # "Tom and I", "Well, it …"
+        hangs = language.patterns["hangs_on"].search(gap[0])  # "since I was nine"
+        if not short and not hangs and language.patterns["opens"].match(text, gap.end(), stop):
+            yield begin, gap.start()
+            begin = gap.end()
+    if begin < stop:
+        yield begin, stop
+
+
+def in_quotes(words: str) -> str:
+    """Return words on one line without double quotation marks, which would end those that are put around them."""
+    return " ".join(words.replace('"', "'").split())
+
+
+def _blanked(found: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", found[0])
