@@ -52,7 +52,7 @@ class Passage:
 @cache
 def prompt(name: str) -> Prompt:
     """Give the prompt of this name. Line ends do not count in its digest: a checkout may change them."""
-    text = (files("memstore.ingest") / "prompts" / f"{name}.md").read_text(encoding="utf-8").replace("\r\n", "\n")
+    text = (files("memstore.derive") / "prompts" / f"{name}.md").read_text(encoding="utf-8").replace("\r\n", "\n")
     return Prompt(text, sha256(text.encode()).hexdigest()[:12])
 
 
