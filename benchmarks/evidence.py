@@ -21,7 +21,7 @@ from report import Table
 
 from memstore.context.formats.memory_text import INDENT, indent_further_lines
 from memstore.providers import load_counter
-from memstore.times import day
+from memstore.text import format_day
 
 # Questions about what was never said, or was said by somebody else: LoCoMo's papers leave them apart.
 ADVERSARIAL = "adversarial"
@@ -37,13 +37,13 @@ class Piece(NamedTuple):
 
     message: str
     tokens: int
-    day: str = ""
+    format_day: str = ""
     bare: int = 0
 
     @classmethod
     def of(cls, message: str, at: datetime, said: str) -> Piece:
         """Give a piece with what it costs; `said` is "Alice: …"."""
-        heading = f"[{day(at)}]"
+        heading = f"[{format_day(at)}]"
         return cls(message, tokens(f"{heading} {said}"), heading, tokens(f"{INDENT}{indent_further_lines(said)}"))
 
 

@@ -54,7 +54,7 @@ from memstore.derive.summaries.lines import Line, lines_of, written
 from memstore.models import Message, Summary
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.settings import Settings
-from memstore.times import MONTHS
+from memstore.text import MONTHS
 
 LENGTHS = (40, 80, 120, 160, 240, 320)
 DRAWS = 5

@@ -7,10 +7,14 @@ of it is imported, which takes 45 ms. An operation pays 2 µs, and 16 where the 
 
 from __future__ import annotations
 
+import json
+import logging
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from http import HTTPStatus
 from importlib import import_module
@@ -35,13 +39,13 @@ UNITS = {  # of what operations tell: a metric each, such as memstore.context.to
 }
 
 
-class Told:
+class OperationSpan:
     """What an operation came to."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, Number] = {}
 
-    def __call__(self, **numbers: Number) -> None:
+    def set(self, **numbers: Number) -> None:
         """Tell numbers, by what they are of (`UNITS`)."""
         self.numbers.update(numbers)
 
@@ -53,18 +57,18 @@ class _Api(NamedTuple):
 
 
 @contextmanager
-def measured(operation: Operation) -> Iterator[Told]:
+def operation_span(operation: Operation) -> Iterator[OperationSpan]:
     """Tell how long an operation took, what it came to, and whether it failed: `memstore.recall` and so on."""
-    told, api = Told(), _api()
+    outcome, api = OperationSpan(), _api()
     if api is None:
-        yield told
+        yield outcome
         return
     began, about = time.perf_counter(), {"memstore.operation": operation}
     try:
         with _span(api, f"memstore.{operation}", about) as span:
-            yield told
-            span.set_attributes({f"memstore.{name}": number for name, number in told.numbers.items()})
-            for name, number in told.numbers.items():
+            yield outcome
+            span.set_attributes({f"memstore.{name}": number for name, number in outcome.numbers.items()})
+            for name, number in outcome.numbers.items():
                 _histogram(f"memstore.{operation}.{name}", UNITS[name]).record(number)
     finally:
         _histogram("memstore.operation.duration", "s").record(time.perf_counter() - began, about)
@@ -131,3 +135,27 @@ def gauge(name: str, unit: str, value: Number, about: Mapping[str, str] | None =
 @cache
 def _gauge(name: str, unit: str) -> Any:
     return _load().meter.create_gauge(name, unit)
+
+
+EXTRA_FIELDS = "memstore"  # `extra={EXTRA_FIELDS: {…}}` of a record: numbers and names of its own
+
+
+class JsonFormatter(logging.Formatter):
+    """A record as one JSON object: `time`, `level`, `logger`, `message`, and what else the record tells.
+
+    Of an error it has the class and where it was raised: a message may quote what somebody said.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Give the line."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, EXTRA_FIELDS, {}),
+        }
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            line |= {"error": type(error).__name__, "raised": traceback.format_tb(error.__traceback__)}
+        return json.dumps(line, ensure_ascii=False, default=str)

@@ -30,10 +30,10 @@ with atheris.instrument_imports(include=["memstore"]):
     from memstore.context.formats import FACTS_HEAD, FORMATS, HITS_HEAD, PromptContent
     from memstore.context.formats.memory_text import memory_text, pinned_facts_text, summaries_text
     from memstore.errors import InvalidInput, MemstoreError
-    from memstore.fences import MEMORY_FOOT, STANDING_FOOT, SUMMARIES_FOOT, unfenced
     from memstore.ingest.add import Place, draft
     from memstore.ingest.importers import IMPORTERS, Reading, Record, Skipped
     from memstore.models import Hit, Summary, Tier
+    from memstore.text import MEMORY_FOOT, STANDING_FOOT, SUMMARIES_FOOT, blank_fenced_blocks
 
 NAMES = (
     "a.jsonl",
@@ -100,7 +100,7 @@ def render(data: bytes, folder: Path) -> None:
         lines = made.splitlines()
         assert lines[-1] == foot and lines.count(foot) == 1, made
         assert not [line for line in lines[2:-1] if line not in MARGIN and not line.startswith(("  ", "- "))], made
-        assert not unfenced(made).strip(), made
+        assert not blank_fenced_blocks(made).strip(), made
     chosen = PromptContent(
         "Be kind.", [summary], (), facts, hits, {"role": "user", "content": other}, 3, pinned_facts=facts
     )

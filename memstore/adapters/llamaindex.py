@@ -20,9 +20,9 @@ from llama_index.core.memory.memory import BaseMemoryBlock
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 
 from memstore.adapters._either import called
-from memstore.characters import storable
 from memstore.models import Hit, Json, Message
 from memstore.providers.fits import estimate
+from memstore.text import replace_invalid_chars
 
 KEY = "llama_index"  # of a message's metadata, and of a conversation's settings: what is archived
 ROLES = {"function": "tool", "chatbot": "assistant", "model": "assistant"}  # that memstore calls otherwise
@@ -167,7 +167,7 @@ def fitting(texts: Sequence[str], most: int) -> str:
 def message_of(chat: ChatMessage) -> Json:
     """Give a chat message as memstore keeps it: its text, and all of it where that does not say it."""
     role = str(getattr(chat.role, "value", chat.role))
-    message: Json = {"role": ROLES.get(role, role), "content": storable(chat.content or "")}
+    message: Json = {"role": ROLES.get(role, role), "content": replace_invalid_chars(chat.content or "")}
     if ChatMessage(role=chat.role, content=message["content"]) != chat:
         message["metadata"] = {KEY: chat.model_dump(mode="json")}
     return message

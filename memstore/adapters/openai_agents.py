@@ -19,9 +19,9 @@ from typing import Any
 from agents.memory.session_settings import SessionSettings, coerce_session_settings, resolve_session_limit
 
 from memstore.adapters._either import called
-from memstore.characters import UNSTORABLE, storable
 from memstore.models import Json, Message, Role
 from memstore.providers.fits import estimate
+from memstore.text import INVALID_CHARS, replace_invalid_chars
 
 KEY = "openai_agents"  # of a message's metadata: what its role, text and calls do not say
 CALL, RESULT = "function_call", "function_call_output"
@@ -123,15 +123,18 @@ def items_of(message: Message) -> list[Json]:
 
 def _opaque(item: Json, made: Json | None) -> Json:
     """Give an item that is kept whole, beside what of it is text; as a text where Postgres' JSON does not hold it."""
-    plain: Json = {"role": "assistant" if made is None else made["role"], "content": storable(_text(made or {}))}
+    plain: Json = {
+        "role": "assistant" if made is None else made["role"],
+        "content": replace_invalid_chars(_text(made or {})),
+    }
     if made is not None and made["role"] == "tool":
-        plain["tool_call_id"] = storable(str(made["tool_call_id"]))
+        plain["tool_call_id"] = replace_invalid_chars(str(made["tool_call_id"]))
     return plain | {"metadata": {KEY: {"item": item if _is_storable(item) else json.dumps(item)}}}
 
 
 def _is_storable(item: Json) -> bool:
     text = json.dumps(item, ensure_ascii=False)
-    return "\\u0000" not in text and not UNSTORABLE.search(text)
+    return "\\u0000" not in text and not INVALID_CHARS.search(text)
 
 
 def _message(item: Json) -> Json | None:

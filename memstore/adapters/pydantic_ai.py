@@ -23,9 +23,9 @@ from pydantic_ai.conversation_store import (
 from pydantic_ai.messages import ModelMessage, ModelRequest, TextPart, UserPromptPart
 
 from memstore.adapters._either import called
-from memstore.characters import storable
 from memstore.errors import Conflict
 from memstore.models import Document, Json, NewDocument
+from memstore.text import replace_invalid_chars
 
 RECORDS, ENTRIES = ("pydantic-ai", "records"), ("pydantic-ai", "entries")
 PAGE = 10_000
@@ -150,7 +150,7 @@ def messages_of(entry: ConversationEntry) -> list[Json]:
     text = "\n".join(_said(entry.message))
     if not text.strip():
         return []
-    return [{"role": "user" if asked else "assistant", "content": storable(text), **at}]
+    return [{"role": "user" if asked else "assistant", "content": replace_invalid_chars(text), **at}]
 
 
 def _said(message: ModelMessage) -> list[str]:

@@ -305,9 +305,9 @@ def _total_progress(move: Callable[[str, int, int | None], None]) -> Callable[[s
 
 
 def _counts(done: Exported) -> dict[str, int]:
-    from memstore.plain import plain
+    from memstore.serialization import to_json
 
-    counts: dict[str, int] = plain(done)
+    counts: dict[str, int] = to_json(done)
     return counts
 
 

@@ -19,7 +19,7 @@ from uuid import UUID
 from rich.console import Console
 from rich.text import Text
 
-from memstore.plain import plain
+from memstore.serialization import to_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -91,7 +91,7 @@ def escape_unencodable() -> None:
 def print_json(value: object) -> None:
     """Print a value as one JSON document, escaped too."""
     unicode = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(plain(value), ensure_ascii=not unicode, indent=2)
+    text = json.dumps(to_json(value), ensure_ascii=not unicode, indent=2)
     print(_CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
@@ -124,12 +124,12 @@ def log_warnings(*, verbose: bool) -> None:
 
 def log_records() -> None:
     """Log as the settings say: warnings as text, or every record of memstore as a line of JSON."""
-    from memstore.records import JsonLines
     from memstore.settings import load
+    from memstore.telemetry import JsonFormatter
 
     if load({}).log_format == "json":
         handler = logging.StreamHandler()
-        handler.setFormatter(JsonLines())
+        handler.setFormatter(JsonFormatter())
         logging.basicConfig(handlers=[handler], force=True, level=logging.WARNING)
         logging.getLogger("memstore").setLevel(logging.INFO)
 
@@ -250,4 +250,4 @@ def _message_text(message: Json) -> str:
     if isinstance(content, str) and not message.get("tool_calls"):
         return content
     rest = {key: value for key, value in message.items() if key != "role" and value is not None}
-    return json.dumps(plain(rest), ensure_ascii=False)
+    return json.dumps(to_json(rest), ensure_ascii=False)

@@ -39,7 +39,7 @@ from memstore.cli.output import (
     token_meter,
 )  # fmt: skip
 from memstore.cli.session import hint_if_unknown, hint_why_empty, open_store
-from memstore.plain import plain
+from memstore.serialization import to_json
 
 if TYPE_CHECKING:
     from memstore import Context, MemoryStore, Receipt
@@ -113,7 +113,7 @@ def recall(
     arguments |= {"tiers": tier} if tier else {}
     arguments |= {"order": order, "group_by": group_by}
     with open_store(database) as store:
-        hits = plain(store.user(user).recall(**arguments))
+        hits = to_json(store.user(user).recall(**arguments))
         if not hits:
             hint_why_empty(store, user, conversation)
     if as_json:

@@ -27,10 +27,10 @@ def users(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     JSON: [{"name", "conversations", "messages": integers or null, "updated_at": time or null}].
     """
-    from memstore.plain import plain
+    from memstore.serialization import to_json
 
     with open_store(database) as store:
-        found = plain([_user(store, name) for name in store.users()])
+        found = to_json([_user(store, name) for name in store.users()])
     if as_json:
         print_json(found)
     elif found:
@@ -71,10 +71,10 @@ def conversations(
 
     JSON: [{"name", "id", "title", "channel", "messages": integer, "created_at", "updated_at"}].
     """
-    from memstore.plain import plain
+    from memstore.serialization import to_json
 
     with open_store(database) as store:
-        found = plain([_conversation(each) for each in store.user(user).conversations(channel=channel)])
+        found = to_json([_conversation(each) for each in store.user(user).conversations(channel=channel)])
         if not found:
             hint_if_unknown(store, user)
     if as_json:

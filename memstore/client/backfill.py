@@ -7,6 +7,7 @@ from dataclasses import asdict
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import to_thread
 from memstore.backfill import control
 from memstore.client.opened import Opened
 from memstore.ingest.check import check_name, one_of
@@ -14,7 +15,6 @@ from memstore.models import Backfill, BackfillPlan, BackfillStatus, Wrong
 from memstore.providers import ChatModel
 from memstore.store import queue_schema
 from memstore.store.derivations import DERIVERS
-from memstore.waiting import in_thread
 
 DERIVERS_BY_NAME = {"embed": "embed", "summaries": "summarize", "facts": "facts"}  # as users name them
 
@@ -55,7 +55,7 @@ class AsyncBackfills:
 
         It is paused before calls of chat models take more than `max_tokens`, or after `max_seconds` of work.
         """
-        await in_thread(queue_schema.prepare, self._database.url)
+        await to_thread(queue_schema.prepare, self._database.url)
         return await control.begin(
             self._database,
             user=_user_id(user),
@@ -89,7 +89,7 @@ class AsyncBackfills:
 
     async def verify(self, *, user: str | None = None) -> list[Wrong]:
         """Return what is not derived, not whole or wrongly counted, of every user or of one; [] if all is well."""
-        has_queue = await in_thread(queue_schema.is_made, self._database.url)
+        has_queue = await to_thread(queue_schema.is_made, self._database.url)
         return await control.verify_derived(self._database, user=_user_id(user), has_queue=has_queue)
 
 

@@ -33,7 +33,7 @@ from memstore.models import (
 )
 from memstore.providers.chat_values import check_tools
 from memstore.store import counter_drift, facts, messages, receipts, summaries
-from memstore.telemetry import measured
+from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
     from memstore.client.user import AsyncUserScope
@@ -89,7 +89,7 @@ class AsyncConversationScope(AsyncPlainCalls):
         stored once however often the call is made: given again with other messages, more or fewer, it is a `Conflict`.
         """
         opened = self._opened
-        with measured("add") as told:
+        with operation_span("add") as span:
             stored = await add_many(
                 self._database,
                 opened.counter,
@@ -100,7 +100,7 @@ class AsyncConversationScope(AsyncPlainCalls):
                 max_bytes=opened.settings.max_message_bytes,
                 redactor=opened.taking(**self._names),
             )
-            told(messages=len(stored), tokens=sum(message.tokens for message in stored))
+            span.set(messages=len(stored), tokens=sum(message.tokens for message in stored))
         return stored
 
     @property
@@ -299,11 +299,11 @@ class AsyncConversationScope(AsyncPlainCalls):
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,
         ).redacted(self._opened.redactor)
-        with measured("context") as told:
+        with operation_span("context") as span:
             embedder, counter = await self._opened.encoder(), await self._opened.counter_of(model)
             reranker, exactly = await self._opened.reranker(), self._opened.exactly
             context = await assemble(self._database, embedder, counter, request, reranker, exactly)
-            told(
+            span.set(
                 tokens=context.tokens,
                 budget=context.receipt.budget,
                 hits=sum(one.section == "hits" for one in context.receipt.included),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.client.arguments import check_limit, check_object, check_offset
 from memstore.client.opened import Opened
 from memstore.derive.document_vectors import whole_text
@@ -21,7 +22,6 @@ from memstore.store.database import Transaction
 from memstore.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
 from memstore.store.embedders import OtherServes
 from memstore.store.embedders import id_of as model_of
-from memstore.waiting import in_thread
 
 WHOLE = "$"  # the path of all of a value
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
@@ -143,7 +143,7 @@ class AsyncDocuments:
         check_labels(prefix)
         wanted = Wanted([*prefix], conditions(where or {}), limit, offset, expired)
         embedder = await self._searching(query)
-        vector = None if embedder is None else await in_thread(embedder.embed_query, query or "")
+        vector = None if embedder is None else await to_thread(embedder.embed_query, query or "")
         async with self._opened.database.scope(self._user_id) as scope:
             if vector is None:
                 found = await documents.latest(scope, wanted)
@@ -201,7 +201,7 @@ class AsyncDocuments:
         async with opened.database.scope(self._user_id) as scope:
             known = await embedders.models(scope)
         there = await embedders.chosen(opened.database, known, own)
-        return own if there is None else await in_thread(opened.exactly, there.name, there.dimensions)
+        return own if there is None else await to_thread(opened.exactly, there.name, there.dimensions)
 
     async def _embedded(self, new: Sequence[NewDocument]) -> tuple[list[Written], UUID, Embedder | None]:
         """Give documents with the vectors of their texts, all made at once, and whose vectors these are.
@@ -213,7 +213,7 @@ class AsyncDocuments:
         embedder = await self._embedding() if flat else None
         written = [Written(tuple(one.namespace), one.key, one.value, one.ttl) for one in new]
         if embedder is not None:
-            vectors = iter(await in_thread(embedded, embedder, flat))
+            vectors = iter(await to_thread(embedded, embedder, flat))
             written = [
                 replace(one, vectors={path: next(vectors) for path in found}, texts=dict(given.texts or {}))
                 for one, found, given in zip(written, texts, new, strict=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from memstore._compat import to_thread
 from memstore.client.opened import Opened
 from memstore.derive.resources import Resources
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_name
 from memstore.models import EmbeddingStatus, Moved
 from memstore.providers import Embedder, load_embedder, load_exactly, vectors_name
-from memstore.waiting import in_thread
 
 Told = Callable[[int, int], None]
 
@@ -36,7 +36,7 @@ class AsyncEmbeddings:
         from memstore.derive.embedding_migration import migrate
 
         check_name(to, "to")
-        target = await in_thread(_loaded, to)
+        target = await to_thread(_loaded, to)
         return await migrate(self._database, self._resources(target), target, progress or _quiet)
 
     async def status(self) -> list[EmbeddingStatus]:

@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.client.arguments import MOST
 from memstore.client.opened import Opened
 from memstore.context.defaults import BUDGET, STRATEGIES, effective
@@ -20,7 +21,6 @@ from memstore.models import Json, Message, Role, Statistics
 from memstore.providers import TokenCounter
 from memstore.store import messages
 from memstore.store.database import Database, Transaction
-from memstore.waiting import in_thread
 
 if TYPE_CHECKING:
     from memstore.client.user import AsyncUserScope
@@ -88,7 +88,7 @@ class AsyncPlainCalls:
             found = await self._newest(scope, after, max_tokens)
         opening = list(takewhile(lambda one: one.role in INSTRUCTIONS, first))
         newest = [one for one in found if not opening or one.seq > opening[-1].seq]
-        return await in_thread(_fitting, opening, newest, max_tokens, self._opened.counter)
+        return await to_thread(_fitting, opening, newest, max_tokens, self._opened.counter)
 
     async def statistics(self) -> Statistics:
         """Give tokens and messages since the conversation was last cleared, of all; the budget and the strategies.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.client.opened import Opened
 from memstore.context.sight import Sight
 from memstore.errors import InvalidInput
@@ -18,7 +19,6 @@ from memstore.search.query import QueryBuilder
 from memstore.search.recall import facts_with_evidence, recall
 from memstore.search.reranking import READ, rerank
 from memstore.store.items import Filters
-from memstore.waiting import in_thread
 
 Order = Literal["score", "time"]
 Grouping = Literal["session", "fact"]
@@ -85,7 +85,7 @@ class Recalling:
         """Give hits as a reranker orders them, where there is one; no connection is held."""
         if reranker is None:
             return found
-        ordered = await in_thread(rerank, reranker, self.query, found)
+        ordered = await to_thread(rerank, reranker, self.query, found)
         return [hit for hit in ordered if self.min_score is None or hit.score >= self.min_score]
 
     def _wanted(self, limit: int, reranker: Reranker | None) -> dict[str, Any]:

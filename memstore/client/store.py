@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from memstore import ids
+from memstore._compat import to_thread
 from memstore.client.address import checked_url, embedded_folder, is_embedded
 from memstore.client.arguments import listed
 from memstore.client.backfill import AsyncBackfills
@@ -30,8 +31,7 @@ from memstore.settings import Settings, load
 from memstore.store import messages, migrations, queue, queue_schema
 from memstore.store.database import Database
 from memstore.store.embedded import EmbeddedServer
-from memstore.telemetry import measured
-from memstore.waiting import in_thread
+from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
     from memstore.derive.steps import Progress
@@ -75,9 +75,9 @@ class AsyncMemoryStore:
         """
         settings = settings if isinstance(settings, Settings) else load(settings or {})
         check_usable(settings)
-        await in_thread(redactor_for, settings)  # its libraries take a while, or are not there
+        await to_thread(redactor_for, settings)  # its libraries take a while, or are not there
         target = url or settings.database_url
-        server = await in_thread(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
+        server = await to_thread(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
         address = server.url if server else checked_url(target)
         revive = server.ensure if server else None
         database = Database(
@@ -91,9 +91,9 @@ class AsyncMemoryStore:
         )
         store = cls(database, settings, server, reranker)
         try:
-            await in_thread(migrations.prepare, address, upgrade_old=server is not None)
+            await to_thread(migrations.prepare, address, upgrade_old=server is not None)
             if settings.enqueue:
-                await in_thread(queue_schema.prepare, address)
+                await to_thread(queue_schema.prepare, address)
             await database.open()
         except BaseException:  # whatever it is, an interrupt too: what was opened is closed, and it goes on
             await store.close()
@@ -104,7 +104,7 @@ class AsyncMemoryStore:
         """Give the connections back; the last one to leave an embedded Postgres stops it."""
         await self._database.close()
         if self._server is not None:
-            await in_thread(self._server.close)
+            await to_thread(self._server.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -178,16 +178,16 @@ class AsyncMemoryStore:
         one_of("redo", redo, tuple(REDOABLE))
         part = Part(ids.user_id(user) if user is not None else None)
         again = None if redo is None else REDOABLE[redo]
-        with measured("derive") as told:
+        with operation_span("derive") as span:
             resources = await self._opened.resources()
             report = await derive(self._database, resources, part, redo=again, progress=progress or _quiet)
-            told(**{name: getattr(report, name) for name in ("messages", "units", "summaries", "facts")})
-            told(failed=len(report.failed))
+            span.set(**{name: getattr(report, name) for name in ("messages", "units", "summaries", "facts")})
+            span.set(failed=len(report.failed))
         return report
 
     async def jobs(self, *, failed: bool = False, limit: int = 1000) -> list[Job]:
         """Give the jobs that wait for workers or run, or those that were given up, by their number."""
-        await in_thread(queue_schema.prepare, self.url)
+        await to_thread(queue_schema.prepare, self.url)
         return await queue.jobs(self._database, failed=failed, limit=limit)
 
     async def job_counts(self) -> JobCounts:
@@ -195,13 +195,13 @@ class AsyncMemoryStore:
         state = await queue.state(self._database)
         if not state.made:
             return JobCounts()
-        if not await in_thread(queue_schema.is_current, state, self.url):  # it reads a folder, and waits for nobody
-            await in_thread(queue_schema.prepare, self.url)
+        if not await to_thread(queue_schema.is_current, state, self.url):  # it reads a folder, and waits for nobody
+            await to_thread(queue_schema.prepare, self.url)
         return await queue.counts(self._database)
 
     async def retry_jobs(self, ids: Sequence[int] | None = None) -> int:
         """Have jobs that were given up, these or all, tried again; give how many that were."""
-        await in_thread(queue_schema.prepare, self.url)
+        await to_thread(queue_schema.prepare, self.url)
         return await queue.retry(self._database, ids)
 
     async def large_users(self) -> list[LargeUser]:
@@ -280,7 +280,7 @@ class AsyncMemoryStore:
         from memstore.ingest.importers.reading import as_reading
 
         given = Path(path) if isinstance(path, str | Path) else path
-        if not isinstance(given, Path) or format == EXPORT or (format == "auto" and await in_thread(is_export, given)):
+        if not isinstance(given, Path) or format == EXPORT or (format == "auto" and await to_thread(is_export, given)):
             if untrusted:
                 raise InvalidInput(
                     "This is an export of memstore's, whose facts come in as it has them. Nothing was imported: take "

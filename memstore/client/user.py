@@ -60,7 +60,7 @@ from memstore.providers import Embedder
 from memstore.store import counter_drift, events, fact_changes, facts, messages, model_calls, receipts, summaries
 from memstore.store.documents import Distance
 from memstore.store.items import EVERY_TIER, Filters
-from memstore.telemetry import measured
+from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
     from memstore.export.output import Target
@@ -191,9 +191,9 @@ class AsyncUserScope(AsyncLookups, AsyncBrowsing, AsyncErasable):
         )
         sight = self._sight(viewer, visibility)
         recalling = Recalling(self._opened, self.id, query, filters, min_score, sight)
-        with measured("recall") as told:
+        with operation_span("recall") as span:
             found = await recalling.answer(limit, order, group_by)
-            told(hits=len(found))
+            span.set(hits=len(found))
         return found
 
     def _sight(self, viewer: str | None, visibility: Rule | str | None) -> Sight:

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.client.store import AsyncMemoryStore
 from memstore.derive.scheduler import enqueue_pending
 from memstore.derive.worker import Worker
 from memstore.models import BackfillStatus
 from memstore.settings import Settings
 from memstore.store import queue_schema
-from memstore.waiting import in_thread
 
 ShowStatus = Callable[[BackfillStatus], None]
 POLL_SECONDS = 0.5  # between two looks at a backfill
@@ -34,7 +34,7 @@ class WorkingStore(AsyncMemoryStore):
 
     async def worker(self, concurrency: int, *, only: UUID | None = None) -> Worker:
         """Return a worker on this store, after making the queue's tables; the login must own the others."""
-        await in_thread(queue_schema.prepare, self.url)
+        await to_thread(queue_schema.prepare, self.url)
         return Worker(self._database, await self._opened.resources(), concurrency=concurrency, only=only)
 
     async def work_until_done(self, backfill: UUID, show: ShowStatus, *, concurrency: int = 4) -> BackfillStatus:

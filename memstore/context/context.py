@@ -8,6 +8,7 @@ from functools import partial
 from typing import Protocol
 from uuid import UUID
 
+from memstore._compat import run_both, to_thread
 from memstore.context import formats as render
 from memstore.context import receipt_store
 from memstore.context.compose import Layout
@@ -21,7 +22,6 @@ from memstore.context.summary_cover import offered
 from memstore.context.turns import Turn
 from memstore.derive.summaries.lines import NOTHING
 from memstore.errors import BudgetTooSmall
-from memstore.function_calls import name_of
 from memstore.models import Context, Json, Message, Tier
 from memstore.providers import Embedder, Exactly, Reranker, TokenCounter, load_exactly
 from memstore.search.query import Query, QueryBuilder
@@ -30,7 +30,7 @@ from memstore.store import erasures, summaries
 from memstore.store.database import Database, Transaction
 from memstore.store.embedders import id_of
 from memstore.store.summaries import Outline
-from memstore.waiting import at_once, in_thread
+from memstore.tool_calls import name_of
 
 # Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
 # say, so many times as many are offered, and once more.
@@ -58,7 +58,7 @@ async def assemble(
     text = request.query or (newest.text if newest else None) or ""
     builder = QueryBuilder(database, request.user_id, embedder, exactly)
     likely = await builder.guess_embedder()
-    query, (made, stretch) = await at_once(
+    query, (made, stretch) = await run_both(
         partial(builder.build, text, likely), partial(_read, database, request, begun, id_of(likely))
     )
     query, version = await builder.ensure_model(query, stretch.version)
@@ -126,11 +126,11 @@ async def _composed(
             material = await gather(scope, query, made, stretch, most)
             layout = await _laid_out(scope, made, material, stretch.nest, counter)
         if order is not None:
-            layout = replace(layout, material=await in_thread(order, layout.material))
+            layout = replace(layout, material=await to_thread(order, layout.material))
         if made.strategies:
             given = (layout.material, stretch.stored, made.strategies, layout.base, counter)
-            layout = replace(layout, material=await in_thread(compressed, *given))
-        context = await in_thread(layout.compose)
+            layout = replace(layout, material=await to_thread(compressed, *given))
+        context = await to_thread(layout.compose)
         if last or len(material.hits) < most or context.tokens >= FULL * layout.target.most:
             break
         most *= MORE
@@ -167,7 +167,7 @@ async def _laid_out(
     if not nest:
         return layout
     finest = sum(one.tokens for one in nest if one.level == 1)
-    upto_seq, tokens, is_settled = await in_thread(layout.older_than_recent, finest)
+    upto_seq, tokens, is_settled = await to_thread(layout.older_than_recent, finest)
     covering = [one.id for one in offered(nest, upto_seq, tokens)]
     told = [one for one in await summaries.some(scope, covering) if one.text != NOTHING]  # they cover, and say nothing
     return layout.with_summaries(told, is_settled)

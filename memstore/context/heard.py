@@ -13,8 +13,8 @@ from dataclasses import replace
 from memstore.context.formats.parts import OtherAssistantMessage, content_parts
 from memstore.context.turns import Turn
 from memstore.context.visibility import same_name
-from memstore.function_calls import arguments_text, call_in_words, name_of, result_in_words
 from memstore.models import Json, Message, Role
+from memstore.tool_calls import arguments_text, describe_call, describe_result, name_of
 
 NOBODY = "another assistant"  # one without a name
 PREFIX = 2  # tokens of what is before the words, about, besides one for four letters of the name
@@ -39,9 +39,9 @@ def _heard(message: Message, name: str, tool: str | None) -> Message:
     own: Json = {"role": str(Role.USER), "name": name, "tool_calls": None, "tool_call_id": None}
     own |= {"tokens": message.tokens + PREFIX + len(name) // 4}
     if message.role == Role.TOOL:
-        opening, calls = f"{result_in_words(tool or message.name)}\n", []
+        opening, calls = f"{describe_result(tool or message.name)}\n", []
     else:
-        opening, calls = "", [call_in_words(name_of(call), arguments_text(call)) for call in message.tool_calls or ()]
+        opening, calls = "", [describe_call(name_of(call), arguments_text(call)) for call in message.tool_calls or ()]
     if opening or calls:
         own |= {"counter": ""}  # its text is another one than was counted
     if message.parts is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from memstore import fences
+from memstore import text as fences
 from memstore.context import formats as render
 from memstore.context.cut import cut_closely, cut_text, cut_turn
 from memstore.context.dedupe import TextFingerprint
@@ -19,7 +19,7 @@ from memstore.context.strategies.view import FENCE, Block, Entry
 from memstore.context.turns import Turn
 from memstore.models import Hit, Message, Role, Section, Summary, Tier
 from memstore.providers import TokenCounter
-from memstore.times import day
+from memstore.text import format_day
 
 SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 OLDER = "older than the recent turns"
@@ -136,7 +136,7 @@ class Offering:
         )
 
     def _day(self, hit: Hit) -> Heading:
-        line = f"[{day(hit.occurred_at)}]"
+        line = f"[{format_day(hit.occurred_at)}]"
         if line not in self._days:
             self._days[line] = Heading(line, self._line(line))
         return self._days[line]

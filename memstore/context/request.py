@@ -25,7 +25,6 @@ from memstore.context.strategies.registry import read_back
 from memstore.context.strategies.view import Strategy
 from memstore.context.visibility import Rule
 from memstore.errors import InvalidInput
-from memstore.function_calls import name_of
 from memstore.ingest.check import check_text
 from memstore.ingest.redaction import Redactor
 from memstore.models import Json, Section
@@ -33,6 +32,7 @@ from memstore.settings import Settings
 from memstore.store import erasures, messages
 from memstore.store.database import Transaction
 from memstore.store.erasures import Epoch
+from memstore.tool_calls import name_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from memstore.errors import ConfigurationError, InvalidInput
-from memstore.installed import brought
 from memstore.models import Message, Role
+from memstore.plugins import installed_entry_points
 
 GROUP = "memstore.visibility"  # entry points of rules by name
 TO = "to"  # the key in a message's metadata
@@ -113,7 +113,7 @@ def rule_of(rule: Rule | str | None) -> Rule:
         return rule
     if rule in KNOWN:
         return KNOWN[rule]
-    plugins = brought(GROUP)
+    plugins = installed_entry_points(GROUP)
     if rule not in plugins.names:
         raise ConfigurationError(f"visibility={rule!r}: known are {', '.join(sorted({*KNOWN, *plugins.names}))}.")
     loaded: Rule = plugins[rule].load()

@@ -9,9 +9,9 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from memstore import ids
-from memstore.characters import storable
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable
 from memstore.models import DeadLetter, Usage
+from memstore.text import replace_invalid_chars
 
 
 class Answer(Protocol):
@@ -120,6 +120,6 @@ def _letter(inquiry: Inquiry, error: ModelAnswerInvalid) -> DeadLetter:
         from_seq=inquiry.from_seq,
         to_seq=inquiry.to_seq,
         recipe=inquiry.recipe,
-        error=storable(str(error)),
-        payload=storable(error.payload),
+        error=replace_invalid_chars(str(error)),
+        payload=replace_invalid_chars(error.payload),
     )

@@ -8,8 +8,8 @@ from typing import Any
 
 from memstore.derive.outcome import Sought, failed, outcome
 from memstore.derive.sentences import sentences
-from memstore.function_calls import given_arguments, name_of
 from memstore.models import Json, Message
+from memstore.tool_calls import name_of, raw_arguments
 
 LONGEST_VALUE = 160  # characters of an argument: a query or a path is whole, a file's text is not
 LONGEST_WHY = 100
@@ -44,7 +44,7 @@ def tell(
     `longest` are the characters of an input that is given whole.
     """
     for made, result in _pairs(call.tool_calls or [], results):
-        said = f"{name_of(made)}({inputs(given_arguments(made), longest)}){why}"
+        said = f"{name_of(made)}({inputs(raw_arguments(made), longest)}){why}"
         yield f"{said} {came_of(result, sought, limit, count)}." if result else f"{said}."
         why = ""  # the calls of one turn have one reason
 
@@ -66,7 +66,7 @@ def inputs(arguments: object, longest: int = LONGEST_VALUE) -> str:
 
 def named_by(call: Message) -> str:
     """Give the inputs of all calls of a message, in which their reader looks for names."""
-    return " ".join(inputs(given_arguments(made)) for made in call.tool_calls or ())
+    return " ".join(inputs(raw_arguments(made)) for made in call.tool_calls or ())
 
 
 def _flat(arguments: dict[str, Any], path: str, longest: int) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any, Protocol, cast
 from uuid import UUID
 
+from memstore._compat import run_all, to_thread
 from memstore.derive import indexes, reports
 from memstore.derive.embed import Embed
 from memstore.derive.facts.deriver import Facts
@@ -38,7 +39,6 @@ from memstore.store import derivations, erasures, events, messages, model_calls,
 from memstore.store.database import Database, Transaction
 from memstore.store.embedders import OtherServes
 from memstore.store.watermarks import LostRace, Outdated, Pending
-from memstore.waiting import all_at_once, in_thread
 
 VECTORS = "vectors"
 REDOABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
@@ -168,7 +168,7 @@ async def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, rec
             rest = Pending(work.user_id, work.conversation_id, work.deriver, at, work.done_seq)
             async with database.scope(work.user_id) as scope:
                 batch = await own.reread(scope, rest, own.method.batch, made)
-            made += await in_thread(own.think, [batch])
+            made += await to_thread(own.think, [batch])
             at = made[-1].to_seq
         async with erasures.unless_erased(database, work.user_id, epoch) as scope:
             counts = await own.rewrite(scope, work.conversation_id, made, recipe)
@@ -201,7 +201,7 @@ async def _concurrently(
         partial(_derive_by, database, deriver, part, redo, own) for deriver, own in zip(derivers, runs, strict=True)
     ]
     try:
-        await all_at_once(calls, run.stop_requested.set)
+        await run_all(calls, run.stop_requested.set)
     finally:
         for own in runs:
             run.add(own)

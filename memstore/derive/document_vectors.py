@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.derive.resources import Resources
 from memstore.models import Json
 from memstore.providers import Vectors
 from memstore.store import documents, embedders
 from memstore.store.database import Database, Transaction
 from memstore.store.documents import Lacking
-from memstore.waiting import in_thread
 
 BATCH = 256  # texts: what is lost when this is killed
 
@@ -32,7 +32,7 @@ async def fill_documents(database: Database, resources: Resources, user: UUID, m
             batch = await documents.lacking(scope, model, limit=BATCH)
         if not batch:
             return made
-        found = await in_thread(_embedded, resources, batch)
+        found = await to_thread(_embedded, resources, batch)
         async with database.scope(user) as scope:
             await embedders.lock(scope)
             made += await documents.add_vectors(scope, found, model)
@@ -42,7 +42,7 @@ async def fill_rest(scope: Transaction, resources: Resources, model: UUID) -> in
     """Do the same while nobody else writes vectors of this user: the row is locked."""
     made = 0
     while batch := await documents.lacking(scope, model, limit=BATCH):
-        made += await documents.add_vectors(scope, await in_thread(_embedded, resources, batch), model)
+        made += await documents.add_vectors(scope, await to_thread(_embedded, resources, batch), model)
     return made
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import count
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.derive import indexes
 from memstore.derive.document_vectors import fill_documents, fill_rest
 from memstore.derive.resources import Resources
@@ -23,7 +24,6 @@ from memstore.store import documents, embedders, messages, postings, vector_inde
 from memstore.store.database import Database, Transaction
 from memstore.store.embedders import BUILDING, RETIRED, STATES, Model, id_of
 from memstore.store.watermarks import LostRace
-from memstore.waiting import in_thread
 
 Told = Callable[[int, int], None]
 PATIENCE = 3  # times that what came meanwhile is embedded, before derivers are let wait for the rest
@@ -126,7 +126,7 @@ async def _rest(scope: Transaction, resources: Resources, model: UUID, after: in
     """
     made = 0
     while batch := await embedders.lacking(scope, model, limit=BATCH, after=after):
-        found = await in_thread(vectors_of, resources, batch)
+        found = await to_thread(vectors_of, resources, batch)
         made += await embedders.add_vectors(scope, found, model)
         after = batch[-1].number
     return made
@@ -149,7 +149,7 @@ async def rollback(database: Database, resources: Resources, leaving: str | None
                 if before is None:
                     continue
                 making.total += await _missing(scope, before.id)
-            by_before = await in_thread(resources.by, before.name, before.dimensions)
+            by_before = await to_thread(resources.by, before.name, before.dimensions)
             await _move(database, by_before, user, before, making, back=True)
     return making.moved
 

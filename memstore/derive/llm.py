@@ -17,9 +17,9 @@ from uuid import UUID
 
 from memstore.derive.chunks import chunks
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
-from memstore.fences import data_line
 from memstore.models import Message, Role
 from memstore.providers import ChatMessage, ChatModel, Completion, T
+from memstore.text import json_line
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 LEAST_ROOM = 64  # tokens of text to a call; a window with less room than that is too small for the prompt
@@ -85,7 +85,7 @@ def _line(number: int, passage: Passage) -> str:
         "from": passage.speaker,
         "text": passage.text,
     }
-    return data_line(fields)
+    return json_line(fields)
 
 
 def windows(system: str, shown: Sequence[Passage], model: ChatModel, max_tokens: int) -> list[list[Passage]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.derive.resources import Resources
 from memstore.store import embedders
 from memstore.store.database import Database
 from memstore.store.embedders import OtherServes
-from memstore.waiting import in_thread
 
 T = TypeVar("T", covariant=True)
 
@@ -26,7 +26,7 @@ async def resources_for(database: Database, resources: Resources, user: UUID) ->
     async with database.scope(user, first=embedders.models) as scope:
         known = await embedders.models(scope)
     model = await embedders.chosen(database, known, resources.embedder)
-    return resources if model is None else await in_thread(resources.by, model.name, model.dimensions)
+    return resources if model is None else await to_thread(resources.by, model.name, model.dimensions)
 
 
 async def made_for(database: Database, resources: Resources, user: UUID, make: Making[T]) -> T:

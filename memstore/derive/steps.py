@@ -14,6 +14,7 @@ from threading import Event
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.derive import reports
 from memstore.derive.asked import Asked
 from memstore.derive.method import Method
@@ -24,7 +25,6 @@ from memstore.store.database import Database, Transaction
 from memstore.store.embedders import Model, OtherServes
 from memstore.store.erasures import Epoch
 from memstore.store.watermarks import LostRace, Pending
-from memstore.waiting import in_thread
 
 logger = logging.getLogger("memstore")
 
@@ -150,7 +150,7 @@ async def of_user(database: Database, deriver: Deriver[B, M], known: Sequence[Mo
     model = await embedders.chosen(database, known, deriver.resources.embedder)
     if model is None:
         return deriver
-    return deriver.by(await in_thread(deriver.resources.by, model.name, model.dimensions))
+    return deriver.by(await to_thread(deriver.resources.by, model.name, model.dimensions))
 
 
 class BatchRead(NamedTuple, Generic[B, M]):
@@ -181,7 +181,7 @@ async def _thought(read: Sequence[BatchRead[B, M]]) -> list[M]:
     for maker in dict.fromkeys(makers):
         places = [place for place, one in enumerate(makers) if one == maker]
         batches = [read[place].batch for place in places]
-        made |= zip(places, await in_thread(read[places[0]].deriver.think, batches), strict=True)
+        made |= zip(places, await to_thread(read[places[0]].deriver.think, batches), strict=True)
     return [made[place] for place in range(len(read))]
 
 
@@ -196,7 +196,7 @@ async def _left_by_erasure(database: Database, work: Pending, epoch: Epoch | Non
 
 async def recipe_of(deriver: Deriver[Any, Any]) -> str:
     """Give how a deriver makes its rows: a model's server may be asked for that, with no connection held."""
-    return await in_thread(lambda: deriver.method.recipe)
+    return await to_thread(lambda: deriver.method.recipe)
 
 
 async def keep_cost(database: Database, work: Pending, made: Sequence[Made]) -> None:

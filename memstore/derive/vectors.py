@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.derive.embed import said_by
 from memstore.derive.resources import Resources
 from memstore.derive.serving import made_for
@@ -15,7 +16,6 @@ from memstore.store import embedders, erasures
 from memstore.store.database import Database
 from memstore.store.embedders import Lacking, OtherServes
 from memstore.store.watermarks import LostRace
-from memstore.waiting import in_thread
 
 BATCH = 256  # units: what is lost when this is killed
 
@@ -68,7 +68,7 @@ async def fill(
             batch = await embedders.lacking(scope, model, limit=BATCH, after=after, upto=upto)
         if not batch:
             return made
-        found = await in_thread(vectors_of, resources, batch)
+        found = await to_thread(vectors_of, resources, batch)
         try:
             async with erasures.unless_erased(database, user, epoch) as scope:
                 made += await (embedders.add_late if is_serving else embedders.add_vectors)(scope, found, model)

@@ -40,7 +40,7 @@ from memstore.store import backfills, derivations, messages, model_calls, queue
 from memstore.store.database import Database
 from memstore.store.derivations import Place
 from memstore.store.watermarks import Behind
-from memstore.telemetry import measured
+from memstore.telemetry import operation_span
 
 logger = logging.getLogger("memstore")
 
@@ -243,11 +243,11 @@ class Worker:
         job, place = context.job, Place(UUID(user), UUID(conversation))
         try:
             await self._update_allowance()
-            with measured("derive") as span:
+            with operation_span("derive") as span:
                 result = await run_conversation_job(
                     self._database, self._derivers, *place, run, of_backfill=queue.is_of_backfill(job.priority)
                 )
-                span(**_totals(run))
+                span.set(**_totals(run))
         except DatabaseUnreachable:
             self._restart()
             raise

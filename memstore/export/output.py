@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.errors import InvalidInput
 from memstore.export.shapes import FOOTER
 from memstore.models import Json
-from memstore.waiting import in_thread
 
 AT_ONCE = 1024 * 1024  # bytes that are written at once
 GZIP_LEVEL = 6
@@ -104,7 +104,7 @@ class Lines:
     async def flush(self) -> None:
         """Write what waits."""
         held, self._held, self._size = self._held, [], 0
-        await in_thread(self._out.write, b"".join(held))
+        await to_thread(self._out.write, b"".join(held))
 
     async def end(self) -> None:
         """Write the last line, and what waits."""

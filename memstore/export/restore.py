@@ -15,6 +15,7 @@ from typing import IO, Protocol
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import to_thread
 from memstore.derive.resources import Resources
 from memstore.derive.serving import made_for
 from memstore.errors import InvalidInput
@@ -41,7 +42,6 @@ from memstore.store import embedders, erasures, exports, facts, messages, remova
 from memstore.store.database import Database, Transaction
 from memstore.store.derivations import DERIVERS
 from memstore.store.embedders import id_of
-from memstore.waiting import in_thread
 
 NAME = "memstore"
 TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
@@ -83,7 +83,7 @@ async def restore(
             every = source.of_user(every, only, running.done.left_out)
         lines = redact_lines(every, admission.redactor, admission.counter)
         batches = source.batches(lines, running.done.skip)
-        while (batch := await in_thread(next, batches, None)) is not None:
+        while (batch := await to_thread(next, batches, None)) is not None:
             await running.take(batch)
             if progress is not None and size:
                 progress(min(running.read, size), size)
@@ -358,7 +358,7 @@ class _Restore:
 
     async def _ready(self, batch: Batch) -> list[Ready]:
         """Give the lines as they are to be stored; tell those that cannot be."""
-        found, skipped = await in_thread(ready, batch.lines, self.line, self.admission.max_message_bytes)
+        found, skipped = await to_thread(ready, batch.lines, self.line, self.admission.max_message_bytes)
         for one in skipped:
             self.done.skip(one)
         return found
@@ -373,7 +373,7 @@ class _Restore:
         async def made(resources: Resources) -> list[Ready]:
             maker = self.line.embedder if self.line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
-            units = await in_thread(new_units, embedded, None if fits else resources)
+            units = await to_thread(new_units, embedded, None if fits else resources)
             async with self.database.scope(self._id) as scope:
                 new = await write(scope)
                 if added := [unit for one in new for unit in units.get(one.id, ())]:
@@ -381,7 +381,7 @@ class _Restore:
             return new
 
         if any(one.units for one in embedded):
-            return await made_for(self.database, await in_thread(self.resources), self._id, made)
+            return await made_for(self.database, await to_thread(self.resources), self._id, made)
         async with self.database.scope(self._id) as scope:
             return await write(scope)
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import to_thread
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest import keyed
 from memstore.ingest.check import NewMessage, check_name, checked
@@ -22,7 +23,6 @@ from memstore.store import tombstones
 from memstore.store.database import Database, Transaction
 from memstore.store.derivations import DERIVERS
 from memstore.store.tombstones import as_stored
-from memstore.waiting import in_thread
 
 OnConflict = Literal["error", "skip"]
 Given = Mapping[str, Any] | Message | NewMessage
@@ -77,8 +77,8 @@ async def add_many(
     """
     if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str) or not isinstance(given, Iterable):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
-    drafts = await in_thread(_drafts, given, place, key, max_bytes, redactor)
-    await in_thread(counted, drafts, counter)
+    drafts = await to_thread(_drafts, given, place, key, max_bytes, redactor)
+    await to_thread(counted, drafts, counter)
     while drafts:
         try:
             return await _added(database, place, drafts, on_conflict, key)
@@ -126,7 +126,7 @@ async def add_new(
         found = sorted_out(drafts, known, erased)
         if not found.fresh:
             return found
-        await in_thread(counted, [draft for draft in found.fresh if draft.tokens == UNCOUNTED], counter)
+        await to_thread(counted, [draft for draft in found.fresh if draft.tokens == UNCOUNTED], counter)
         wanted = {draft.conversation_id: places[draft.conversation_id] for draft in found.fresh}
         try:
             async with database.scope(user) as scope:

@@ -20,9 +20,9 @@ from pydantic import (
     model_validator,
 )
 
-from memstore.characters import UNSTORABLE
 from memstore.errors import InvalidInput
 from memstore.models import Json, Message, Role
+from memstore.text import INVALID_CHARS
 
 # In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
 TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
@@ -132,7 +132,7 @@ def check_text(text: object, what: str) -> None:
     """Raise `InvalidInput` for what is no text, or holds what neither Postgres nor UTF-8 can."""
     if not isinstance(text, str):
         raise InvalidInput(f"{what} is a text, not {text!r:.60}.")
-    if UNSTORABLE.search(text):
+    if INVALID_CHARS.search(text):
         raise InvalidInput(f"{what} holds a NUL character or half a surrogate pair: {text!r:.60}. Remove it.")
 
 
@@ -191,7 +191,7 @@ def _bytes(text: str) -> int:
 
 
 def _text_problems(text: str, place: str) -> Iterator[str]:
-    if found := UNSTORABLE.search(text):
+    if found := INVALID_CHARS.search(text):
         kind = "a NUL character" if found[0] == "\0" else f"half a surrogate pair (U+{ord(found[0]):04X})"
         yield f"{place} holds {kind} at position {found.start()}, which Postgres cannot store; remove it."
 

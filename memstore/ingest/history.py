@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from uuid import UUID
 
+from memstore._compat import run_both, to_thread
 from memstore.errors import InvalidInput
 from memstore.ingest.add import Place, SortedOut, add_new, conflict, draft, preview
 from memstore.ingest.check import TRUST, UNTRUSTED
@@ -19,7 +20,6 @@ from memstore.models import Message
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
 from memstore.store.database import Database
-from memstore.waiting import at_once, in_thread
 
 BATCH = 500  # messages to a transaction
 HELD = 2000  # messages that wait for others of their user, where a file mixes them
@@ -159,13 +159,13 @@ async def import_file(
     """
     importer = importer_for(path, format)
     running = _Import(database, counter, dry_run, Imported(importer.name))
-    reader = _Reader(user, settings.max_message_bytes, await in_thread(redactor_for, settings), untrusted)
+    reader = _Reader(user, settings.max_message_bytes, await to_thread(redactor_for, settings), untrusted)
     batches = reader.batches(importer.read(path, replace(reading, seen=reader.seen)))
     size = size_of(path)
-    following = partial(in_thread, next, batches, None)
+    following = partial(to_thread, next, batches, None)
     coming = await following()
     while coming is not None:
-        coming, batch = await at_once(following, partial(_take, coming, running))
+        coming, batch = await run_both(following, partial(_take, coming, running))
         if progress is not None:
             progress(min(batch.read, size), size)
     return running.done

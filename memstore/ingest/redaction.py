@@ -17,12 +17,12 @@ from importlib import import_module
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
-from memstore.characters import UNSTORABLE
 from memstore.errors import InvalidInput
 from memstore.ingest.check import TEXT_PARTS
 from memstore.models import Json, Message
 from memstore.providers.optional import brought_by
 from memstore.settings import Settings
+from memstore.text import INVALID_CHARS
 
 T = TypeVar("T")
 Text = TypeVar("Text", str, str | None)
@@ -242,7 +242,7 @@ class Redactor:
         counts.update(found)
         if not found:
             return text
-        return json.dumps(redacted) if UNSTORABLE.search(written) else written
+        return json.dumps(redacted) if INVALID_CHARS.search(written) else written
 
 
 KEEP_ALL = Redactor({})

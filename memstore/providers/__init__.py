@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from memstore.errors import ConfigurationError, EmbedderMismatch, MemstoreError, ProviderMissing
-from memstore.installed import brought
+from memstore.plugins import installed_entry_points
 from memstore.settings import ONNX_MINILM, Settings
 from memstore.settings import load as load_settings
 
@@ -228,7 +228,7 @@ def _shared(group: str, name: str) -> Any:
 
 def _load(group: str, name: str, *more: object) -> Any:
     kind, _, model = name.partition(":")
-    known = brought(group)
+    known = installed_entry_points(group)
     if kind not in known.names:
         raise ProviderMissing(
             f"Nobody knows the provider {name!r}: {group} has {', '.join(sorted(known.names))}. "

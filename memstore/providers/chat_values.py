@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memstore.errors import InvalidInput
-from memstore.function_calls import call_in_words, given_arguments, name_of, result_in_words
+from memstore.tool_calls import describe_call, describe_result, name_of, raw_arguments
 
 TEXT_PARTS = ("text", "input_text", "output_text")
 
@@ -102,10 +102,10 @@ def tools_in_words(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
         said = {key: value for key, value in message.items() if key not in ("tool_calls", "tool_call_id")}
         calls = [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
         names |= {call.get("id"): name_of(call) for call in calls}
-        lines = [call_in_words(name_of(call), as_json(given_arguments(call) or {})) for call in calls]
+        lines = [describe_call(name_of(call), as_json(raw_arguments(call) or {})) for call in calls]
         if said.get("role") == "tool":
             name = names.get(message.get("tool_call_id")) or message.get("name")
-            said, lines = {"role": "user"}, [result_in_words(name), str(message.get("content"))]
+            said, lines = {"role": "user"}, [describe_result(name), str(message.get("content"))]
         elif lines:
             lines = [text for text in (str(said.get("content") or ""), *lines) if text]
         told.append(said | ({"content": "\n".join(lines)} if lines else {}))
@@ -117,5 +117,5 @@ def _with_object(call: Any) -> Any:
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping):
         return call
-    given = given_arguments(call)
+    given = raw_arguments(call)
     return {**call, "function": {**function, "arguments": {} if given is None else given}}

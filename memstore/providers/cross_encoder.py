@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from memstore.characters import sendable
 from memstore.errors import ProviderError, ProviderMissing
 from memstore.providers import Scores, local_models
 from memstore.providers.batches import Workers
 from memstore.providers.sentence_transformers import BATCH
+from memstore.text import replace_surrogates
 
 
 def load(model: str) -> CrossEncoderReranker:
@@ -45,7 +45,7 @@ class CrossEncoderReranker:
         Of long texts the beginning is read. The texts beside one move the last bits of its score.
         """
         scores = np.empty(len(texts), dtype=np.float32)
-        pairs = [(sendable(query), sendable(text)) for text in texts]
+        pairs = [(replace_surrogates(query), replace_surrogates(text)) for text in texts]
         self._turns.fill(scores, self._scored, pairs, [len(text) for text in texts], BATCH)
         return scores
 

@@ -17,10 +17,10 @@ import numpy as np
 import platformdirs
 from tokenizers import Tokenizer
 
-from memstore.characters import sendable
 from memstore.errors import ProviderError, ProviderMissing
 from memstore.providers import MINILM, Vectors
 from memstore.providers.batches import Workers
+from memstore.text import replace_surrogates
 
 # Its releases report to their maker as soon as they are imported; this is the switch that they name for it.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -74,7 +74,7 @@ class MiniLM:
 
     def count(self, text: str) -> int:
         """Return the number of the model's tokens, without [CLS] and [SEP] and without the window's limit."""
-        return len(self._tokenizer.encode(sendable(text), add_special_tokens=False))
+        return len(self._tokenizer.encode(replace_surrogates(text), add_special_tokens=False))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts: shape (texts, 384), float32, unit length."""
@@ -89,7 +89,7 @@ class MiniLM:
         return cast(Vectors, vector)
 
     def _tokens(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(sendable(text)).ids
+        ids: list[int] = self._tokenizer.encode(replace_surrogates(text)).ids
         return ids if len(ids) <= WINDOW else [*ids[: WINDOW - 1], ids[-1]]
 
     def _embed(self, tokens: Sequence[Sequence[int]]) -> Vectors:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import lru_cache
 
-from memstore.installed import brought
+from memstore.plugins import installed_entry_points
 from memstore.providers.tiktoken import encoding_of, is_packed
 
 LOGGER = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ def counter_for(model: str) -> str:
     model, with or without "openai:" or "openai/" before it, is tiktoken's; every other one is bounded by "bytes". That
     is several times the tokens of prose, so a warning is logged, once for each name.
     """
-    kinds = brought("memstore.counters").names
+    kinds = installed_entry_points("memstore.counters").names
     kind, _, _ = model.partition(":")
     if kind in kinds:
         return model

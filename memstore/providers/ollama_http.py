@@ -23,9 +23,9 @@ from queue import Empty, SimpleQueue
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
+from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, PromptTooLong, ProviderError
 from memstore.providers.optional import brought_by
-from memstore.waiting import within
 
 with brought_by("ollama", "ollama", "httpx"):
     import httpx
@@ -113,7 +113,7 @@ class Server:
         self, method: str, path: str, model: str, body: Json | None, whole: Callable[[Json], bool], seconds: float
     ) -> Json:
         with self._client(model, seconds) as client:
-            told = within(seconds, lambda: client._request(dict, method, path, json=body), name="memstore-ollama")
+            told = with_timeout(seconds, lambda: client._request(dict, method, path, json=body), name="memstore-ollama")
         if "error" in told:
             _raise_if_too_long(model, str(told["error"]))
             raise _Passing(str(told["error"])[:300])

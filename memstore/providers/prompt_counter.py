@@ -9,9 +9,9 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from memstore.characters import sendable
 from memstore.providers.chat_values import texts
 from memstore.providers.remembered import Remembered
+from memstore.text import replace_surrogates
 
 _FIRST = '"prepend_scheme":"first"'
 
@@ -56,7 +56,7 @@ def _marks(tokenizer: Tokenizer) -> re.Pattern[str] | None:
 
 
 def _length(tokenizer: Tokenizer, text: str) -> int:
-    return len(tokenizer.encode(sendable(text), add_special_tokens=False))
+    return len(tokenizer.encode(replace_surrogates(text), add_special_tokens=False))
 
 
 def _forget(tokenizer: Tokenizer) -> None:

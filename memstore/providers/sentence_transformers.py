@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from memstore.characters import sendable
 from memstore.errors import ProviderMissing
 from memstore.providers import Vectors, local_models
 from memstore.providers.batches import Workers
+from memstore.text import replace_surrogates
 
 BATCH = 32  # texts
 ENDLESS = 1_000_000  # tokens: the window of a model that has none, such as a static one
@@ -54,7 +54,7 @@ class SentenceTransformerEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts: shape (texts, dimensions), float32, unit length."""
-        texts = [sendable(text) for text in texts]
+        texts = [replace_surrogates(text) for text in texts]
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         encode = partial(_encoded, self._model.encode_document)
         self._turns.fill(vectors, encode, texts, [len(text) for text in texts], BATCH)
@@ -62,7 +62,7 @@ class SentenceTransformerEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         """Return the vector of a question: shape (dimensions,), float32, unit length."""
-        [found] = self._turns.run(lambda query: _encoded(self._model.encode_query, [query]), [sendable(text)])
+        [found] = self._turns.run(lambda query: _encoded(self._model.encode_query, [query]), [replace_surrogates(text)])
         return np.ascontiguousarray(found[0])
 
 
@@ -93,11 +93,13 @@ def _counter(tokenizer: Any) -> Callable[[str], int]:
         own = tokenizers.Tokenizer.from_str(fast.to_str())
         own.no_truncation()
         own.no_padding()
-        return lambda text: len(own.encode(sendable(text), add_special_tokens=False))
+        return lambda text: len(own.encode(replace_surrogates(text), add_special_tokens=False))
     turn = threading.Lock()
 
     def count_slowly(text: str) -> int:
         with turn:
-            return len(tokenizer.encode(sendable(text), add_special_tokens=False, truncation=False, verbose=False))
+            return len(
+                tokenizer.encode(replace_surrogates(text), add_special_tokens=False, truncation=False, verbose=False)
+            )
 
     return count_slowly

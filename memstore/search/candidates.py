@@ -15,6 +15,7 @@ from uuid import UUID
 
 import numpy as np
 
+from memstore._compat import to_thread
 from memstore.models import Key, Tier
 from memstore.providers import Vectors
 from memstore.search.query import Query
@@ -25,7 +26,6 @@ from memstore.store.arrays import Arrays, Rows
 from memstore.store.database import Transaction
 from memstore.store.items import Filters, Version
 from memstore.store.postings import Matches
-from memstore.waiting import in_thread
 
 DEPTH = 200  # units, of each tier or of all, that are ranked exactly
 OF_A_SUBQUERY = 5  # units that count of what a subquery finds; 10 are worth the same
@@ -92,7 +92,7 @@ async def _rank_query(scope: Transaction, query: Query, version: Version | None,
     query = await query.for_speakers(arrays.tellers)
     tags = spec.filters.tags
     tagged = None if tags is None else await items.tagged(scope, tags)
-    return await in_thread(_rank_arrays, arrays, version, query, spec, tagged)
+    return await to_thread(_rank_arrays, arrays, version, query, spec, tagged)
 
 
 def _rank_arrays(
@@ -120,7 +120,7 @@ async def _rank_by_indexes(scope: Transaction, query: Query, version: Version, s
     again = await query.for_speakers(scope.cache.hear(scope.user_id, query.model, found.arrays.tellers))
     if again is not query:  # it names a speaker who is found for the first time
         found = await search_indexes(scope, again, version, spec) or found
-    return await in_thread(_rank_found, found, again, spec)
+    return await to_thread(_rank_found, found, again, spec)
 
 
 async def search_indexes(
@@ -133,7 +133,7 @@ async def search_indexes(
     matches = await postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
     corpus = Corpus(units, length, matches.holding)
     count = max(PER_INDEX, spec.depth // 2)
-    numbers = await _shown(scope, filters, await in_thread(best_by_words, matches, corpus), count)
+    numbers = await _shown(scope, filters, await to_thread(best_by_words, matches, corpus), count)
     keys = [Key(item_id, 0) for item_id in spec.include_ids]
     if query.vector is None:
         keys += await items.latest(scope, filters, LATEST)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.providers import Embedder, Exactly, load_exactly
 from memstore.search.query_analysis import split_question, to_first_person
 from memstore.search.ranking import QueryFeatures
@@ -19,7 +20,6 @@ from memstore.store import embedders, items
 from memstore.store.database import Database, Transaction
 from memstore.store.items import Version
 from memstore.store.terms import QUESTION, hashed, terms
-from memstore.waiting import in_thread
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
@@ -44,7 +44,7 @@ class Query(QueryFeatures):
         text = to_first_person(self.text, speakers)
         if self.embedder is None or not self.text.strip() or (text == self.embedded_text and self.vector is not None):
             return self
-        return replace(self, embedded_text=text, vector=await in_thread(self.embedder.embed_query, text))
+        return replace(self, embedded_text=text, vector=await to_thread(self.embedder.embed_query, text))
 
     def fits(self, version: Version | None) -> bool:
         """Return whether the query's vector is of the model that is active in this version of the user's units."""
@@ -64,7 +64,7 @@ class QueryBuilder:
     async def guess_embedder(self) -> Embedder | None:
         """Return the embedder that was active for the user last time; the store's own where that is not known."""
         known = None if self.embedder is None else self.database.cache.serving(self.user_id)
-        return self.embedder if known is None else await in_thread(self.exactly, *known)
+        return self.embedder if known is None else await to_thread(self.exactly, *known)
 
     async def build(self, question: str, embedder: Embedder | None) -> Query:
         """Return a question as a query, embedded while no connection is held; "" finds nothing."""
@@ -118,7 +118,7 @@ class QueryBuilder:
     async def _embed_by_active_model(self, query: Query, version: Version) -> Query:
         model = await embedders.chosen(self.database, version.models, self.embedder)
         self.database.cache.serve(self.user_id, None if model is None else (model.name, model.dimensions))
-        embedder = self.embedder if model is None else await in_thread(self.exactly, model.name, model.dimensions)
+        embedder = self.embedder if model is None else await to_thread(self.exactly, model.name, model.dimensions)
         whole, *subqueries = [
             await self._embed(replace(one, vector=None, embedder=embedder, model=embedders.id_of(embedder)))
             for one in (query, *query.subqueries)

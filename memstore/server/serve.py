@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from memstore._compat import to_thread
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.worker import stopped_by_signals
 from memstore.errors import ConfigurationError
@@ -21,7 +22,6 @@ from memstore.server.http.app import create_app
 from memstore.server.http.auth import MountedApp
 from memstore.server.http.health import collect_metrics
 from memstore.settings import Settings
-from memstore.waiting import in_thread
 
 KEEP_ALIVE = 75  # seconds; longer than a proxy keeps its side, which would else ask on a connection that ends
 MCP_TIMEOUT_SHARE = 0.9  # of a request's timeout: a call of MCP says that it was given up before it is cut off
@@ -76,7 +76,7 @@ async def serve(
     Raise `ConfigurationError` where others than this machine's user could ask and there is no token.
     """
     async with await AsyncMemoryStore.open(url, settings=settings) as store:
-        await in_thread(lambda: store.embedder)  # one that is missing fails now, not at the first request
+        await to_thread(lambda: store.embedder)  # one that is missing fails now, not at the first request
         named_hosts = store.settings.server_hosts
         is_local = _is_loopback(host)
         allow_local = is_local and not named_hosts  # a named host has a proxy, which may let anybody in

@@ -25,13 +25,13 @@ from psycopg.types.json import JsonbDumper, set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from sqlmodel import SQLModel
 
+from memstore._compat import at_end_of_loop, to_thread
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.events import Dispatcher, Event, EventType
 from memstore.store.array_cache import MOST_BYTES, MOST_UNITS, ArrayCache
 from memstore.store.capabilities import UNKNOWN, capabilities
 from memstore.store.faults import explained, masked
 from memstore.store.statements import names_of, of_rows, shared, statements
-from memstore.waiting import at_end_of_loop, in_thread
 
 T = TypeVar("T")
 M = TypeVar("M", bound=SQLModel)
@@ -282,7 +282,7 @@ class Database:
 
     async def open(self) -> None:
         """Connect, or raise what is wrong with the server."""
-        self.capabilities = await in_thread(capabilities, self.url)
+        self.capabilities = await to_thread(capabilities, self.url)
         if self.capabilities.ignores_policies and self.capabilities.role is None:
             raise ConfigurationError(
                 f"The login of {masked(self.url)} ignores row-level security and may not become memstore_app, so that "
@@ -297,7 +297,7 @@ class Database:
         """Give every connection back; what subscribers have not heard yet they hear now."""
         self._forget_exit()
         await self._pool.close()
-        await in_thread(self.dispatcher.close)
+        await to_thread(self.dispatcher.close)
 
     @asynccontextmanager
     async def scope(
@@ -393,7 +393,7 @@ class Database:
         Before the pool replaces the connection: after a failed try it pauses twice as long, each time.
         """
         if connection.broken and self._revive is not None:
-            await in_thread(self._revive)
+            await to_thread(self._revive)
 
     async def _given_back(self, connection: AsyncConnection[Any]) -> None:
         """Give a connection back to the pool, and with it a transaction that is not committed."""
@@ -424,7 +424,7 @@ class Database:
         try:
             return await self._pool.getconn(timeout=SECONDS_TO_REVIVE)
         except PoolTimeout:
-            await in_thread(self._revive)  # cheap where all connections are merely busy
+            await to_thread(self._revive)  # cheap where all connections are merely busy
             return await self._pool.getconn()
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
+from memstore._compat import to_thread
 from memstore.models import Key, Tier, Unit
 from memstore.providers import Vectors
 from memstore.store import embedders
@@ -20,7 +21,6 @@ from memstore.store.neighbours import REACH
 from memstore.store.statements import statements
 from memstore.store.terms import TermHashes, term_hashes
 from memstore.store.watermarks import LostRace
-from memstore.waiting import in_thread
 
 SQL = statements("items")
 EVERY_TIER = tuple(Tier)
@@ -172,12 +172,12 @@ async def _read(scope: Transaction, model: UUID, kept: Arrays | None) -> Arrays 
     version, units, digest, newest, records, *rest = row
     if records is None:
         return None
-    found = await in_thread(unpacked, version, newest, records, *rest)
+    found = await to_thread(unpacked, version, newest, records, *rest)
     if kept is None:
         return found
     if kept.version.partition("/")[2] != version.partition("/")[2]:  # older units were given vectors meanwhile
         return None
-    found = await in_thread(kept.followed_by, found)
+    found = await to_thread(kept.followed_by, found)
     return found if len(found) == units and found.digest == digest else None
 
 
@@ -195,7 +195,7 @@ async def around(
     if row is None or not row[0]:
         return None
     _, newest, *sent, steps = row
-    return await in_thread(unpacked, "", newest, *sent), np.frombuffer(steps, ">i2").astype(np.intp)
+    return await to_thread(unpacked, "", newest, *sent), np.frombuffer(steps, ">i2").astype(np.intp)
 
 
 async def shown(

@@ -18,10 +18,10 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from memstore._compat import to_thread
 from memstore.store.database import Transaction
 from memstore.store.statements import statements
 from memstore.store.watermarks import LostRace
-from memstore.waiting import in_thread
 
 SQL = statements("postings")
 RUN = 65_536  # units of a run: 30 MB while it is made
@@ -183,7 +183,7 @@ def _flat(lists: Iterable[list[int]]) -> NDArray[np.int64]:
 
 async def post(scope: Transaction, run: Run) -> None:
     """Store the postings of a run. Raises `LostRace` where another process has."""
-    rows = await in_thread(packed, run)
+    rows = await to_thread(packed, run)
     if rows and await scope.run_many(SQL["add_posting"], rows) != len(rows):
         raise LostRace
     if not await scope.run(SQL["posted"], after=run.after, last=run.units[-1].number):

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from memstore import Conflict, Fact, InvalidInput, times
+from memstore import Conflict, Fact, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.derive.facts import by_rules
 from memstore.derive.rules.extract import Extracted, Utterance
+from memstore.text import format_day
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 MOMENT = timedelta(microseconds=1)
@@ -545,7 +546,7 @@ async def test_a_fact_that_is_found_though_it_has_ended_says_until_when_it_held(
     assert found == {job.id: over, rent.id: over}
     context = await alice.conversation("new").context("Where does Bea work?", budget=400)
     (told,) = [message["content"] for message in context.messages if "<memory>" in message["content"]]
-    today = times.day(datetime.now(UTC))
+    today = format_day(datetime.now(UTC))
     assert f"- Bea works at the harbour. ({today}, until 29 February 2024)" in told
     assert f"- Bea rents a boat until 29 February 2024. ({today})" in told
     assert (await alice.replay(context)).exact

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memstore.function_calls import arguments_of, arguments_text, given_arguments, name_of
+from memstore.tool_calls import arguments_of, arguments_text, name_of, raw_arguments
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from memstore.function_calls import arguments_of, arguments_text, given_argument
 )
 def test_a_call_of_any_shape_has_its_name_and_arguments(call: dict[str, Any]) -> None:
     assert name_of(call) == "find"
-    assert arguments_of(call) == given_arguments(call) == {"what": "ferry"}
+    assert arguments_of(call) == raw_arguments(call) == {"what": "ferry"}
     assert arguments_text(call) == '{"what": "ferry"}'
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memstore.records import FIELDS, JsonLines
+from memstore.telemetry import EXTRA_FIELDS, JsonFormatter
 from tests.conftest import Databases
 
 SECRET = "Quollstreet"
@@ -108,12 +108,12 @@ def test_nothing_that_was_said_or_is_a_name_is_told(told: tuple[str, str]) -> No
 def test_a_record_as_json_has_its_fields_and_of_an_error_no_message(tmp_path: Path) -> None:
     logger = logging.getLogger("memstore.test")
     handler = logging.FileHandler(tmp_path / "log")
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     logger.addHandler(handler)
     try:
         raise ValueError(SECRET)
     except ValueError:
-        logger.warning("it failed: %d", 3, exc_info=True, extra={FIELDS: {"status": 500}})
+        logger.warning("it failed: %d", 3, exc_info=True, extra={EXTRA_FIELDS: {"status": 500}})
     logger.removeHandler(handler)
     handler.close()
     (line,) = (tmp_path / "log").read_text().splitlines()

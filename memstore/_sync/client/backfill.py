@@ -8,6 +8,7 @@ from dataclasses import asdict
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import call_inline
 from memstore._sync.backfill import control
 from memstore._sync.client.opened import Opened
 from memstore._sync.store.derivations import DERIVERS
@@ -15,7 +16,6 @@ from memstore.ingest.check import check_name, one_of
 from memstore.models import Backfill, BackfillPlan, BackfillStatus, Wrong
 from memstore.providers import ChatModel
 from memstore.store import queue_schema
-from memstore.waiting import in_place
 
 DERIVERS_BY_NAME = {"embed": "embed", "summaries": "summarize", "facts": "facts"}  # as users name them
 
@@ -56,7 +56,7 @@ class Backfills:
 
         It is paused before calls of chat models take more than `max_tokens`, or after `max_seconds` of work.
         """
-        in_place(queue_schema.prepare, self._database.url)
+        call_inline(queue_schema.prepare, self._database.url)
         return control.begin(
             self._database,
             user=_user_id(user),
@@ -90,7 +90,7 @@ class Backfills:
 
     def verify(self, *, user: str | None = None) -> list[Wrong]:
         """Return what is not derived, not whole or wrongly counted, of every user or of one; [] if all is well."""
-        has_queue = in_place(queue_schema.is_made, self._database.url)
+        has_queue = call_inline(queue_schema.is_made, self._database.url)
         return control.verify_derived(self._database, user=_user_id(user), has_queue=has_queue)
 
 

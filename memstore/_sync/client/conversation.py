@@ -34,7 +34,7 @@ from memstore.models import (
     Summary,
 )
 from memstore.providers.chat_values import check_tools
-from memstore.telemetry import measured
+from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
     from memstore._sync.client.user import UserScope
@@ -90,7 +90,7 @@ class ConversationScope(PlainCalls):
         stored once however often the call is made: given again with other messages, more or fewer, it is a `Conflict`.
         """
         opened = self._opened
-        with measured("add") as told:
+        with operation_span("add") as span:
             stored = add_many(
                 self._database,
                 opened.counter,
@@ -101,7 +101,7 @@ class ConversationScope(PlainCalls):
                 max_bytes=opened.settings.max_message_bytes,
                 redactor=opened.taking(**self._names),
             )
-            told(messages=len(stored), tokens=sum(message.tokens for message in stored))
+            span.set(messages=len(stored), tokens=sum(message.tokens for message in stored))
         return stored
 
     @property
@@ -300,11 +300,11 @@ class ConversationScope(PlainCalls):
             defaults=self._opened.settings,
             keep=self._opened.settings.receipts_days > 0 and self._opened.database.capabilities.writes,
         ).redacted(self._opened.redactor)
-        with measured("context") as told:
+        with operation_span("context") as span:
             embedder, counter = self._opened.encoder(), self._opened.counter_of(model)
             reranker, exactly = self._opened.reranker(), self._opened.exactly
             context = assemble(self._database, embedder, counter, request, reranker, exactly)
-            told(
+            span.set(
                 tokens=context.tokens,
                 budget=context.receipt.budget,
                 hits=sum(one.section == "hits" for one in context.receipt.included),

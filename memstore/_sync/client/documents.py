@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+from memstore._compat import call_inline
 from memstore._sync.client.opened import Opened
 from memstore._sync.derive.document_vectors import whole_text
 from memstore._sync.store import documents, embedders, erasures, messages
@@ -22,7 +23,6 @@ from memstore.ingest.check import check_name, check_text
 from memstore.ingest.redaction import Redactor
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
-from memstore.waiting import in_place
 
 WHOLE = "$"  # the path of all of a value
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
@@ -142,7 +142,7 @@ class Documents:
         check_labels(prefix)
         wanted = Wanted([*prefix], conditions(where or {}), limit, offset, expired)
         embedder = self._searching(query)
-        vector = None if embedder is None else in_place(embedder.embed_query, query or "")
+        vector = None if embedder is None else call_inline(embedder.embed_query, query or "")
         with self._opened.database.scope(self._user_id) as scope:
             if vector is None:
                 found = documents.latest(scope, wanted)
@@ -200,7 +200,7 @@ class Documents:
         with opened.database.scope(self._user_id) as scope:
             known = embedders.models(scope)
         there = embedders.chosen(opened.database, known, own)
-        return own if there is None else in_place(opened.exactly, there.name, there.dimensions)
+        return own if there is None else call_inline(opened.exactly, there.name, there.dimensions)
 
     def _embedded(self, new: Sequence[NewDocument]) -> tuple[list[Written], UUID, Embedder | None]:
         """Give documents with the vectors of their texts, all made at once, and whose vectors these are.
@@ -212,7 +212,7 @@ class Documents:
         embedder = self._embedding() if flat else None
         written = [Written(tuple(one.namespace), one.key, one.value, one.ttl) for one in new]
         if embedder is not None:
-            vectors = iter(in_place(embedded, embedder, flat))
+            vectors = iter(call_inline(embedded, embedder, flat))
             written = [
                 replace(one, vectors={path: next(vectors) for path in found}, texts=dict(given.texts or {}))
                 for one, found, given in zip(written, texts, new, strict=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from memstore._compat import call_inline
 from memstore._sync.client.opened import Opened
 from memstore.derive.resources import Resources
 from memstore.errors import InvalidInput
 from memstore.ingest.check import check_name
 from memstore.models import EmbeddingStatus, Moved
 from memstore.providers import Embedder, load_embedder, load_exactly, vectors_name
-from memstore.waiting import in_place
 
 Told = Callable[[int, int], None]
 
@@ -37,7 +37,7 @@ class Embeddings:
         from memstore._sync.derive.embedding_migration import migrate
 
         check_name(to, "to")
-        target = in_place(_loaded, to)
+        target = call_inline(_loaded, to)
         return migrate(self._database, self._resources(target), target, progress or _quiet)
 
     def status(self) -> list[EmbeddingStatus]:

@@ -8,13 +8,14 @@ from functools import cached_property
 from threading import Lock
 from typing import Any
 
+from memstore._compat import call_inline
 from memstore._sync.store.database import Database
 from memstore.context.strategies.registry import as_json
 from memstore.context.visibility import rule_of
 from memstore.derive.resources import Resources
 from memstore.errors import ConfigurationError, MemstoreError, ProviderMissing
 from memstore.ingest.redaction import Redactor, redactor_for
-from memstore.installed import brought
+from memstore.plugins import installed_entry_points
 from memstore.providers import (
     ChatModel,
     Embedder,
@@ -28,7 +29,6 @@ from memstore.providers import (
 )
 from memstore.providers.naming import counter_for
 from memstore.settings import Settings, place
-from memstore.waiting import in_place
 
 NONE = "none"
 MOST_COUNTERS = 16  # beside the settings' own: each may have counts of 9 MB, and callers name models as they like
@@ -89,7 +89,7 @@ class Opened:
             return self.counter
         found = self._counters.get(name)
         if found is None:
-            found = self._counters.setdefault(name, in_place(load_counter, name, self.settings))
+            found = self._counters.setdefault(name, call_inline(load_counter, name, self.settings))
         self._counters.pop(name, None)
         self._counters[name] = found
         for oldest in list(self._counters)[:-MOST_COUNTERS]:
@@ -128,7 +128,7 @@ class Opened:
     def reranker(self) -> Reranker | None:
         """Return what reads the best hits once more, loaded in a thread; None where nothing is set."""
         if self._reranker is None and self.settings.reranker != NONE:
-            self._reranker = in_place(self._loaded_reranker)
+            self._reranker = call_inline(self._loaded_reranker)
         return self._reranker
 
     def _loaded_reranker(self) -> Reranker | None:
@@ -137,7 +137,7 @@ class Opened:
 
     def encoder(self) -> Embedder | None:
         """Return the embedder, loaded in a thread: the event loop does not wait for it."""
-        return in_place(lambda: self.embedder)
+        return call_inline(lambda: self.embedder)
 
     def resources(self) -> Resources:
         """Give what derivers work with."""
@@ -166,7 +166,7 @@ def check_usable(settings: Settings) -> None:
 def check_option(name: str, value: Any) -> None:
     """Refuse a value of an option that names what nobody knows: a provider, a strategy, a rule of visibility."""
     if name in NAMED:
-        kinds = brought(NAMED[name]).names
+        kinds = installed_entry_points(NAMED[name]).names
         if value.partition(":")[0] not in kinds and (value != NONE or name == "counter"):
             known = [f"{kind}:…" for kind in sorted(kinds)] + ([] if name == "counter" else [NONE])
             raise ProviderMissing(

@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from memstore._compat import call_inline
 from memstore._sync.client.opened import Opened
 from memstore._sync.store import messages
 from memstore._sync.store.database import Database, Transaction
@@ -21,7 +22,6 @@ from memstore.errors import InvalidInput
 from memstore.ingest.check import one_of
 from memstore.models import Json, Message, Role, Statistics
 from memstore.providers import TokenCounter
-from memstore.waiting import in_place
 
 if TYPE_CHECKING:
     from memstore._sync.client.user import UserScope
@@ -89,7 +89,7 @@ class PlainCalls:
             found = self._newest(scope, after, max_tokens)
         opening = list(takewhile(lambda one: one.role in INSTRUCTIONS, first))
         newest = [one for one in found if not opening or one.seq > opening[-1].seq]
-        return in_place(_fitting, opening, newest, max_tokens, self._opened.counter)
+        return call_inline(_fitting, opening, newest, max_tokens, self._opened.counter)
 
     def statistics(self) -> Statistics:
         """Give tokens and messages since the conversation was last cleared, of all; the budget and the strategies.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 from uuid import UUID
 
+from memstore._compat import call_inline
 from memstore._sync.client.opened import Opened
 from memstore._sync.context.sight import Sight
 from memstore._sync.search.candidates import DEPTH
@@ -19,7 +20,6 @@ from memstore.ingest.check import one_of
 from memstore.models import Hit, HitGroup, Tier
 from memstore.providers import Reranker
 from memstore.search.reranking import READ, rerank
-from memstore.waiting import in_place
 
 Order = Literal["score", "time"]
 Grouping = Literal["session", "fact"]
@@ -86,7 +86,7 @@ class Recalling:
         """Give hits as a reranker orders them, where there is one; no connection is held."""
         if reranker is None:
             return found
-        ordered = in_place(rerank, reranker, self.query, found)
+        ordered = call_inline(rerank, reranker, self.query, found)
         return [hit for hit in ordered if self.min_score is None or hit.score >= self.min_score]
 
     def _wanted(self, limit: int, reranker: Reranker | None) -> dict[str, Any]:

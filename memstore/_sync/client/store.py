@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from memstore import ids
+from memstore._compat import call_inline
 from memstore._sync.client.backfill import Backfills
 from memstore._sync.client.embeddings import Embeddings
 from memstore._sync.client.opened import Opened, check_usable
@@ -32,8 +33,7 @@ from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import migrations, queue_schema
 from memstore.store.embedded import EmbeddedServer
-from memstore.telemetry import measured
-from memstore.waiting import in_place
+from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
     from memstore._sync.derive.steps import Progress
@@ -77,9 +77,9 @@ class MemoryStore:
         """
         settings = settings if isinstance(settings, Settings) else load(settings or {})
         check_usable(settings)
-        in_place(redactor_for, settings)  # its libraries take a while, or are not there
+        call_inline(redactor_for, settings)  # its libraries take a while, or are not there
         target = url or settings.database_url
-        server = in_place(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
+        server = call_inline(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
         address = server.url if server else checked_url(target)
         revive = server.ensure if server else None
         database = Database(
@@ -93,9 +93,9 @@ class MemoryStore:
         )
         store = cls(database, settings, server, reranker)
         try:
-            in_place(migrations.prepare, address, upgrade_old=server is not None)
+            call_inline(migrations.prepare, address, upgrade_old=server is not None)
             if settings.enqueue:
-                in_place(queue_schema.prepare, address)
+                call_inline(queue_schema.prepare, address)
             database.open()
         except BaseException:  # whatever it is, an interrupt too: what was opened is closed, and it goes on
             store.close()
@@ -106,7 +106,7 @@ class MemoryStore:
         """Give the connections back; the last one to leave an embedded Postgres stops it."""
         self._database.close()
         if self._server is not None:
-            in_place(self._server.close)
+            call_inline(self._server.close)
 
     def __enter__(self) -> Self:
         return self
@@ -180,16 +180,16 @@ class MemoryStore:
         one_of("redo", redo, tuple(REDOABLE))
         part = Part(ids.user_id(user) if user is not None else None)
         again = None if redo is None else REDOABLE[redo]
-        with measured("derive") as told:
+        with operation_span("derive") as span:
             resources = self._opened.resources()
             report = derive(self._database, resources, part, redo=again, progress=progress or _quiet)
-            told(**{name: getattr(report, name) for name in ("messages", "units", "summaries", "facts")})
-            told(failed=len(report.failed))
+            span.set(**{name: getattr(report, name) for name in ("messages", "units", "summaries", "facts")})
+            span.set(failed=len(report.failed))
         return report
 
     def jobs(self, *, failed: bool = False, limit: int = 1000) -> list[Job]:
         """Give the jobs that wait for workers or run, or those that were given up, by their number."""
-        in_place(queue_schema.prepare, self.url)
+        call_inline(queue_schema.prepare, self.url)
         return queue.jobs(self._database, failed=failed, limit=limit)
 
     def job_counts(self) -> JobCounts:
@@ -197,13 +197,13 @@ class MemoryStore:
         state = queue.state(self._database)
         if not state.made:
             return JobCounts()
-        if not in_place(queue_schema.is_current, state, self.url):  # it reads a folder, and waits for nobody
-            in_place(queue_schema.prepare, self.url)
+        if not call_inline(queue_schema.is_current, state, self.url):  # it reads a folder, and waits for nobody
+            call_inline(queue_schema.prepare, self.url)
         return queue.counts(self._database)
 
     def retry_jobs(self, ids: Sequence[int] | None = None) -> int:
         """Have jobs that were given up, these or all, tried again; give how many that were."""
-        in_place(queue_schema.prepare, self.url)
+        call_inline(queue_schema.prepare, self.url)
         return queue.retry(self._database, ids)
 
     def large_users(self) -> list[LargeUser]:
@@ -282,7 +282,7 @@ class MemoryStore:
         from memstore.ingest.importers.reading import as_reading
 
         given = Path(path) if isinstance(path, str | Path) else path
-        if not isinstance(given, Path) or format == EXPORT or (format == "auto" and in_place(is_export, given)):
+        if not isinstance(given, Path) or format == EXPORT or (format == "auto" and call_inline(is_export, given)):
             if untrusted:
                 raise InvalidInput(
                     "This is an export of memstore's, whose facts come in as it has them. Nothing was imported: take "

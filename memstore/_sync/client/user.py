@@ -61,7 +61,7 @@ from memstore.models import (
     Role,
 )
 from memstore.providers import Embedder
-from memstore.telemetry import measured
+from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
     from memstore._sync.export.output import Target
@@ -188,9 +188,9 @@ class UserScope(Lookups, Browsing, Erasable):
         )
         sight = self._sight(viewer, visibility)
         recalling = Recalling(self._opened, self.id, query, filters, min_score, sight)
-        with measured("recall") as told:
+        with operation_span("recall") as span:
             found = recalling.answer(limit, order, group_by)
-            told(hits=len(found))
+            span.set(hits=len(found))
         return found
 
     def _sight(self, viewer: str | None, visibility: Rule | str | None) -> Sight:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Protocol
 from uuid import UUID
 
+from memstore._compat import call_inline, run_both_threads
 from memstore._sync.context import receipt_store
 from memstore._sync.context.gather import gather, offered_at_first
 from memstore._sync.context.history import ConversationHistory, load_history, newest_question
@@ -27,11 +28,10 @@ from memstore.context.summary_cover import offered
 from memstore.context.turns import Turn
 from memstore.derive.summaries.lines import NOTHING
 from memstore.errors import BudgetTooSmall
-from memstore.function_calls import name_of
 from memstore.models import Context, Json, Message, Tier
 from memstore.providers import Embedder, Exactly, Reranker, TokenCounter, load_exactly
 from memstore.search.reranking import rerank
-from memstore.waiting import by_threads, in_place
+from memstore.tool_calls import name_of
 
 # Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
 # say, so many times as many are offered, and once more.
@@ -59,7 +59,7 @@ def assemble(
     text = request.query or (newest.text if newest else None) or ""
     builder = QueryBuilder(database, request.user_id, embedder, exactly)
     likely = builder.guess_embedder()
-    query, (made, stretch) = by_threads(
+    query, (made, stretch) = run_both_threads(
         partial(builder.build, text, likely), partial(_read, database, request, begun, id_of(likely))
     )
     query, version = builder.ensure_model(query, stretch.version)
@@ -127,11 +127,11 @@ def _composed(
             material = gather(scope, query, made, stretch, most)
             layout = _laid_out(scope, made, material, stretch.nest, counter)
         if order is not None:
-            layout = replace(layout, material=in_place(order, layout.material))
+            layout = replace(layout, material=call_inline(order, layout.material))
         if made.strategies:
             given = (layout.material, stretch.stored, made.strategies, layout.base, counter)
-            layout = replace(layout, material=in_place(compressed, *given))
-        context = in_place(layout.compose)
+            layout = replace(layout, material=call_inline(compressed, *given))
+        context = call_inline(layout.compose)
         if last or len(material.hits) < most or context.tokens >= FULL * layout.target.most:
             break
         most *= MORE
@@ -168,7 +168,7 @@ def _laid_out(
     if not nest:
         return layout
     finest = sum(one.tokens for one in nest if one.level == 1)
-    upto_seq, tokens, is_settled = in_place(layout.older_than_recent, finest)
+    upto_seq, tokens, is_settled = call_inline(layout.older_than_recent, finest)
     covering = [one.id for one in offered(nest, upto_seq, tokens)]
     told = [one for one in summaries.some(scope, covering) if one.text != NOTHING]  # they cover, and say nothing
     return layout.with_summaries(told, is_settled)

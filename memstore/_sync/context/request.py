@@ -29,11 +29,11 @@ from memstore.context.strategies.registry import read_back
 from memstore.context.strategies.view import Strategy
 from memstore.context.visibility import Rule
 from memstore.errors import InvalidInput
-from memstore.function_calls import name_of
 from memstore.ingest.check import check_text
 from memstore.ingest.redaction import Redactor
 from memstore.models import Json, Section
 from memstore.settings import Settings
+from memstore.tool_calls import name_of
 
 
 @dataclass(frozen=True, slots=True)

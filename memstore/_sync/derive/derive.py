@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any, Protocol, cast
 from uuid import UUID
 
+from memstore._compat import call_inline, run_all_threads
 from memstore._sync.derive import indexes
 from memstore._sync.derive.embed import Embed
 from memstore._sync.derive.facts.deriver import Facts
@@ -40,7 +41,6 @@ from memstore.errors import EmbedderMismatch, InvalidInput, ModelUnavailable
 from memstore.models import QUARANTINED, DeriveReport
 from memstore.settings import Settings
 from memstore.store.watermarks import LostRace, Outdated, Pending
-from memstore.waiting import all_by_threads, in_place
 
 VECTORS = "vectors"
 REDOABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
@@ -170,7 +170,7 @@ def _redo(database: Database, deriver: Redoable[B, M], work: Outdated, recipe: s
             rest = Pending(work.user_id, work.conversation_id, work.deriver, at, work.done_seq)
             with database.scope(work.user_id) as scope:
                 batch = own.reread(scope, rest, own.method.batch, made)
-            made += in_place(own.think, [batch])
+            made += call_inline(own.think, [batch])
             at = made[-1].to_seq
         with erasures.unless_erased(database, work.user_id, epoch) as scope:
             counts = own.rewrite(scope, work.conversation_id, made, recipe)
@@ -203,7 +203,7 @@ def _concurrently(
         partial(_derive_by, database, deriver, part, redo, own) for deriver, own in zip(derivers, runs, strict=True)
     ]
     try:
-        all_by_threads(calls, run.stop_requested.set)
+        run_all_threads(calls, run.stop_requested.set)
     finally:
         for own in runs:
             run.add(own)

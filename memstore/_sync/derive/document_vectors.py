@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 from uuid import UUID
 
+from memstore._compat import call_inline
 from memstore._sync.store import documents, embedders
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.documents import Lacking
 from memstore.derive.resources import Resources
 from memstore.models import Json
 from memstore.providers import Vectors
-from memstore.waiting import in_place
 
 BATCH = 256  # texts: what is lost when this is killed
 
@@ -33,7 +33,7 @@ def fill_documents(database: Database, resources: Resources, user: UUID, model: 
             batch = documents.lacking(scope, model, limit=BATCH)
         if not batch:
             return made
-        found = in_place(_embedded, resources, batch)
+        found = call_inline(_embedded, resources, batch)
         with database.scope(user) as scope:
             embedders.lock(scope)
             made += documents.add_vectors(scope, found, model)
@@ -43,7 +43,7 @@ def fill_rest(scope: Transaction, resources: Resources, model: UUID) -> int:
     """Do the same while nobody else writes vectors of this user: the row is locked."""
     made = 0
     while batch := documents.lacking(scope, model, limit=BATCH):
-        made += documents.add_vectors(scope, in_place(_embedded, resources, batch), model)
+        made += documents.add_vectors(scope, call_inline(_embedded, resources, batch), model)
     return made
 
 

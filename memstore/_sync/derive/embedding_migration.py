@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import count
 from uuid import UUID
 
+from memstore._compat import call_inline
 from memstore._sync.derive import indexes
 from memstore._sync.derive.document_vectors import fill_documents, fill_rest
 from memstore._sync.derive.vectors import BATCH, fill, vectors_of
@@ -24,7 +25,6 @@ from memstore.errors import Conflict, InvalidInput
 from memstore.models import EmbeddingStatus, Moved
 from memstore.providers import Embedder
 from memstore.store.watermarks import LostRace
-from memstore.waiting import in_place
 
 Told = Callable[[int, int], None]
 PATIENCE = 3  # times that what came meanwhile is embedded, before derivers are let wait for the rest
@@ -127,7 +127,7 @@ def _rest(scope: Transaction, resources: Resources, model: UUID, after: int) -> 
     """
     made = 0
     while batch := embedders.lacking(scope, model, limit=BATCH, after=after):
-        found = in_place(vectors_of, resources, batch)
+        found = call_inline(vectors_of, resources, batch)
         made += embedders.add_vectors(scope, found, model)
         after = batch[-1].number
     return made
@@ -150,7 +150,7 @@ def rollback(database: Database, resources: Resources, leaving: str | None, told
                 if before is None:
                     continue
                 making.total += _missing(scope, before.id)
-            by_before = in_place(resources.by, before.name, before.dimensions)
+            by_before = call_inline(resources.by, before.name, before.dimensions)
             _move(database, by_before, user, before, making, back=True)
     return making.moved
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 from uuid import UUID
 
+from memstore._compat import call_inline
 from memstore._sync.store import embedders
 from memstore._sync.store.database import Database
 from memstore._sync.store.embedders import OtherServes
 from memstore.derive.resources import Resources
-from memstore.waiting import in_place
 
 T = TypeVar("T", covariant=True)
 
@@ -27,7 +27,7 @@ def resources_for(database: Database, resources: Resources, user: UUID) -> Resou
     with database.scope(user, first=embedders.models) as scope:
         known = embedders.models(scope)
     model = embedders.chosen(database, known, resources.embedder)
-    return resources if model is None else in_place(resources.by, model.name, model.dimensions)
+    return resources if model is None else call_inline(resources.by, model.name, model.dimensions)
 
 
 def made_for(database: Database, resources: Resources, user: UUID, make: Making[T]) -> T:

@@ -15,6 +15,7 @@ from threading import Event
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+from memstore._compat import call_inline
 from memstore._sync.store import derivations, embedders, erasures, messages, model_calls
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedders import Model, OtherServes
@@ -25,7 +26,6 @@ from memstore.derive.method import Method
 from memstore.derive.resources import Resources
 from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
 from memstore.store.watermarks import LostRace, Pending
-from memstore.waiting import in_place
 
 logger = logging.getLogger("memstore")
 
@@ -151,7 +151,7 @@ def of_user(database: Database, deriver: Deriver[B, M], known: Sequence[Model]) 
     model = embedders.chosen(database, known, deriver.resources.embedder)
     if model is None:
         return deriver
-    return deriver.by(in_place(deriver.resources.by, model.name, model.dimensions))
+    return deriver.by(call_inline(deriver.resources.by, model.name, model.dimensions))
 
 
 class BatchRead(NamedTuple, Generic[B, M]):
@@ -182,7 +182,7 @@ def _thought(read: Sequence[BatchRead[B, M]]) -> list[M]:
     for maker in dict.fromkeys(makers):
         places = [place for place, one in enumerate(makers) if one == maker]
         batches = [read[place].batch for place in places]
-        made |= zip(places, in_place(read[places[0]].deriver.think, batches), strict=True)
+        made |= zip(places, call_inline(read[places[0]].deriver.think, batches), strict=True)
     return [made[place] for place in range(len(read))]
 
 
@@ -197,7 +197,7 @@ def _left_by_erasure(database: Database, work: Pending, epoch: Epoch | None) -> 
 
 def recipe_of(deriver: Deriver[Any, Any]) -> str:
     """Give how a deriver makes its rows: a model's server may be asked for that, with no connection held."""
-    return in_place(lambda: deriver.method.recipe)
+    return call_inline(lambda: deriver.method.recipe)
 
 
 def keep_cost(database: Database, work: Pending, made: Sequence[Made]) -> None:

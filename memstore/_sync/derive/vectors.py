@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
+from memstore._compat import call_inline
 from memstore._sync.derive.embed import said_by
 from memstore._sync.derive.serving import made_for
 from memstore._sync.store import embedders, erasures
@@ -16,7 +17,6 @@ from memstore.derive.resources import Resources
 from memstore.models import Key, Tier
 from memstore.providers import Vectors
 from memstore.store.watermarks import LostRace
-from memstore.waiting import in_place
 
 BATCH = 256  # units: what is lost when this is killed
 
@@ -69,7 +69,7 @@ def fill(
             batch = embedders.lacking(scope, model, limit=BATCH, after=after, upto=upto)
         if not batch:
             return made
-        found = in_place(vectors_of, resources, batch)
+        found = call_inline(vectors_of, resources, batch)
         try:
             with erasures.unless_erased(database, user, epoch) as scope:
                 made += (embedders.add_late if is_serving else embedders.add_vectors)(scope, found, model)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 from uuid import UUID
 
+from memstore._compat import call_inline
 from memstore.errors import InvalidInput
 from memstore.export.shapes import FOOTER
 from memstore.models import Json
-from memstore.waiting import in_place
 
 AT_ONCE = 1024 * 1024  # bytes that are written at once
 GZIP_LEVEL = 6
@@ -105,7 +105,7 @@ class Lines:
     def flush(self) -> None:
         """Write what waits."""
         held, self._held, self._size = self._held, [], 0
-        in_place(self._out.write, b"".join(held))
+        call_inline(self._out.write, b"".join(held))
 
     def end(self) -> None:
         """Write the last line, and what waits."""

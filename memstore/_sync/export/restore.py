@@ -16,6 +16,7 @@ from typing import IO, Protocol
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import call_inline
 from memstore._sync.derive.serving import made_for
 from memstore._sync.export.documents import store_documents
 from memstore._sync.store import (
@@ -44,7 +45,6 @@ from memstore.ingest.importers.records import ERASED, MOST_NAMED
 from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation
 from memstore.providers import TokenCounter
-from memstore.waiting import in_place
 
 NAME = "memstore"
 TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
@@ -86,7 +86,7 @@ def restore(
             every = source.of_user(every, only, running.done.left_out)
         lines = redact_lines(every, admission.redactor, admission.counter)
         batches = source.batches(lines, running.done.skip)
-        while (batch := in_place(next, batches, None)) is not None:
+        while (batch := call_inline(next, batches, None)) is not None:
             running.take(batch)
             if progress is not None and size:
                 progress(min(running.read, size), size)
@@ -361,7 +361,7 @@ class _Restore:
 
     def _ready(self, batch: Batch) -> list[Ready]:
         """Give the lines as they are to be stored; tell those that cannot be."""
-        found, skipped = in_place(ready, batch.lines, self.line, self.admission.max_message_bytes)
+        found, skipped = call_inline(ready, batch.lines, self.line, self.admission.max_message_bytes)
         for one in skipped:
             self.done.skip(one)
         return found
@@ -376,7 +376,7 @@ class _Restore:
         def made(resources: Resources) -> list[Ready]:
             maker = self.line.embedder if self.line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
-            units = in_place(new_units, embedded, None if fits else resources)
+            units = call_inline(new_units, embedded, None if fits else resources)
             with self.database.scope(self._id) as scope:
                 new = write(scope)
                 if added := [unit for one in new for unit in units.get(one.id, ())]:
@@ -384,7 +384,7 @@ class _Restore:
             return new
 
         if any(one.units for one in embedded):
-            return made_for(self.database, in_place(self.resources), self._id, made)
+            return made_for(self.database, call_inline(self.resources), self._id, made)
         with self.database.scope(self._id) as scope:
             return write(scope)
 

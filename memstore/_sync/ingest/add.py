@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import call_inline
 from memstore._sync.store import messages as store
 from memstore._sync.store import tombstones
 from memstore._sync.store.database import Database, Transaction
@@ -23,7 +24,6 @@ from memstore.ingest.check import NewMessage, check_name, checked
 from memstore.ingest.redaction import KEEP_ALL, Redactor
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
-from memstore.waiting import in_place
 
 OnConflict = Literal["error", "skip"]
 Given = Mapping[str, Any] | Message | NewMessage
@@ -78,8 +78,8 @@ def add_many(
     """
     if on_conflict not in ("error", "skip") or isinstance(given, Mapping | str) or not isinstance(given, Iterable):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
-    drafts = in_place(_drafts, given, place, key, max_bytes, redactor)
-    in_place(counted, drafts, counter)
+    drafts = call_inline(_drafts, given, place, key, max_bytes, redactor)
+    call_inline(counted, drafts, counter)
     while drafts:
         try:
             return _added(database, place, drafts, on_conflict, key)
@@ -127,7 +127,7 @@ def add_new(
         found = sorted_out(drafts, known, erased)
         if not found.fresh:
             return found
-        in_place(counted, [draft for draft in found.fresh if draft.tokens == UNCOUNTED], counter)
+        call_inline(counted, [draft for draft in found.fresh if draft.tokens == UNCOUNTED], counter)
         wanted = {draft.conversation_id: places[draft.conversation_id] for draft in found.fresh}
         try:
             with database.scope(user) as scope:

@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from uuid import UUID
 
+from memstore._compat import call_inline, run_both_threads
 from memstore._sync.ingest.add import Place, SortedOut, add_new, conflict, draft, preview
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput
@@ -20,7 +21,6 @@ from memstore.ingest.redaction import KEEP_ALL, Redactor, redactor_for
 from memstore.models import Message
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
-from memstore.waiting import by_threads, in_place
 
 BATCH = 500  # messages to a transaction
 HELD = 2000  # messages that wait for others of their user, where a file mixes them
@@ -160,13 +160,13 @@ def import_file(
     """
     importer = importer_for(path, format)
     running = _Import(database, counter, dry_run, Imported(importer.name))
-    reader = _Reader(user, settings.max_message_bytes, in_place(redactor_for, settings), untrusted)
+    reader = _Reader(user, settings.max_message_bytes, call_inline(redactor_for, settings), untrusted)
     batches = reader.batches(importer.read(path, replace(reading, seen=reader.seen)))
     size = size_of(path)
-    following = partial(in_place, next, batches, None)
+    following = partial(call_inline, next, batches, None)
     coming = following()
     while coming is not None:
-        coming, batch = by_threads(following, partial(_take, coming, running))
+        coming, batch = run_both_threads(following, partial(_take, coming, running))
         if progress is not None:
             progress(min(batch.read, size), size)
     return running.done

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import numpy as np
 
+from memstore._compat import call_inline
 from memstore._sync.search.query import Query
 from memstore._sync.store import items, postings, vector_indexes
 from memstore._sync.store.database import Transaction
@@ -26,7 +27,6 @@ from memstore.providers import Vectors
 from memstore.search.ranking import LATEST, NOTHING, QueryFeatures, Ranking, best_of_all, rank
 from memstore.search.signals import B, Corpus, idf, saturated
 from memstore.store.arrays import Arrays, Rows
-from memstore.waiting import in_place
 
 DEPTH = 200  # units, of each tier or of all, that are ranked exactly
 OF_A_SUBQUERY = 5  # units that count of what a subquery finds; 10 are worth the same
@@ -93,7 +93,7 @@ def _rank_query(scope: Transaction, query: Query, version: Version | None, spec:
     query = query.for_speakers(arrays.tellers)
     tags = spec.filters.tags
     tagged = None if tags is None else items.tagged(scope, tags)
-    return in_place(_rank_arrays, arrays, version, query, spec, tagged)
+    return call_inline(_rank_arrays, arrays, version, query, spec, tagged)
 
 
 def _rank_arrays(
@@ -121,7 +121,7 @@ def _rank_by_indexes(scope: Transaction, query: Query, version: Version, spec: S
     again = query.for_speakers(scope.cache.hear(scope.user_id, query.model, found.arrays.tellers))
     if again is not query:  # it names a speaker who is found for the first time
         found = search_indexes(scope, again, version, spec) or found
-    return in_place(_rank_found, found, again, spec)
+    return call_inline(_rank_found, found, again, spec)
 
 
 def search_indexes(scope: Transaction, query: Query, version: Version, spec: SearchSpec) -> IndexCandidates | None:
@@ -132,7 +132,7 @@ def search_indexes(scope: Transaction, query: Query, version: Version, spec: Sea
     matches = postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
     corpus = Corpus(units, length, matches.holding)
     count = max(PER_INDEX, spec.depth // 2)
-    numbers = _shown(scope, filters, in_place(best_by_words, matches, corpus), count)
+    numbers = _shown(scope, filters, call_inline(best_by_words, matches, corpus), count)
     keys = [Key(item_id, 0) for item_id in spec.include_ids]
     if query.vector is None:
         keys += items.latest(scope, filters, LATEST)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
+from memstore._compat import call_inline
 from memstore._sync.store import embedders, items
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.items import Version
@@ -20,7 +21,6 @@ from memstore.providers import Embedder, Exactly, load_exactly
 from memstore.search.query_analysis import split_question, to_first_person
 from memstore.search.ranking import QueryFeatures
 from memstore.store.terms import QUESTION, hashed, terms
-from memstore.waiting import in_place
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
@@ -45,7 +45,7 @@ class Query(QueryFeatures):
         text = to_first_person(self.text, speakers)
         if self.embedder is None or not self.text.strip() or (text == self.embedded_text and self.vector is not None):
             return self
-        return replace(self, embedded_text=text, vector=in_place(self.embedder.embed_query, text))
+        return replace(self, embedded_text=text, vector=call_inline(self.embedder.embed_query, text))
 
     def fits(self, version: Version | None) -> bool:
         """Return whether the query's vector is of the model that is active in this version of the user's units."""
@@ -65,7 +65,7 @@ class QueryBuilder:
     def guess_embedder(self) -> Embedder | None:
         """Return the embedder that was active for the user last time; the store's own where that is not known."""
         known = None if self.embedder is None else self.database.cache.serving(self.user_id)
-        return self.embedder if known is None else in_place(self.exactly, *known)
+        return self.embedder if known is None else call_inline(self.exactly, *known)
 
     def build(self, question: str, embedder: Embedder | None) -> Query:
         """Return a question as a query, embedded while no connection is held; "" finds nothing."""
@@ -119,7 +119,7 @@ class QueryBuilder:
     def _embed_by_active_model(self, query: Query, version: Version) -> Query:
         model = embedders.chosen(self.database, version.models, self.embedder)
         self.database.cache.serve(self.user_id, None if model is None else (model.name, model.dimensions))
-        embedder = self.embedder if model is None else in_place(self.exactly, model.name, model.dimensions)
+        embedder = self.embedder if model is None else call_inline(self.exactly, model.name, model.dimensions)
         whole, *subqueries = [
             self._embed(replace(one, vector=None, embedder=embedder, model=embedders.id_of(embedder)))
             for one in (query, *query.subqueries)

@@ -26,13 +26,13 @@ from psycopg.types.json import JsonbDumper, set_json_loads
 from psycopg_pool import ConnectionPool, PoolTimeout
 from sqlmodel import SQLModel
 
+from memstore._compat import at_exit, call_inline
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.events import Dispatcher, Event, EventType
 from memstore.store.array_cache import MOST_BYTES, MOST_UNITS, ArrayCache
 from memstore.store.capabilities import UNKNOWN, capabilities
 from memstore.store.faults import explained, masked
 from memstore.store.statements import names_of, of_rows, shared, statements
-from memstore.waiting import at_exit, in_place
 
 T = TypeVar("T")
 M = TypeVar("M", bound=SQLModel)
@@ -281,7 +281,7 @@ class Database:
 
     def open(self) -> None:
         """Connect, or raise what is wrong with the server."""
-        self.capabilities = in_place(capabilities, self.url)
+        self.capabilities = call_inline(capabilities, self.url)
         if self.capabilities.ignores_policies and self.capabilities.role is None:
             raise ConfigurationError(
                 f"The login of {masked(self.url)} ignores row-level security and may not become memstore_app, so that "
@@ -296,7 +296,7 @@ class Database:
         """Give every connection back; what subscribers have not heard yet they hear now."""
         self._forget_exit()
         self._pool.close()
-        in_place(self.dispatcher.close)
+        call_inline(self.dispatcher.close)
 
     @contextmanager
     def scope(
@@ -392,7 +392,7 @@ class Database:
         Before the pool replaces the connection: after a failed try it pauses twice as long, each time.
         """
         if connection.broken and self._revive is not None:
-            in_place(self._revive)
+            call_inline(self._revive)
 
     def _given_back(self, connection: Connection[Any]) -> None:
         """Give a connection back to the pool, and with it a transaction that is not committed."""
@@ -423,7 +423,7 @@ class Database:
         try:
             return self._pool.getconn(timeout=SECONDS_TO_REVIVE)
         except PoolTimeout:
-            in_place(self._revive)  # cheap where all connections are merely busy
+            call_inline(self._revive)  # cheap where all connections are merely busy
             return self._pool.getconn()
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
+from memstore._compat import call_inline
 from memstore._sync.store import embedders
 from memstore._sync.store.database import Transaction, columns
 from memstore._sync.store.embedders import Model
@@ -21,7 +22,6 @@ from memstore.store.neighbours import REACH
 from memstore.store.statements import statements
 from memstore.store.terms import TermHashes, term_hashes
 from memstore.store.watermarks import LostRace
-from memstore.waiting import in_place
 
 SQL = statements("items")
 EVERY_TIER = tuple(Tier)
@@ -173,12 +173,12 @@ def _read(scope: Transaction, model: UUID, kept: Arrays | None) -> Arrays | None
     version, units, digest, newest, records, *rest = row
     if records is None:
         return None
-    found = in_place(unpacked, version, newest, records, *rest)
+    found = call_inline(unpacked, version, newest, records, *rest)
     if kept is None:
         return found
     if kept.version.partition("/")[2] != version.partition("/")[2]:  # older units were given vectors meanwhile
         return None
-    found = in_place(kept.followed_by, found)
+    found = call_inline(kept.followed_by, found)
     return found if len(found) == units and found.digest == digest else None
 
 
@@ -196,7 +196,7 @@ def around(
     if row is None or not row[0]:
         return None
     _, newest, *sent, steps = row
-    return in_place(unpacked, "", newest, *sent), np.frombuffer(steps, ">i2").astype(np.intp)
+    return call_inline(unpacked, "", newest, *sent), np.frombuffer(steps, ">i2").astype(np.intp)
 
 
 def shown(

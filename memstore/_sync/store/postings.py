@@ -19,10 +19,10 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from memstore._compat import call_inline
 from memstore._sync.store.database import Transaction
 from memstore.store.statements import statements
 from memstore.store.watermarks import LostRace
-from memstore.waiting import in_place
 
 SQL = statements("postings")
 RUN = 65_536  # units of a run: 30 MB while it is made
@@ -184,7 +184,7 @@ def _flat(lists: Iterable[list[int]]) -> NDArray[np.int64]:
 
 def post(scope: Transaction, run: Run) -> None:
     """Store the postings of a run. Raises `LostRace` where another process has."""
-    rows = in_place(packed, run)
+    rows = call_inline(packed, run)
     if rows and scope.run_many(SQL["add_posting"], rows) != len(rows):
         raise LostRace
     if not scope.run(SQL["posted"], after=run.after, last=run.units[-1].number):

@@ -25,8 +25,8 @@ from memstore.context.formats.parts import (
     content_parts,
     plain_text,
 )
-from memstore.function_calls import arguments_of, name_of, stored_call
 from memstore.models import Json, Role
+from memstore.tool_calls import arguments_of, name_of, stored_call
 
 OPENING = "[Here the conversation opens.]"  # a user has the first word, whatever the window begins with
 NOTHING = "[An empty message.]"  # blank texts are refused, and the question must be there

@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from memstore.context.strategies.view import Block
-from memstore.fences import (
+from memstore.models import Hit, Role, Summary, Tier
+from memstore.text import (
     MEMORY_FOOT,
     MEMORY_HEAD,
     RECORD_FOOT,
@@ -22,10 +23,9 @@ from memstore.fences import (
     STANDING_HEAD,
     SUMMARIES_FOOT,
     SUMMARIES_HEAD,
-    defused,
+    escape_control_tokens,
+    format_day,
 )
-from memstore.models import Hit, Role, Summary, Tier
-from memstore.times import day
 
 FACTS_HEAD = "Facts (where two disagree, the later one holds):"
 HITS_HEAD = "Said before:"
@@ -42,12 +42,12 @@ _QUOTES = re.compile('["\u201c-\u201f\u00ab\u00bb\uff02]')
 def clean_name(name: object) -> str:
     """Return a name on one line, without colons or invisible characters; it may become empty."""
     if isinstance(name, str) and name.isascii() and name.isprintable() and ":" not in name:
-        return defused(" ".join(name.split()))
+        return escape_control_tokens(" ".join(name.split()))
     seen = "".join(
         " " if one.isspace() or unicodedata.category(one) in _INVISIBLE - {"Cf"} else one for one in str(name)
     )
     seen = "".join(one for one in seen if unicodedata.category(one) != "Cf")
-    return defused(" ".join(_COLONS.sub(" ", seen).split()))
+    return escape_control_tokens(" ".join(_COLONS.sub(" ", seen).split()))
 
 
 def speaker_label(role: str, name: object = None) -> str:
@@ -113,9 +113,9 @@ def summary_lines(summary: Summary) -> str:
 
 def fact_line(fact: Hit) -> str:
     """Return a fact with the day on which it was said, and its last day if its text does not name that."""
-    last_day = None if fact.valid_to is None else day(fact.valid_to - timedelta(microseconds=1))
+    last_day = None if fact.valid_to is None else format_day(fact.valid_to - timedelta(microseconds=1))
     until = f", until {last_day}" if last_day and last_day not in fact.text else ""
-    return f"- {indent_further_lines(fact.text)} ({day(fact.occurred_at)}{until})"
+    return f"- {indent_further_lines(fact.text)} ({format_day(fact.occurred_at)}{until})"
 
 
 def hit_line(hit: Hit) -> str:
@@ -128,7 +128,7 @@ def _hit_lines(hits: Iterable[Hit]) -> list[str]:
     lines: list[str] = []
     last_day = None
     for hit in sorted(hits, key=_order):
-        if (today := day(hit.occurred_at)) != last_day:
+        if (today := format_day(hit.occurred_at)) != last_day:
             lines.append(f"[{today}]")
             last_day = today
         lines.append(hit_line(hit))
@@ -152,7 +152,7 @@ def _speaker(hit: Hit) -> str:
 
 def _indent_every_line(text: str) -> str:
     """Return a text whose lines each say whose they are, all indented alike."""
-    return INDENT + f"\n{INDENT}".join(defused(text).strip().splitlines())
+    return INDENT + f"\n{INDENT}".join(escape_control_tokens(text).strip().splitlines())
 
 
 def indent_further_lines(text: str) -> str:
@@ -160,5 +160,5 @@ def indent_further_lines(text: str) -> str:
 
     Empty lines stay empty: blanks in them would cost tokens.
     """
-    first, *others = defused(text).strip().splitlines() or [""]
+    first, *others = escape_control_tokens(text).strip().splitlines() or [""]
     return "\n".join([first, *(f"    {line}" if line.strip() else "" for line in others)])

@@ -20,9 +20,9 @@ from memstore.context.formats.parts import (
     content_parts,
     plain_text,
 )
-from memstore.fences import defused
-from memstore.function_calls import arguments_of, name_of, stored_call
 from memstore.models import Json, Role
+from memstore.text import escape_control_tokens
+from memstore.tool_calls import arguments_of, name_of, stored_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,10 @@ def _escape(part: PromptPart) -> Json:
     if part.kind is PartKind.SYSTEM or not content:
         return part.message
     if isinstance(content, str):
-        return part.message | {"content": defused(content)}
+        return part.message | {"content": escape_control_tokens(content)}
     texts = [
-        piece | {"text": defused(piece["text"])} if isinstance(piece.get("text"), str) else piece for piece in content
+        piece | {"text": escape_control_tokens(piece["text"])} if isinstance(piece.get("text"), str) else piece
+        for piece in content
     ]
     return part.message | {"content": texts}
 

@@ -15,8 +15,8 @@ from memstore.context.formats.parts import (
     add_days_and_speakers,
     content_parts,
 )
-from memstore.function_calls import arguments_text
 from memstore.models import Json
+from memstore.tool_calls import arguments_text
 
 _NOT_IN_NAMES = re.compile(r"[\s<|\\/>]+")
 LONGEST_NAME = 64

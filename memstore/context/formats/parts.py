@@ -29,7 +29,7 @@ from memstore.context.formats.memory_text import (
 from memstore.context.strategies.view import Block, Entry
 from memstore.models import Hit, Json, Message, Role, Summary
 from memstore.providers import Count, TokenCounter
-from memstore.times import day
+from memstore.text import format_day
 
 T = TypeVar("T")
 
@@ -270,7 +270,7 @@ def add_days_and_speakers(parts: Iterable[PromptPart], *, dates: bool, speakers:
     for part in parts:
         prefix = ""
         if dates and part.stored is not None and part.role == Role.USER:
-            today = day(part.stored.occurred_at)
+            today = format_day(part.stored.occurred_at)
             prefix = f"[{today}]\n" if today != last else ""
             last = today
         is_named = speakers or isinstance(part.stored, OtherAssistantMessage)

@@ -26,9 +26,8 @@ from memstore.context.formats.parts import (
     turn_parts,
 )
 from memstore.context.strategies.view import Entry
-from memstore.fences import CONVERSATION_FOOT, CONVERSATION_HEAD
-from memstore.function_calls import arguments_text, name_of
-from memstore.times import day
+from memstore.text import CONVERSATION_FOOT, CONVERSATION_HEAD, format_day
+from memstore.tool_calls import arguments_text, name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ def _conversation_text(turns: Sequence[Entry]) -> str:
 def _conversation_lines(parts: Iterable[PromptPart]) -> Iterator[str]:
     last_day, tool_names = None, dict[object, str]()
     for part in parts:
-        today = day(part.stored.occurred_at) if part.stored else last_day
+        today = format_day(part.stored.occurred_at) if part.stored else last_day
         if today != last_day:
             yield f"[{today}]"
             last_day = today

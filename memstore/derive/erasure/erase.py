@@ -14,6 +14,7 @@ from itertools import count
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import to_thread
 from memstore.derive.erasure import part, resting
 from memstore.derive.erasure.part import Removed
 from memstore.errors import DatabaseError, NotFound
@@ -23,7 +24,6 @@ from memstore.store import erasures, queue, queue_schema, remains, removals, tom
 from memstore.store.database import Database, Transaction
 from memstore.store.erasures import Locked
 from memstore.store.removals import Doomed
-from memstore.waiting import in_thread
 
 VACUUM = (
     "rows are gone; their bytes stay in the database's files until VACUUM and new rows take their place, and in "
@@ -136,10 +136,10 @@ async def _digests(scope: Transaction, target: Target, doomed: list[Doomed]) -> 
         await _check_known(scope, target, {one.id for one in doomed})
     if target.scope == ErasureScope.FACT:
         going = await resting.with_former(scope, target.ids)
-        return await in_thread(lambda: {tombstones.of_item(key, fact) for fact in going})
+        return await to_thread(lambda: {tombstones.of_item(key, fact) for fact in going})
     unnamed = [one.id for one in doomed if one.unnamed]
     said = await removals.contents(scope, unnamed) if unnamed else []
-    return await in_thread(
+    return await to_thread(
         lambda: {tombstones.of_item(key, one.id) for one in doomed} | {tombstones.of_content(key, one) for one in said}
     )
 
@@ -177,7 +177,7 @@ async def _cleared(database: Database, target: Target, certificate: Certificate)
     if target.scope not in (ErasureScope.USER, ErasureScope.CONVERSATION):
         return certificate
     try:
-        if not await in_thread(queue_schema.is_made, database.url):
+        if not await to_thread(queue_schema.is_made, database.url):
             return certificate
         jobs = await queue.forget(database, target.user_id, target.conversation_id)
     except DatabaseError:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import numpy as np
 
+from memstore._compat import to_thread
 from memstore.derive.facts.filled import slot_in, slot_of_fact
 from memstore.derive.facts.reconcile import ONE_PLAN, PLANS, other_value
 from memstore.derive.facts.wording import content
@@ -18,7 +19,6 @@ from memstore.store import fact_changes, facts
 from memstore.store.database import Database
 from memstore.store.fact_changes import Pair
 from memstore.store.facts import Audited
-from memstore.waiting import in_thread
 
 DUPLICATE = 0.92  # cosine from which two facts of one subject with the same numbers and names are shown as duplicates
 STALE_DAYS, DOUBTFUL = 365, 0.7  # not said again for so long, and less sure than this
@@ -31,7 +31,7 @@ async def audit(database: Database, user_id: UUID, *, now: datetime | None = Non
         every = await facts.audited(scope)
         conflicts = await fact_changes.open_conflicts(scope)
         settled = await fact_changes.settled_conflicts(scope)
-    return await in_thread(_findings, every, conflicts, settled, now or datetime.now(UTC))
+    return await to_thread(_findings, every, conflicts, settled, now or datetime.now(UTC))
 
 
 def _findings(

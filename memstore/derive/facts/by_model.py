@@ -19,9 +19,9 @@ from memstore.derive.facts.trust import UNTRUSTED
 from memstore.derive.resources import Resources
 from memstore.derive.rules.slots import Slot
 from memstore.derive.stretches import stretches
-from memstore.fences import unfenced
 from memstore.models import QUARANTINED, Message, kind_of
 from memstore.providers import ChatModel
+from memstore.text import blank_fenced_blocks
 
 MESSAGES = 64  # thought about at once: what is lost when the model goes away in the middle
 
@@ -65,7 +65,7 @@ class ModelExtractor:
         return MadeFacts(batch.to_seq, made, asked)
 
     def _answer(self, stretch: Sequence[Message]) -> llm_facts.FoundFacts:
-        shown = [message.model_copy(update={"text": unfenced(message.text or "")}) for message in stretch]
+        shown = [message.model_copy(update={"text": blank_fenced_blocks(message.text or "")}) for message in stretch]
         return llm_facts.facts_of(shown, self.model, believed=self.rules.trust.roles)
 
     def _stretches(self, batch: FactBatch) -> Iterator[tuple[int, Sequence[Message]]]:

@@ -10,8 +10,8 @@ from memstore.derive.facts.extracted import UNNAMED, FactBatch, MadeFacts, Maker
 from memstore.derive.facts.trust import LEVELS, Trust
 from memstore.derive.resources import Resources
 from memstore.derive.rules.extract import Extracted, Utterance, extract
-from memstore.fences import unfenced
 from memstore.models import Message, Role
+from memstore.text import blank_fenced_blocks
 
 RECIPE = "rules/11"
 BEFORE = 3  # messages that may be needed to understand one
@@ -73,4 +73,4 @@ def _of_message(message: Message, before: Sequence[Message]) -> Iterator[Extract
 
 def _said(message: Message) -> Utterance:
     speaker = message.name or (None if message.role == Role.USER else UNNAMED.get(Role(message.role)))
-    return Utterance(unfenced(message.text or ""), message.role, speaker, message.occurred_at)
+    return Utterance(blank_fenced_blocks(message.text or ""), message.role, speaker, message.occurred_at)

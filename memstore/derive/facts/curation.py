@@ -9,6 +9,7 @@ from functools import partial
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import to_thread
 from memstore.derive.facts.entry import EDITED, NewFact, still_said, with_slot
 from memstore.derive.facts.extracted import ExtractedFact, unit_of
 from memstore.derive.facts.filled import slot_of_fact
@@ -24,7 +25,6 @@ from memstore.store import embedders, fact_changes, facts, items, messages
 from memstore.store.database import Database, Transaction
 from memstore.store.facts import Source
 from memstore.store.items import new_unit
-from memstore.waiting import in_thread
 
 TRUST = 3
 
@@ -39,7 +39,7 @@ async def add_fact(database: Database, resources: Resources, user_name: str, new
 
 
 async def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, resources: Resources) -> Fact:
-    entered = await in_thread(_entered, resources, _columns(user_id, with_slot(new)), new.sources)
+    entered = await to_thread(_entered, resources, _columns(user_id, with_slot(new)), new.sources)
     fact = entered.fact
     async with database.scope(user_id) as scope:
         await messages.make_user(scope, user_name)
@@ -99,7 +99,7 @@ async def confirm_fact(database: Database, resources: Resources, user_id: UUID, 
 async def _confirm(database: Database, user_id: UUID, fact_id: UUID, resources: Resources) -> Fact:
     async with database.scope(user_id) as scope:
         said = await _found(scope, fact_id)
-    entered = await in_thread(_entered, resources, said.model_copy())
+    entered = await to_thread(_entered, resources, said.model_copy())
     async with database.scope(user_id) as scope:
         await facts.lock(scope)
         fact = await _found(scope, fact_id)
@@ -131,7 +131,7 @@ async def edit_fact(database: Database, resources: Resources, user_id: UUID, was
 
 async def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resources: Resources) -> Fact:
     edited = _columns(user_id, new)
-    entered = await in_thread(_entered, resources, edited.model_copy())
+    entered = await to_thread(_entered, resources, edited.model_copy())
     async with database.scope(user_id) as scope:
         await facts.lock(scope)
         old = await _active(scope, was.id)

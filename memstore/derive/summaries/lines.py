@@ -17,7 +17,7 @@ from memstore.derive.sentences import sentences
 from memstore.derive.stretches import SPOKEN
 from memstore.models import Message, Role, Summary
 from memstore.store.terms import terms
-from memstore.times import day
+from memstore.text import format_day
 
 LONGEST_SENTENCE = 80  # tokens; a longer one is a list or a listing, and would fill a summary alone
 GOES_ON = "  "  # before a further line of the same speaker
@@ -59,7 +59,7 @@ def lines_of(stretch: Sequence[Message]) -> list[Line]:
 
 def _spoken(message: Message) -> Iterator[Line]:
     for text in _sentences(message.text or ""):
-        yield Line(day(message.occurred_at), _speaker(message), " ".join(text.split()))
+        yield Line(format_day(message.occurred_at), _speaker(message), " ".join(text.split()))
 
 
 def _called(stretch: Sequence[Message], place: int, sought: Sought, limit: int) -> Iterator[Line]:
@@ -75,7 +75,7 @@ def _called(stretch: Sequence[Message], place: int, sought: Sought, limit: int) 
         name = one.partition("(")[0] if message.tool_calls else "it"
         for start, stop in chunks(one, LONGEST_SENTENCE, _tokens, 0, _pieces):
             goes_on = f"{name} also gave: " if start else ""
-            yield Line(day(message.occurred_at), TOOL, goes_on + " ".join(one[start:stop].split()))
+            yield Line(format_day(message.occurred_at), TOOL, goes_on + " ".join(one[start:stop].split()))
 
 
 def _sought(stretch: Sequence[Message]) -> Sought:
@@ -115,7 +115,7 @@ def lines_of_summaries(group: Sequence[Summary]) -> list[Line]:
 
 
 def _lines_read(summary: Summary) -> Iterator[Line]:
-    current, speaker = day(summary.occurred_at), "?"
+    current, speaker = format_day(summary.occurred_at), "?"
     for line in summary.text.splitlines():
         said_by, colon, text = line.partition(": ")
         if line.startswith(GOES_ON):
@@ -129,7 +129,7 @@ def _lines_read(summary: Summary) -> Iterator[Line]:
 
 def _lines_of_prose(summary: Summary) -> Iterator[Line]:
     for text in _sentences(summary.text):
-        yield Line(day(summary.occurred_at), "Summary", " ".join(text.split()))
+        yield Line(format_day(summary.occurred_at), "Summary", " ".join(text.split()))
 
 
 def written(lines: Sequence[Line]) -> str:

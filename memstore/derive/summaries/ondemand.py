@@ -8,6 +8,7 @@ from functools import partial
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import to_thread
 from memstore.derive.asked import letter_id
 from memstore.derive.resources import Resources
 from memstore.derive.serving import made_for
@@ -22,7 +23,6 @@ from memstore.store import embedders, erasures, items, messages, model_calls, su
 from memstore.store.database import Database, Transaction
 from memstore.store.erasures import Epoch
 from memstore.store.watermarks import LostRace
-from memstore.waiting import in_thread
 
 PAGE = 512  # messages read at once: of a long range only the lines are kept that may go in
 
@@ -46,7 +46,7 @@ async def _summarized(
     database: Database, resources: Resources, user: UUID, conversation: UUID, from_seq: int | None, to_seq: int | None
 ) -> Summary:
     summarizer = summarizer_of(resources)
-    recipe = await in_thread(lambda: summarizer.recipe)  # a model's server is asked for it, and no connection is held
+    recipe = await to_thread(lambda: summarizer.recipe)  # a model's server is asked for it, and no connection is held
     async with database.scope(user, first=erasures.epoch) as scope:
         epoch = await erasures.epoch(scope)
         first, last = await _checked(scope, conversation, from_seq, to_seq)
@@ -65,8 +65,8 @@ async def _made(
     if account is not None:
         async with database.operator() as scope:
             account.allowance.left = await model_calls.left(scope, resources.settings.llm_daily_tokens)
-    [made] = await in_thread(summarizer.summarize, [asked], size(_level(asked.tokens, resources), resources), [account])
-    [units] = await in_thread(units_of, [made], resources)
+    [made] = await to_thread(summarizer.summarize, [asked], size(_level(asked.tokens, resources), resources), [account])
+    [units] = await to_thread(units_of, [made], resources)
     async with erasures.unless_erased(database, user, epoch) as scope:
         model = await embedders.bind(scope, resources.embedder)
         if await summaries.add(scope, [made]):  # else somebody else has just made it

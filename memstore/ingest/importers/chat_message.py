@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memstore.errors import InvalidInput
-from memstore.function_calls import arguments_text, name_of, stored_call
+from memstore.tool_calls import arguments_text, name_of, stored_call
 
 from .content import UNSAID, blocks_text
 from .records import LeftOut, check_storable, is_id, storable, word

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
-from memstore.characters import REPLACEMENT, UNSTORABLE
 from memstore.errors import InvalidInput
+from memstore.text import INVALID_CHARS, REPLACEMENT
 
 from .reading import PLAINLY, Reading
 
@@ -171,12 +171,12 @@ def word(value: object) -> str:
 
 def is_id(value: object) -> TypeGuard[str]:
     """Whether a value can name something: a text, not blank, that can be stored."""
-    return isinstance(value, str) and bool(value.strip()) and not UNSTORABLE.search(value)
+    return isinstance(value, str) and bool(value.strip()) and not INVALID_CHARS.search(value)
 
 
 def storable(text: str) -> tuple[str, dict[str, Any]]:
     """Give a text with U+FFFD for what no database keeps, and the metadata that say how often."""
-    text, replaced = UNSTORABLE.subn(REPLACEMENT, text)
+    text, replaced = INVALID_CHARS.subn(REPLACEMENT, text)
     return text, {"replaced": replaced} if replaced else {}
 
 
@@ -205,7 +205,7 @@ def within(value: object) -> Iterator[object]:
 
 
 def _check_text(text: str) -> None:
-    found = UNSTORABLE.search(text)
+    found = INVALID_CHARS.search(text)
     if found is None:
         return
     if found[0] == "\0":

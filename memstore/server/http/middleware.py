@@ -19,8 +19,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memstore import telemetry
-from memstore.records import FIELDS
 from memstore.server.http.errors import RETRY_AFTER, Problem
+from memstore.telemetry import EXTRA_FIELDS
 
 logger = logging.getLogger("memstore.server")
 API, UI = "/v1", "/ui"
@@ -57,7 +57,7 @@ class RequestLogMiddleware:
             attributes |= {"http.route": route, "http.response.status_code": status}
         ms = 1000 * (time.perf_counter() - start)
         fields = {"method": method, "route": route, "status": status, "ms": round(ms, 1), "id": request_id}
-        logger.info("%s %s %d %.1f ms %s", method, route, status, ms, request_id, extra={FIELDS: fields})
+        logger.info("%s %s %d %.1f ms %s", method, route, status, ms, request_id, extra={EXTRA_FIELDS: fields})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
         """Serve a request; return the problem where that failed."""

@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, Field, TypeAdapter
 from starlette.responses import Response
 
-from memstore.characters import UNSTORABLE
 from memstore.errors import InvalidInput
 from memstore.server.http.dependencies import StrictModel
+from memstore.text import INVALID_CHARS
 
 T = TypeVar("T")
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
@@ -60,7 +60,7 @@ def decode_cursor(cursor: str, kind: Any) -> Any:
     """Return the position of a cursor as values of these types; raise `InvalidInput` for any other text."""
     try:
         position = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
-        if any(isinstance(value, str) and UNSTORABLE.search(value) for value in position):
+        if any(isinstance(value, str) and INVALID_CHARS.search(value) for value in position):
             raise ValueError
         return _adapter(kind).validate_python(position)
     except (ValueError, TypeError, RecursionError):

@@ -25,7 +25,7 @@ from memstore.server.mcp import short_ids
 from memstore.server.mcp.background_derive import BackgroundDerive
 from memstore.server.mcp.results import describe_fact
 from memstore.server.mcp.tools import TOOLS, Query, UserMemory, current_memory, get_context
-from memstore.times import day
+from memstore.text import format_day
 
 USER = "memstore.user"  # in the ASGI scope of a request
 MAX_FACTS = 500  # in one text
@@ -149,7 +149,8 @@ async def read_facts() -> str:
     """The active facts, the latest first, a line each with its id."""
     facts = await current_memory.get().user.facts()
     lines = [
-        f"- {' '.join(fact.text.split())} ({day(fact.occurred_at)}, {short_ids.shorten(short_ids.FACT, fact.id)})"
+        f"- {' '.join(fact.text.split())} "
+        f"({format_day(fact.occurred_at)}, {short_ids.shorten(short_ids.FACT, fact.id)})"
         for fact in facts[:MAX_FACTS]
     ]
     more = [f"and {len(facts) - MAX_FACTS:,} more: list_memories gives them"] if len(facts) > MAX_FACTS else []

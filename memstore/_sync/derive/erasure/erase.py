@@ -15,6 +15,7 @@ from itertools import count
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import call_inline
 from memstore._sync.derive.erasure import part, resting
 from memstore._sync.derive.erasure.part import Removed
 from memstore._sync.store import erasures, queue, remains, removals, tombstones, vector_indexes
@@ -25,7 +26,6 @@ from memstore.errors import DatabaseError, NotFound
 from memstore.events import Event, EventType
 from memstore.models import Certificate, ErasureScope, Scan
 from memstore.store import queue_schema
-from memstore.waiting import in_place
 
 VACUUM = (
     "rows are gone; their bytes stay in the database's files until VACUUM and new rows take their place, and in "
@@ -138,10 +138,10 @@ def _digests(scope: Transaction, target: Target, doomed: list[Doomed]) -> set[by
         _check_known(scope, target, {one.id for one in doomed})
     if target.scope == ErasureScope.FACT:
         going = resting.with_former(scope, target.ids)
-        return in_place(lambda: {tombstones.of_item(key, fact) for fact in going})
+        return call_inline(lambda: {tombstones.of_item(key, fact) for fact in going})
     unnamed = [one.id for one in doomed if one.unnamed]
     said = removals.contents(scope, unnamed) if unnamed else []
-    return in_place(
+    return call_inline(
         lambda: {tombstones.of_item(key, one.id) for one in doomed} | {tombstones.of_content(key, one) for one in said}
     )
 
@@ -179,7 +179,7 @@ def _cleared(database: Database, target: Target, certificate: Certificate) -> Ce
     if target.scope not in (ErasureScope.USER, ErasureScope.CONVERSATION):
         return certificate
     try:
-        if not in_place(queue_schema.is_made, database.url):
+        if not call_inline(queue_schema.is_made, database.url):
             return certificate
         jobs = queue.forget(database, target.user_id, target.conversation_id)
     except DatabaseError:

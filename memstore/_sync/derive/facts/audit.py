@@ -10,6 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
+from memstore._compat import call_inline
 from memstore._sync.store import fact_changes, facts
 from memstore._sync.store.database import Database
 from memstore._sync.store.fact_changes import Pair
@@ -19,7 +20,6 @@ from memstore.derive.facts.reconcile import ONE_PLAN, PLANS, other_value
 from memstore.derive.facts.wording import content
 from memstore.derive.rules.slots import Slot
 from memstore.models import HAND, FactColumns, Finding
-from memstore.waiting import in_place
 
 DUPLICATE = 0.92  # cosine from which two facts of one subject with the same numbers and names are shown as duplicates
 STALE_DAYS, DOUBTFUL = 365, 0.7  # not said again for so long, and less sure than this
@@ -32,7 +32,7 @@ def audit(database: Database, user_id: UUID, *, now: datetime | None = None) -> 
         every = facts.audited(scope)
         conflicts = fact_changes.open_conflicts(scope)
         settled = fact_changes.settled_conflicts(scope)
-    return in_place(_findings, every, conflicts, settled, now or datetime.now(UTC))
+    return call_inline(_findings, every, conflicts, settled, now or datetime.now(UTC))
 
 
 def _findings(

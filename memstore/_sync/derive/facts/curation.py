@@ -10,6 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import call_inline
 from memstore._sync.derive.facts.settle import make_findable, settle_edited, settle_entered
 from memstore._sync.derive.facts.succession import reclaim, release
 from memstore._sync.derive.serving import made_for
@@ -25,7 +26,6 @@ from memstore.derive.resources import Resources
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.models import HAND, QUARANTINED, Fact, FactChange, FactColumns, Span, kind_of
 from memstore.providers import Vectors
-from memstore.waiting import in_place
 
 TRUST = 3
 
@@ -40,7 +40,7 @@ def add_fact(database: Database, resources: Resources, user_name: str, new: NewF
 
 
 def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, resources: Resources) -> Fact:
-    entered = in_place(_entered, resources, _columns(user_id, with_slot(new)), new.sources)
+    entered = call_inline(_entered, resources, _columns(user_id, with_slot(new)), new.sources)
     fact = entered.fact
     with database.scope(user_id) as scope:
         messages.make_user(scope, user_name)
@@ -100,7 +100,7 @@ def confirm_fact(database: Database, resources: Resources, user_id: UUID, fact_i
 def _confirm(database: Database, user_id: UUID, fact_id: UUID, resources: Resources) -> Fact:
     with database.scope(user_id) as scope:
         said = _found(scope, fact_id)
-    entered = in_place(_entered, resources, said.model_copy())
+    entered = call_inline(_entered, resources, said.model_copy())
     with database.scope(user_id) as scope:
         facts.lock(scope)
         fact = _found(scope, fact_id)
@@ -132,7 +132,7 @@ def edit_fact(database: Database, resources: Resources, user_id: UUID, was: Fact
 
 def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resources: Resources) -> Fact:
     edited = _columns(user_id, new)
-    entered = in_place(_entered, resources, edited.model_copy())
+    entered = call_inline(_entered, resources, edited.model_copy())
     with database.scope(user_id) as scope:
         facts.lock(scope)
         old = _active(scope, was.id)

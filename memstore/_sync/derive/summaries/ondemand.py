@@ -9,6 +9,7 @@ from functools import partial
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import call_inline
 from memstore._sync.derive.serving import made_for
 from memstore._sync.derive.summaries.deriver import units_of
 from memstore._sync.store import embedders, erasures, items, messages, model_calls, summaries
@@ -23,7 +24,6 @@ from memstore.derive.summaries.summarizer import summarizer_of
 from memstore.errors import InvalidInput
 from memstore.models import Message, Summary
 from memstore.store.watermarks import LostRace
-from memstore.waiting import in_place
 
 PAGE = 512  # messages read at once: of a long range only the lines are kept that may go in
 
@@ -47,7 +47,7 @@ def _summarized(
     database: Database, resources: Resources, user: UUID, conversation: UUID, from_seq: int | None, to_seq: int | None
 ) -> Summary:
     summarizer = summarizer_of(resources)
-    recipe = in_place(lambda: summarizer.recipe)  # a model's server is asked for it, and no connection is held
+    recipe = call_inline(lambda: summarizer.recipe)  # a model's server is asked for it, and no connection is held
     with database.scope(user, first=erasures.epoch) as scope:
         epoch = erasures.epoch(scope)
         first, last = _checked(scope, conversation, from_seq, to_seq)
@@ -66,8 +66,8 @@ def _made(
     if account is not None:
         with database.operator() as scope:
             account.allowance.left = model_calls.left(scope, resources.settings.llm_daily_tokens)
-    [made] = in_place(summarizer.summarize, [asked], size(_level(asked.tokens, resources), resources), [account])
-    [units] = in_place(units_of, [made], resources)
+    [made] = call_inline(summarizer.summarize, [asked], size(_level(asked.tokens, resources), resources), [account])
+    [units] = call_inline(units_of, [made], resources)
     with erasures.unless_erased(database, user, epoch) as scope:
         model = embedders.bind(scope, resources.embedder)
         if summaries.add(scope, [made]):  # else somebody else has just made it

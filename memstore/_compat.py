@@ -1,7 +1,7 @@
 """Where async and blocking code really differ: the pairs that `tools/unasync.py` exchanges.
 
 Providers (embedders, counters) are blocking, so that an author writes one method once. The async side
-calls them through `in_thread`; in the generated twin that is `in_place`, a plain call. `within` is for
+calls them through `to_thread`; in the generated twin that is `call_inline`, a plain call. `with_timeout` is for
 both: a call that is not waited for longer than was said.
 """
 
@@ -22,17 +22,17 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def to_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Give what the blocking function gives, without holding up the event loop."""
     return await asyncio.to_thread(function, *args, **kwargs)
 
 
-def in_place(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def call_inline(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Give what the blocking function gives."""
     return function(*args, **kwargs)
 
 
-async def at_once(first: Callable[[], Awaitable[T]], second: Callable[[], Awaitable[U]]) -> tuple[T, U]:
+async def run_both(first: Callable[[], Awaitable[T]], second: Callable[[], Awaitable[U]]) -> tuple[T, U]:
     """Give what both give, doing one while the other waits; where both fail, the error of the second."""
     beside = asyncio.ensure_future(first())
     try:
@@ -44,7 +44,7 @@ async def at_once(first: Callable[[], Awaitable[T]], second: Callable[[], Awaita
         await asyncio.gather(beside, return_exceptions=True)
 
 
-def by_threads(first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
+def run_both_threads(first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
     """Give what both give, the first done by a thread meanwhile; where both fail, the error of the second."""
     with ThreadPoolExecutor(1, "memstore-beside") as thread:  # of its own: a thread that was kept would not fork
         beside = thread.submit(copy_context().run, first)
@@ -52,7 +52,7 @@ def by_threads(first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
     return beside.result(), done
 
 
-async def all_at_once(calls: Sequence[Callable[[], Awaitable[None]]], stop: Callable[[], None]) -> None:
+async def run_all(calls: Sequence[Callable[[], Awaitable[None]]], stop: Callable[[], None]) -> None:
     """Run all at the same time. Raises the first error, an interrupt too, after `stop()` and when all have ended."""
     tasks = [asyncio.ensure_future(call()) for call in calls]
     try:
@@ -65,7 +65,7 @@ async def all_at_once(calls: Sequence[Callable[[], Awaitable[None]]], stop: Call
         raise
 
 
-def all_by_threads(calls: Sequence[Callable[[], None]], stop: Callable[[], None]) -> None:
+def run_all_threads(calls: Sequence[Callable[[], None]], stop: Callable[[], None]) -> None:
     """Run all at the same time. Raises the first error, an interrupt too, after `stop()` and when all have ended."""
     with ThreadPoolExecutor(len(calls), "memstore-derive") as pool:
         try:
@@ -76,7 +76,7 @@ def all_by_threads(calls: Sequence[Callable[[], None]], stop: Callable[[], None]
             raise
 
 
-def within(seconds: float, call: Callable[[], T], *, name: str = "memstore-wait") -> T:
+def with_timeout(seconds: float, call: Callable[[], T], *, name: str = "memstore-wait") -> T:
     """Give what `call` gives, or raise TimeoutError after so many seconds: it goes on in its thread, unheard."""
     done: Future[T] = Future()
 

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from memstore.waiting import at_once, by_threads
+from memstore._compat import run_both, run_both_threads
 
 NAME: ContextVar[str] = ContextVar("name")
 
@@ -30,7 +30,7 @@ def test_the_first_is_done_by_a_thread_that_knows_the_callers_context() -> None:
         met.wait()
         return NAME.get(), threading.current_thread().name
 
-    (name, thread), other = by_threads(first, lambda: met.wait() >= 0)
+    (name, thread), other = run_both_threads(first, lambda: met.wait() >= 0)
     assert (name, other) == ("ann", True)
     assert thread != threading.current_thread().name
     assert not [one for one in threading.enumerate() if one.name.startswith("memstore-beside")]
@@ -38,9 +38,9 @@ def test_the_first_is_done_by_a_thread_that_knows_the_callers_context() -> None:
 
 def test_an_error_of_either_is_raised() -> None:
     with pytest.raises(LookupError, match="the first"):
-        by_threads(failing, lambda: 1)
+        run_both_threads(failing, lambda: 1)
     with pytest.raises(ZeroDivisionError):
-        by_threads(failing, lambda: 1 // 0)
+        run_both_threads(failing, lambda: 1 // 0)
 
 
 async def test_one_is_done_while_the_other_waits() -> None:
@@ -54,7 +54,7 @@ async def test_one_is_done_while_the_other_waits() -> None:
         ready.set()
         return 2
 
-    assert await asyncio.wait_for(at_once(first, second), 10) == (1, 2)
+    assert await asyncio.wait_for(run_both(first, second), 10) == (1, 2)
 
 
 async def test_what_is_done_beside_ends_with_the_other_and_its_error_is_raised() -> None:
@@ -71,10 +71,10 @@ async def test_what_is_done_beside_ends_with_the_other_and_its_error_is_raised()
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await at_once(first, second)
+        await run_both(first, second)
     assert ended.is_set(), "nothing goes on behind the caller's back"
     with pytest.raises(LookupError, match="the first"):
-        await at_once(failing_later, ready)
+        await run_both(failing_later, ready)
 
 
 async def ready() -> int:

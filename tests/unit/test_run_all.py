@@ -10,12 +10,12 @@ import time
 
 import pytest
 
-from memstore.waiting import all_at_once, all_by_threads
+from memstore._compat import run_all, run_all_threads
 
 
 def test_all_are_run_at_the_same_time() -> None:
     met = threading.Barrier(3, timeout=20)
-    all_by_threads([met.wait] * 3, lambda: None)
+    run_all_threads([met.wait] * 3, lambda: None)
 
 
 def test_an_error_of_one_stops_the_others() -> None:
@@ -26,16 +26,16 @@ def test_an_error_of_one_stops_the_others() -> None:
 
     began = time.monotonic()
     with pytest.raises(ValueError, match="broken"):
-        all_by_threads([lambda: bool(stop.wait(20)), fail, lambda: bool(stop.wait(20))], stop.set)
+        run_all_threads([lambda: bool(stop.wait(20)), fail, lambda: bool(stop.wait(20))], stop.set)
     assert time.monotonic() - began < 10
 
 
 def test_an_interrupt_stops_all() -> None:
     code = (
-        "import os, signal, threading; from memstore.waiting import all_by_threads\n"
+        "import os, signal, threading; from memstore._compat import run_all_threads\n"
         "stop = threading.Event()\n"
         "threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()\n"
-        "try: all_by_threads([lambda: stop.wait(20)] * 3, stop.set)\n"
+        "try: run_all_threads([lambda: stop.wait(20)] * 3, stop.set)\n"
         "except KeyboardInterrupt: print('interrupted')"
     )
     began = time.monotonic()
@@ -57,5 +57,5 @@ async def test_an_error_of_one_cancels_the_others() -> None:
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        await all_at_once([long, fail], lambda: stopped.append("told"))
+        await run_all([long, fail], lambda: stopped.append("told"))
     assert stopped == ["told", "long"]

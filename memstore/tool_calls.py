@@ -19,7 +19,7 @@ def name_of(call: Mapping[str, Any]) -> str:
     return str(_function(call).get("name") or "?")
 
 
-def given_arguments(call: Mapping[str, Any]) -> object:
+def raw_arguments(call: Mapping[str, Any]) -> object:
     """Give the arguments, JSON in a string being read; a text that is no JSON is itself, and none are None."""
     given = _stored_arguments(call)
     if not isinstance(given, str):
@@ -32,7 +32,7 @@ def given_arguments(call: Mapping[str, Any]) -> object:
 
 def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
     """Give the arguments as an object. Those that are none stand under one key: a context does not fail for them."""
-    given = given_arguments(call) or {}
+    given = raw_arguments(call) or {}
     return dict(given) if isinstance(given, Mapping) else {UNREAD: given}
 
 
@@ -49,12 +49,12 @@ def stored_call(id: object, name: object, arguments: object) -> dict[str, Any]:
     return call | {"type": "function", "function": {"name": name, "arguments": text}}
 
 
-def call_in_words(name: str, arguments: str) -> str:
+def describe_call(name: str, arguments: str) -> str:
     """Give a call as a line of text, for whoever takes no calls: who hears another assistant, a model without tools."""
     return f"[calls {name} {arguments}]"
 
 
-def result_in_words(tool: str | None) -> str:
+def describe_result(tool: str | None) -> str:
     """Give the line that stands over the result of a tool."""
     return f"[result of {tool or 'a tool'}]"
 
