@@ -31,7 +31,6 @@ from typing import Any, NamedTuple
 
 import psycopg
 from data import file, objects
-from databases import made
 
 import memstore
 from memstore._sync.derive.derive import Part, derive
@@ -68,6 +67,17 @@ class Spent(NamedTuple):
 
 
 @contextmanager
+def made(url: str, name: str, *, of: str = "template1") -> str:
+    """Give the URL of a database of this name beside that of `url`, made where it is not there: of another, a copy."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        if not connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone():
+            connection.execute(f"create database {name} template {of}")
+    parts = psycopg.conninfo.conninfo_to_dict(url) | {"dbname": name}
+    found = f"postgresql://{parts['user']}@/{name}?host={parts['host']}&port={parts.get('port', 5432)}"
+    memstore.open(found, settings={"embedder": "none"}).close()
+    return found
+
+
 def spending(folder: Path) -> Iterator[list[Spent]]:
     """Give what is spent inside, by this process and by the server of a folder."""
     told: list[Spent] = []

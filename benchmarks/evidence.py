@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 
     message: str
     tokens: int
-    format_day: str = ""
+    day: str = ""
     bare: int = 0
 
     @classmethod

