@@ -32,7 +32,7 @@ STEP = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)\n(?P<code>.*?)^(?P=indent)```|<!-- run: (?P<told>.*?)-->", re.M | re.S
 )
 # Those that serve until they are stopped: here, until they are there.
-SERVING = re.compile(r"^((?:\w+=\S+ )*)(memstore (?:serve|mcp --http)[^&#\n]*?) *(&?) *(?:#.*)?$", re.M)
+SERVING = re.compile(r"^((?:\w+=\S+ )*)(memstore serve[^&#\n]*?) *(&?) *(?:#.*)?$", re.M)
 PRELUDE = """
 up() {
     command "$@" > up.log 2>&1 & UP=$!

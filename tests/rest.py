@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
@@ -13,8 +13,7 @@ import httpx
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.server.http.app import create_app
-from memstore.server.http.auth import MountedApp
-from memstore.server.serve import Server, uvicorn_config
+from memstore.server.serve import GracefulServer, uvicorn_config
 
 HASHING = {"embedder": "hashing:256"}
 PROBLEM = "application/problem+json"
@@ -41,11 +40,10 @@ async def asking(
     token: str | None = None,
     allow_local: bool = True,
     hosts: Sequence[str] = ("127.0.0.1",),
-    mounts: Mapping[str, MountedApp] | None = None,
-    **ui: bool,
+    **options: Any,
 ) -> AsyncIterator[httpx.AsyncClient]:
     """Give a client of an app over the store, with a token where there is one."""
-    app = create_app(store, allow_local=allow_local, hosts=hosts, mounts=mounts, **ui)
+    app = create_app(store, allow_local=allow_local, hosts=hosts, **options)
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=bearer(token)) as client:
@@ -53,12 +51,12 @@ async def asking(
 
 
 @asynccontextmanager
-async def serving(store: AsyncMemoryStore, **ui: bool) -> AsyncIterator[tuple[httpx.AsyncClient, Server]]:
+async def serving(store: AsyncMemoryStore, **options: Any) -> AsyncIterator[tuple[httpx.AsyncClient, GracefulServer]]:
     """Give a client of a server on a free port, and the server."""
-    app = create_app(store, allow_local=True, hosts=("127.0.0.1",), **ui)
+    app = create_app(store, allow_local=True, hosts=("127.0.0.1",), **options)
     started = asyncio.Event()
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = Server(uvicorn_config(app, store.settings), started.set)
+        server = GracefulServer(uvicorn_config(app, store.settings), started.set)
         task = asyncio.ensure_future(server.serve(sockets=[bound]))
         try:
             async with asyncio.timeout(30):

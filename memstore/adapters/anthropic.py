@@ -24,39 +24,39 @@ from anthropic.types.beta import (
     BetaMemoryTool20250818ViewCommand,
 )
 
-from memstore.adapters._either import Steps, run, run_async
+from memstore.adapters._sansio import Effect, run_async, run_sync
 from memstore.errors import Conflict, InvalidInput
 from memstore.models import NewDocument
 
 ROOT = "/memories"
 NAMESPACE = ("memories",)
-MOST_FILES = 100_000
-MOST_LINES = 999_999
-WIDTH = len(str(MOST_LINES))
-AROUND = 2  # lines shown before and after a change
-DEEPEST = 2  # levels of folders that a view tells
-GONE = "The path {} does not exist. Please provide a valid path."
+MAX_FILES = 100_000
+MAX_LINES = 999_999
+WIDTH = len(str(MAX_LINES))
+CONTEXT_LINES = 2  # before and after a change
+MAX_DEPTH = 2  # levels of folders that a view shows
+NOT_FOUND = "The path {} does not exist. Please provide a valid path."
 Files = dict[str, str]
 
 
 class _Folder:
-    """The commands, each as calls of documents; what it gives is as the model is told by the SDK's own file tool."""
+    """The commands, each as calls of documents; answers are worded as those of the SDK's own file tool."""
 
     def __init__(self, documents: Any) -> None:
         self.documents = documents
 
-    def view(self, command: BetaMemoryTool20250818ViewCommand) -> Steps[str]:
-        path = _path(command.path)
+    def view(self, command: BetaMemoryTool20250818ViewCommand) -> Effect[str]:
+        path = _parse_path(command.path)
         files = yield from self.files()
         if path in files:
-            return _numbered(command.path, files[path], command.view_range)
+            return _format_file(command.path, files[path], command.view_range)
         below = {name: text for name, text in files.items() if _is_in(name, path)}
         if path and not below:
-            raise ToolError(GONE.format(command.path))
-        return _listing(command.path, path, below)
+            raise ToolError(NOT_FOUND.format(command.path))
+        return _format_listing(command.path, path, below)
 
-    def create(self, command: BetaMemoryTool20250818CreateCommand) -> Steps[str]:
-        path = _path(command.path)
+    def create(self, command: BetaMemoryTool20250818CreateCommand) -> Effect[str]:
+        path = _parse_path(command.path)
         files = yield from self.files()
         if any(_is_in(path, name) for name in files if name != path):
             raise ToolError(f"A part of the path {command.path} is a file.")
@@ -65,28 +65,28 @@ class _Folder:
         yield from self._write({path: command.file_text}, {path: None})
         return f"File created successfully at: {command.path}"
 
-    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> Steps[str]:
+    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> Effect[str]:
         path, text = yield from self._file(command.path)
-        found = list(_places(text, command.old_str))
-        if not found:
+        places = list(_find_all(text, command.old_str))
+        if not places:
             raise ToolError(
                 f"No replacement was performed, old_str `{command.old_str}` did not appear verbatim in {command.path}."
             )
-        lines = [text.count("\n", 0, place) + 1 for place in found]
-        if len(found) > 1:
+        lines = [text.count("\n", 0, place) + 1 for place in places]
+        if len(places) > 1:
             raise ToolError(
                 f"No replacement was performed. Multiple occurrences of old_str `{command.old_str}` in lines: "
                 f"{', '.join(map(str, lines))}. Please ensure it is unique"
             )
         changed = text.replace(command.old_str, command.new_str or "")
         yield from self._write({path: changed}, {path: text})
-        snippet = changed.split("\n")[max(0, lines[0] - 1 - AROUND) : lines[0] + AROUND]
+        snippet = changed.split("\n")[max(0, lines[0] - 1 - CONTEXT_LINES) : lines[0] + CONTEXT_LINES]
         return (
             "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
-            + _with_numbers(snippet, max(1, lines[0] - AROUND))
+            + _number_lines(snippet, max(1, lines[0] - CONTEXT_LINES))
         )
 
-    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> Steps[str]:
+    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> Effect[str]:
         path, text = yield from self._file(command.path)
         lines = text.removesuffix("\n").split("\n") if text else []
         if not 0 <= command.insert_line <= len(lines):
@@ -98,8 +98,8 @@ class _Folder:
         yield from self._write({path: "\n".join(lines).removesuffix("\n") + "\n"}, {path: text})
         return f"The file {command.path} has been edited."
 
-    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> Steps[str]:
-        path = _path(command.path)
+    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> Effect[str]:
+        path = _parse_path(command.path)
         if not path:
             raise ToolError(f"Cannot delete the {ROOT} directory itself")
         files = yield from self.files()
@@ -109,8 +109,8 @@ class _Folder:
         yield partial(self.documents.write, (), [(NAMESPACE, name) for name in gone])
         return f"Successfully deleted {command.path}"
 
-    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> Steps[str]:
-        old, new = _path(command.old_path), _path(command.new_path)
+    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> Effect[str]:
+        old, new = _parse_path(command.old_path), _parse_path(command.new_path)
         if not old:
             raise ToolError(f"Cannot rename the {ROOT} directory itself")
         files = yield from self.files()
@@ -122,37 +122,39 @@ class _Folder:
         if _is_in(new, old) or any(_is_in(new, name) for name in files):
             raise ToolError(f"The destination {command.new_path} is in what is moved, or in a file.")
         known = {name: files[name] for name in moved} | dict.fromkeys(moved.values())
-        yield from self._write({moved[name]: files[name] for name in moved}, known, gone=[*moved])
+        yield from self._write({moved[name]: files[name] for name in moved}, known, removed=[*moved])
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
-    def clear(self) -> Steps[str]:
+    def clear(self) -> Effect[str]:
         files = yield from self.files()
         yield partial(self.documents.write, (), [(NAMESPACE, name) for name in files])
         return "All memory cleared"
 
-    def files(self) -> Steps[Files]:
-        """Give every file's text by its path below the root."""
-        found = yield partial(self.documents.search, NAMESPACE, limit=MOST_FILES)
-        return {one.key: one.value["text"] for one in sorted(found, key=lambda one: one.key)}
+    def files(self) -> Effect[Files]:
+        """Return every file's text by its path below the root."""
+        documents = yield partial(self.documents.search, NAMESPACE, limit=MAX_FILES)
+        return {
+            document.key: document.value["text"] for document in sorted(documents, key=lambda document: document.key)
+        }
 
-    def _file(self, path: str) -> Steps[tuple[str, str]]:
-        name = _path(path)
+    def _file(self, path: str) -> Effect[tuple[str, str]]:
+        name = _parse_path(path)
         files = yield from self.files()
         if name in files:
             return name, files[name]
-        there = not name or any(_is_in(other, name) for other in files)
-        raise ToolError(f"The path {path} is not a file." if there else GONE.format(path))
+        is_folder = not name or any(_is_in(other, name) for other in files)
+        raise ToolError(f"The path {path} is not a file." if is_folder else NOT_FOUND.format(path))
 
-    def _write(self, new: Files, known: dict[str, str | None], gone: list[str] | None = None) -> Steps[None]:
-        """Write files where they are as they are known; None for one that is not there."""
+    def _write(self, new: Files, known: dict[str, str | None], removed: list[str] | None = None) -> Effect[None]:
+        """Write files if they are as they are known, None for one that is not there; else refuse."""
         puts = [NewDocument(NAMESPACE, name, {"text": text}, {"text": text}) for name, text in new.items()]
         wanted = {name: text for name, text in known.items() if text is not None}
         try:
             yield partial(
                 self.documents.write,
                 puts,
-                [(NAMESPACE, name) for name in gone or ()],
-                unchanged=lambda found: {key: one.value["text"] for (_, key), one in found.items()} == wanted,
+                [(NAMESPACE, name) for name in removed or ()],
+                unchanged=lambda stored: {key: file.value["text"] for (_, key), file in stored.items()} == wanted,
             )
         except Conflict:
             raise ToolError("A file was changed meanwhile: view it, and try again.") from None
@@ -169,31 +171,31 @@ class MemstoreMemoryTool(BetaAbstractMemoryTool):
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """Show a file with the numbers of its lines, or what a folder holds."""
-        return run(self._folder.view(command))
+        return run_sync(self._folder.view(command))
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         """Make a new file."""
-        return run(self._folder.create(command))
+        return run_sync(self._folder.create(command))
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         """Replace a text that stands once in a file."""
-        return run(self._folder.str_replace(command))
+        return run_sync(self._folder.str_replace(command))
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
         """Insert lines after one of a file."""
-        return run(self._folder.insert(command))
+        return run_sync(self._folder.insert(command))
 
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
         """Remove a file, or a folder with all in it."""
-        return run(self._folder.delete(command))
+        return run_sync(self._folder.delete(command))
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
         """Move a file or a folder."""
-        return run(self._folder.rename(command))
+        return run_sync(self._folder.rename(command))
 
     def clear_all_memory(self) -> str:
         """Remove every file."""
-        return run(self._folder.clear())
+        return run_sync(self._folder.clear())
 
 
 class AsyncMemstoreMemoryTool(BetaAsyncAbstractMemoryTool):
@@ -232,60 +234,59 @@ class AsyncMemstoreMemoryTool(BetaAsyncAbstractMemoryTool):
         return await run_async(self._folder.clear())
 
 
-def _path(given: str) -> str:
-    """Give a path below the root, without its ends; "" for the root itself."""
-    if given != ROOT and not given.startswith(f"{ROOT}/"):
-        raise ToolError(f"Path must start with {ROOT}, got: {given}")
-    path = posixpath.normpath(given.removeprefix(ROOT).lstrip("/") or ".")
+def _parse_path(text: str) -> str:
+    """Return a path below the root, without its ends; "" for the root itself."""
+    if text != ROOT and not text.startswith(f"{ROOT}/"):
+        raise ToolError(f"Path must start with {ROOT}, got: {text}")
+    path = posixpath.normpath(text.removeprefix(ROOT).lstrip("/") or ".")
     if path == ".." or path.startswith("../"):
-        raise ToolError(f"Path {given} would escape {ROOT} directory")
+        raise ToolError(f"Path {text} would escape {ROOT} directory")
     return "" if path == "." else path
 
 
 def _is_in(name: str, path: str) -> bool:
-    """Whether a file is this path, or in this folder."""
     return not path or name == path or name.startswith(f"{path}/")
 
 
-def _places(text: str, sought: str) -> Iterator[int]:
-    place = text.find(sought)
+def _find_all(text: str, part: str) -> Iterator[int]:
+    place = text.find(part)
     while place >= 0:
         yield place
-        place = text.find(sought, place + 1)
+        place = text.find(part, place + 1)
 
 
-def _numbered(told: str, text: str, view_range: list[int] | None) -> str:
+def _format_file(title: str, text: str, view_range: list[int] | None) -> str:
     lines = text.split("\n")
-    if len(lines) > MOST_LINES:
-        raise ToolError(f"File {told} exceeds maximum line limit of {MOST_LINES:,} lines.")
+    if len(lines) > MAX_LINES:
+        raise ToolError(f"File {title} exceeds maximum line limit of {MAX_LINES:,} lines.")
     first, last = view_range if view_range and len(view_range) == 2 else (1, -1)
     first = max(1, first)
     shown = lines[first - 1 : None if last == -1 else last]
-    return f"Here's the content of {told} with line numbers:\n" + _with_numbers(shown, first)
+    return f"Here's the content of {title} with line numbers:\n" + _number_lines(shown, first)
 
 
-def _with_numbers(lines: list[str], first: int) -> str:
+def _number_lines(lines: list[str], first: int) -> str:
     return "\n".join(f"{number:>{WIDTH}}\t{line}" for number, line in enumerate(lines, first))
 
 
-def _listing(told: str, path: str, files: Files) -> str:
-    """Tell files and folders below a path, two levels deep, without hidden ones; a folder has the size of its files."""
+def _format_listing(title: str, path: str, files: Files) -> str:
+    """List files and folders below a path, two levels deep, without hidden ones; a folder has the size of its files."""
     sizes: dict[tuple[str, ...], int] = {}
     for name, text in files.items():
         parts = name.removeprefix(path).lstrip("/").split("/")
         if any(part.startswith(".") for part in parts):
             continue
         size = len(text.encode())
-        for depth in range(1, min(len(parts), DEEPEST) + 1):
+        for depth in range(1, min(len(parts), MAX_DEPTH) + 1):
             place = (*parts[:depth], *([""] if depth < len(parts) else []))
             sizes[place] = sizes.get(place, 0) + size
-    header = f"Here're the files and directories up to 2 levels deep in {told}, excluding hidden items:"
+    header = f"Here're the files and directories up to 2 levels deep in {title}, excluding hidden items:"
     total = sum(len(text.encode()) for text in files.values())
-    own = [f"{_size(size)}\t{told}/{'/'.join(place)}" for place, size in sorted(sizes.items())]
-    return "\n".join([header, f"{_size(total)}\t{told}", *own])
+    lines = [f"{_format_size(size)}\t{title}/{'/'.join(place)}" for place, size in sorted(sizes.items())]
+    return "\n".join([header, f"{_format_size(total)}\t{title}", *lines])
 
 
-def _size(count: float) -> str:
+def _format_size(count: float) -> str:
     unit = "B"
     for unit in "BKMG":
         if count < 1024 or unit == "G":

@@ -18,7 +18,7 @@ from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
 from memstore.models import Hit
 
-TOLD = ("tier", "score", "role", "speaker", "seq", "start")
+METADATA = ("tier", "score", "role", "speaker", "seq", "start")
 
 
 class MemstoreRetriever(BaseRetriever):
@@ -44,24 +44,24 @@ class MemstoreRetriever(BaseRetriever):
     ) -> list[Document]:
         if isinstance(self.user, AsyncUserScope):
             raise InvalidInput("This retriever has a user of an async store: await ainvoke, or open a blocking store.")
-        return [_document(hit) for hit in self.user.recall(query, **self._asked(more))]
+        return [_document(hit) for hit in self.user.recall(query, **self._arguments(more))]
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **more: Any
     ) -> list[Document]:
         if not isinstance(self.user, AsyncUserScope):
-            found: list[Document] = await super()._aget_relevant_documents(query, run_manager=run_manager, **more)
-            return found
-        return [_document(hit) for hit in await self.user.recall(query, **self._asked(more))]
+            documents: list[Document] = await super()._aget_relevant_documents(query, run_manager=run_manager, **more)
+            return documents
+        return [_document(hit) for hit in await self.user.recall(query, **self._arguments(more))]
 
-    def _asked(self, more: dict[str, Any]) -> dict[str, Any]:
+    def _arguments(self, more: dict[str, Any]) -> dict[str, Any]:
         names = ("tiers", "conversation", "roles", "since", "until", "min_score", "viewer")
         own = {name: getattr(self, name) for name in names}
-        asked = {name: value for name, value in (own | more).items() if value is not None and name != "k"}
-        return asked | {"limit": more.get("k", self.k)}
+        given = {name: value for name, value in (own | more).items() if value is not None and name != "k"}
+        return given | {"limit": more.get("k", self.k)}
 
 
 def _document(hit: Hit) -> Document:
-    told = {name: getattr(hit, name) for name in TOLD} | {"occurred_at": hit.occurred_at.isoformat()}
-    metadata = told | {"tier": str(hit.tier), "sources": [str(id) for id in hit.sources]}
+    metadata = {name: getattr(hit, name) for name in METADATA} | {"occurred_at": hit.occurred_at.isoformat()}
+    metadata |= {"tier": str(hit.tier), "sources": [str(id) for id in hit.sources]}
     return Document(id=str(hit.id), page_content=hit.text, metadata=metadata)

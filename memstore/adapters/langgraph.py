@@ -39,7 +39,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
-from memstore.adapters._either import Call, Steps, run, run_async
+from memstore.adapters._sansio import Call, Effect, run_async, run_sync
 from memstore.errors import InvalidInput
 from memstore.models import Document, Namespace, NewDocument
 from memstore.providers import Vectors
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from memstore.client.store import AsyncMemoryStore
 
 User = str | Callable[[Namespace], str]
-WHOLE = ("$",)
-MINUTES_TO_SWEEP = 5.0
-WINDOW = 8192  # tokens: what an embedder of the application's own sees is for it to say
+WHOLE_ITEM = ("$",)
+SWEEP_MINUTES = 5.0
+MAX_TOKENS = 8192  # the window of an application's own embedder is not known
 
 
 class _Items:
@@ -66,70 +66,71 @@ class _Items:
         self._store, self._user, self.ttl_config = store, user, ttl
         self.index_config = index or None
         self._indexed = index is not False
-        given: Any = self.index_config or {}
-        self._fields: Sequence[str] = given.get("fields") or WHOLE
-        self._using: dict[str, Any] = {}
-        if given:
-            self._using = {"embedder": _Borrowed(given), "distance": given.get("distance_type") or "cosine"}
+        config: Any = self.index_config or {}
+        self._fields: Sequence[str] = config.get("fields") or WHOLE_ITEM
+        self._options: dict[str, Any] = {}
+        if config:
+            self._options = {
+                "embedder": _LangChainEmbedder(config),
+                "distance": config.get("distance_type") or "cosine",
+            }
 
     def _documents(self, namespace: Namespace) -> Any:
-        """Give the documents of the user whom a namespace names."""
         try:
             name = self._user(namespace) if callable(self._user) else self._user
         except LookupError:
             raise InvalidInput(f"The namespace {namespace!r} names no user: give a longer one.") from None
-        return self._store.user(name).documents(**self._using)
+        return self._store.user(name).documents(**self._options)
 
     @property
     def _shown(self) -> dict[str, bool]:
         return {"expired": not (self.ttl_config or {}).get("omit_expired", False)}
 
-    def _answers(self, given: Iterable[Op]) -> Steps[list[Result]]:
+    def _answer(self, ops: Sequence[Op]) -> Effect[list[Result]]:
         """Read as things are before the batch, then write."""
-        ops = list(given)
         for op in ops:
             validate_op_namespace(op)
         results: list[Result] = [None] * len(ops)
-        for documents, refresh, gets in self._gets(ops):
+        for documents, refresh, gets in self._group_gets(ops):
             places = [(op.namespace, op.key) for _, op in gets]
-            found = yield partial(documents.get_many, places, refresh=refresh, **self._shown)
-            for (at, _), one in zip(gets, found, strict=True):
-                results[at] = _item(one)
+            rows = yield partial(documents.get_many, places, refresh=refresh, **self._shown)
+            for (at, _), document in zip(gets, rows, strict=True):
+                results[at] = None if document is None else Item(**_columns(document))
         for at, op in enumerate(ops):
             if isinstance(op, SearchOp):
-                found = yield self._search(op)
-                results[at] = [_found(one) for one in found]
+                rows = yield self._search(op)
+                results[at] = [SearchItem(**_columns(document), score=document.score) for document in rows]
             elif isinstance(op, ListNamespacesOp):
-                results[at] = yield self._listing(op)
-        for documents, puts in self._writes(ops):
-            new = [self._new(op) for op in puts if op.value is not None]
+                results[at] = yield self._list_namespaces(op)
+        for documents, puts in self._group_writes(ops):
+            new = [self._to_document(op) for op in puts if op.value is not None]
             gone = [(op.namespace, op.key) for op in puts if op.value is None]
             yield partial(documents.write, new, gone)
         return results
 
-    def _gets(self, ops: Sequence[Op]) -> list[tuple[Any, bool, list[tuple[int, GetOp]]]]:
-        """Give what is read by name, with its places, by user and by whether that refreshes it."""
-        alike: dict[tuple[str, bool], tuple[Any, bool, list[tuple[int, GetOp]]]] = {}
+    def _group_gets(self, ops: Sequence[Op]) -> list[tuple[Any, bool, list[tuple[int, GetOp]]]]:
+        """Return what is read by name, with its places, by user and by whether that refreshes it."""
+        groups: dict[tuple[str, bool], tuple[Any, bool, list[tuple[int, GetOp]]]] = {}
         for at, op in enumerate(ops):
             if isinstance(op, GetOp):
                 documents = self._documents(op.namespace)
-                alike.setdefault((documents.user, op.refresh_ttl), (documents, op.refresh_ttl, []))[2].append((at, op))
-        return list(alike.values())
+                groups.setdefault((documents.user, op.refresh_ttl), (documents, op.refresh_ttl, []))[2].append((at, op))
+        return list(groups.values())
 
     def _search(self, op: SearchOp) -> Call:
         page = {"limit": op.limit, "offset": op.offset, "refresh": op.refresh_ttl} | self._shown
         asked = {"query": op.query if self._indexed else None, "where": op.filter}
         return partial(self._documents(op.namespace_prefix).search, tuple(op.namespace_prefix), **asked, **page)
 
-    def _listing(self, op: ListNamespacesOp) -> Call:
-        matches = [Match(one.path, at_end=one.match_type == "suffix") for one in op.match_conditions or ()]
-        begins: Sequence[str] = next((one.path for one in matches if not one.at_end), ())
-        whose = tuple(takewhile(lambda label: label != "*", begins))  # a user named "*" would be somebody else
+    def _list_namespaces(self, op: ListNamespacesOp) -> Call:
+        matches = [Match(each.path, at_end=each.match_type == "suffix") for each in op.match_conditions or ()]
+        prefix: Sequence[str] = next((match.path for match in matches if not match.at_end), ())
+        user = tuple(takewhile(lambda label: label != "*", prefix))  # a user named "*" would be somebody else
         page = {"depth": op.max_depth, "limit": op.limit, "offset": op.offset} | self._shown
-        return partial(self._documents(whose).namespaces, matches, **page)
+        return partial(self._documents(user).namespaces, matches, **page)
 
-    def _writes(self, ops: Sequence[Op]) -> list[tuple[Any, list[PutOp]]]:
-        """Give what is written, by user; of several of one name the last one counts."""
+    def _group_writes(self, ops: Sequence[Op]) -> list[tuple[Any, list[PutOp]]]:
+        """Return what is written, by user; of several of one name the last one counts."""
         last = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         users: dict[str, tuple[Any, list[PutOp]]] = {}
         for op in last.values():
@@ -137,7 +138,7 @@ class _Items:
             users.setdefault(documents.user, (documents, []))[1].append(op)
         return list(users.values())
 
-    def _new(self, op: PutOp) -> NewDocument:
+    def _to_document(self, op: PutOp) -> NewDocument:
         paths = (self._fields if op.index is None else op.index or ()) if self._indexed else ()
         texts = {
             f"{path}.{place}": text for path in paths for place, text in enumerate(get_text_at_path(op.value, path))
@@ -145,8 +146,8 @@ class _Items:
         lives = None if op.ttl is None else timedelta(minutes=op.ttl)
         return NewDocument(tuple(op.namespace), str(op.key), dict(op.value or {}), texts, lives)
 
-    def _minutes(self, given: float | None) -> float:
-        return float(given or (self.ttl_config or {}).get("sweep_interval_minutes") or MINUTES_TO_SWEEP)
+    def _sweep_seconds(self, minutes: float | None) -> float:
+        return 60 * float(minutes or (self.ttl_config or {}).get("sweep_interval_minutes") or SWEEP_MINUTES)
 
 
 class MemstoreStore(_Items, BaseStore):
@@ -172,14 +173,14 @@ class MemstoreStore(_Items, BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer several operations: reads first, then the writes, those of a user in one transaction."""
-        return run(self._answers(ops))
+        return run_sync(self._answer([*ops]))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer several operations in a thread."""
         return await asyncio.to_thread(self.batch, ops)
 
     def sweep_ttl(self) -> int:
-        """Remove expired items; give how many."""
+        """Remove expired items; return how many."""
         users = [*self._store.users()] if callable(self._user) else [self._user]
         return sum(self._store.user(name).documents().expire() for name in users)
 
@@ -187,7 +188,7 @@ class MemstoreStore(_Items, BaseStore):
         """Remove expired items from now on, in a thread, where there is a `ttl`."""
         if self.ttl_config is not None and self._sweeper is None:
             self._stop.clear()
-            seconds = self._minutes(sweep_interval_minutes) * 60
+            seconds = self._sweep_seconds(sweep_interval_minutes)
             self._sweeper = threading.Thread(target=self._sweep, args=(seconds,), name="memstore-ttl", daemon=True)
             self._sweeper.start()
 
@@ -223,17 +224,17 @@ class AsyncMemstoreStore(_Items, AsyncBatchedBaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer several operations: reads first, then the writes, those of a user in one transaction."""
-        return await run_async(self._answers(ops))
+        return await run_async(self._answer([*ops]))
 
     async def sweep_ttl(self) -> int:
-        """Remove expired items; give how many."""
+        """Remove expired items; return how many."""
         users = [name async for name in self._store.users()] if callable(self._user) else [self._user]
         return sum([await self._store.user(name).documents().expire() for name in users])
 
     async def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
         """Remove expired items from now on, in a task, where there is a `ttl`."""
         if self.ttl_config is not None and self._sweeper is None:
-            self._sweeper = asyncio.create_task(self._sweep(self._minutes(sweep_interval_minutes) * 60))
+            self._sweeper = asyncio.create_task(self._sweep(self._sweep_seconds(sweep_interval_minutes)))
 
     async def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109
         """Stop doing so; it takes no time."""
@@ -249,42 +250,34 @@ class AsyncMemstoreStore(_Items, AsyncBatchedBaseStore):
             await self.sweep_ttl()
 
 
-class _Borrowed:
-    """An embedder of LangChain's, or a function, as memstore asks one."""
+class _LangChainEmbedder:
+    """An embedder of LangChain's, or a function, as an embedder of memstore's."""
 
     def __init__(self, index: IndexConfig) -> None:
-        self._embeddings = ensure_embeddings(index.get("embed"))
+        self._embeddings: Any = ensure_embeddings(index.get("embed"))
         self.dimensions = index["dims"]
         kind = type(self._embeddings).__name__
         self.name = f"langchain:{getattr(self._embeddings, 'model', None) or kind}"
-        self.max_tokens = WINDOW
-        self._awaited = hasattr(self._embeddings, "afunc")  # a coroutine function was given
+        self.max_tokens = MAX_TOKENS
+        self._is_async = hasattr(self._embeddings, "afunc")  # a coroutine function was given
 
     def count(self, text: str) -> int:
-        """Give a guess at the tokens of a text."""
+        """Return an estimate of the tokens of a text."""
         return len(text) // 4
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Give the vectors of texts: shape (texts, dimensions)."""
-        ask: Any = self._embeddings
-        given = [*texts]
-        return np.array(
-            asyncio.run(ask.aembed_documents(given)) if self._awaited else ask.embed_documents(given), np.float32
-        )
+        """Return the vectors of texts: shape (texts, dimensions)."""
+        model, batch = self._embeddings, [*texts]
+        vectors = asyncio.run(model.aembed_documents(batch)) if self._is_async else model.embed_documents(batch)
+        return np.array(vectors, np.float32)
 
     def embed_query(self, text: str) -> Vectors:
-        """Give the vector of a question: shape (dimensions,)."""
-        ask: Any = self._embeddings
-        return np.array(asyncio.run(ask.aembed_query(text)) if self._awaited else ask.embed_query(text), np.float32)
+        """Return the vector of a question: shape (dimensions,)."""
+        model = self._embeddings
+        return np.array(
+            asyncio.run(model.aembed_query(text)) if self._is_async else model.embed_query(text), np.float32
+        )
 
 
-def _item(one: Document | None) -> Item | None:
-    return None if one is None else Item(**_columns(one))
-
-
-def _found(one: Document) -> SearchItem:
-    return SearchItem(**_columns(one), score=one.score)
-
-
-def _columns(one: Document) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in ("namespace", "key", "value", "created_at", "updated_at")}
+def _columns(document: Document) -> dict[str, Any]:
+    return {name: getattr(document, name) for name in ("namespace", "key", "value", "created_at", "updated_at")}

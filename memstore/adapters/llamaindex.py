@@ -19,7 +19,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory.memory import BaseMemoryBlock
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 
-from memstore.adapters._either import called
+from memstore.adapters._sansio import maybe_await
 from memstore.models import Hit, Json, Message
 from memstore.providers.fits import estimate
 from memstore.text import replace_invalid_chars
@@ -42,12 +42,12 @@ class MemstoreChatStore(AsyncDBChatStore):
         limit: Optional[int] = None,  # noqa: UP045
         offset: Optional[int] = None,  # noqa: UP045
     ) -> list[ChatMessage]:
-        """Give messages in order; those of a status, or all with None."""
-        found = (await self._stored(key, status))[offset or 0 :]
-        return [chat_of(one) for one in (found if limit is None else found[:limit])]
+        """Return messages in order; those of a status, or all with None."""
+        rows = (await self._stored(key, status))[offset or 0 :]
+        return [to_chat(row) for row in (rows if limit is None else rows[:limit])]
 
     async def count_messages(self, key: str, status: Optional[MessageStatus] = ACTIVE) -> int:  # noqa: UP045
-        """Give how many there are."""
+        """Return how many there are."""
         return len(await self._stored(key, status))
 
     async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = ACTIVE) -> None:
@@ -57,7 +57,7 @@ class MemstoreChatStore(AsyncDBChatStore):
     async def add_messages(self, key: str, messages: list[ChatMessage], status: MessageStatus = ACTIVE) -> None:
         """Add messages: all or none, in order."""
         if messages:
-            added = await called(self.user.conversation(key).add_many, [message_of(one) for one in messages])
+            added = await maybe_await(self.user.conversation(key).add_many, [to_message(each) for each in messages])
             if status == ARCHIVED:
                 await self._archive(key, added)
 
@@ -68,59 +68,60 @@ class MemstoreChatStore(AsyncDBChatStore):
 
     async def delete_message(self, key: str, idx: int) -> Optional[ChatMessage]:  # noqa: UP045
         """Erase the message of a number, from 1, and give it; None where there is none."""
-        found = [one for one in await self._stored(key, None) if one.seq == idx]
-        erased = await self._erased(key, found)
+        erased = await self._erase(key, [row for row in await self._stored(key, None) if row.seq == idx])
         return erased[0] if erased else None
 
     async def delete_messages(self, key: str, status: Optional[MessageStatus] = None) -> None:  # noqa: UP045
         """Erase messages with all that was derived of them; those of a status, or all."""
-        await self._erased(key, await self._stored(key, status))
+        await self._erase(key, await self._stored(key, status))
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Erase the oldest active messages, and give them."""
-        return await self._erased(key, (await self._stored(key, ACTIVE))[:n])
+        return await self._erase(key, (await self._stored(key, ACTIVE))[:n])
 
     async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Archive the oldest active messages, and give them."""
         oldest = (await self._stored(key, ACTIVE))[:n]
         if oldest:
             await self._archive(key, oldest)
-        return [chat_of(one) for one in oldest]
+        return [to_chat(row) for row in oldest]
 
     async def get_keys(self) -> list[str]:
-        """Give the names of the user's conversations."""
-        return [one.name for one in await called(self.user.conversations)]
+        """Return the names of the user's conversations."""
+        return [each.name for each in await maybe_await(self.user.conversations)]
 
     async def _stored(self, key: str, status: MessageStatus | None) -> list[Message]:
         conversation = self.user.conversation(key)
-        found: list[Message] = await called(conversation.messages)
-        if status is None or not found:
-            return found
-        runs = await self._archived(key)
-        return [one for one in found if (status == ARCHIVED) == any(first <= one.seq <= last for first, last in runs)]
+        rows: list[Message] = await maybe_await(conversation.messages)
+        if status is None or not rows:
+            return rows
+        runs = await self._archived_runs(key)
+        return [row for row in rows if (status == ARCHIVED) == any(first <= row.seq <= last for first, last in runs)]
 
-    async def _archived(self, key: str) -> list[Run]:
-        told = await called(self.user.conversation(key).info)
-        return [(first, last) for first, last in ((told.settings if told else {}).get(KEY) or {}).get("archived", ())]
+    async def _archived_runs(self, key: str) -> list[Run]:
+        info = await maybe_await(self.user.conversation(key).info)
+        return [(first, last) for first, last in ((info.settings if info else {}).get(KEY) or {}).get("archived", ())]
 
     async def _archive(self, key: str, messages: Sequence[Message]) -> None:
         """Note numbers of messages as runs: as a rule there is one."""
-        runs = sorted([*await self._archived(key), *((one.seq, one.seq) for one in messages)])
+        runs = sorted([*await self._archived_runs(key), *((row.seq, row.seq) for row in messages)])
         joined: list[Run] = []
         for first, last in runs:
             if joined and first <= joined[-1][1] + 1:
                 joined[-1] = joined[-1][0], max(last, joined[-1][1])
             else:
                 joined.append((first, last))
-        await called(self.user.conversation(key).describe, settings={KEY: {"archived": [list(run) for run in joined]}})
+        await maybe_await(
+            self.user.conversation(key).describe, settings={KEY: {"archived": [list(run) for run in joined]}}
+        )
 
-    async def _erased(self, key: str, messages: Sequence[Message]) -> list[ChatMessage]:
+    async def _erase(self, key: str, messages: Sequence[Message]) -> list[ChatMessage]:
         """Erase messages; a conversation of which none is left goes too."""
         if messages:
-            await called(self.user.erase_message, *messages)
+            await maybe_await(self.user.erase_message, *messages)
             if not await self._stored(key, None):
-                await called(self.user.conversation(key).erase)
-        return [chat_of(one) for one in messages]
+                await maybe_await(self.user.conversation(key).erase)
+        return [to_chat(row) for row in messages]
 
 
 class MemstoreMemoryBlock(BaseMemoryBlock[str]):
@@ -138,34 +139,35 @@ class MemstoreMemoryBlock(BaseMemoryBlock[str]):
     keep: bool = False
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        said = [one.content for one in messages or () if one.role == MessageRole.USER and (one.content or "").strip()]
-        if not said:
+        questions = [chat.content for chat in messages or () if chat.role == MessageRole.USER]
+        questions = [text for text in questions if (text or "").strip()]
+        if not questions:
             return ""
-        hits = await called(self.user.recall, said[-1], limit=self.limit)
-        present = {one.content for one in messages or ()}
-        return fitting([_line(hit) for hit in hits if hit.text not in present], self.max_tokens)
+        hits = await maybe_await(self.user.recall, questions[-1], limit=self.limit)
+        present = {chat.content for chat in messages or ()}
+        return fit([_format_hit(hit) for hit in hits if hit.text not in present], self.max_tokens)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         if self.keep:
             for message in messages:
                 session = message.additional_kwargs.get("session_id", "default")
-                await called(self.user.conversation(session).add_many, [message_of(message)])
+                await maybe_await(self.user.conversation(session).add_many, [to_message(message)])
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Leave out the least relevant, at least so many tokens; None where nothing is left."""
-        return fitting(content.split("\n\n"), _tokens(content) - tokens_to_truncate) or None
+        return fit(content.split("\n\n"), _count_tokens(content) - tokens_to_truncate) or None
 
 
-def fitting(texts: Sequence[str], most: int) -> str:
-    """Give as many of the first texts as have at most so many tokens, counted as they stand together."""
+def fit(texts: Sequence[str], max_tokens: int) -> str:
+    """Return as many of the first texts as have at most so many tokens, counted as they stand together."""
     kept = [*texts]
-    while kept and _tokens("\n\n".join(kept)) > most:
+    while kept and _count_tokens("\n\n".join(kept)) > max_tokens:
         kept.pop()
     return "\n\n".join(kept)
 
 
-def message_of(chat: ChatMessage) -> Json:
-    """Give a chat message as memstore keeps it: its text, and all of it where that does not say it."""
+def to_message(chat: ChatMessage) -> Json:
+    """Return a chat message as memstore keeps it: its text, and all of it where that does not say it."""
     role = str(getattr(chat.role, "value", chat.role))
     message: Json = {"role": ROLES.get(role, role), "content": replace_invalid_chars(chat.content or "")}
     if ChatMessage(role=chat.role, content=message["content"]) != chat:
@@ -173,17 +175,17 @@ def message_of(chat: ChatMessage) -> Json:
     return message
 
 
-def chat_of(message: Message) -> ChatMessage:
-    """Give a stored message as it came, or what was said elsewhere."""
+def to_chat(message: Message) -> ChatMessage:
+    """Return a stored message as it came, or what was said elsewhere."""
     if KEY in message.meta:
         return ChatMessage.model_validate(message.meta[KEY])
     return ChatMessage(role=MessageRole(message.role), content=message.text or "")
 
 
-def _line(hit: Hit) -> str:
+def _format_hit(hit: Hit) -> str:
     who = f"{hit.speaker}: " if hit.speaker and hit.tier == "messages" else ""
     return f"{hit.occurred_at:%Y-%m-%d} {who}{hit.text}".replace("\n\n", "\n")
 
 
-def _tokens(text: str) -> int:
+def _count_tokens(text: str) -> int:
     return estimate([{"role": "system", "content": text}]) - estimate([{"role": "system", "content": ""}])

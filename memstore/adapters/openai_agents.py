@@ -18,7 +18,7 @@ from typing import Any
 
 from agents.memory.session_settings import SessionSettings, coerce_session_settings, resolve_session_limit
 
-from memstore.adapters._either import called
+from memstore.adapters._sansio import maybe_await
 from memstore.models import Json, Message, Role
 from memstore.providers.fits import estimate
 from memstore.text import INVALID_CHARS, replace_invalid_chars
@@ -43,74 +43,77 @@ class MemstoreSession:
         self.conversation = user.conversation(session_id)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """Give the items, or the newest `limit` of them, in order."""
-        most = resolve_session_limit(limit, self.session_settings)
-        if most is None:
-            found = await called(self.conversation.get_all)
+        """Return the items, or the newest `limit` of them, in order."""
+        limit = resolve_session_limit(limit, self.session_settings)
+        if limit is None:
+            messages = await maybe_await(self.conversation.get_all)
         else:
-            found = await called(self.conversation.get_recent, max(most, 0))
-        items = [item for message in found for item in items_of(message)]
-        return items if most is None else items[max(len(items) - most, 0) :]
+            messages = await maybe_await(self.conversation.get_recent, max(limit, 0))
+        items = [item for message in messages for item in to_items(message)]
+        return items if limit is None else items[max(len(items) - limit, 0) :]
 
     async def add_items(self, items: list[Any]) -> None:
         """Add items: all or none, in order."""
         if items:
-            await called(self.conversation.add_many, [message_of(item) for item in items])
+            await maybe_await(self.conversation.add_many, [to_message(item) for item in items])
 
     async def pop_item(self) -> Any | None:
         """Erase the newest item, with all that was derived of it, and give it; None where there is none."""
-        while found := await called(self.conversation.get_recent, 1):
-            certificate = await called(self.conversation.user.erase_message, found[0])
+        while newest := await maybe_await(self.conversation.get_recent, 1):
+            certificate = await maybe_await(self.conversation.user.erase_message, newest[0])
             if certificate.counts.get("messages"):  # else somebody else has popped it
-                return items_of(found[0])[-1]
+                return to_items(newest[0])[-1]
         return None
 
     async def clear_session(self) -> None:
         """Empty the session; what was said in it is still recalled."""
-        await called(self.conversation.clear)
+        await maybe_await(self.conversation.clear)
 
     async def forget(self) -> Any:
         """Erase the session with all that was derived of it; give the certificate."""
-        return await called(self.conversation.erase)
+        return await maybe_await(self.conversation.erase)
 
 
-def remembered(session: MemstoreSession, *, budget: int, **asked: Any) -> Callback:
-    """Give a `session_input_callback` that shows a model what is remembered, in at most `budget` tokens.
+def remembered(session: MemstoreSession, *, budget: int, **options: Any) -> Callback:
+    """Return a `session_input_callback` that shows a model what is remembered, in at most `budget` tokens.
 
     The newest turns, summaries, facts and what else is recalled about the new question come before the new input;
-    `asked` is as in `conversation.context`, such as `model` or `system`. Without a question, as after a tool's answer
-    that a person has approved, the history is shown as it is. Raises `BudgetTooSmall` where the input alone is more.
+    `options` are as in `conversation.context`, such as `model`. Without a question, as after a tool's answer that a
+    person has approved, the history is shown as it is. Raises `BudgetTooSmall` where the input alone is more.
     """
 
     async def callback(history: list[Json], new_input: list[Json]) -> list[Json]:
-        given = [message_of(item) for item in new_input]
-        question = next((said for one in reversed(given) if one["role"] == "user" and (said := _text(one))), None)
+        messages = [to_message(item) for item in new_input]
+        questions = (_text(message) for message in reversed(messages) if message["role"] == "user")
+        question = next(filter(None, questions), None)
         if question is None:
             return [*history, *new_input]
-        beside = await asyncio.to_thread(_tokens_beside, given, question)
-        reserve = beside + asked.get("reserve", 0)
-        context = await called(
-            session.conversation.context, question, budget=budget, **(asked | {"reserve": reserve, "format": "openai"})
+        reserve = await asyncio.to_thread(_count_beside, messages, question) + options.get("reserve", 0)
+        context = await maybe_await(
+            session.conversation.context,
+            question,
+            budget=budget,
+            **(options | {"reserve": reserve, "format": "openai"}),
         )
         return [*(item for chat in context.messages[:-1] for item in _items(chat)), *new_input]
 
     return callback
 
 
-def message_of(item: Json) -> Json:
-    """Give an item of the Responses API as a message: what it says as text, the rest of it as metadata."""
-    made = _message(item)
-    if made is None or not _is_storable(item) or len(_items(made)) != 1:
-        return _opaque(item, made)
-    told = _items(made)[0]
-    if any(key not in item or item[key] != value for key, value in told.items()):
-        return _opaque(item, made)
-    more = {key: value for key, value in item.items() if key not in told}
-    return made | {"metadata": {KEY: {"more": more}} if more else {}}
+def to_message(item: Json) -> Json:
+    """Return an item of the Responses API as a message: what it says as text, the rest of it as metadata."""
+    message = _message(item)
+    if message is None or not _is_storable(item) or len(_items(message)) != 1:
+        return _opaque(item, message)
+    back = _items(message)[0]
+    if any(key not in item or item[key] != value for key, value in back.items()):
+        return _opaque(item, message)
+    more = {key: value for key, value in item.items() if key not in back}
+    return message | {"metadata": {KEY: {"more": more}} if more else {}}
 
 
-def items_of(message: Message) -> list[Json]:
-    """Give a stored message as items: one, but for messages with several calls that no session has stored."""
+def to_items(message: Message) -> list[Json]:
+    """Return a stored message as items: one, but for messages with several calls that no session has stored."""
     kept = message.meta.get(KEY, {})
     if "item" in kept:
         item = kept["item"]
@@ -122,7 +125,7 @@ def items_of(message: Message) -> list[Json]:
 
 
 def _opaque(item: Json, made: Json | None) -> Json:
-    """Give an item that is kept whole, beside what of it is text; as a text where Postgres' JSON does not hold it."""
+    """Return an item that is kept whole, beside what of it is text; as a text where Postgres' JSON does not hold it."""
     plain: Json = {
         "role": "assistant" if made is None else made["role"],
         "content": replace_invalid_chars(_text(made or {})),
@@ -138,7 +141,7 @@ def _is_storable(item: Json) -> bool:
 
 
 def _message(item: Json) -> Json | None:
-    """Give the message that an item is; None for what is none: reasoning, calls of hosted tools, …"""
+    """Return an item as a message; None for what is none: reasoning, calls of hosted tools, …"""
     kind = item.get("type", "message")
     if kind == CALL:
         function = {"name": item.get("name"), "arguments": item.get("arguments")}
@@ -157,7 +160,6 @@ def _is_content(value: object) -> bool:
 
 
 def _items(chat: Json) -> list[Json]:
-    """Give a chat message as items."""
     if chat["role"] == "tool":
         return [{"type": RESULT, "call_id": chat.get("tool_call_id"), "output": chat["content"]}]
     said: list[Json] = [] if chat.get("content") is None else [{"role": chat["role"], "content": chat["content"]}]
@@ -173,7 +175,7 @@ def _text(chat: Json) -> str:
     return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
-def _tokens_beside(given: Sequence[Json], question: str) -> int:
-    """Give how many tokens the new input has beside its question: that is counted with the context."""
-    chats = [{key: value for key, value in one.items() if key != "metadata"} for one in given]
+def _count_beside(messages: Sequence[Json], question: str) -> int:
+    """Return how many tokens the new input has beside its question: that is counted with the context."""
+    chats = [{key: value for key, value in message.items() if key != "metadata"} for message in messages]
     return max(estimate(chats) - estimate([{"role": "user", "content": question}]), 0)

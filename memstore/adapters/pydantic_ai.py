@@ -22,7 +22,7 @@ from pydantic_ai.conversation_store import (
 )
 from pydantic_ai.messages import ModelMessage, ModelRequest, TextPart, UserPromptPart
 
-from memstore.adapters._either import called
+from memstore.adapters._sansio import maybe_await
 from memstore.errors import Conflict
 from memstore.models import Document, Json, NewDocument
 from memstore.text import replace_invalid_chars
@@ -47,15 +47,15 @@ class MemstoreConversationStore(ConversationStore):
         self._remember = remember
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
-        """Give the record of a conversation; None where there is none."""
-        found = await called(self._documents.get, RECORDS, conversation_id)
-        return None if found is None else RECORD.validate_python(found.value)
+        """Return the record of a conversation; None where there is none."""
+        document = await maybe_await(self._documents.get, RECORDS, conversation_id)
+        return None if document is None else RECORD.validate_python(document.value)
 
     async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
-        """Give the records, those of a scope, the latest first."""
+        """Return the records, those of a scope, the latest first."""
         where = {} if scope is None else {"scope": scope}
-        found = [RECORD.validate_python(one.value) for one in await self._all(RECORDS, where)]
-        return sorted(found, key=lambda one: one.updated_at, reverse=True)[:limit]
+        records = [RECORD.validate_python(document.value) for document in await self._all(RECORDS, where)]
+        return sorted(records, key=lambda record: record.updated_at, reverse=True)[:limit]
 
     async def write_record(
         self,
@@ -66,19 +66,21 @@ class MemstoreConversationStore(ConversationStore):
     ) -> None:
         """Store a record with its new entries, in place of the one of `expected_revision`; all or nothing."""
         name, head = record.conversation_id, record.head_id
-        if head is not None and head not in {one.id for one in new_entries} and not await self._entry(head):
+        if head is not None and head not in {entry.id for entry in new_entries} and not await self._entry(head):
             raise ConversationConflict(name)
         new = [NewDocument(RECORDS, name, RECORD.dump_python(record, mode="json"), {})]
         new += [
-            NewDocument(ENTRIES, one.id, ENTRY.dump_python(one, mode="json") | {"of": name}, {}) for one in new_entries
+            NewDocument(ENTRIES, entry.id, ENTRY.dump_python(entry, mode="json") | {"of": name}, {})
+            for entry in new_entries
         ]
         await self._write(name, expected_revision, new)
-        if self._remember and (said := [message for one in new_entries for message in messages_of(one)]):
-            await called(self._user.conversation(name).add_many, said, on_conflict="skip")
+        messages = [message for entry in new_entries for message in to_messages(entry)]
+        if self._remember and messages:
+            await maybe_await(self._user.conversation(name).add_many, messages, on_conflict="skip")
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
         """Remove a record, the entries that nothing else reaches, and what was derived of them."""
-        entries = {one.key: one.value for one in await self._all(ENTRIES)}
+        entries = {document.key: document.value for document in await self._all(ENTRIES)}
         reached: set[str] = set()
         for record in await self.read_records():
             if record.conversation_id != conversation_id:
@@ -89,42 +91,42 @@ class MemstoreConversationStore(ConversationStore):
         gone = [(ENTRIES, id) for id, value in entries.items() if value["of"] == conversation_id and id not in reached]
         await self._write(conversation_id, expected_revision, [], [(RECORDS, conversation_id), *gone])
         if self._remember:
-            await called(self._user.conversation(conversation_id).erase)
+            await maybe_await(self._user.conversation(conversation_id).erase)
 
     async def read_entry(self, entry_id: str) -> ConversationEntry:
-        """Give an entry; LookupError where there is none."""
-        found = await self._entry(entry_id)
-        if found is None:
+        """Return an entry; LookupError where there is none."""
+        document = await self._entry(entry_id)
+        if document is None:
             raise LookupError(entry_id)
-        return _read(found)
+        return _read(document)
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
-        """Give the entries up to one, in order, or the last `limit` of them."""
+        """Return the entries up to one, in order, or the last `limit` of them."""
         if head_id is None or limit == 0:
             return []
         head = await self.read_entry(head_id)
         if head.parent_id is None or limit == 1:
             return [head]
-        there = {one.key: one for one in await self._all(ENTRIES)}
-        found = [head]
-        while found[-1].parent_id is not None and (limit is None or len(found) < limit):
-            found.append(_read(there[found[-1].parent_id]))
-        return found[::-1]
+        stored = {document.key: document for document in await self._all(ENTRIES)}
+        entries = [head]
+        while entries[-1].parent_id is not None and (limit is None or len(entries) < limit):
+            entries.append(_read(stored[entries[-1].parent_id]))
+        return entries[::-1]
 
     async def _entry(self, id: str) -> Document | None:
-        found: Document | None = await called(self._documents.get, ENTRIES, id)
-        return found
+        document: Document | None = await maybe_await(self._documents.get, ENTRIES, id)
+        return document
 
     async def _all(self, namespace: tuple[str, ...], where: Json | None = None) -> list[Document]:
-        found: list[Document] = []
-        while len(found) % PAGE == 0:
-            page = await called(
-                self._documents.search, namespace, where=where, limit=PAGE, offset=len(found), refresh=False
+        documents: list[Document] = []
+        while len(documents) % PAGE == 0:
+            page = await maybe_await(
+                self._documents.search, namespace, where=where, limit=PAGE, offset=len(documents), refresh=False
             )
             if not page:
                 break
-            found += page
-        return found
+            documents += page
+        return documents
 
     async def _write(
         self,
@@ -138,30 +140,29 @@ class MemstoreConversationStore(ConversationStore):
             return (None if stored is None else stored.value["revision"]) == revision
 
         try:
-            await called(self._documents.write, new, gone, unchanged=unchanged)
+            await maybe_await(self._documents.write, new, gone, unchanged=unchanged)
         except Conflict:
             raise ConversationConflict(name) from None
 
 
-def messages_of(entry: ConversationEntry) -> list[Json]:
-    """Give what an entry says as messages: what the user asked, and what the model answered in words."""
-    at = {"external_id": entry.id}
-    asked = isinstance(entry.message, ModelRequest)
-    text = "\n".join(_said(entry.message))
+def to_messages(entry: ConversationEntry) -> list[Json]:
+    """Return what an entry says as messages: what the user asked, and what the model answered in words."""
+    text = "\n".join(_texts(entry.message))
     if not text.strip():
         return []
-    return [{"role": "user" if asked else "assistant", "content": replace_invalid_chars(text), **at}]
+    role = "user" if isinstance(entry.message, ModelRequest) else "assistant"
+    return [{"role": role, "content": replace_invalid_chars(text), "external_id": entry.id}]
 
 
-def _said(message: ModelMessage) -> list[str]:
-    found: list[str] = []
+def _texts(message: ModelMessage) -> list[str]:
+    texts: list[str] = []
     for part in message.parts:
         if isinstance(part, TextPart):
-            found.append(part.content)
+            texts.append(part.content)
         elif isinstance(part, UserPromptPart):
             content = [part.content] if isinstance(part.content, str) else part.content
-            found += [one for one in content if isinstance(one, str)]
-    return found
+            texts += [piece for piece in content if isinstance(piece, str)]
+    return texts
 
 
 def _read(document: Document) -> ConversationEntry:

@@ -1,7 +1,7 @@
 """The command line, thin over the blocking store. Data goes to stdout; progress, logs and errors go to stderr.
 
-`options`, `output`, `errors` (exit codes) and `session` (open a store, hints) are shared; every other module has the
-commands that belong together. A command imports what it needs when it runs, so that `--help` is there at once.
+`options`, `output` and `session` (the store, hints, exit codes) are shared; every other module has the commands that
+belong together. A command imports what it needs when it runs, so that `--help` is there at once.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from typing import Annotated
 import typer
 
 from memstore.cli import (
-    backfill,
     chat,
     db,
     demo,
     derive,
     doctor,
-    embeddings,
     erase,
     facts,
     import_export,
@@ -28,8 +26,8 @@ from memstore.cli import (
     settings,
     users,
 )
-from memstore.cli.errors import exit_on_signals, run_command
 from memstore.cli.output import escape_unencodable, log_warnings
+from memstore.cli.session import exit_on_signals, run_command
 
 app = typer.Typer(
     name="memstore",
@@ -43,16 +41,15 @@ app = typer.Typer(
 for command in (  # in the order of --help
     demo.demo, import_export.import_, import_export.export, derive.derive, derive.worker, server.serve,
     recall.recall, recall.context, chat.chat, facts.facts, users.summaries, recall.receipts, recall.receipt,
-    recall.replay, server.mcp, users.users, users.conversations, erase.erasures, erase.verify_erasure, erase.retain,
-    doctor.stats, doctor.doctor,
+    recall.replay, server.mcp, users.users, users.conversations, erase.erase, erase.erasures, erase.verify_erasure,
+    erase.retention, doctor.stats, doctor.doctor,
 ):  # fmt: skip
     app.command(command.__name__.strip("_").replace("_", "-"))(command)
-app.add_typer(backfill.app, name="backfill")
-app.add_typer(derive.app, name="jobs")
-app.add_typer(embeddings.app, name="embeddings")
+app.add_typer(derive.backfill_app, name="backfill")
+app.add_typer(derive.jobs_app, name="jobs")
+app.add_typer(db.embeddings_app, name="embeddings")
 app.add_typer(facts.app, name="fact")
 app.add_typer(server.token_app, name="token")
-app.add_typer(erase.app, name="erase")
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")
 

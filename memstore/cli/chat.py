@@ -17,15 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memstore.cli.facts import print_facts
-from memstore.cli.options import (
-    AnswerOption,
-    ConversationOption,
-    DatabaseOption,
-    JsonFlag,
-    UserOption,
-    WindowOption,
-    parse_name,
-)  # fmt: skip
+from memstore.cli.options import ConversationOption, DatabaseOption, JsonFlag, UserOption, name_option
 from memstore.cli.output import echo_error, echo_hint, escape, print_json
 from memstore.cli.recall import print_hits
 from memstore.cli.session import open_store
@@ -51,14 +43,16 @@ _COMMAND = re.compile(r"/[a-z]*(?!\S)")  # not a path, and not what stands in a 
 
 def chat(
     user: UserOption,
-    model: Annotated[
-        str,
-        typer.Option("--model", "-m", parser=parse_name, metavar="NAME", help="The model, as ollama list shows it."),
-    ],
+    model: Annotated[str, name_option("The model, as ollama list shows it.", "--model", "-m")],
     conversation: ConversationOption = CONVERSATION,
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
-    budget: WindowOption = None,
-    reserve: AnswerOption = None,
+    budget: Annotated[
+        int | None,
+        typer.Option("--budget", "-b", min=1, metavar="N", help="Tokens of prompt and answer; else the window."),
+    ] = None,
+    reserve: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The most tokens of an answer; else a quarter of the window.")
+    ] = None,
     message: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Say only this; else lines are read from stdin.")
     ] = None,
@@ -248,7 +242,6 @@ class _Session:
             raise _Paused
 
     def _run_command(self, text: str) -> bool:
-        """Run the command that a line begins with; return whether it is one."""
         match = _COMMAND.match(text)
         if match is None:
             return False
@@ -288,7 +281,6 @@ class _Session:
 
 
 def _read_line() -> str | None:
-    """Return a line from the terminal; None at its end."""
     try:
         return input(PROMPT).strip()
     except EOFError:

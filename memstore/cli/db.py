@@ -1,4 +1,4 @@
-"""`db`: the operator's commands for the database: schema, roles, Citus, indexes, the embedded server."""
+"""`db` and `embeddings`, for the operator: schema, roles, Citus, indexes, the embedded server; another embedder."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memstore.cli.options import DatabaseOption, JsonFlag, UserOption
-from memstore.cli.output import echo, echo_hint, print_json, print_table
+from memstore.cli.output import echo_hint, print_json, print_result, print_table, progress_bars
+from memstore.cli.session import open_store
+from memstore.errors import InvalidInput
 
 if TYPE_CHECKING:
     from memstore.store.migrations import Status
 
 app = typer.Typer(help="Look after the database itself.", no_args_is_help=True, rich_markup_mode=None)
+embeddings_app = typer.Typer(
+    help="Another embedder for users who have vectors, while recall goes on.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+COLUMNS = ("embedder", "dimensions", "state", "users", "units", "vectors", "missing")
 
 
 @app.command()
@@ -81,10 +89,8 @@ def grant(
 
     with _url(database) as url:
         granted = roles.grant(url, login, role)
-    if as_json:
-        print_json({"login": granted.login, "role": granted.role, "confined": granted.confined})
-    else:
-        echo(f"{granted.login} is granted {granted.role}")
+    value = {"login": granted.login, "role": granted.role, "confined": granted.confined}
+    print_result(value, f"{granted.login} is granted {granted.role}", as_json=as_json)
     if not granted.confined:
         echo_hint(
             f"{granted.login} is a superuser, ignores row-level security or owns the tables: no role confines it."
@@ -104,15 +110,13 @@ def distribute(database: DatabaseOption = None, as_json: JsonFlag = False) -> No
 
     with _url(database) as url:
         done = distribution.distribute(url, lambda name: echo_hint(f"{name} …"))
-    if as_json:
-        print_json(done)
-    else:
-        echo(f"{len(done.distributed)} tables are distributed by user, {len(done.reference)} are on each machine")
+    text = f"{len(done.distributed)} tables are distributed by user, {len(done.reference)} are on each machine"
+    print_result(done, text, as_json=as_json)
 
 
 @app.command()
 def isolate(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Return a large user a shard of their own on a Citus, which can then be moved to a machine of its own.
+    """Give a large user a shard of their own on a Citus, which can then be moved to a machine of its own.
 
     JSON: {"isolated": text}.
     """
@@ -121,10 +125,7 @@ def isolate(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag
 
     with _url(database) as url:
         distribution.isolate(url, ids.user_id(user))
-    if as_json:
-        print_json({"isolated": user})
-    else:
-        echo(f"{user} has a shard of their own")
+    print_result({"isolated": user}, f"{user} has a shard of their own", as_json=as_json)
 
 
 @app.command()
@@ -136,18 +137,16 @@ def index(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     JSON: [{"id", "name", "units": integer, "indexed": true or false}].
     """
-    from memstore.cli.session import open_store
-
     with open_store(database) as store:
         refused = store.build_indexes(progress=lambda user: echo_hint(f"{user.name}: {user.units:,} units"))
-        found = store.large_users()
+        users = store.large_users()
     if as_json:
-        print_json(found)
+        print_json(users)
     else:
-        rows = [(each.name, f"{each.units:,}", "yes" if each.indexed else "no") for each in found]
+        rows = [(each.name, f"{each.units:,}", "yes" if each.indexed else "no") for each in users]
         print_table(("user", "units", "indexed"), rows)
     names = {each.name for each in refused}
-    if waiting := ", ".join(repr(each.name) for each in found if not each.indexed and each.name not in names):
+    if waiting := ", ".join(repr(each.name) for each in users if not each.indexed and each.name not in names):
         echo_hint(f"Another process builds what is missing for {waiting}.")
     if refused:
         echo_hint("This login may not build indexes on the vectors: run it with that of the tables' owner.")
@@ -170,18 +169,14 @@ def stop(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
         raise ConfigurationError(f"{masked(target)} is not embedded: stop it where it was started.")
     folder = embedded_folder(target)
     stopped = embedded.stop(folder)
-    if as_json:
-        print_json({"folder": str(folder), "stopped": stopped})
-    else:
-        echo(f"{folder}: {'stopped' if stopped else 'was not running'}")
+    text = f"{folder}: {'stopped' if stopped else 'was not running'}"
+    print_result({"folder": str(folder), "stopped": stopped}, text, as_json=as_json)
 
 
-def _print_status(found: Status, as_json: bool) -> None:
-    if as_json:
-        print_json({"revision": found.revision, "head": found.head, "current": found.current})
-    else:
-        word = "current" if found.current else "to be upgraded: memstore db upgrade"
-        echo(f"schema {found.revision or 'none'} of {found.head}: {word}")
+def _print_status(status: Status, as_json: bool) -> None:
+    value = {"revision": status.revision, "head": status.head, "current": status.current}
+    word = "current" if status.current else "to be upgraded: memstore db upgrade"
+    print_result(value, f"schema {status.revision or 'none'} of {status.head}: {word}", as_json=as_json)
 
 
 def _is_missing(folder: Path) -> bool:
@@ -206,3 +201,85 @@ def _url(database: str | None) -> Iterator[str]:
         yield server.url
     finally:
         server.close()
+
+
+@embeddings_app.command()
+def migrate(
+    to: Annotated[str, typer.Option("--to", metavar="KIND:MODEL", help="The embedder that is to serve.")],
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Make vectors by another embedder beside the present ones, then let them serve, user by user.
+
+    Recall goes on meanwhile, by the old vectors until the moment of the switch. Stopped or killed, the same command
+    goes on with what is left. Afterwards set embedder to the new one, for new users.
+
+    JSON: {"users": moved, "vectors": made, integers}.
+    """
+    from memstore.providers import vectors_name
+
+    with open_store(database) as store, progress_bars("loading") as move:
+        moved = store.embeddings.migrate(to, progress=lambda done, total: move("units", done, total))
+        own = store.settings.embedder
+    text = f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made"
+    print_result(moved, text, as_json=as_json)
+    if vectors_name(own) != vectors_name(to) and not as_json:
+        echo_hint(f"new users are still given {own}: set MEMSTORE_EMBEDDER={to}, or embedder in the settings file")
+
+
+@embeddings_app.command("status")
+def embeddings_status(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Say which embedders serve, are being made or are retired, and what is missing.
+
+    On a pipe, a line an embedder and state, its cells parted by tabs: embedder, dimensions, state, users, units,
+    vectors, missing.
+
+    JSON: [{"name", "dimensions", "state": serving, building or retired, "users", "units", "vectors", "missing"}].
+    """
+    with open_store(database) as store:
+        embedders = store.embeddings.status()
+    if as_json:
+        print_json(embedders)
+        return
+    rows = [(row.name, row.dimensions, row.state, row.users, row.units, row.vectors, row.missing) for row in embedders]
+    print_table(COLUMNS, rows)
+    if any(each.state == "building" for each in embedders):
+        echo_hint("a migration is not done: memstore embeddings migrate goes on with it, rollback gives it up")
+
+
+@embeddings_app.command()
+def rollback(
+    leaving: Annotated[
+        str | None, typer.Option("--from", metavar="KIND:MODEL", help="The embedder to leave; else the last one.")
+    ] = None,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Let the embedder serve again that served before the last migration, or give up one that is not done.
+
+    What came since then gets its vectors first. Stopped or killed, the same command goes on with what is left. Where
+    nobody can go back, after clean for one, the exit code is 2.
+
+    JSON: {"users": gone back, "vectors": made, integers}.
+    """
+    with open_store(database) as store, progress_bars("loading") as move:
+        moved = store.embeddings.rollback(leaving, progress=lambda done, total: move("units", done, total))
+        if not moved.users:
+            where = "" if leaving is None else f" from {leaving!r}"
+            raise InvalidInput(
+                f"Nobody can go back{where}: no other embedder served before, or its vectors were removed by memstore "
+                "embeddings clean. To have users found by it again: memstore embeddings migrate --to KIND:MODEL. "
+                "memstore embeddings status says what there is."
+            )
+    print_result(moved, f"{moved.users:,} users have gone back; {moved.vectors:,} vectors made", as_json=as_json)
+
+
+@embeddings_app.command()
+def clean(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Remove the vectors and indexes of embedders that serve no more. There is no way back then.
+
+    JSON: {"users": integer, "vectors": removed}.
+    """
+    with open_store(database) as store:
+        moved = store.embeddings.clean()
+    print_result(moved, f"{moved.vectors:,} vectors of {moved.users:,} users removed", as_json=as_json)

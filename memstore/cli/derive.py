@@ -1,34 +1,52 @@
-"""`derive`, `worker` and `jobs`: make chunks, summaries and facts of messages, now or in the background."""
+"""`derive`, `worker`, `jobs` and `backfill`: make chunks, summaries and facts of messages, now or in the background."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from uuid import UUID
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption, choice
-from memstore.cli.output import echo, echo_hint, log_records, print_json, print_table, progress_bars
+from memstore.cli.options import DatabaseOption, JsonFlag, LimitOption, OnlyUserOption, choice_option, parse_id
+from memstore.cli.output import (
+    echo,
+    echo_hint,
+    err,
+    log_records,
+    print_json,
+    print_result,
+    print_table,
+    progress_bars,
+)
 from memstore.cli.session import hint_if_unknown, open_store
+from memstore.errors import ModelUnavailable
 
 if TYPE_CHECKING:
     from memstore import DeriveReport
+    from memstore.client.worker import WorkingStore
+    from memstore.models import BackfillPlan, BackfillStatus
 
-app = typer.Typer(help="See what waits for the workers.", no_args_is_help=True, rich_markup_mode=None)
-TIERS_REDONE = ("facts", "summaries", "vectors")
+jobs_app = typer.Typer(help="See what waits for the workers.", no_args_is_help=True, rich_markup_mode=None)
 ConcurrencyOption = Annotated[
     int, typer.Option("--concurrency", "-c", min=1, max=256, metavar="N", help="Conversations at a time.")
 ]
+backfill_app = typer.Typer(help="Derive a long history under a plan.", no_args_is_help=True, rich_markup_mode=None)
+TIERS = ("embed", "summaries", "facts")
+
+BackfillArgument = Annotated[UUID | None, typer.Argument(parser=parse_id, metavar="ID", help="Else the latest.")]
+OnlyOption = Annotated[list[str] | None, choice_option(TIERS, help="These only; may be repeated.")]
+TokensOption = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Pause before calls of chat models take more tokens than this.")
+]
+DetachFlag = Annotated[bool, typer.Option("--detach", help="Leave it to workers that run elsewhere.")]
+SecondsOption = Annotated[float | None, typer.Option(min=1, metavar="N", help="Pause after so many seconds of work.")]
 
 
 def derive(
     user: OnlyUserOption = None,
     redo: Annotated[
-        str | None,
-        typer.Option(
-            parser=choice(*TIERS_REDONE),
-            metavar=f"[{'|'.join(TIERS_REDONE)}]",
-            help="Make anew what another recipe made, but for what was done by hand; or vectors that are missing.",
-        ),
+        Literal["facts", "summaries", "vectors"] | None,
+        typer.Option(help="Make anew what another recipe made, but for what was done by hand; or missing vectors."),
     ] = None,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
@@ -47,10 +65,7 @@ def derive(
             report = store.derive(user=user, redo=redo, progress=move)
         if user is not None and not report.messages:
             hint_if_unknown(store, user)
-    if as_json:
-        print_json(report)
-    else:
-        echo(_summary(report))
+    print_result(report, _summary(report), as_json=as_json)
     for waiting in report.waiting:
         echo_hint(f"waiting: {waiting}")
     if report.letters:
@@ -86,16 +101,13 @@ def worker(concurrency: ConcurrencyOption = 4, database: DatabaseOption = None, 
     log_records()
     echo_hint("working; Ctrl-C stops it")
     made = asyncio.run(work(database, concurrency=concurrency))
-    if as_json:
-        print_json(made)
-    else:
-        echo(", ".join(f"{count:,} {name}" for name, count in made.items()))
+    print_result(made, ", ".join(f"{count:,} {name}" for name, count in made.items()), as_json=as_json)
 
 
-@app.command("list")
+@jobs_app.command("list")
 def jobs(
     failed: Annotated[bool, typer.Option("--failed", help="Those that were given up.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")] = 1000,
+    limit: LimitOption = 1000,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -117,7 +129,7 @@ def jobs(
     echo_hint(f"{counts.waiting} waiting, {counts.running} running, {counts.failed} failed; {counts.workers} workers")
 
 
-@app.command()
+@jobs_app.command()
 def retry(
     ids: Annotated[
         list[int] | None, typer.Argument(metavar="JOB…", help="Numbers, as memstore jobs shows them.")
@@ -134,7 +146,205 @@ def retry(
         raise typer.BadParameter("name jobs, or give --all.")
     with open_store(database) as store:
         retried = store.retry_jobs(None if every else ids)
+    print_result({"retried": retried}, f"{retried} jobs wait again", as_json=as_json)
+
+
+@backfill_app.command()
+def plan(
+    user: OnlyUserOption = None,
+    only: OnlyOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say what is pending, and about what it costs in calls and tokens of chat models, and in time.
+
+    Nobody is asked and nothing is written. Rates are those that this store has measured: of calls so far, else assumed;
+    of time by its earlier backfills, else unknown. While a backfill runs, it shows its rate and the time left.
+
+    JSON: {"derivers": {name: {"conversations", "messages", "tokens", "calls", "prompt_tokens", "answer_tokens":
+    integers, "answers": "assumed", "known" or null, "call_seconds": number or null}}, "seconds": number or null,
+    "model_tokens": integer, "model_seconds": number or null}.
+    """
+    with open_store(database) as store:
+        _print_plan(store.backfills.plan(user=user, only=only or ()), as_json)
+
+
+@backfill_app.command()
+def run(
+    user: OnlyUserOption = None,
+    only: OnlyOption = None,
+    max_tokens: TokensOption = None,
+    max_seconds: SecondsOption = None,
+    detach: DetachFlag = False,
+    concurrency: ConcurrencyOption = 4,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Derive all that is pending, here and by the workers that there are. Stopped or killed, it goes on with resume.
+
+    The exit code is 1 where it did not come to its end, or something in it failed.
+
+    JSON: as of memstore backfill status.
+    """
+
+    async def ran(store: WorkingStore) -> BackfillStatus:
+        plan = None
+        try:
+            plan = await store.backfills.plan(user=user, only=only or ())
+        except ModelUnavailable as error:  # what is for it waits; the rest is done
+            echo_hint(f"not planned: {error}")
+        backfill = await store.backfills.begin(
+            user=user, only=only or (), max_tokens=max_tokens, max_seconds=max_seconds, plan=plan
+        )
+        return await _work(store, backfill, detach, concurrency)
+
+    _finish(_with_store(database, ran), as_json, detach)
+
+
+@backfill_app.command()
+def resume(
+    backfill: BackfillArgument = None,
+    max_tokens: TokensOption = None,
+    max_seconds: SecondsOption = None,
+    detach: DetachFlag = False,
+    concurrency: ConcurrencyOption = 4,
+    database: DatabaseOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Go on with a backfill that is paused, or that nobody works on, here and by the workers that there are.
+
+    JSON: as of memstore backfill status.
+    """
+
+    async def resumed(store: WorkingStore) -> BackfillStatus:
+        state = await store.backfills.status(backfill)
+        if state.backfill.state != "running":
+            state = await store.backfills.resume(backfill, max_tokens=max_tokens, max_seconds=max_seconds)
+        return await _work(store, state.backfill.id, detach, concurrency)
+
+    _finish(_with_store(database, resumed), as_json, detach)
+
+
+@backfill_app.command()
+def status(backfill: BackfillArgument = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Say how far a backfill is, how fast, and what went wrong.
+
+    JSON: {"backfill": {"id", "state", "reason", "messages", "max_tokens", "max_seconds", "spent_tokens", …}, "left":
+    {deriver: messages}, "failing": conversations, "done": messages, "seconds", "rate": messages a second,
+    "seconds_left": number or null}.
+    """
+    with open_store(database) as store:
+        _print_status(store.backfills.status(backfill), as_json)
+
+
+@backfill_app.command()
+def pause(backfill: BackfillArgument = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Let no step of a backfill begin; those under way are finished.
+
+    JSON: as of memstore backfill status.
+    """
+    with open_store(database) as store:
+        _print_status(store.backfills.pause(backfill), as_json)
+
+
+@backfill_app.command()
+def cancel(backfill: BackfillArgument = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """End a backfill. What it has derived stays; the rest workers leave alone until it is asked for.
+
+    JSON: as of memstore backfill status.
+    """
+    with open_store(database) as store:
+        _print_status(store.backfills.cancel(backfill), as_json)
+
+
+@backfill_app.command()
+def verify(user: OnlyUserOption = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Check that everything is derived, whole and rightly counted. The exit code is 1 where something is not.
+
+    JSON: [{"user": name or null, "problem": text, "rows": integer}].
+    """
+    with open_store(database) as store:
+        wrong = store.backfills.verify(user=user)
     if as_json:
-        print_json({"retried": retried})
+        print_json(wrong)
+    elif wrong:
+        print_table(("user", "rows", "problem"), [(each.user or "", f"{each.rows:,}", each.problem) for each in wrong])
     else:
-        echo(f"{retried} jobs wait again")
+        echo("everything is derived, and whole")
+    raise typer.Exit(1 if wrong else 0)
+
+
+def _with_store(database: str | None, use: Any) -> Any:
+    import asyncio
+
+    from memstore.client.worker import WorkingStore
+
+    async def run() -> Any:
+        async with await WorkingStore.open(database) as store:
+            return await use(store)
+
+    return asyncio.run(run())
+
+
+async def _work(store: WorkingStore, backfill: UUID, detach: bool, concurrency: int) -> BackfillStatus:
+    if detach:
+        return await store.backfills.status(backfill)
+    with err.status("loading") as shown:
+        return await store.work_until_done(
+            backfill, lambda state: shown.update(_progress(state)), concurrency=concurrency
+        )
+
+
+def _progress(status: BackfillStatus) -> str:
+    left = "" if status.seconds_left is None else f", {_time(status.seconds_left)} left"
+    failing = f", failing in {status.failing} conversations" if status.failing else ""
+    spent = f", {status.backfill.spent_tokens:,} tokens of chat models" if status.backfill.spent_tokens else ""
+    return f"{status.done:,} of {status.backfill.messages:,}, {status.rate:.0f} a second{left}{spent}{failing}"
+
+
+def _time(seconds: float) -> str:
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+def _print_status(status: BackfillStatus, as_json: bool) -> None:
+    if as_json:
+        print_json(status)
+        return
+    reason = f" ({status.backfill.reason})" if status.backfill.reason else ""
+    echo((f"{status.backfill.state}{reason}", "bold"), f": {_progress(status)}; {status.backfill.id}")
+    for deriver, messages in status.left.items():
+        echo(f"  {deriver}: {messages:,} messages left")
+
+
+def _finish(status: BackfillStatus, as_json: bool, detached: bool) -> None:
+    _print_status(status, as_json)
+    if detached:
+        echo_hint("workers do it: memstore worker; memstore backfill status tells how far they are")
+    elif status.backfill.state != "done":
+        echo_hint("memstore backfill resume goes on with it")
+    raise typer.Exit(0 if detached or (status.backfill.state == "done" and not status.left) else 1)
+
+
+def _print_plan(plan: BackfillPlan, as_json: bool) -> None:
+    if as_json:
+        totals = {"model_tokens": plan.model_tokens, "model_seconds": plan.model_seconds}
+        print_json({"derivers": plan.derivers, "seconds": plan.seconds} | totals)
+        return
+    rows = [
+        (name, *(f"{number:,}" for number in (each.conversations, each.messages, each.tokens, each.calls)),
+         f"{each.prompt_tokens + each.answer_tokens:,}")
+        for name, each in plan.derivers.items()
+    ]  # fmt: skip
+    print_table(("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"), rows)
+    if plan.seconds is None:
+        echo_hint("how long it takes is known after a first backfill; while one runs, it shows the time left")
+    else:
+        echo(f"{_time(plan.seconds)} at the rate of this store's earlier backfills")
+    if plan.model_tokens:
+        time = "" if plan.model_seconds is None else f"; one call after the other takes {_time(plan.model_seconds)}"
+        echo(f"{plan.model_tokens:,} tokens of chat models{time}")
+    if any(each.answers == "assumed" for each in plan.derivers.values()):
+        echo_hint("the tokens of calls are assumed: no call of this model was measured yet")

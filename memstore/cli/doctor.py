@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
 
-from memstore.cli.errors import exit_code
 from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption
 from memstore.cli.output import echo, echo_hint, print_json, print_table
-from memstore.cli.session import hint_if_unknown, open_store
+from memstore.cli.session import exit_code, hint_if_unknown, open_store
 from memstore.errors import MemstoreError
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def stats(
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Check:
     """The result of one check: fine, or what to do; `code` is the exit code that it calls for."""
 
     what: str
@@ -74,7 +73,7 @@ def doctor(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     JSON: {"ok": true or false, "checks": [{"what", "ok", "detail"}]}.
     """
     checks = []
-    for check in findings(database):
+    for check in run_checks(database):
         checks.append(check)
         if not as_json:
             mark = ("ok   ", "green") if check.ok else ("FAIL ", "bold red")
@@ -86,40 +85,41 @@ def doctor(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     raise typer.Exit(codes[0] if codes else 0)
 
 
-def findings(database: str | None) -> Iterator[Finding]:
+def run_checks(database: str | None) -> Iterator[Check]:
     """Run one check after the other; a failure of one does not hide those that do not need it."""
-    version = sys.version_info
-    yield Finding("python", f"{version.major}.{version.minor}.{version.micro} on {sys.platform}")
-    try:
-        from memstore.settings import load
+    from memstore.client.opened import check_usable
+    from memstore.providers import load_counter, load_embedder, load_reranker
+    from memstore.settings import load
 
+    version = sys.version_info
+    yield Check("python", f"{version.major}.{version.minor}.{version.micro} on {sys.platform}")
+    try:
         settings = load({})
     except MemstoreError as error:
-        yield _failed("settings", error)
+        yield Check("settings", str(error), exit_code(error))
         return
-    names = _names(settings)
-    yield names
-    yield _counter(settings.counter)
-    yield _embedder(settings.embedder)
-    yield from _reranker(settings.reranker)
+    usable = _check("settings", lambda: check_usable(settings), _non_default(settings))
+    yield usable
+    counter = f"{settings.counter}, vocabulary checked, no network"
+    yield _check("token counter", lambda: load_counter(settings.counter).count("memstore"), counter)
+    yield _check_model("embedder", settings.embedder, load_embedder)
+    if settings.reranker != "none":
+        yield _check_model("reranker", settings.reranker, load_reranker)
     yield from _chat_models(settings)
-    if names.ok:  # else no store is open_store
-        yield from _database(database)
+    if usable.ok:  # else no store is opened
+        try:
+            with open_store(database) as store:
+                yield from _store(store)
+        except MemstoreError as error:
+            yield Check("database", str(error), exit_code(error))
 
 
-def _failed(what: str, error: MemstoreError) -> Finding:
-    return Finding(what, str(error), exit_code(error))
-
-
-def _names(settings: Settings) -> Finding:
-    """Check that the providers, strategies and rules that the settings name exist."""
-    from memstore.client.opened import check_usable
-
+def _check(what: str, check: Callable[[], object], detail: str) -> Check:
     try:
-        check_usable(settings)
+        check()
     except MemstoreError as error:
-        return _failed("settings", error)
-    return Finding("settings", _non_default(settings))
+        return Check(what, str(error), exit_code(error))
+    return Check(what, detail)
 
 
 def _non_default(settings: Settings) -> str:
@@ -128,93 +128,53 @@ def _non_default(settings: Settings) -> str:
     return ", ".join(f"{name}={getattr(settings, name)}" for name in set_here) or "the defaults"
 
 
-def _counter(name: str) -> Finding:
-    from memstore.providers import load_counter
-
-    try:
-        load_counter(name).count("memstore")
-    except MemstoreError as error:
-        return _failed("token counter", error)
-    return Finding("token counter", f"{name}, vocabulary checked, no network")
-
-
-def _embedder(name: str) -> Finding:
-    """Check that the embedder is there, and the weights of the default one."""
-    from memstore.providers import MINILM, load_embedder
+def _check_model(what: str, name: str, load: Callable[[str], object]) -> Check:
+    """Check that a local model is installed; load any other, which takes no time."""
+    from memstore.providers import MINILM, local_models
     from memstore.settings import ONNX_MINILM
 
-    found = _check_model("embedder", name, load_embedder)
-    english = found.ok and name in (ONNX_MINILM, MINILM)
-    return replace(found, detail=f"{found.detail}; {ENGLISH}") if english else found
-
-
-def _reranker(name: str) -> Iterator[Finding]:
-    """Check that the reranker is there, if one is set."""
-    from memstore.providers import load_reranker
-
-    if name != "none":
-        yield _check_model("reranker", name, load_reranker)
-
-
-def _check_model(what: str, name: str, load: Callable[[str], object]) -> Finding:
-    """Check that a local model is installed; load any other, which takes no time."""
     kind, _, model = name.partition(":")
-    try:
-        if kind not in LOCAL:
-            load(name)
-            return Finding(what, name)
-        from memstore.providers import local_models
-
-        local_models.check(model)
-    except MemstoreError as error:
-        return _failed(what, error)
-    return Finding(what, f"{name} is installed")
+    if kind in LOCAL:
+        detail = f"{name} is installed"
+        return _check(what, lambda: local_models.check(model), f"{detail}; {ENGLISH}" if name == MINILM else detail)
+    return _check(what, lambda: load(name), f"{name}; {ENGLISH}" if name == ONNX_MINILM else name)
 
 
-def _chat_models(settings: Settings) -> Iterator[Finding]:
-    """Check that the chat models that are set answer."""
-    named = {"facts model": settings.facts_model, "summary model": settings.summary_model}
-    if set(named.values()) == {"none"}:
-        yield Finding("chat models", "none: rules find facts, and summaries are chosen sentences")
-        return
+def _chat_models(settings: Settings) -> Iterator[Check]:
     from memstore.providers import load_chat_model
 
-    for what, name in named.items():
+    names = {"facts model": settings.facts_model, "summary model": settings.summary_model}
+    if set(names.values()) == {"none"}:
+        yield Check("chat models", "none: rules find facts, and summaries are chosen sentences")
+        return
+    for what, name in names.items():
         try:
             model = load_chat_model(name, settings)
             window = f"{model.name} answers, with a window of {model.context_tokens} tokens" if model else "none: rules"
-            yield Finding(what, window)
+            yield Check(what, window)
         except MemstoreError as error:
-            yield _failed(what, error)
+            yield Check(what, str(error), exit_code(error))
 
 
-def _database(database: str | None) -> Iterator[Finding]:
-    try:
-        with open_store(database) as store:
-            yield from _store(store)
-    except MemstoreError as error:
-        yield _failed("database", error)
-
-
-def _store(store: MemoryStore) -> Iterator[Finding]:
+def _store(store: MemoryStore) -> Iterator[Check]:
     from memstore.store.capabilities import capabilities
     from memstore.store.faults import masked
     from memstore.store.migrations import status
 
     able = capabilities(store.url)
-    yield Finding("database", masked(store.url))
-    yield Finding("server", f"PostgreSQL {able.server_version // 10000}, pgvector {able.pgvector}")
-    yield Finding("schema", f"revision {status(store.url).revision}")
+    yield Check("database", masked(store.url))
+    yield Check("server", f"PostgreSQL {able.server_version // 10000}, pgvector {able.pgvector}")
+    yield Check("schema", f"revision {status(store.url).revision}")
     if able.role is None and able.ignores_policies:
-        yield Finding("isolation", "this login ignores row-level security; give one that is no superuser", 1)
+        yield Check("isolation", "this login ignores row-level security; give one that is no superuser", 1)
     else:
-        yield Finding("isolation", f"row-level security holds; {_describe_role(able)}")
+        yield Check("isolation", f"row-level security holds; {_describe_role(able)}")
     yield from _large_users(store)
     counts = store.stats()
     yield _derivations(counts)
     lacking = _vectors(counts, store.settings.embedder)
     if lacking is not None:
-        yield Finding("vectors", lacking)
+        yield Check("vectors", lacking)
     yield from _embeddings(store)
     yield from _drift(store)
     if counts["dead_letters"]:
@@ -222,18 +182,17 @@ def _store(store: MemoryStore) -> Iterator[Finding]:
 
 
 def _describe_role(able: Capabilities) -> str:
-    """Return under which role the store runs its statements."""
     role = f"as {able.role}" if able.role else "as the login itself"
     escapes = "; this login may become more than that (docs/reference/roles.md)" if able.ignores_policies else ""
     return f"statements run {role}{', through a pooler' if able.pooled else ''}{escapes}"
 
 
-def _large_users(store: MemoryStore) -> Iterator[Finding]:
+def _large_users(store: MemoryStore) -> Iterator[Check]:
     """Report users over whom recall is slow: no failure, as it finds the same."""
-    if found := store.large_users():
-        lacking = ", ".join(repr(user.name) for user in found if not user.indexed)
+    if users := store.large_users():
+        lacking = ", ".join(repr(user.name) for user in users if not user.indexed)
         advice = f"recall is slow for {lacking}: memstore db index" if lacking else "all are indexed"
-        yield Finding("large users", f"{len(found)} with more than {store.settings.units_in_memory:,} units; {advice}")
+        yield Check("large users", f"{len(users)} with more than {store.settings.units_in_memory:,} units; {advice}")
 
 
 def _vectors(counts: dict[str, int], embedder: str) -> str | None:
@@ -249,42 +208,39 @@ def _vectors(counts: dict[str, int], embedder: str) -> str | None:
     )
 
 
-def _embeddings(store: MemoryStore) -> Iterator[Finding]:
+def _embeddings(store: MemoryStore) -> Iterator[Check]:
     """Report a migration that is not done, and vectors that one has left."""
-    found = store.embeddings.status()
-    if begun := [row for row in found if row.state == "building"]:
+    embedders = store.embeddings.status()
+    if begun := [row for row in embedders if row.state == "building"]:
         left = f"{begun[0].missing:,} vectors of {begun[0].name} are not made yet"
-        yield Finding(
-            "embeddings", f"{left}: memstore embeddings migrate goes on, memstore embeddings rollback gives up"
-        )
-    elif kept := sum(row.vectors for row in found if row.state == "retired"):
-        yield Finding("embeddings", f"{kept:,} vectors of embedders that serve no more: memstore embeddings clean")
+        yield Check("embeddings", f"{left}: memstore embeddings migrate goes on, memstore embeddings rollback gives up")
+    elif kept := sum(row.vectors for row in embedders if row.state == "retired"):
+        yield Check("embeddings", f"{kept:,} vectors of embedders that serve no more: memstore embeddings clean")
 
 
-def _derivations(counts: dict[str, int]) -> Finding:
+def _derivations(counts: dict[str, int]) -> Check:
     if counts["failed"]:
-        return Finding(
+        return Check(
             "derivations", f"{counts['failed']} failed; memstore --verbose derive tries again, and shows why", 1
         )
     waiting = f"{counts['pending']} pending: memstore derive" if counts["pending"] else "nothing is pending"
-    return Finding("derivations", waiting)
+    return Check("derivations", waiting)
 
 
-def _drift(store: MemoryStore) -> Iterator[Finding]:
-    """Report how far token counts were from those of the models' servers, all users together."""
+def _drift(store: MemoryStore) -> Iterator[Check]:
     pairs: dict[tuple[str, str], list[Drift]] = {}
     for user in store.users():
         for drift in store.user(user).drift():
             pairs.setdefault((drift.model, drift.counter), []).append(drift)
-    for (model, counter), found in sorted(pairs.items()):
-        observed, calls = sum(drift.observed for drift in found), sum(drift.calls for drift in found)
-        bias = sum(drift.predicted for drift in found) / observed - 1
-        miss, share = max(drift.largest_miss for drift in found), max(drift.largest_share for drift in found)
+    for (model, counter), drifts in sorted(pairs.items()):
+        observed, calls = sum(drift.observed for drift in drifts), sum(drift.calls for drift in drifts)
+        bias = sum(drift.predicted for drift in drifts) / observed - 1
+        miss, share = max(drift.largest_miss for drift in drifts), max(drift.largest_share for drift in drifts)
         apart = f"{bias:+.2%} over {calls} calls, at most {miss} tokens ({share:.2%}) in one"
-        yield Finding("token counts", f"{model} by {counter}: {apart}")
+        yield Check("token counts", f"{model} by {counter}: {apart}")
 
 
-def _unusable_answers(store: MemoryStore) -> Finding:
+def _unusable_answers(store: MemoryStore) -> Check:
     """Report answers of chat models that could not be used: no failure, as rules stood in, but worth another try."""
     lines, total = [], 0
     for user in store.users():
@@ -292,4 +248,4 @@ def _unusable_answers(store: MemoryStore) -> Finding:
             last, total = answers[-1], total + len(answers)
             lines.append(f"{len(answers)} of {user!r}, the last of {last.deriver}: {last.error}")
     again = "memstore derive --redo facts (or summaries) asks again"
-    return Finding("chat answers", f"{total} {UNUSABLE} ({'; '.join(lines)}): {again}")
+    return Check("chat answers", f"{total} {UNUSABLE} ({'; '.join(lines)}): {again}")

@@ -1,11 +1,12 @@
-"""`erase user|conversation|message|fact`, `erasures`, `verify-erasure` and `retain`."""
+"""`erase`, `erasures`, `verify-erasure` and `retention`."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
 import typer
@@ -19,103 +20,63 @@ from memstore.cli.options import (
     parse_id,
     parse_name,
 )
-from memstore.cli.output import echo, echo_hint, print_json, print_table
+from memstore.cli.output import echo, echo_hint, print_json, print_result, print_table
 from memstore.cli.session import hint_if_unknown, open_store
 
 if TYPE_CHECKING:
-    from memstore import Certificate
+    from memstore import Certificate, UserScope
     from memstore.models import Remains
 
-app = typer.Typer(
-    help="Erase, provably: with all that was derived, and so that it does not come back.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
-DryRunFlag = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")]
 MAX_SHOWN = 20  # ids of what was erased
 EXPECTED = "give a file with what memstore erase --json or memstore erasures --json has printed."
 REFUSED = "nothing was erased: say yes, or give --yes; --dry-run shows what would be removed"
 
 
-@app.command("user")
-def user_(
-    user: Annotated[str, typer.Argument(parser=parse_name, metavar="NAME", help="Whose memory is erased, all of it.")],
-    yes: YesFlag = False,
-    dry_run: DryRunFlag = False,
+def erase(
+    what: Annotated[Literal["user", "conversation", "message", "fact"], typer.Argument(help="What is erased.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME|ID...", help="A user's or conversation's name; ids of messages or facts."),
+    ],
+    user: OnlyUserOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")] = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Erase everything of a user.
+    """Erase, provably: with all that was derived, and so that it does not come back.
+
+    A user with everything; a conversation with the facts that nothing else says; messages with what was derived of
+    them, where derive then makes again what rested on others too; facts, whose messages stay. All but a user need
+    --user.
 
     JSON: the certificate: {"id", "scope", "user_id", "erased": [ids], "counts": {table: integer}, "tombstones",
     "again", "scan": {"tables", "ids", "found"}, "recorded_at", "hints"}; "id" is null if nothing was removed.
     """
+    if what in ("user", "conversation") and len(names) > 1:
+        raise typer.BadParameter(f"give one {what}.")
+    if (user is None) is not (what == "user"):
+        raise typer.BadParameter("a user is named by NAME; of anything else --user says whose it is.")
+    owner = parse_name(names[0]) if user is None else user
     with open_store(database) as store:
-        _confirm(f"Erase everything of {user!r}?", is_confirmed=yes or dry_run)
-        hint_if_unknown(store, user)
-        _print(store.user(user).erase(dry_run=dry_run), as_json)
+        scope = store.user(owner)
+        ids = [_parse_id(scope, what, name) for name in names] if what in ("message", "fact") else []
+        target = f"everything of {owner!r}" if what == "user" else f"{what} {', '.join(names)} of {owner!r}"
+        _confirm(f"Erase {target}?", is_confirmed=yes or dry_run)
+        if what == "user":
+            hint_if_unknown(store, owner)
+            certificate = scope.erase(dry_run=dry_run)
+        elif what == "conversation":
+            certificate = scope.conversation(parse_name(names[0])).erase(dry_run=dry_run)
+        elif what == "message":
+            certificate = scope.erase_message(*ids, dry_run=dry_run)
+        else:
+            certificate = scope.erase_fact(*ids, dry_run=dry_run)
+    _print(certificate, as_json)
 
 
-@app.command()
-def conversation(
-    conversation: Annotated[str, typer.Argument(parser=parse_name, metavar="NAME", help="The conversation.")],
-    user: UserOption,
-    yes: YesFlag = False,
-    dry_run: DryRunFlag = False,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Erase a conversation, and the facts that nothing else says.
-
-    JSON: the certificate, as of memstore erase user.
-    """
-    with open_store(database) as store:
-        _confirm(f"Erase the conversation {conversation!r} of {user!r}?", is_confirmed=yes or dry_run)
-        _print(store.user(user).conversation(conversation).erase(dry_run=dry_run), as_json)
-
-
-@app.command()
-def message(
-    messages: Annotated[
-        list[UUID], typer.Argument(parser=parse_id, metavar="ID...", help="Ids of messages, whole, as recall has them.")
-    ],
-    user: UserOption,
-    yes: YesFlag = False,
-    dry_run: DryRunFlag = False,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Erase messages, with what was derived of them; derive then makes again what rested on others too.
-
-    JSON: the certificate, as of memstore erase user.
-    """
-    with open_store(database) as store:
-        _confirm(f"Erase {len(messages)} messages of {user!r}?", is_confirmed=yes or dry_run)
-        _print(store.user(user).erase_message(*messages, dry_run=dry_run), as_json)
-
-
-@app.command()
-def fact(
-    facts: Annotated[
-        list[str],
-        typer.Argument(parser=id_prefix("memstore facts"), metavar="ID...", help="Ids of facts, or how they begin."),
-    ],
-    user: UserOption,
-    yes: YesFlag = False,
-    dry_run: DryRunFlag = False,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Erase facts; the messages that say them stay.
-
-    JSON: the certificate, as of memstore erase user.
-    """
-    with open_store(database) as store:
-        scope = store.user(user)
-        found = [scope.find_id(prefix, of="fact") for prefix in facts]
-        _confirm(f"Erase {len(found)} facts of {user!r}?", is_confirmed=yes or dry_run)
-        _print(scope.erase_fact(*found, dry_run=dry_run), as_json)
+def _parse_id(scope: UserScope, what: str, name: str) -> UUID:
+    return parse_id(name) if what == "message" else scope.find_id(id_prefix("memstore facts")(name), of=what)
 
 
 def erasures(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
@@ -123,23 +84,14 @@ def erasures(user: UserOption, database: DatabaseOption = None, as_json: JsonFla
 
     On a pipe, a line an erasure, its cells parted by tabs: time, what, rows removed, tombstones, id.
 
-    JSON: a list of certificates, as of memstore erase user.
+    JSON: a list of certificates, as of memstore erase.
     """
     with open_store(database) as store:
-        found = store.user(user).erasures()
+        certificates = store.user(user).erasures()
     if as_json:
-        print_json([each.as_dict() for each in found])
-    elif found:
-        rows = [
-            (
-                each.recorded_at and f"{each.recorded_at:%Y-%m-%d %H:%M}",
-                each.scope,
-                _rows(each),
-                each.tombstones,
-                each.id,
-            )
-            for each in found
-        ]
+        print_json([each.as_dict() for each in certificates])
+    elif certificates:
+        rows = [(_when(each), each.scope, sum(each.counts.values()), each.tombstones, each.id) for each in certificates]
         print_table(("when", "what", "rows", "tombstones", "id"), rows)
     else:
         echo_hint(f"nothing was erased of {user!r}")
@@ -156,60 +108,52 @@ def verify_erasure(
 ) -> None:
     """Look through every table for what was erased; exit 1 where something of it is left.
 
-    JSON: {"looked_for", "tables": integers, "found": {table: rows}, "hints"}; of a
-    list of certificates a list of these, each with its "certificate": id.
+    JSON: [{"certificate": id or null, "looked_for", "tables": integers, "found": {table: rows}, "hints"}], one for
+    each certificate of the file, or for the text.
     """
     if (certificate is None) == (text is None):
         raise typer.BadParameter("give a certificate, or --text.")
-    content = None if certificate is None else _read(certificate)
-    certificates, is_list = content if isinstance(content, list) else [content], isinstance(content, list)
+    certificates = [None] if certificate is None else _read(certificate)
     with open_store(database) as store:
-        found = [(each, store.verify_erasure(each, text=text)) for each in certificates]
+        results = [(each, store.verify_erasure(each, text=text)) for each in certificates]
     if as_json:
-        rows = [({"certificate": each.id} if each and is_list else {}) | remains.as_dict() for each, remains in found]
-        print_json(rows if is_list else rows[0])
+        print_json([{"certificate": each and each.id} | remains.as_dict() for each, remains in results])
     else:
-        for each, remains in found:
-            _print_remains(each if is_list else None, remains)
-    if not found:
+        for each, remains in results:
+            _print_remains(each, remains)
+    if not results:
         echo_hint("there is no certificate in this list: nothing was erased")
-    if not all(remains.is_clean for _, remains in found):
+    if not all(remains.is_clean for _, remains in results):
         raise typer.Exit(1)
 
 
-def retain(user: OnlyUserOption = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+def retention(user: OnlyUserOption = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     """Erase messages that are older than they are kept: by messages_days of conversations, users and the settings.
 
     JSON: {"messages": integer}.
     """
     with open_store(database) as store:
         erased = store.retain(user=user)
-    if as_json:
-        print_json({"messages": erased})
-    else:
-        echo(f"{erased:,} messages were older than they are kept, and are erased")
+    text = f"{erased:,} messages were older than they are kept, and are erased"
+    print_result({"messages": erased}, text, as_json=as_json)
 
 
 def _confirm(question: str, *, is_confirmed: bool) -> None:
     """Ask at a terminal, unless confirmed by an option; exit with 1 if the answer is not yes."""
-    import sys
-
     if not is_confirmed and not (sys.stdin.isatty() and typer.confirm(question, err=True)):
         echo_hint(REFUSED)
         raise typer.Exit(1)
 
 
-def _read(path: Path) -> Certificate | list[Certificate]:
-    """Read a certificate, or a list of them."""
+def _read(path: Path) -> list[Certificate]:
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise typer.BadParameter(f"{str(path)!r} cannot be read ({error.strerror}): {EXPECTED}") from None
     except (ValueError, RecursionError):
         raise typer.BadParameter(f"{str(path)!r} is no JSON: {EXPECTED}") from None
-    if isinstance(body, list):
-        return [_certificate(entry, f"number {number} in {str(path)!r}") for number, entry in enumerate(body, 1)]
-    return _certificate(body, repr(str(path)))
+    entries = body if isinstance(body, list) else [body]
+    return [_certificate(entry, f"number {number} in {str(path)!r}") for number, entry in enumerate(entries, 1)]
 
 
 def _certificate(body: Any, name: str) -> Certificate:
@@ -221,28 +165,25 @@ def _certificate(body: Any, name: str) -> Certificate:
         raise typer.BadParameter(f"{name} is no certificate, {error}: {EXPECTED}") from None
 
 
-def _print_remains(certificate: Certificate | None, found: Remains) -> None:
-    """Print what is left of an erasure, under its certificate if that is one of a list."""
+def _print_remains(certificate: Certificate | None, remains: Remains) -> None:
     if certificate is not None:
-        when = f"{certificate.recorded_at:%Y-%m-%d %H:%M}, " if certificate.recorded_at else ""
-        echo(f"{certificate.scope} erased, {when}{certificate.id or 'a rehearsal'}:")
-    result = "nothing is left in them" if found.is_clean else "something is left:"
-    echo(f"looked through {found.tables} tables: {result}")
-    for table_, rows in found.found.items():
+        echo(f"{certificate.scope} erased, {_when(certificate)} {certificate.id or 'a rehearsal'}:")
+    result = "nothing is left in them" if remains.is_clean else "something is left:"
+    echo(f"looked through {remains.tables} tables: {result}")
+    for table_, rows in remains.found.items():
         echo(f"  {table_}: {rows:,} rows")
-    for hint in found.hints:
+    for hint in remains.hints:
         echo_hint(hint)
 
 
 def _print(certificate: Certificate, as_json: bool) -> None:
-    """Print a certificate: as JSON, or one fact a line, each with its name before it."""
     if as_json:
         print_json(certificate.as_dict())
         return
     if certificate.is_empty:
         echo("there was nothing to erase")
         return
-    for what, value in _facts(certificate):
+    for what, value in _lines(certificate):
         echo(f"{what}: {value}")
     if certificate.id is None:
         echo_hint("nothing was removed: this is what would be")
@@ -254,8 +195,7 @@ def _print(certificate: Certificate, as_json: bool) -> None:
         echo_hint(hint)
 
 
-def _facts(certificate: Certificate) -> Iterator[tuple[str, object]]:
-    """Return the lines of a certificate: what was erased, rows by table, tombstones, what was looked for."""
+def _lines(certificate: Certificate) -> Iterator[tuple[str, object]]:
     for id in certificate.erased[:MAX_SHOWN]:
         yield certificate.scope, id
     if len(certificate.erased) > MAX_SHOWN:
@@ -271,5 +211,5 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, object]]:
         yield "recorded", f"{certificate.recorded_at:%Y-%m-%d %H:%M:%S %Z}" if certificate.recorded_at else "not"
 
 
-def _rows(certificate: Certificate) -> int:
-    return sum(certificate.counts.values())
+def _when(certificate: Certificate) -> str:
+    return f"{certificate.recorded_at:%Y-%m-%d %H:%M}" if certificate.recorded_at else ""

@@ -6,20 +6,21 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, choice, parse_name
+from memstore.cli.options import DatabaseOption, JsonFlag, choice_option, name_option
 from memstore.cli.output import echo, echo_hint, err, one_line, print_json, print_table, progress_bars
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
+from memstore.serialization import to_json
 
 if TYPE_CHECKING:
     from memstore import MemoryStore
-    from memstore.ingest.importers import Imported, Span
-    from memstore.models import Exported, Json
+    from memstore.ingest.importers import Imported
+    from memstore.models import Json
 
 MAX_SHOWN = 20  # skipped ones; `--json` has them all
 FORMATS = (
@@ -28,18 +29,7 @@ FORMATS = (
 FOLDER_FORMATS = ("chatgpt", "claude", "gemini", "slack", "whatsapp")  # whose folder is read as one
 OWN = "memstore"  # what `export` writes
 STDIN, STDOUT = Path("-"), "-"
-WHOSE = "Whose it is, where the file names nobody; of memstore's own, who alone comes in."
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
-DATE_ORDERS = ("dmy", "mdy", "ymd")
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why something in a file was skipped."""
-
-    file: str
-    where: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +38,7 @@ class ImportedFile:
 
     file: str
     done: Imported
-    reasons: Sequence[Reason]
+    reasons: Sequence[Json]  # each {"file", "where", "reason"}
     dry_run: bool = False
 
     @property
@@ -84,15 +74,10 @@ def import_(
     ],
     user: Annotated[
         str | None,
-        typer.Option("--user", "-u", parser=parse_name, metavar="NAME", help=WHOSE),
+        name_option("Whose it is, where the file names nobody; of memstore's own, who alone comes in.", "--user", "-u"),
     ] = None,
-    format: Annotated[
-        str, typer.Option(parser=choice(*FORMATS), metavar=f"[{'|'.join(FORMATS)}]", help="What the files are.")
-    ] = "auto",
-    me: Annotated[
-        str | None,
-        typer.Option(parser=parse_name, metavar="NAME", help="Who of a chat between people you are: whatsapp, slack."),
-    ] = None,
+    format: Annotated[str, choice_option(FORMATS, help="What the files are.")] = "auto",
+    me: Annotated[str | None, name_option("Who of a chat between people you are: whatsapp, slack.")] = None,
     timezone: Annotated[
         str | None,
         typer.Option(
@@ -100,12 +85,8 @@ def import_(
         ),
     ] = None,
     date_order: Annotated[
-        str | None,
-        typer.Option(
-            parser=choice(*DATE_ORDERS),
-            metavar=f"[{'|'.join(DATE_ORDERS)}]",
-            help="How days are written, where the file leaves it open: whatsapp.",
-        ),
+        Literal["dmy", "mdy", "ymd"] | None,
+        typer.Option(help="How days are written, where the file leaves it open: whatsapp."),
     ] = None,
     all_branches: Annotated[
         bool, typer.Option("--all-branches", help="Also what was edited or tried again: chatgpt, claude.")
@@ -171,9 +152,13 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportedFile:
             source = sys.stdin.buffer if file == STDIN else file
             done = store.import_file(source, **how, progress=lambda read, size: move(file.name, read, size))
     except InvalidInput as error:
-        return ImportedFile(str(file), Imported(passed_by=1), [Reason(str(file), str(file), str(error))])
-    reasons = [Reason(str(file), skip.where, skip.reason) for skip in done.skipped]
+        return ImportedFile(str(file), Imported(passed_by=1), [_reason(file, str(file), error)])
+    reasons = [_reason(file, skip.where, skip.reason) for skip in done.skipped]
     return ImportedFile(str(file), done, reasons, how["dry_run"])
+
+
+def _reason(file: Path, where: str, reason: object) -> Json:
+    return {"file": str(file), "where": where, "reason": str(reason)}
 
 
 def _report(files: Sequence[ImportedFile]) -> Json:
@@ -204,7 +189,7 @@ def _print_file(file: ImportedFile) -> None:
     for what, count in done.left_out.most_common():
         echo_hint(f"left out: {_left_out(what, count, done.format)}")
     for reason in file.reasons[:MAX_SHOWN]:
-        err.print(one_line(f"skipped {reason.where}: {reason.reason}"), style="yellow")
+        err.print(one_line(f"skipped {reason['where']}: {reason['reason']}"), style="yellow")
     if done.passed_by > MAX_SHOWN:
         listed = "them all" if done.passed_by == len(file.reasons) else f"the first {len(file.reasons):,}"
         err.print(f"… and {done.passed_by - MAX_SHOWN} more; --json names {listed}", style="yellow")
@@ -220,23 +205,14 @@ def _left_out(what: str, count: int, format: str) -> str:
 
 
 def _print_preview(done: Imported) -> None:
-    """Show the first conversations that would come in."""
-    rows = [
-        (
-            span.user,
-            span.messages,
-            *(f"{when:%Y-%m-%d}" if when else "" for when in (span.first, span.last)),
-            _title(span),
-        )
-        for span in done.spans[:MAX_SHOWN]
-    ]
+    rows = []
+    for span in done.spans[:MAX_SHOWN]:
+        first, last = (f"{when:%Y-%m-%d}" if when else "" for when in (span.first, span.last))
+        title = f"{span.conversation}: {span.title}" if span.title else span.conversation
+        rows.append((span.user, span.messages, first, last, title))
     print_table(("user", "messages", "from", "to", "conversation"), rows)
     if done.conversations > MAX_SHOWN:
         echo_hint(f"… and {done.conversations - MAX_SHOWN} more conversations; --json names them")
-
-
-def _title(span: Span) -> str:
-    return f"{span.conversation}: {span.title}" if span.title else span.conversation
 
 
 def export(
@@ -244,15 +220,9 @@ def export(
         str, typer.Argument(metavar="[PATH|-]", help="Where to: a file, gzipped where it ends in .gz; - is stdout.")
     ] = STDOUT,
     user: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--user", "-u", parser=parse_name, metavar="NAME", help="Of this user; may be repeated. Else of all."
-        ),
+        list[str] | None, name_option("Of this user; may be repeated. Else of all.", "--user", "-u")
     ] = None,
-    conversation: Annotated[
-        str | None,
-        typer.Option("--conversation", "-c", parser=parse_name, metavar="NAME", help="Only this one of the user's."),
-    ] = None,
+    conversation: Annotated[str | None, name_option("Only this one of the user's.", "--conversation", "-c")] = None,
     no_derived: Annotated[
         bool, typer.Option("--no-derived", help="Without what was made of messages: to be made there.")
     ] = False,
@@ -282,16 +252,17 @@ def export(
         else:
             with progress_bars("exporting") as move:
                 done = store.export(path, **options, progress=_total_progress(move))
+    counts: Json = to_json(done)
+    summary = ", ".join(f"{count:,} {what}" for what, count in counts.items())
     if as_json:
-        print_json({"file": path} | _counts(done))
+        print_json({"file": path} | counts)
     elif path == STDOUT:
-        echo_hint(_summary(done))
+        echo_hint(summary)
     else:
-        echo((one_line(path), "bold"), f": {_summary(done)}")
+        echo((one_line(path), "bold"), f": {summary}")
 
 
 def _total_progress(move: Callable[[str, int, int | None], None]) -> Callable[[str, int, int], None]:
-    """Return a callback that moves one bar for the messages of all users."""
     before, last = 0, ("", 0)
 
     def advance(user: str, done: int, total: int) -> None:
@@ -302,14 +273,3 @@ def _total_progress(move: Callable[[str, int, int | None], None]) -> Callable[[s
         move("messages", before + done, None)
 
     return advance
-
-
-def _counts(done: Exported) -> dict[str, int]:
-    from memstore.serialization import to_json
-
-    counts: dict[str, int] = to_json(done)
-    return counts
-
-
-def _summary(done: Exported) -> str:
-    return ", ".join(f"{count:,} {what}" for what, count in _counts(done).items())

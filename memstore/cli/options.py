@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,24 +13,28 @@ import typer
 
 from memstore.ids import SHORTEST, is_beginning
 
-KINDS = ("episodic", "semantic", "procedural")
-FORMATS = ("openai", "ollama", "anthropic", "text")
-STRATEGIES = (
-    "none", "goal_batch", "hierarchical", "semantic", "sliding_window", "summary_buffer", "threshold", "tool_calls",
-)  # fmt: skip
 SECTION_EXAMPLE = """give one like calendar="Friday: Porto.", or '{"name": "facts", "maximum": 0.1}'"""
 
 
-def choice(*choices: str) -> Callable[[str], str]:
-    """Return a parser of one of these words. Typer's own choices are enums, and importing memstore's models is slow."""
+def choice_option(choices: Sequence[str], *flags: str, help: str) -> Any:
+    """Return an option of one of these words, for lists of them: typer's own, Literal, is none for lists."""
 
-    def read(value: str) -> str:
+    def parse(value: str) -> str:
         if value not in choices:
             raise typer.BadParameter(f"{value!r} is none of {', '.join(choices)}.")
         return value
 
-    read.__name__ = "|".join(choices)
-    return read
+    return typer.Option(*flags, parser=parse, metavar=f"[{'|'.join(choices)}]", help=help)
+
+
+def name_option(help: str, *flags: str) -> Any:
+    """Return an option that takes the name of somebody or something."""
+    return typer.Option(*flags, parser=parse_name, metavar="NAME", help=help)
+
+
+def time_option(help: str, *flags: str) -> Any:
+    """Return an option that takes a moment."""
+    return typer.Option(*flags, parser=parse_time, metavar="TIME", help=help)
 
 
 def parse_name(value: str) -> str:
@@ -60,12 +64,12 @@ def parse_section(value: str) -> Any:
 def parse_tools(value: str) -> Any:
     """Read definitions of tools from a file: a list of JSON objects."""
     try:
-        found = json.loads(Path(value).read_text(encoding="utf-8"))
+        tools = json.loads(Path(value).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{value!r} holds no definitions of tools: {error}.") from None
-    if not isinstance(found, list) or not all(isinstance(tool, dict) for tool in found):
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
         raise typer.BadParameter(f"{value!r} holds no definitions of tools: give a list of JSON objects.")
-    return found
+    return tools
 
 
 def parse_time(value: str) -> datetime:
@@ -108,75 +112,9 @@ DatabaseOption = Annotated[
         help="embedded, embedded:FOLDER or postgresql://…; else MEMSTORE_DATABASE_URL, else embedded.",
     ),
 ]
-UserOption = Annotated[str, typer.Option("--user", "-u", parser=parse_name, metavar="NAME", help="Whose memory.")]
-ViewerOption = Annotated[
-    str | None,
-    typer.Option(parser=parse_name, metavar="NAME", help="Show what this one sees; else the settings' context_viewer."),
-]
-OnlyUserOption = Annotated[
-    str | None, typer.Option("--user", "-u", parser=parse_name, metavar="NAME", help="Of this user only.")
-]
-AsOfOption = Annotated[
-    datetime | None,
-    typer.Option("--as-of", parser=parse_time, metavar="TIME", help="What was known then, in ISO 8601."),
-]
-ModelOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Count as this model does: gpt-4o, ollama:llama3.2, tokenizer:FOLDER…; else the settings."
-    ),
-]
-ToolsOption = Annotated[
-    Any,
-    typer.Option(parser=parse_tools, metavar="FILE", help="Definitions of tools, a list of JSON: counted too."),
-]
-
-# Of `context` and of `chat`, whose budget is that of a prompt and its answer.
-
-ConversationOption = Annotated[
-    str, typer.Option("--conversation", "-c", parser=parse_name, metavar="NAME", help="The conversation that goes on.")
-]
-
-
-def _budget(of: str, otherwise: str) -> Any:
-    said = f"The most tokens {of}; else the settings' {otherwise}."
-    return typer.Option("--budget", "-b", min=1, metavar="N", help=said)
-
-
-BudgetOption = Annotated[int | None, _budget("that it may have", "context_budget")]
-WindowOption = Annotated[int | None, _budget("of prompt and answer", "ollama_num_ctx")]
-ReserveOption = Annotated[
-    int | None,
-    typer.Option(min=0, metavar="N", help="Tokens of the budget to keep free; else the settings' context_reserve."),
-]
-AnswerOption = Annotated[
-    int | None,
-    typer.Option("--reserve", min=1, metavar="N", help="The most tokens of an answer; else a quarter of the window."),
-]
-
-# Of `context`
-
-StrategyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        parser=choice(*STRATEGIES),
-        metavar="NAME",
-        help="Compress the conversation by it: none, tool_calls, summary_buffer… May be repeated; in this order.",
-    ),
-]
-SectionOption = Annotated[
-    list[Any] | None,
-    typer.Option(
-        parser=parse_section,
-        metavar="NAME=TEXT|JSON",
-        help="A section of your own, or limits of one; may be repeated. It takes the place of the conversation's.",
-    ),
-]
-FormatOption = Annotated[
-    str,
-    typer.Option(
-        parser=choice(*FORMATS),
-        metavar="NAME",
-        help=f"How it is written: {', '.join(FORMATS)}.",
-    ),
-]
+UserOption = Annotated[str, name_option("Whose memory.", "--user", "-u")]
+OnlyUserOption = Annotated[str | None, name_option("Of this user only.", "--user", "-u")]
+ConversationOption = Annotated[str, name_option("The conversation.", "--conversation", "-c")]
+ViewerOption = Annotated[str | None, name_option("Show what this one sees; else the settings' context_viewer.")]
+AsOfOption = Annotated[datetime | None, time_option("What was known then, in ISO 8601.", "--as-of")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")]

@@ -11,7 +11,7 @@ import logging
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -22,8 +22,6 @@ from rich.text import Text
 from memstore.serialization import to_json
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from memstore.models import Context, Json, Receipt, Replay
 
 COLOURS = {
@@ -37,7 +35,6 @@ COLOURS = {
     "overhead": "bright_black",
 }
 ROLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
-NARROW = 72  # columns; on a smaller terminal a table's text is a column of single words
 CELL = 24  # columns at most for what stands beside a row's text
 UNCUT = ("id",)  # but for these columns, which are copied
 METER = 60
@@ -81,6 +78,12 @@ def echo_error(text: str) -> None:
     err.print(Text.assemble(("memstore: ", "bold red"), one_line(text)))
 
 
+def flush() -> None:
+    """Flush stdout."""
+    if sys.stdout is not None:  # it is None where the command was started with stdout closed
+        sys.stdout.flush()
+
+
 def escape_unencodable() -> None:
     """Let stdout and stderr spell out what their encoding has no characters for."""
     for stream in (sys.stdout, sys.stderr):
@@ -93,6 +96,14 @@ def print_json(value: object) -> None:
     unicode = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     text = json.dumps(to_json(value), ensure_ascii=not unicode, indent=2)
     print(_CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
+
+
+def print_result(value: object, text: str, *, as_json: bool) -> None:
+    """Print what a command did: a value as JSON, or a text for people."""
+    if as_json:
+        print_json(value)
+    else:
+        echo(text)
 
 
 class StderrHandler(logging.Handler):
@@ -164,50 +175,29 @@ def progress_bars(waiting: str, *, of_bytes: bool = False) -> Iterator[Callable[
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows, the last cell being the text: as a table, on a narrow terminal in blocks, on a pipe with tabs."""
+    """Print rows, the last cell being the text: as a table; on a pipe with tabs."""
     cells = [[one_line(cell) for cell in row] for row in rows]
     if not out.is_terminal:
         for row in cells:
             print("\t".join(row))
-    elif out.width < NARROW:
-        for *others, text in cells:
-            out.print(Text("  ".join(filter(None, others)), style="bright_black"))
-            out.print(Text(text))
-    elif cells:
-        out.print(_draw_table(columns, cells), soft_wrap=False)
-
-
-def _draw_table(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
+        return
     from rich import box
     from rich.table import Table
 
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns[:-1]:
-        most = None if name in UNCUT else CELL
-        grid.add_column(name, no_wrap=True, max_width=most, overflow="ellipsis", style="bright_black")
-    grid.add_column(columns[-1], overflow="fold")
+        width = None if name in UNCUT else CELL
+        table.add_column(name, no_wrap=True, max_width=width, overflow="ellipsis", style="bright_black")
+    table.add_column(columns[-1], overflow="fold")
     for row in cells:
-        grid.add_row(*map(Text, row))
-    return grid
+        table.add_row(*map(Text, row))
+    if cells:
+        out.print(table, soft_wrap=False)
 
 
 def short_id(id: UUID) -> str:
-    """Return the first digits of an id that is shown alone."""
+    """Return the first digits of an id, which commands take in its place."""
     return id.hex[:SHORT_ID]
-
-
-def short_ids(ids: Iterable[UUID]) -> dict[UUID, str]:
-    """Return the first digits of each id, as many as tell these apart, and eight at least."""
-    every = set(ids)
-    length = next(
-        (
-            digits
-            for digits in range(SHORT_ID, len(UUID(int=0).hex))
-            if len({id.hex[:digits] for id in every}) == len(every)
-        ),
-        len(UUID(int=0).hex),
-    )
-    return {id: id.hex[:length] for id in every}
 
 
 def token_meter(receipt: Receipt) -> Text:

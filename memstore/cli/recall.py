@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from memstore.cli.options import (
     AsOfOption,
-    BudgetOption,
     ConversationOption,
     DatabaseOption,
-    FormatOption,
     JsonFlag,
-    ModelOption,
-    ReserveOption,
-    SectionOption,
-    StrategyOption,
-    ToolsOption,
+    LimitOption,
     UserOption,
     ViewerOption,
-    choice,
+    choice_option,
     id_prefix,
-    parse_name,
-    parse_time,
-)  # fmt: skip
+    name_option,
+    parse_section,
+    parse_tools,
+    time_option,
+)
 from memstore.cli.output import (
     echo,
     echo_error,
@@ -37,7 +33,7 @@ from memstore.cli.output import (
     print_messages,
     print_table,
     token_meter,
-)  # fmt: skip
+)
 from memstore.cli.session import hint_if_unknown, hint_why_empty, open_store
 from memstore.serialization import to_json
 
@@ -47,10 +43,11 @@ if TYPE_CHECKING:
 
 TIERS = ("messages", "summaries", "facts")
 ROLES = ("user", "assistant", "tool", "system", "developer")
-ORDERS = ("score", "time")
-GROUPINGS = ("session", "fact")
+STRATEGIES = (
+    "none", "goal_batch", "hierarchical", "semantic", "sliding_window", "summary_buffer", "threshold", "tool_calls",
+)  # fmt: skip
 MEMORY_SECTIONS = ("summaries", "facts", "hits")  # of a context
-HIT_COLUMNS = ("score", "tier", "said", "speaker")
+HIT_COLUMNS = ("score", "tier", "said", "speaker", "text")
 RECEIPT_COLUMNS = ("made", "id", "tokens", "budget", "as before", "question")
 ReceiptArgument = Annotated[
     str,
@@ -63,38 +60,21 @@ ReceiptArgument = Annotated[
 def recall(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     user: UserOption,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many hits.")] = 10,
-    tier: Annotated[
-        list[str] | None,
-        typer.Option(parser=choice(*TIERS), metavar=f"[{'|'.join(TIERS)}]", help="Of this tier only; may be repeated."),
-    ] = None,
-    conversation: Annotated[
-        str | None,
-        typer.Option("--conversation", "-c", parser=parse_name, metavar="NAME", help="In this conversation only."),
-    ] = None,
-    role: Annotated[
-        list[str] | None,
-        typer.Option(parser=choice(*ROLES), metavar=f"[{'|'.join(ROLES)}]", help="Said by it; may be repeated."),
-    ] = None,
+    limit: LimitOption = 10,
+    tier: Annotated[list[str] | None, choice_option(TIERS, help="Of this tier only; may be repeated.")] = None,
+    conversation: Annotated[str | None, name_option("In this conversation only.", "--conversation", "-c")] = None,
+    role: Annotated[list[str] | None, choice_option(ROLES, help="Said by it; may be repeated.")] = None,
     tag: Annotated[
         list[str] | None, typer.Option(metavar="TAG", help="With this tag; may be repeated, and all must be there.")
     ] = None,
-    since: Annotated[
-        datetime | None, typer.Option(parser=parse_time, metavar="TIME", help="Said at or after, in ISO 8601.")
-    ] = None,
-    until: Annotated[datetime | None, typer.Option(parser=parse_time, metavar="TIME", help="Said before.")] = None,
+    since: Annotated[datetime | None, time_option("Said at or after, in ISO 8601.")] = None,
+    until: Annotated[datetime | None, time_option("Said before.")] = None,
     as_of: AsOfOption = None,
     viewer: ViewerOption = None,
-    order: Annotated[
-        str, typer.Option(parser=choice(*ORDERS), metavar=f"[{'|'.join(ORDERS)}]", help="The best first, or as said.")
-    ] = "score",
+    order: Annotated[Literal["score", "time"], typer.Option(help="The best first, or as said.")] = "score",
     group_by: Annotated[
-        str | None,
-        typer.Option(
-            parser=choice(*GROUPINGS),
-            metavar=f"[{'|'.join(GROUPINGS)}]",
-            help="Sessions with their hits, or facts with the messages they are from; N counts those.",
-        ),
+        Literal["session", "fact"] | None,
+        typer.Option(help="Sessions with their hits, or facts with the messages they are from; N counts those."),
     ] = None,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
@@ -108,61 +88,84 @@ def recall(
     "speaker"}]; with --group-by: [{"score", "since", "until", "conversation_id", "hits": [as above], "fact": as above,
     or null}].
     """
-    arguments: dict[str, Any] = {"query": query, "limit": limit, "conversation": conversation, "viewer": viewer}
-    arguments |= {"roles": role or None, "tags": tag or None, "since": since, "until": until, "as_of": as_of}
-    arguments |= {"tiers": tier} if tier else {}
-    arguments |= {"order": order, "group_by": group_by}
     with open_store(database) as store:
-        hits = to_json(store.user(user).recall(**arguments))
+        find: Any = store.user(user).recall  # its result depends on group_by
+        hits = to_json(
+            find(
+                query,
+                limit=limit,
+                tiers=tier or TIERS,
+                conversation=conversation,
+                roles=role or None,
+                tags=tag or None,
+                since=since,
+                until=until,
+                as_of=as_of,
+                viewer=viewer,
+                order=order,
+                group_by=group_by,
+            )
+        )
         if not hits:
             hint_why_empty(store, user, conversation)
     if as_json:
         print_json(hits)
     elif group_by:
-        _print_groups(hits)
+        groups = [([group["fact"]] if group["fact"] else []) + group["hits"] for group in hits]
+        rows = [(str(number), *_hit_row(hit)) for number, group in enumerate(groups, 1) for hit in group]
+        print_table(("group", *HIT_COLUMNS), rows)
     else:
         print_hits(hits)
 
 
 def print_hits(hits: Sequence[Json]) -> None:
     """Print hits, as JSON has them, as a table; on a pipe with tabs."""
-    print_table((*HIT_COLUMNS, "text"), [_hit_row(hit) for hit in hits])
-
-
-def _print_groups(groups: Sequence[Json]) -> None:
-    """Print the hits of groups with the groups' numbers, a fact before the messages that it is from."""
-    rows = [
-        (str(number), *_hit_row(hit))
-        for number, group in enumerate(groups, 1)
-        for hit in ([group["fact"]] if group["fact"] else []) + group["hits"]
-    ]
-    print_table(("group", *HIT_COLUMNS, "text"), rows)
+    print_table(HIT_COLUMNS, [_hit_row(hit) for hit in hits])
 
 
 def _hit_row(hit: Json) -> tuple[str, ...]:
-    return (
-        f"{hit['score']:.3f}",
-        hit["tier"],
-        hit["occurred_at"][: len("2024-05-01")],
-        hit["speaker"] or "",
-        hit["text"],
-    )
+    day = hit["occurred_at"][: len("2024-05-01")]
+    return f"{hit['score']:.3f}", hit["tier"], day, hit["speaker"] or "", hit["text"]
 
 
 def context(
     user: UserOption,
     conversation: ConversationOption,
     query: Annotated[str | None, typer.Argument(help="The question; by default the newest user message.")] = None,
-    budget: BudgetOption = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            "--budget", "-b", min=1, metavar="N", help="The most tokens that it may have; else context_budget."
+        ),
+    ] = None,
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
-    reserve: ReserveOption = None,
-    strategy: StrategyOption = None,
-    section: SectionOption = None,
-    model: ModelOption = None,
-    tools: ToolsOption = None,
+    reserve: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Tokens of the budget to keep free; else context_reserve.")
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        choice_option(STRATEGIES, help="Compress the conversation by it; may be repeated, in this order."),
+    ] = None,
+    section: Annotated[
+        list[Any] | None,
+        typer.Option(
+            parser=parse_section,
+            metavar="NAME=TEXT|JSON",
+            help="A section of your own, or limits of one; may be repeated. It takes the place of the conversation's.",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Count as this model does: gpt-4o, ollama:llama3.2, tokenizer:FOLDER…"),
+    ] = None,
+    tools: Annotated[
+        Any, typer.Option(parser=parse_tools, metavar="FILE", help="Definitions of tools, a list of JSON: counted too.")
+    ] = None,
     as_of: AsOfOption = None,
     viewer: ViewerOption = None,
-    format: FormatOption = "openai",
+    format: Annotated[
+        Literal["openai", "ollama", "anthropic", "text"], typer.Option(help="How it is written.")
+    ] = "openai",
     explain: Annotated[bool, typer.Option("--explain", help="Say what is in, what was left out, and why.")] = False,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
@@ -175,25 +178,32 @@ def context(
     "sections", "included", "left_out", "stable_prefix", "content_hash", …}, "system"?: text, "text"?: text}.
     """
     with open_store(database) as store:
-        strategies = None if not strategy else [name for name in strategy if name != "none"]
-        arguments: dict[str, Any] = {
-            "budget": budget,
-            "system": system,
-            "reserve": reserve,
-            "strategy": strategies,
-            "sections": section or (),
-        }
-        arguments |= {"model": model, "tools": tools or (), "viewer": viewer, "as_of": as_of, "format": format}
-        found = store.user(user).conversation(conversation).context(query, **arguments)
-        _hint_at_receipt(store, user, conversation, found, explained=explain)
+        result = (
+            store.user(user)
+            .conversation(conversation)
+            .context(
+                query,
+                budget=budget,
+                system=system,
+                reserve=reserve,
+                strategy=[name for name in strategy if name != "none"] if strategy else None,
+                sections=section or (),
+                model=model,
+                tools=tools or (),
+                viewer=viewer,
+                as_of=as_of,
+                format=format,
+            )
+        )
+        _hint_at_receipt(store, user, conversation, result, explained=explain)
     if as_json:
-        print_json(found.as_dict())
+        print_json(result.as_dict())
         return
-    print_messages(found)
+    print_messages(result)
     echo()
-    out.print(token_meter(found.receipt))
+    out.print(token_meter(result.receipt))
     if explain:
-        print(escape(found.explain()))
+        print(escape(result.explain()))
 
 
 def _hint_at_receipt(store: MemoryStore, user: str, conversation: str, context: Context, *, explained: bool) -> None:
@@ -209,10 +219,8 @@ def _hint_at_receipt(store: MemoryStore, user: str, conversation: str, context: 
 
 def receipts(
     user: UserOption,
-    conversation: Annotated[
-        str, typer.Option("--conversation", "-c", parser=parse_name, metavar="NAME", help="The conversation.")
-    ],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")] = 20,
+    conversation: ConversationOption,
+    limit: LimitOption = 20,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -224,13 +232,13 @@ def receipts(
     JSON: a list of receipts, each as memstore context has it.
     """
     with open_store(database) as store:
-        found = store.user(user).conversation(conversation).receipts(limit=limit)
-        if not found and not hint_if_unknown(store, user, conversation):
+        rows = store.user(user).conversation(conversation).receipts(limit=limit)
+        if not rows and not hint_if_unknown(store, user, conversation):
             echo_hint("no context was asked for, or that is longer ago than receipts are kept")
     if as_json:
-        print_json(found)
+        print_json(rows)
     else:
-        print_table(RECEIPT_COLUMNS, [_receipt_row(each) for each in found])
+        print_table(RECEIPT_COLUMNS, [_receipt_row(each) for each in rows])
 
 
 def _receipt_row(receipt: Receipt) -> tuple[object, ...]:
@@ -248,11 +256,11 @@ def receipt(
     """
     with open_store(database) as store:
         scope = store.user(user)
-        found = scope.receipt(scope.find_id(receipt, of="receipt"))
+        row = scope.receipt(scope.find_id(receipt, of="receipt"))
     if as_json:
-        print_json(found)
+        print_json(row)
     else:
-        print(escape(found.explain()))
+        print(escape(row.explain()))
 
 
 def replay(
@@ -267,13 +275,13 @@ def replay(
     """
     with open_store(database) as store:
         scope = store.user(user)
-        found = scope.replay(scope.find_id(receipt, of="receipt"))
+        result = scope.replay(scope.find_id(receipt, of="receipt"))
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        print_messages(found)
-        out.print(f"the bytes that were sent, by their SHA-256: {'yes' if found.exact else 'no'}")
-    for part in found.missing:
+        print_messages(result)
+        out.print(f"the bytes that were sent, by their SHA-256: {'yes' if result.exact else 'no'}")
+    for part in result.missing:
         echo_error(f"{' '.join(filter(None, [part.section, part.kind, str(part.id or '')]))}: {part.why}")
-    if not found.exact:
+    if not result.exact:
         raise typer.Exit(1)

@@ -7,28 +7,26 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import quote
 from uuid import UUID
 
 import typer
 
-from memstore.cli.errors import flush
-from memstore.cli.options import DatabaseOption, JsonFlag, parse_id, parse_name
-from memstore.cli.output import echo, echo_hint, log_records, print_json, print_table
+from memstore.cli.options import DatabaseOption, JsonFlag, UserOption, name_option, parse_id
+from memstore.cli.output import echo, echo_hint, flush, log_records, print_json, print_result, print_table
+from memstore.cli.session import open_store
 
 if TYPE_CHECKING:
     from memstore.models import ApiToken, Json
 
 token_app = typer.Typer(help="Say who may ask a server.", no_args_is_help=True, rich_markup_mode=None)
-LOCALHOST, PORT = "127.0.0.1", 8377
 DAY = "%Y-%m-%d"
 
 
 def serve(
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where it listens; 127.0.0.1: this machine only.")
-    ] = LOCALHOST,
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes one that is free.")] = PORT,
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes one that is free.")] = 8377,
     ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Pages for people, at /ui.")] = True,
     allow_writes_in_ui: Annotated[
         bool, typer.Option("--allow-writes-in-ui", help="Let these pages confirm, retract, undo and erase.")
@@ -64,16 +62,7 @@ def serve(
 
 
 def mcp(
-    user: Annotated[
-        str | None,
-        typer.Option(
-            "--user", "-u", parser=parse_name, metavar="NAME", help="Whose memory; over HTTP, else of the URL."
-        ),
-    ] = None,
-    http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP on 127.0.0.1 in place of stdio.")] = False,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="The port of --http; 0 for a free one.")
-    ] = PORT,
+    user: UserOption,
     database: DatabaseOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what a client's settings take, and do not serve.")
@@ -81,30 +70,23 @@ def mcp(
 ) -> None:
     """Serve a user's memory to models, by the Model Context Protocol: search, add, update, forget, contexts.
 
-    Over stdio, for one user, until standard input ends: clients such as Claude Desktop start it so. With --http for all
-    of this machine at http://127.0.0.1:PORT/mcp/NAME, or at /mcp for one --user.
+    Over stdio, until standard input ends: clients such as Claude Desktop start it so. Over HTTP memstore serve does it.
 
-    JSON: {"mcpServers": {"memstore": {"command", "args", "env"}}}, of --http {"type", "url"}, for this program, this
-    store and the settings of this environment.
+    JSON: {"mcpServers": {"memstore": {"command", "args", "env"}}}, for this program, this store and the settings of
+    this environment.
     """
     import asyncio
 
     from memstore.providers.optional import missing
 
-    if user is None and not http:
-        raise typer.BadParameter("whose memory? Give --user NAME; only over --http the URL may say it.")
     if find_spec("mcp") is None:
         raise missing("mcp", "mcp")
     if as_json:
-        print_json({"mcpServers": {"memstore": _http_entry(user, port) if http else _stdio_entry(str(user), database)}})
-    elif http:
-        from memstore.server.mcp.http import serve_http
+        print_json({"mcpServers": {"memstore": _stdio_entry(user, database)}})
+        return
+    from memstore.server.mcp.server import serve_stdio
 
-        asyncio.run(serve_http(user, database, port))
-    else:
-        from memstore.server.mcp.server import serve_stdio
-
-        asyncio.run(serve_stdio(str(user), database))
+    asyncio.run(serve_stdio(user, database))
 
 
 def _stdio_entry(user: str, database: str | None) -> Json:
@@ -122,24 +104,14 @@ def _absolute(database: str) -> str:
     return f"{kind}:{Path(folder).expanduser().absolute()}" if kind == "embedded" and colon else database
 
 
-def _http_entry(user: str | None, port: int) -> Json:
-    """Return the URL for a client, with NAME in place of a missing user."""
-    name = quote(user or "NAME", safe="")
-    return {"type": "http", "url": f"http://127.0.0.1:{port}/mcp/{name}"}
-
-
 @token_app.command()
 def create(
-    user: Annotated[
-        str | None, typer.Option("--user", "-u", parser=parse_name, metavar="NAME", help="It opens this user's memory.")
-    ] = None,
+    user: Annotated[str | None, name_option("It opens this user's memory.", "--user", "-u")] = None,
     operator: Annotated[
         bool, typer.Option("--operator", help="It opens everybody's memory, and what the operator does.")
     ] = False,
     days: Annotated[float | None, typer.Option(metavar="N", help="It holds so long; else until it is revoked.")] = None,
-    label: Annotated[
-        str | None, typer.Option("--name", parser=parse_name, metavar="TEXT", help="What it is for, as list shows it.")
-    ] = None,
+    label: Annotated[str | None, name_option("What it is for, as list shows it.", "--name")] = None,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -148,8 +120,6 @@ def create(
     JSON: {"id", "secret": the token, "user": name or null, "name": text or null, "created_at", "expires_at": time or
     null}.
     """
-    from memstore.cli.session import open_store
-
     if (user is None) is not operator:
         raise typer.BadParameter("give --user NAME, or --operator.")
     with open_store(database) as store:
@@ -168,16 +138,14 @@ def tokens(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     JSON: [{"id", "user": name or null, "name": text or null, "created_at", "expires_at", "revoked_at": time or null}].
     """
-    from memstore.cli.session import open_store
-
     with open_store(database) as store:
-        found = store.tokens.all()
+        issued = store.tokens.all()
     if as_json:
-        print_json([_token_json(each) for each in found])
-    elif found:
+        print_json([_token_json(token) for token in issued])
+    elif issued:
         rows = [
-            (each.id, f"{each.created_at:{DAY}}", _token_state(each), each.user or "(operator)", each.name or "")
-            for each in found
+            (token.id, f"{token.created_at:{DAY}}", _token_state(token), token.user or "(operator)", token.name or "")
+            for token in issued
         ]
         print_table(("id", "made", "state", "user", "name"), rows)
     else:
@@ -190,18 +158,13 @@ def revoke(
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take a token back; a server that knew it lets it in for two seconds more.
+    """Take a token back: it opens nothing any more.
 
     JSON: as of one of memstore token list: {"id", "revoked_at": time}.
     """
-    from memstore.cli.session import open_store
-
     with open_store(database) as store:
-        found = store.tokens.revoke(token)
-    if as_json:
-        print_json(_token_json(found))
-    else:
-        echo(f"{found.id} opens nothing any more")
+        revoked = store.tokens.revoke(token)
+    print_result(_token_json(revoked), f"{revoked.id} opens nothing any more", as_json=as_json)
 
 
 def _token_json(token: ApiToken) -> dict[str, object]:

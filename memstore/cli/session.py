@@ -1,27 +1,50 @@
-"""Opens the store of a command, and hints on stderr at names that nobody knows."""
+"""What surrounds a command: the store that it opens, hints at unknown names, exit codes of errors, and signals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import islice
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import memstore
-from memstore.cli.output import echo_hint
+from memstore.cli.output import echo_error, echo_hint, flush
+from memstore.errors import (
+    BudgetTooSmall,
+    ConfigurationError,
+    DatabaseUnreachable,
+    EmbeddedError,
+    InvalidInput,
+    MemstoreError,
+    ProviderMissing,
+)
 
 if TYPE_CHECKING:
     from memstore import MemoryStore
 
-MAX_NAMES = 1000  # that are searched for some like a wrong one
-SHOWN_NAMES = 5
+EXIT_CODES: dict[type[MemstoreError], int] = {
+    BudgetTooSmall: 4,
+    DatabaseUnreachable: 3,
+    EmbeddedError: 3,
+    ConfigurationError: 2,
+    InvalidInput: 2,
+    ProviderMissing: 2,
+    MemstoreError: 1,
+}
+# Errors of the library name its arguments; here they are options.
+_ARGUMENT = re.compile(
+    r"(?<![\w-])(budget|reserve|limit|level|depth|type|kind|state|subject|viewer|as_of|since|until)=(?=\S)"
+)
+INTERRUPTED = 128 + signal.SIGINT
 
 
-@contextmanager
-def open_store(database: str | None, **settings: Any) -> Iterator[MemoryStore]:
-    """Open the store of a command, and close it in the end."""
-    with memstore.open(database, settings=settings) as store:
-        yield store
+def open_store(database: str | None, **settings: Any) -> MemoryStore:
+    """Open the store of a command, which is closed at the end of a `with`."""
+    return memstore.open(database, settings=settings)
 
 
 def hint_why_empty(store: MemoryStore, user: str, conversation: str | None = None) -> None:
@@ -35,32 +58,68 @@ def hint_if_unknown(store: MemoryStore, user: str, conversation: str | None = No
     scope = store.user(user)
     if conversation is not None and scope.conversation(conversation).info() is not None:
         return False
-    conversations = scope.conversations()
-    if not conversations and not store.stats(user=user)["units"]:  # facts by hand are of no conversation
-        echo_hint(_describe("user", user, _user_names(store)))
+    if not scope.conversations(limit=1) and not store.stats(user=user)["units"]:  # facts by hand are of no conversation
+        echo_hint(f"no user {user!r}; memstore users lists those that are known")
         return True
     if conversation is None:
         return False
-    echo_hint(_describe("conversation", conversation, [each.name for each in conversations]))
+    echo_hint(f"no conversation {conversation!r}; memstore conversations --user {user} lists those that are known")
     return True
 
 
-def _user_names(store: MemoryStore) -> list[str] | None:
-    """Return the names of users; None if this login may not see them."""
+def exit_code(error: MemstoreError) -> int:
+    """Return the exit code for an error."""
+    return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
+
+
+def error_text(error: MemstoreError) -> str:
+    """Return the message of an error, with arguments of the library named as options."""
+    return _ARGUMENT.sub(lambda match: f"--{match[1].replace('_', '-')} ", str(error))
+
+
+def run_command(command: Callable[[], object]) -> int:
+    """Run a command and return its exit code; print to stderr why it failed."""
     try:
-        return list(islice(store.users(), MAX_NAMES))
-    except memstore.DatabaseError:
-        return None
+        try:
+            command()
+        finally:
+            # Not left to Python's end, which would complain about a reader that has gone.
+            flush()
+    except SystemExit as end:
+        return _code(end)
+    except KeyboardInterrupt:
+        return _code(SystemExit(INTERRUPTED))
+    except MemstoreError as error:
+        echo_error(error_text(error))
+        return exit_code(error)
+    except BrokenPipeError:  # the reader has seen enough
+        _drop_output()
+        return 1
+    except OSError as error:  # a full disk behind stdout, say
+        _drop_output()
+        echo_error(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        return 1
+    return 0
 
 
-def _describe(kind: str, name: str, known: Sequence[str] | None) -> str:
-    """Return what to say of an unknown name, with names that are like it, or with the first ones."""
-    from difflib import get_close_matches
+def exit_on_signals() -> None:
+    """Let SIGTERM and SIGHUP end the command as Ctrl-C does, so that no embedded Postgres is left running."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _exit)
 
-    if known is None:
-        return f"no {kind} {name!r}; none is known to this login"
-    if not known:
-        return f"no {kind} {name!r}: nothing is stored yet"
-    near = get_close_matches(name, known, n=SHOWN_NAMES) or known[:SHOWN_NAMES]
-    more = f" and {len(known) - len(near)} more" if len(known) > len(near) else ""
-    return f"no {kind} {name!r}; known: {', '.join(near)}{more}"
+
+def _exit(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+def _code(end: SystemExit) -> int:
+    if end.code == INTERRUPTED:
+        echo_error("interrupted; what was stored stays, and the same command goes on from there")
+    return end.code if isinstance(end.code, int) else int(end.code is not None)
+
+
+def _drop_output() -> None:
+    """Discard what is buffered for stdout: Python would write it again at its end, and complain."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

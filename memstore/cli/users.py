@@ -2,65 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, UserOption, parse_name
+from memstore.cli.options import ConversationOption, DatabaseOption, JsonFlag, UserOption, name_option
 from memstore.cli.output import echo_hint, print_json, print_table
 from memstore.cli.session import hint_if_unknown, open_store
 
-if TYPE_CHECKING:
-    from memstore import MemoryStore, Summary
-    from memstore.models import Conversation, Json
-
-DAY = len("2024-05-01")
 SUMMARY_COLUMNS = ("level", "messages", "from", "until", "tokens", "summary")
 
 
 def users(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """List who has a memory here, by name.
+    """List who has a memory here, by name, a line each; memstore stats --user NAME says how large it is.
 
-    On a pipe, a line a user, its cells parted by tabs: conversations, messages, day of the latest, name.
-
-    A login that was granted the role admin sees the names alone: the numbers are then null.
-
-    JSON: [{"name", "conversations", "messages": integers or null, "updated_at": time or null}].
+    JSON: [names].
     """
-    from memstore.serialization import to_json
-
     with open_store(database) as store:
-        found = to_json([_user(store, name) for name in store.users()])
+        names = list(store.users())
     if as_json:
-        print_json(found)
-    elif found:
-        print_table(("conversations", "messages", "latest", "user"), [_user_row(user) for user in found])
+        print_json(names)
+    elif names:
+        print_table(("user",), [(name,) for name in names])
     else:
         echo_hint("nothing is stored yet: memstore import FILE --user NAME")
 
 
-def _user_row(user: Json) -> tuple[object, ...]:
-    numbers = ("" if user[column] is None else user[column] for column in ("conversations", "messages"))
-    return (*numbers, (user["updated_at"] or "")[:DAY], user["name"])
-
-
-def _user(store: MemoryStore, name: str) -> Json:
-    if store.role == "admin":  # who there is, and nothing of theirs
-        return {"name": name, "conversations": None, "messages": None, "updated_at": None}
-    found = store.user(name).conversations()
-    return {
-        "name": name,
-        "conversations": len(found),
-        "messages": sum(each.last_seq for each in found),
-        "updated_at": max((each.updated_at for each in found), default=None),
-    }
-
-
 def conversations(
     user: UserOption,
-    channel: Annotated[
-        str | None, typer.Option(parser=parse_name, metavar="NAME", help="Of this channel only.")
-    ] = None,
+    channel: Annotated[str | None, name_option("Of this channel only.")] = None,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -71,48 +41,40 @@ def conversations(
 
     JSON: [{"name", "id", "title", "channel", "messages": integer, "created_at", "updated_at"}].
     """
-    from memstore.serialization import to_json
-
     with open_store(database) as store:
-        found = to_json([_conversation(each) for each in store.user(user).conversations(channel=channel)])
-        if not found:
+        listed = store.user(user).conversations(channel=channel)
+        if not listed:
             hint_if_unknown(store, user)
     if as_json:
-        print_json(found)
-    else:
-        print_table(
-            ("messages", "first", "latest", "channel", "conversation"), [_conversation_row(each) for each in found]
+        names = ("name", "id", "title", "channel", "created_at", "updated_at")
+        print_json([{name: getattr(row, name) for name in names} | {"messages": row.last_seq} for row in listed])
+        return
+    rows = [
+        (
+            row.last_seq,
+            f"{row.created_at:%Y-%m-%d}",
+            f"{row.updated_at:%Y-%m-%d}",
+            row.channel or "",
+            f"{row.name}: {row.title}" if row.title else row.name,
         )
-
-
-def _conversation(row: Conversation) -> Json:
-    shown = {"name": row.name, "id": row.id, "title": row.title, "channel": row.channel, "messages": row.last_seq}
-    return shown | {"created_at": row.created_at, "updated_at": row.updated_at}
-
-
-def _conversation_row(row: Json) -> tuple[object, ...]:
-    name = f"{row['name']}: {row['title']}" if row["title"] else row["name"]
-    return row["messages"], row["created_at"][:DAY], row["updated_at"][:DAY], row["channel"] or "", name
+        for row in listed
+    ]
+    print_table(("messages", "first", "latest", "channel", "conversation"), rows)
 
 
 def summaries(
     user: UserOption,
-    conversation: Annotated[
-        str, typer.Option("--conversation", "-c", parser=parse_name, metavar="NAME", help="The conversation.")
-    ],
+    conversation: ConversationOption,
     level: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Of this level only; 0 are those made with --make.")
     ] = None,
-    first: Annotated[
-        int | None, typer.Option("--from", min=1, metavar="SEQ", help="Of this message or later ones.")
-    ] = None,
-    last: Annotated[
-        int | None, typer.Option("--to", min=1, metavar="SEQ", help="Of this message or earlier ones.")
-    ] = None,
     make: Annotated[
-        bool,
-        typer.Option("--make", help="Make one of the messages --from … --to, by default of all, if it is not there."),
+        bool, typer.Option("--make", help="Make one of the messages --from … --to, if it is not there.")
     ] = False,
+    first: Annotated[
+        int | None, typer.Option("--from", min=1, metavar="SEQ", help="With --make: the first message; else of all.")
+    ] = None,
+    last: Annotated[int | None, typer.Option("--to", min=1, metavar="SEQ", help="With --make: the last one.")] = None,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -127,39 +89,25 @@ def summaries(
     """
     if make and level is not None:
         raise typer.BadParameter("what is made is of level 0: leave it out.", param_hint="--level")
+    if not make and (first or last):
+        raise typer.BadParameter("give --from and --to with --make.")
     with open_store(database) as store:
-        found = _find_summaries(store, user, conversation, level, (first, last), make=make)
-    if as_json:
-        print_json(found)
-    else:
-        print_table(SUMMARY_COLUMNS, [_summary_row(summary) for summary in found])
-
-
-def _find_summaries(
-    store: MemoryStore,
-    user: str,
-    conversation: str,
-    level: int | None,
-    bounds: tuple[int | None, int | None],
-    *,
-    make: bool,
-) -> list[Summary]:
-    scope = store.user(user).conversation(conversation)
-    first, last = bounds
-    if make:
-        return [scope.summarize(first, last)]
-    found = [
-        summary
-        for summary in scope.summaries(level=level)
-        if (first is None or summary.to_seq >= first) and (last is None or summary.from_seq <= last)
-    ]
-    if not found:
-        hint_if_unknown(store, user, conversation)
-        if scope.info() is not None:
+        scope = store.user(user).conversation(conversation)
+        listed = [scope.summarize(first, last)] if make else scope.summaries(level=level)
+        if not listed and not hint_if_unknown(store, user, conversation):
             echo_hint("none yet: a stretch is summarized when a silence follows or it is full; --make makes one now")
-    return found
-
-
-def _summary_row(row: Summary) -> tuple[object, ...]:
-    messages = f"{row.from_seq}-{row.to_seq}"
-    return row.level, messages, f"{row.occurred_at:%Y-%m-%d}", f"{row.occurred_until:%Y-%m-%d}", row.tokens, row.text
+    if as_json:
+        print_json(listed)
+        return
+    rows = [
+        (
+            row.level,
+            f"{row.from_seq}-{row.to_seq}",
+            f"{row.occurred_at:%Y-%m-%d}",
+            f"{row.occurred_until:%Y-%m-%d}",
+            row.tokens,
+            row.text,
+        )
+        for row in listed
+    ]
+    print_table(SUMMARY_COLUMNS, rows)

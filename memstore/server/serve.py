@@ -17,12 +17,13 @@ from memstore._compat import to_thread
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.worker import stopped_by_signals
 from memstore.errors import ConfigurationError
-from memstore.server.addresses import LOCAL_HOSTS, open_socket
 from memstore.server.http.app import create_app
-from memstore.server.http.auth import MountedApp
-from memstore.server.http.health import collect_metrics
+from memstore.server.http.auth import UserApp
+from memstore.server.http.middleware import LOCAL_HOSTS
+from memstore.server.http.operations import collect_metrics
 from memstore.settings import Settings
 
+BACKLOG = 2048
 KEEP_ALIVE = 75  # seconds; longer than a proxy keeps its side, which would else ask on a connection that ends
 MCP_TIMEOUT_SHARE = 0.9  # of a request's timeout: a call of MCP says that it was given up before it is cut off
 
@@ -35,7 +36,7 @@ class Serving:
     open: bool
 
 
-class Server(uvicorn.Server):
+class GracefulServer(uvicorn.Server):
     """Stops gracefully: no new connections, streams end, requests under way are finished."""
 
     def __init__(self, config: uvicorn.Config, on_start: Callable[[], None]) -> None:
@@ -89,10 +90,10 @@ async def serve(
             )
         hosts = (_bracketed(host), *LOCAL_HOSTS, *named_hosts) if is_local or named_hosts else ()
         collect_metrics()
-        app = create_app(store, allow_local=allow_local, hosts=hosts, mounts=_mounts(store), ui=ui, ui_writes=ui_writes)
+        app = create_app(store, allow_local=allow_local, hosts=hosts, mcp=load_mcp(store), ui=ui, ui_writes=ui_writes)
         with open_socket(host, port) as listener:
             serving = Serving(f"http://{_bracketed(host)}:{listener.getsockname()[1]}", not has_tokens)
-            server = Server(uvicorn_config(app, store.settings), lambda: on_start(serving))
+            server = GracefulServer(uvicorn_config(app, store.settings), lambda: on_start(serving))
             await server.serve(sockets=[listener])
 
 
@@ -110,14 +111,27 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     )
 
 
-def _mounts(store: AsyncMemoryStore) -> dict[str, MountedApp]:
-    """Return what is served beside REST, by path: MCP, where its extra is installed."""
+def load_mcp(store: AsyncMemoryStore) -> UserApp | None:
+    """Return what serves MCP; None where its extra is not installed."""
     if find_spec("mcp") is None:
-        return {}
-    from memstore.server.mcp.http import PREFIX, McpApp  # noqa: PLC0415  (another extra, which may not be there)
+        return None
+    from memstore.server.mcp.server import McpApp  # noqa: PLC0415  (another extra, which may not be there)
 
-    timeout = MCP_TIMEOUT_SHARE * store.settings.server_timeout_seconds
-    return {PREFIX: McpApp(store, check_host=False, timeout=timeout)}  # TrustedHostMiddleware checks it
+    return McpApp(store, timeout=MCP_TIMEOUT_SHARE * store.settings.server_timeout_seconds)
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """Return a listening socket, on any free port for 0. Raise `ConfigurationError` where the port is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        server = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        message = f"{host} has no port {port} for it ({error.strerror}): give another --port, 0 for any."
+        raise ConfigurationError(message) from None
+    # Connections inherit it. asyncio sets it only for sockets that name their protocol, which this one does not;
+    # without it the body of an answer waits 40 ms until the client acknowledges the head.
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return server
 
 
 def _is_loopback(host: str) -> bool:

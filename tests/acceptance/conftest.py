@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from memstore.cli import app
-from memstore.cli.errors import run_command
+from memstore.cli.session import run_command
 from tests.command_line import EMBEDDER, Ended, Run, variables
 
 

@@ -27,37 +27,11 @@ SECRET = "58-17-93"
 TOLD = f"By the way, the combination of my locker at the rowing club is {SECRET}."
 ASKED = "What is the combination of my locker at the rowing club?"
 WORDS = [
-    *(
-        "garden",
-        "train",
-        "letter",
-        "window",
-        "market",
-        "tomato",
-        "paint",
-        "river",
-        "shelf",
-        "orange",
-        "winter",
-        "engine",
-    ),
-    *(
-        "violin",
-        "carpet",
-        "pepper",
-        "bridge",
-        "wash",
-        "plant",
-        "carry",
-        "mend",
-        "draw",
-        "sell",
-        "wait",
-        "count",
-        "fold",
-    ),
-    *("the", "a", "we", "you", "they", "green", "slow", "heavy", "bright", "early", "under", "beside", "again", "and"),
-]
+    "garden", "train", "letter", "window", "market", "tomato", "paint", "river", "shelf", "orange", "winter",
+    "engine", "violin", "carpet", "pepper", "bridge", "wash", "plant", "carry", "mend", "draw", "sell", "wait",
+    "count", "fold", "the", "a", "we", "you", "they", "green", "slow", "heavy", "bright", "early", "under", "beside",
+    "again", "and",
+]  # fmt: skip
 
 
 def chatml(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> str:

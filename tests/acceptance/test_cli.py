@@ -18,10 +18,7 @@ import psycopg
 import pytest
 
 import memstore
-from memstore.cli import import_export, recall
-from memstore.errors import MemstoreError
-from memstore.ingest.importers import IMPORTERS
-from memstore.models import Role, Tier
+from memstore.cli import import_export
 from memstore.store import migrations
 from memstore.store.embedded import EmbeddedServer
 from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, environment, script
@@ -227,9 +224,8 @@ def test_summaries_are_listed_by_level_and_made_on_demand(cli: Run, url: str, mo
     assert found
     levels = [one["level"] for one in found]
     assert levels == sorted(levels)
-    first = cli(*trip, "--from", "1", "--to", "1", "--level", "1", "--json").json
-    assert first == found[:1]
-    assert first[0]["from_seq"] == 1
+    assert cli(*trip, "--level", "1", "--json").json[0] == found[0]
+    assert cli(*trip, "--from", "1").code == 2
     assert cli(*trip, "--level", "0", "--json").json == []
     [made] = cli(*trip, "--make", "--from", "2", "--to", "9", "--json").json
     assert (made["level"], made["from_seq"], made["to_seq"]) == (0, 2, 9)
@@ -303,7 +299,7 @@ def test_context_is_written_in_the_format_that_is_asked_for(of_sample: Run) -> N
     assert "── system\nBe kind." in of_sample(*asked, "--format", "anthropic").out
     assert of_sample(*asked, "--format", "text").out.startswith("Be kind.\n\n# ")
     told = of_sample(*asked, "--format", "xml")
-    assert (told.code, "openai, ollama, anthropic, text" in told.err) == (2, True)
+    assert (told.code, "'openai', 'ollama', 'anthropic'" in told.err) == (2, True)
 
 
 def test_context_with_everything_and_its_replay(of_sample: Run, tmp_path: Path) -> None:
@@ -352,36 +348,28 @@ def test_context_that_cannot_be_says_what_it_needs(of_sample: Run) -> None:
 
 
 def test_an_unknown_name_is_no_error_but_a_hint(of_sample: Run) -> None:
-    for command in (("facts",), ("recall", "x"), ("stats",), ("derive",)):
+    for command in (
+        ("facts",),
+        ("recall", "x"),
+        ("stats",),
+        ("derive",),
+        ("context", "x", "-c", "lisbon", "-b", "100"),
+    ):
         told = of_sample(*command, "-u", "alicia", "--json")
-        assert (told.code, "no user 'alicia'; known: alice" in told.err) == (0, True), command
+        assert (told.code, "no user 'alicia'" in told.err, "memstore users" in told.err) == (0, True, True), command
     assert of_sample("facts", "-u", "alicia", "--json").json == []
     assert of_sample("stats", "-u", "alicia", "--json").json["users"] == 0
-    told = of_sample("context", "x", "-u", "nobody", "-c", "lisbon", "-b", "100")
-    assert told.err == "no user 'nobody'; known: alice, mallory, waiting\n"
-    told = of_sample("context", "x", "-u", "alice", "-c", "lisboa", "-b", "100")
-    assert told.err == "no conversation 'lisboa'; known: lisbon and 2 more\n"
-    told = of_sample("recall", "x", "-u", "alice", "-c", "lisboa")
-    assert told.err == "no conversation 'lisboa'; known: lisbon and 2 more\n"
+    for command in (("recall", "x"), ("context", "x", "-b", "100")):
+        assert "no conversation 'lisboa'" in of_sample(*command, "-u", "alice", "-c", "lisboa").err
     assert of_sample("context", "x", "-u", "alice", "-c", "lisbon", "-b", "100").err == ""
 
 
-def test_nothing_found_before_derive_says_so(of_sample: Run) -> None:
-    assert "memstore derive" in of_sample("facts", "-u", "waiting").err
-    assert of_sample("facts", "-u", "mallory", "--type", "plan").err == ""
-
-
 def test_a_new_store_says_that_it_is_empty(cli: Run, url: str) -> None:
-    assert cli("facts", "-u", "alice", "-d", url) == (0, "", "no user 'alice': nothing is stored yet\n")
+    told = cli("facts", "-u", "alice", "-d", url)
+    assert (told.code, told.out, "no user 'alice'" in told.err) == (0, "", True)
     assert cli("derive", "-d", url) == (0, "nothing was pending\n", "")
     counts = cli("stats", "-d", url, "--json").json
     assert set(counts.values()) == {0}
-
-
-def test_input_that_cannot_be_is_2(of_sample: Run) -> None:
-    assert of_sample("recall", "half a \udcff", "-u", "alice").code == 2
-    told = of_sample("context", "x", "-u", "alice", "-c", "lisbon", "-b", "50", "--reserve", "50")
-    assert (told.code, "reserve" in told.err) == (2, True)
 
 
 def test_stats_are_integers(of_sample: Run) -> None:
@@ -463,11 +451,6 @@ def test_a_setting_that_cannot_be_is_named(cli: Run, monkeypatch: pytest.MonkeyP
     told = cli("doctor", "--json")
     assert (told.code, told.json["ok"]) == (2, False)
     assert "MEMSTORE_POOL_SIZE" in told.json["checks"][-1]["detail"]
-
-
-def test_a_wrong_option_of_open_is_an_error_of_memstores() -> None:
-    with pytest.raises(MemstoreError, match="pool_size='x'"):
-        memstore.open(settings={"pool_size": "x"})
 
 
 def test_a_failure_of_derive_is_a_line_and_with_verbose_a_traceback(
@@ -585,14 +568,6 @@ def test_a_terminal_is_shown_colours_and_nothing_that_was_stored_is_obeyed(store
     assert not re.search(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d", dull.out)
 
 
-def test_a_narrow_terminal_is_not_too_narrow(stored: str) -> None:
-    shown = on_terminal("facts", "-u", "alice", columns=20, MEMSTORE_DATABASE_URL=stored)
-    assert "Alice is allergic to peanuts" in re.sub(r"\x1b\[[0-9;]*m", "", shown.out)
-    shown = on_terminal("context", "-u", "alice", "-c", "lisbon", "-b", "300", columns=12, MEMSTORE_DATABASE_URL=stored)
-    assert shown.code == 0
-    assert "of 300 tokens" in shown.out
-
-
 def test_bars_are_on_a_terminal_only_and_never_in_the_data(url: str) -> None:
     shown = on_terminal("import", str(SAMPLE), columns=80, MEMSTORE_DATABASE_URL=url)
     assert "\x1b[?25l" in shown.out  # the cursor is hidden while bars are drawn
@@ -634,19 +609,6 @@ def test_doctor_finds_all_well_and_keeps_secrets(of_sample: Run, stored: str) ->
     assert told.json["checks"][1]["detail"] == f"embedder={EMBEDDER}"
     told = of_sample("doctor", "-d", NOWHERE.replace("nobody@", "nobody:secret@"))
     assert "secret" not in told.out + told.err
-
-
-def test_doctor_tells_what_recall_asks_beside_the_embedder(
-    cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("MEMSTORE_RERANKER", "cross-encoder:/no/such/folder")
-    told = cli("doctor", "-d", stored)
-    assert told.code == 2
-    assert "FAIL reranker: There is no folder '/no/such/folder'" in told.out
-    monkeypatch.setenv("MEMSTORE_RERANKER", f"cross-encoder:{tmp_path}")
-    told = cli("doctor", "-d", stored, "--json")
-    [found] = [one for one in told.json["checks"] if one["what"] == "reranker"]
-    assert (found["ok"], found["detail"]) == (True, f"cross-encoder:{tmp_path} is installed")
 
 
 def test_units_without_vectors_are_told_of_and_get_them(
@@ -705,34 +667,30 @@ def test_doctor_tells_how_far_counts_were_from_what_servers_told(cli: Run, url: 
     )
 
 
-def test_doctor_names_an_embedder_that_is_not_there(cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMSTORE_EMBEDDER", "nobody:knows")
-    told = cli("doctor", "-d", stored)
-    assert told.code == 2
-    assert "FAIL settings: MEMSTORE_EMBEDDER='nobody:knows': nobody knows this provider" in told.out
-    assert "FAIL embedder: " in told.out
-    monkeypatch.setenv("MEMSTORE_EMBEDDER", "sentence-transformers:all-MiniLM-L6-v2")
-    monkeypatch.setattr("memstore.providers.local_models.find_spec", lambda _: None)
-    assert "pip install '.[sentence-transformers]'" in cli("doctor", "-d", stored).out
+def test_doctor_names_models_that_are_not_there(cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = {
+        ("reranker", "cross-encoder:/no/such/folder"): "FAIL reranker: There is no folder '/no/such/folder'",
+        ("embedder", "nobody:knows"): "FAIL settings: MEMSTORE_EMBEDDER='nobody:knows': nobody knows this provider",
+        ("embedder", "sentence-transformers:all-MiniLM-L6-v2"): "pip install '.[sentence-transformers]'",
+    }
+    for (setting, model), why in wrong.items():
+        if setting == "embedder":
+            monkeypatch.setattr("memstore.providers.local_models.find_spec", lambda _: None)
+        told = cli("doctor", "-d", stored, **{setting: model})
+        assert (told.code, why in told.out) == (2, True), told.out
 
 
 def test_settings_of_the_system(cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("context_budget = 4000\nstrategies = ['tool_calls', 'summary_buffer']\n")
     monkeypatch.setenv("MEMSTORE_CONFIG", str(file))
-    assert cli("settings", "get", "context_budget").out == "4000\n"
-    assert cli("settings", "get", "strategies", "--json").json == {
-        "name": "strategies",
-        "value": ["tool_calls", "summary_buffer"],
-        "source": str(file),
-    }
+    values = {row["name"]: row for row in cli("settings", "list", "--json").json}
+    assert values["strategies"]["value"] == ["tool_calls", "summary_buffer"]
     cells = [row.split("\t") for row in cli("settings", "list").out.splitlines()]
     rows = {name: (source, value) for name, source, value in cells}
     assert rows["context_budget"] == (str(file), "4000")
     assert rows["embedder"] == ("MEMSTORE_EMBEDDER", EMBEDDER)
     assert rows["context_reserve"] == ("default", "0")
-    told = cli("settings", "get", "contextbudget")
-    assert (told.code, "Did you mean context_budget?" in told.err) == (2, True)
     assert cli("settings", "set", "context_budget", "0").code == 2, "the file is for editors"
     monkeypatch.setenv("MEMSTORE_DATABASE_URL", "postgresql://me:s3sam3@127.0.0.1/memories")
     assert "s3sam3" not in cli("settings", "list").out
@@ -754,23 +712,10 @@ def test_settings_of_a_conversation_and_a_viewer(cli: Run, url: str, monkeypatch
     assert "walnut" not in str(hidden["messages"])
     sources = {one["name"]: one["source"] for one in cli("settings", "list", *whose, "--json").json}
     assert (sources["context_budget"], sources["visibility"]) == ("conversation", "default")
+    assert cli("settings", "set", "context_budget", "null", *whose).code == 0
+    assert cli("context", *whose).code == 2
     assert cli("settings", "set", "embedder", "none", *whose).code == 2
     assert cli("settings", "list", "-u", "world").code == 2
-
-
-def test_an_unknown_user_is_told_who_is_known_where_that_may_be_seen(
-    of_sample: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for question in (["recall", "chess"], ["facts"]):
-        assert "known: alice" in of_sample(*question, "-u", "alise").err
-
-    def refused(self: object) -> Iterator[str]:
-        raise memstore.DatabaseError("permission denied")
-        yield ""
-
-    monkeypatch.setattr(memstore.MemoryStore, "users", refused)
-    told = of_sample("facts", "-u", "alise")
-    assert (told.code, "none is known to this login" in told.err) == (0, True)
 
 
 def test_version(cli: Run) -> None:
@@ -790,13 +735,6 @@ def test_demo_tells_the_story_and_ends_with_the_meter(cli: Run) -> None:
     assert steps == ["1", "2", "3", "4", "5"]
     assert re.search(r"of 700 tokens\n(■ \w+ [\d,]+ +)+\n\Z", told.out)
     assert "memstore import FILE" in told.err
-
-
-def test_demo_as_json_is_the_context(cli: Run) -> None:
-    told = cli("demo", "Where does Alice live?", "--embedder", "none", "--json")
-    assert set(told.json) == {"messages", "tokens", "receipt"}
-    assert told.json["messages"][-1]["content"] == "Where does Alice live?"
-    assert (told.code, told.err) == (0, "")
 
 
 @pytest.mark.slow
@@ -820,13 +758,14 @@ def test_demo_and_the_main_job_as_installed(tmp_path: Path) -> None:
     assert any("peanut" in hit["text"] for hit in hits)
 
 
-# The words that the command line repeats, since those of the models are heavy to import
-
-
-def test_choices_are_those_of_the_library() -> None:
-    assert list(import_export.FORMATS) == ["auto", import_export.OWN, *(importer.name for importer in IMPORTERS)]
-    assert set(recall.TIERS) == set(Tier)
-    assert set(recall.ROLES) == set(Role)
+def test_what_waits_in_quarantine_is_listed_and_confirmed(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        waiting = store.user("alice").add_fact("Alice lives in Porto.", type="identity", quarantined=True)
+    listed = cli("facts", "--state", "quarantined", "-u", "alice", "--json").json
+    assert [fact["id"] for fact in listed] == [str(waiting.id)]
+    assert cli("fact", "confirm", str(waiting.id)[:8], "-u", "alice", "--json").json["state"] == "active"
+    assert len(cli("facts", "-u", "alice", "--json").json) == 1
 
 
 def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -851,9 +790,8 @@ def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytes
     assert (again.code, again.out) == (1, "")
     assert "undo the later change first" in again.err
     assert cli("fact", "undo", history[1]["id"], *of_alice).json["undoes"] == history[1]["id"]
-    assert [fact["id"] for fact in cli("facts", "--kind", "semantic", "--subject", "bo", *of_alice).json] == [
-        added["id"]
-    ]
+    held = cli("facts", "--kind", "semantic", "--subject", "bo", *of_alice).json
+    assert [fact["id"] for fact in held] == [added["id"]]
     assert cli("fact", "audit", *of_alice).json == []
     named = cli("fact", "entity", "al", *of_alice).json
     assert [fact["id"] for fact in named["facts"]] == [added["id"]], "it names him"

@@ -44,11 +44,11 @@ def test_what_was_erased_is_certified_and_verified(place: str, cli: Run, tmp_pat
     file = tmp_path / "certificate.json"
     file.write_text(done.out)
     verified = cli("verify-erasure", str(file), "--json", "-d", place)
-    assert (verified.code, verified.json["looked_for"]) == (0, 1)
+    assert (verified.code, [each["looked_for"] for each in verified.json]) == (0, [1])
     assert cli("verify-erasure", "--text", "alicelisbon2ville", "-d", place).code == 0
     found = cli("verify-erasure", "--text", "alicelisbon4ville", "--json", "-d", place)
     assert found.code == 1
-    assert set(found.json["found"]) >= {"messages", "facts"}
+    assert set(found.json[0]["found"]) >= {"messages", "facts"}
     assert cli("erase", "fact", fact[:8], "-u", "alice", "-y", "-d", place).code == 0
     done = cli("erase", "user", "alice", "--yes", "-d", place)
     assert done.code == 0
@@ -108,7 +108,17 @@ def test_an_import_says_that_what_it_leaves_out_was_erased(place: str, cli: Run,
 
 
 def test_mistakes_are_told(place: str, cli: Run, tmp_path: Path) -> None:
-    for command in (("verify-erasure",), ("erase", "message", "12", "-u", "alice", "-y")):
+    wrong_commands = (
+        ("verify-erasure",),
+        ("erase", "message", "12", "-u", "alice", "-y"),
+        ("erase", "planet", "x", "-y"),
+        ("erase", "user", "alice", "-u", "bob", "-y"),
+        ("erase", "user", "alice", "bob", "-y"),
+        ("erase", "user", " ", "-y"),
+        ("erase", "conversation", "lisbon", "-y"),
+        ("erase", "fact", "xyz", "-u", "alice", "-y"),
+    )
+    for command in wrong_commands:
         assert cli(*command, "-d", place).code == 2, command
     file = tmp_path / "other.json"
     wrong = {
@@ -135,7 +145,7 @@ def test_mistakes_are_told(place: str, cli: Run, tmp_path: Path) -> None:
 
 
 def test_old_messages_are_erased_by_a_setting(place: str, cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cli("retain", "--json", "-d", place).json == {"messages": 0}
+    assert cli("retention", "--json", "-d", place).json == {"messages": 0}
     monkeypatch.setenv("MEMSTORE_MESSAGES_DAYS", "30")
-    assert cli("retain", "-u", "alice", "--json", "-d", place).json == {"messages": 12}
+    assert cli("retention", "-u", "alice", "--json", "-d", place).json == {"messages": 12}
     assert holding(place, "alicelisbon2ville") == {}

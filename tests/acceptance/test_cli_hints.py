@@ -39,36 +39,23 @@ def test_all_three_questions_say_that_nothing_is_derived_yet(asked: Run) -> None
     assert asked("context", "Where?", *PLACE, "-b", "99").err == ""
 
 
-def test_a_viewer_whom_nobody_knows_is_told_of_without_explain(asked: Run) -> None:
+def test_a_context_says_what_of_its_question_cannot_be(asked: Run) -> None:
     assert asked("derive").code == 0
-    place = ("context", "Where does Lea live?", *PLACE, "-b", "300", "--viewer", "bobb")
-    assert "nobody called 'bobb'" in asked(*place).err
-    explained = asked(*place, "--explain")
+    place = ("context", "Where does Lea live?", *PLACE, "-b", "300")
+    assert asked(*place).err == ""
+    assert "nobody called 'bobb'" in asked(*place, "--viewer", "bobb").err
+    explained = asked(*place, "--viewer", "bobb", "--explain")
     assert ("nobody called 'bobb'" in explained.out, explained.err) == (True, "")
-
-
-def test_a_question_that_was_answered_before_is_told_of(asked: Run) -> None:
-    assert asked("derive").code == 0
+    told = asked(*place, "--model", "gpt-99", "--json")
+    assert told.json["receipt"]["count"] == "bound"
+    assert "no counter knows the model 'gpt-99'" in told.err
     assert "it was answered: give a QUERY" in asked("context", *PLACE, "-b", "300").err
-    assert asked("context", "Where does Lea live?", *PLACE, "-b", "300").err == ""
 
 
 def test_a_blank_question_is_refused(asked: Run) -> None:
     for command in (("recall", " ", "-u", "lea"), ("context", "", *PLACE, "-b", "300")):
         told = asked(*command)
         assert (told.code, told.out, "asks for nothing" in told.err) == (2, "", True), command
-
-
-def test_a_model_that_nobody_can_count_for_is_told_of(asked: Run) -> None:
-    told = asked("context", "Where?", *PLACE, "-b", "500", "--model", "gpt-99", "--json")
-    assert told.json["receipt"]["count"] == "bound"
-    assert "no counter knows the model 'gpt-99'" in told.err
-
-
-def test_a_setting_of_an_unknown_conversation_is_not_taken_away(asked: Run) -> None:
-    told = asked("settings", "unset", "context_budget", "-u", "lea", "-c", "nowhere")
-    assert (told.code, told.err.startswith("no conversation 'nowhere'")) == (0, True)
-    assert "nowhere" not in asked("conversations", "-u", "lea").out
 
 
 def test_what_is_wrong_is_said_in_options(asked: Run) -> None:

@@ -7,8 +7,6 @@ import re
 import pytest
 
 import memstore
-from memstore.cli.output import short_ids
-from memstore.ids import beginning_with
 from tests.command_line import EMBEDDER, Run
 
 OF_LEA = ("-u", "lea")
@@ -27,11 +25,7 @@ def lea(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_users_and_conversations_are_listed(lea: Run) -> None:
-    assert [(one["name"], one["conversations"], one["messages"]) for one in lea("users", "--json").json] == [
-        ("bo", 0, 0),
-        ("lea", 2, 4),
-    ]
-    assert re.fullmatch(r"0\t0\t\tbo\n2\t4\t\d{4}-\d\d-\d\d\tlea\n", lea("users").out)
+    assert (lea("users", "--json").json, lea("users").out) == (["bo", "lea"], "bo\nlea\n")
     found = lea("conversations", *OF_LEA, "--json").json
     assert [(one["name"], one["title"], one["channel"], one["messages"]) for one in found] == [
         ("wor\x1bk", "At work", "web", 2),
@@ -39,7 +33,7 @@ def test_users_and_conversations_are_listed(lea: Run) -> None:
     ]
     shown = lea("conversations", *OF_LEA, "--channel", "web").out
     assert re.fullmatch(r"2\t[\d-]{10}\t[\d-]{10}\tweb\twor\\x1bk: At work\n", shown)
-    assert lea("conversations", "-u", "le").err == "no user 'le'; known: lea and 1 more\n"
+    assert "no user 'le'" in lea("conversations", "-u", "le").err
 
 
 def test_an_empty_store_has_nobody(cli: Run, url: str) -> None:
@@ -89,9 +83,3 @@ def test_a_receipt_is_read_and_replayed_by_how_its_id_begins(lea: Run) -> None:
     id = lea("context", "Where?", *OF_LEA, "-c", "everyday", "-b", "200", "--json").json["receipt"]["id"]
     assert lea("receipt", id[:20], *OF_LEA, "--json").json["id"] == id
     assert lea("replay", id.replace("-", "")[:16], *OF_LEA, "--json").json["exact"]
-
-
-def test_short_ids_tell_those_apart_that_are_shown() -> None:
-    first, last = beginning_with("3f2a0000-00")
-    assert short_ids([first]) == {first: "3f2a0000"}
-    assert short_ids([first, last]) == {first: "3f2a0000000", last: "3f2a000000f"}

@@ -40,10 +40,7 @@ def test_an_admin_lists_users_and_is_told_what_is_out_of_reach(url: str, login: 
     granted = cli("db", "grant", login, "--role", "admin", "--json", "-d", url)
     assert granted.json == {"login": login, "role": "admin", "confined": True}
     admin = as_login(url, login)
-    nothing = {"conversations": None, "messages": None, "updated_at": None}
-    assert cli("users", "--json", "-d", admin).json == [{"name": name} | nothing for name in ("alice", "bob")]
-    assert cli("users", "-d", admin).out == "\t\t\talice\n\t\t\tbob\n"
-    assert cli("users", "--json", "-d", url).json[0]["messages"] == 1
+    assert cli("users", "--json", "-d", admin).json == ["alice", "bob"]
     refused = cli("recall", "I am", "--user", "alice", "-d", admin)
     assert (refused.code, refused.out) == (1, "")
     assert "memstore db grant LOGIN --role app" in refused.err

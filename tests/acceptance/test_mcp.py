@@ -23,7 +23,6 @@ import pytest
 pytest.importorskip("mcp")
 
 import mcp_types as types
-from httpx2 import AsyncClient
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
@@ -31,10 +30,10 @@ import memstore
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.server.mcp.server import MemoryServer
-from memstore.server.serve import _mounts
+from memstore.server.serve import load_mcp
 from tests.command_line import EMBEDDER, SCRIPT, Run, environment, script
 from tests.conftest import with_database
-from tests.rest import asking
+from tests.rest import asking, bearer, serving
 
 ROOT = Path(__file__).parents[2]
 NAMES = {
@@ -555,41 +554,17 @@ def test_the_extra_that_is_missing_is_named(cli: Run, monkeypatch: pytest.Monkey
     assert (refused.code, "pip install '.[mcp]'" in refused.err) == (2, True)
 
 
-def test_a_url_is_printed_for_clients_that_take_one(cli: Run) -> None:
-    server = cli("mcp", "--http", "--port", "9000", "-u", "a/b c", "--json").json["mcpServers"]["memstore"]
-    assert server == {"type": "http", "url": "http://127.0.0.1:9000/mcp/a%2Fb%20c"}
-
-
 # Over HTTP. -----------------------------------------------------------------------------------------------------------
-@contextmanager
-def served(url: str, *more: str) -> Iterator[str]:
-    """Serve a database on a free port; give the address, and stop as an operator does."""
-    process = subprocess.Popen(
-        [SCRIPT, "mcp", "--http", "--port", "0", "-d", url, *more],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
-    assert process.stderr is not None
-    try:
-        said = process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:\d+/mcp", said)
-        assert found, said + process.stderr.read()
-        yield found[0]
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(ENDS) == 0
-        assert "Traceback" not in process.stderr.read()
-    finally:
-        process.kill()
-        process.communicate()
-
-
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
-async def test_the_user_is_in_the_url(url: str) -> None:
-    with served(url) as base:
-        async with Client(f"{base}/alice") as one, Client(f"{base}/b%2F%C3%B6b") as two:
+async def test_over_http_the_user_is_in_the_url(url: str) -> None:
+    async with (
+        await AsyncMemoryStore.open(url, settings={"embedder": EMBEDDER}) as store,
+        serving(store, mcp=load_mcp(store)) as (http, _),
+    ):
+        base = str(http.base_url).rstrip("/")
+        async with Client(f"{base}/mcp/alice") as one, Client(f"{base}/mcp/b%2F%C3%B6b") as two:
             alice, bob = Model(one), Model(two)
             kept = await alice.call("add_memory", text="Alice likes tea.", type="preference")
             assert "no fact" in await bob.is_refused("get_memory", id=kept["memory"]["id"])
@@ -597,80 +572,31 @@ async def test_the_user_is_in_the_url(url: str) -> None:
             await bob.call("remember_messages", conversation="c", messages=[{"role": "user", "content": PEANUTS}])
             assert "allergic" in json.dumps(await bob.found("peanuts"))
             assert await alice.found("peanuts", tiers=["messages"]) == []
-    with memstore.open(url, settings={"embedder": "none"}) as store:
-        assert list(store.users()) == ["alice", "b/öb"]
+        assert [name async for name in store.users()] == ["alice", "b/öb"]
 
 
-async def test_a_session_is_of_the_user_who_opened_it(url: str) -> None:
-    with served(url) as base:
-        async with AsyncClient() as http:
-            opened = await http.post(f"{base}/alice", content=INITIALIZE, headers=HEADERS)
-            assert opened.status_code == 200
-            session = HEADERS | {
-                "mcp-session-id": opened.headers["mcp-session-id"],
-                "mcp-protocol-version": "2025-06-18",
-            }
-            listing = request(2, "tools/list")
-            statuses = [
-                (await http.post(f"{base}/{user}", content=listing, headers=session)).status_code
-                for user in ("alice", "bob", "alice")
-            ]
-            assert statuses == [200, 404, 200]
-            assert (await http.delete(f"{base}/alice", headers=session)).status_code == 200
-            assert (await http.post(f"{base}/alice", content=listing, headers=session)).status_code == 404
+async def test_a_session_is_of_the_user_who_opened_it_and_tokens_and_sizes_are_checked(url: str) -> None:
+    async with (
+        await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as store,
+        asking(store, mcp=load_mcp(store)) as http,
+    ):
 
+        async def status(path: str, content: str | bytes = INITIALIZE, **headers: str) -> int:
+            return (await http.post(f"/mcp{path}", content=content, headers=HEADERS | headers)).status_code
 
-async def test_requests_from_elsewhere_and_of_any_size_are_refused(url: str) -> None:
-    with served(url) as base:
-        async with AsyncClient() as http:
-
-            async def status(path: str, content: str | bytes = INITIALIZE, **headers: str) -> int:
-                return (await http.post(f"{base}{path}", content=content, headers=HEADERS | headers)).status_code
-
-            assert await status("/alice") == 200
-            assert await status("/alice", host="evil.example") == 421
-            assert await status("/alice", origin="https://evil.example") == 403
-            assert await status("/alice", content=b" " * 10_000_000) == 413
-            assert [await status(path) for path in ("", "/", "/a/b", "/a%00b", "/%ff", "x", "/%20")] == [404] * 7
-
-
-async def test_one_user_alone_is_served_where_that_is_said(url: str) -> None:
-    with served(url, "--user", "alice") as base:
-        async with Client(base) as client:
-            await Model(client).call("add_memory", text="Alice likes tea.", type="preference")
-        async with AsyncClient() as http:
-            for user, status in (("alice", 200), ("bob", 404)):
-                answer = await http.post(f"{base}/{user}", content=INITIALIZE, headers=HEADERS)
-                assert answer.status_code == status
-
-
-async def test_serve_answers_it_too_behind_its_tokens(url: str) -> None:
-    with memstore.open(url, settings={"embedder": "none"}) as store:
-        secret = store.tokens.create(user="alice").secret
-    process = subprocess.Popen(
-        [SCRIPT, "serve", "--port", "0", "--json", "-d", url], stdout=subprocess.PIPE, text=True, env=environment()
-    )
-    try:
-        assert process.stdout is not None
-        base = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")["url"]
-        async with AsyncClient() as http:
-
-            async def status(user: str, **headers: str) -> int:
-                return (
-                    await http.post(f"{base}/mcp/{user}", content=INITIALIZE, headers=HEADERS | headers)
-                ).status_code
-
-            ours = {"authorization": f"Bearer {secret}"}
-            assert [await status("alice", **ours), await status("bob", **ours), await status("alice")] == [
-                200,
-                404,
-                401,
-            ]
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(ENDS) == 0
-    finally:
-        process.kill()
-        process.communicate()
+        opened = await http.post("/mcp/alice", content=INITIALIZE, headers=HEADERS)
+        session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-06-18"}
+        listing = request(2, "tools/list")
+        assert [await status(path, listing, **session) for path in ("/alice", "/bob", "/alice")] == [200, 404, 200]
+        assert (await http.delete("/mcp/alice", headers=HEADERS | session)).status_code == 200
+        assert await status("/alice", listing, **session) == 404
+        assert await status("/alice", host="evil.example") == 400
+        assert await status("/alice", origin="https://evil.example") == 403
+        assert await status("/alice", content=b" " * 10_000_000) == 413
+        assert [await status(path) for path in ("", "/", "/a/b", "x")] == [404] * 4
+        assert [await status(path) for path in ("/a%00b", "/%ff", "/%20")] == [422] * 3
+        ours = bearer((await store.tokens.create(user="alice")).secret)
+        assert [await status("/alice", **ours), await status("/bob", **ours), await status("/alice")] == [200, 404, 401]
 
 
 async def test_what_is_posted_has_the_deadline_of_a_request(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -687,7 +613,7 @@ async def test_what_is_posted_has_the_deadline_of_a_request(url: str, monkeypatc
     async with (
         asyncio.timeout(ENDS),
         await AsyncMemoryStore.open(url, settings=settings) as store,
-        asking(store, mounts=_mounts(store)) as http,
+        asking(store, mcp=load_mcp(store)) as http,
     ):
 
         async def post(content: Any, **headers: str) -> httpx.Response:

@@ -138,28 +138,25 @@ class Echo:
         self.ran.append("ended")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await PlainTextResponse(scope["raw_path"])(scope, receive, send)
+        await PlainTextResponse(scope["path_params"]["user"])(scope, receive, send)
 
 
-async def test_what_is_mounted_takes_the_same_tokens(store: AsyncMemoryStore) -> None:
+async def test_mcp_takes_the_same_tokens_and_names_nobody_else(store: AsyncMemoryStore) -> None:
+    """The user `mcp` once had everybody's memory: what was behind a second /mcp was served, and the first checked."""
     token, beside = secret(await store.tokens.create(user="a/b")), Echo()
-    async with asking(store, token=token, mounts={"/mcp": beside}) as client:
-        assert (await client.post("/mcp/a%2Fb")).text == "/mcp/a%2Fb"
-        assert (await client.post("/mcp/a%2Fb/more")).is_success
-        for where in ("/mcp/bob", "/mcp/nobody", "/mcp/", "/mcp/%00", "/mcp/%ff", "/mcp/bob/a%2Fb"):
+    async with asking(store, token=token, mcp=beside) as client:
+        assert (await client.post("/mcp/a%2Fb")).text == "a/b"
+        for where in ("/mcp/bob", "/mcp/nobody", "/mcp/", "/mcp/a%2Fb/more", "/%6dcp/mcp/a%2Fb", "/mcp//a%2Fb"):
             await refused(await client.post(where), 404, "not-found")
+        await refused(await client.post("/mcp/%00"), 422, "invalid-input")
         await refused(await client.post("/mcp/a%2Fb", headers=bearer("mst_other")), 401, "no-token")
+        await refused(await client.post("/mcp/mcp", headers=bearer("mst_other")), 401, "no-token")
+        token = secret(await store.tokens.create(user="mcp"))
+        assert (await client.post("/mcp/mcp", headers=bearer(token))).text == "mcp"
+        for where in ("/%6dcp/mcp/bob", "/mc%70/mcp/mcp/bob", "/mcp//mcp", "/mcp/mcp/bob"):
+            await refused(await client.post(where, headers=bearer(token)), 404, "not-found")
         assert beside.ran == ["began"]
     assert beside.ran == ["began", "ended"]
-
-
-async def test_a_path_that_is_written_otherwise_names_nobody_else(store: AsyncMemoryStore) -> None:
-    """The user `mcp` once had everybody's memory: what was behind a second /mcp was served, and the first checked."""
-    token = secret(await store.tokens.create(user="mcp"))
-    async with asking(store, token=token, mounts={"/mcp": Echo()}) as client:
-        assert (await client.post("/mcp/mcp")).is_success
-        for where in ("/%6dcp/mcp/bob", "/%6dcp/mcp", "/mc%70/mcp/mcp/bob", "/mcp//mcp"):
-            await refused(await client.post(where), 404, "not-found")
 
 
 async def test_what_the_operator_does_a_user_s_token_may_not(store: AsyncMemoryStore) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -267,6 +268,15 @@ def test_a_port_that_is_taken_is_said_in_a_line(cli: Run, url: str, tmp_path: Pa
         taken = cli("serve", "--port", address.rpartition(":")[2], "-d", url)
     assert taken.code == 2
     assert "in use" in taken.err and "--port" in taken.err and taken.err.count("\n") <= 2
+
+
+def test_an_answer_in_two_packets_is_not_held_back() -> None:
+    with (
+        program.open_socket("127.0.0.1", 0) as server,
+        socket.create_connection(server.getsockname()),
+        server.accept()[0] as connection,
+    ):
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_without_the_extra_the_error_names_it(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:

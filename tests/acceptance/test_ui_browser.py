@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memstore.client.store import AsyncMemoryStore
-from memstore.server.ui.templating import url_to
+from memstore.server.ui.request import url_to
 from tests.browser import CHROMIUM, FLAGS
 from tests.helpers.ui_pages import NAMES, SCRIPT, hostile
 from tests.rest import HASHING, serving

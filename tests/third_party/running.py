@@ -224,7 +224,7 @@ def mcp() -> str:
     passed = f"{checks} of {checks} checks" if "1 passed" in ran.stdout else "**not passed**"
     passed = "not run: needs Node" if "1 skipped" in ran.stdout else passed
     left_out = "scenarios that call tools of its own"
-    return f"| `memstore mcp` | {SUITE}: {len(SCENARIOS)} scenarios of any server | {passed} | {left_out} |"
+    return f"| `memstore serve`, MCP | {SUITE}: {len(SCENARIOS)} scenarios of any server | {passed} | {left_out} |"
 
 
 def lines(outcomes: dict[str, Outcome]) -> list[str]:

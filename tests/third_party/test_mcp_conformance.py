@@ -37,13 +37,13 @@ pytestmark = [
 @pytest.fixture
 def address(url: str) -> Iterator[str]:
     """The address of a server on a database of its own."""
-    command = [SCRIPT, "mcp", "--http", "--port", "0", "-d", url]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment())
-    assert process.stderr is not None
+    command = [SCRIPT, "serve", "--port", "0", "-d", url]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
+    assert process.stdout is not None
     try:
-        found = re.search(r"http://127\.0\.0\.1:\d+/mcp", process.stderr.readline())
+        found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
         assert found
-        yield f"{found[0]}/alice"
+        yield f"{found[0]}/mcp/alice"
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     finally:

@@ -18,7 +18,6 @@ from rich.console import Console
 from memstore.cli import output
 from memstore.cli.output import escape, one_line, print_json, token_meter
 from memstore.models import Context, Receipt, Tier
-from memstore.serialization import to_json
 
 
 @given(st.text())
@@ -109,10 +108,6 @@ def test_a_message_in_parts_is_shown_as_its_text(capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr().out
     assert "── user\nWhere to?\nTomorrow.\nAnd why?\n" in shown
     assert '"name": "weather"' in shown
-
-
-def test_plain_keeps_what_json_knows() -> None:
-    assert to_json({"a": (1, 2.5, None, "x")}) == {"a": [1, 2.5, None, "x"]}
 
 
 def test_a_log_record_that_cannot_be_told_does_not_stop_the_work(capsys: pytest.CaptureFixture[str]) -> None:

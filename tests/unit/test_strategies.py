@@ -439,7 +439,7 @@ def test_calls_are_known_in_drawn_turns() -> None:
 
 
 def test_the_command_line_knows_every_strategy() -> None:
-    from memstore.cli.options import STRATEGIES
+    from memstore.cli.recall import STRATEGIES
 
     assert set(STRATEGIES) - {"none"} == set(KNOWN)
 

@@ -1,10 +1,10 @@
-"""The application: middleware, routers, and what is mounted beside them (MCP, and the pages for people)."""
+"""The application: middleware, routers, and what is served beside them: MCP, and the pages for people."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from importlib.metadata import version
 from typing import Any
 
@@ -12,11 +12,12 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.routing import Route
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.errors import MemstoreError
-from memstore.server.http import contexts, conversations, facts, health, jobs, messages, recall, sse, users
-from memstore.server.http.auth import BEARER, Authenticator, MountedApp, RequireUser
+from memstore.server.http import contexts, conversations, events, facts, operations
+from memstore.server.http.auth import BEARER, Authenticator, RequireUser, UserApp
 from memstore.server.http.dependencies import get_principal
 from memstore.server.http.errors import (
     ERROR_RESPONSES,
@@ -27,6 +28,7 @@ from memstore.server.http.errors import (
 )
 from memstore.server.http.middleware import (
     API,
+    MCP,
     UI,
     CrossOriginMiddleware,
     RawPathMiddleware,
@@ -34,7 +36,16 @@ from memstore.server.http.middleware import (
 )
 from memstore.server.ui.app import create_ui
 
-RESOURCES = (users, conversations, messages, contexts, recall, facts, sse, jobs)
+ROUTERS = (
+    conversations.users,
+    conversations.conversations,
+    conversations.messages,
+    contexts.router,
+    facts.router,
+    events.router,
+    operations.derive,
+    operations.backfills,
+)
 SUMMARY = "Persistent, hierarchical memory for LLM assistants: messages in, contexts within a token budget out."
 
 
@@ -43,23 +54,20 @@ def create_app(
     *,
     allow_local: bool = False,
     hosts: Sequence[str] = (),
-    mounts: Mapping[str, MountedApp] | None = None,
+    mcp: UserApp | None = None,
     ui: bool = False,
     ui_writes: bool = False,
 ) -> FastAPI:
     """Return the application over an open store, which stays its owner's to close.
 
     `allow_local` needs no token until the first one is made; `hosts` are the names by which the server may be asked
-    (none: any); `mounts` are served by path to those who may see the path's user; `ui` has pages for people at /ui.
+    (none: any); `mcp` is served at /mcp/{user} to those who may see that user; `ui` has pages for people at /ui.
     """
-    mounts = mounts or {}
     authenticator = Authenticator(store.tokens, allow_local=allow_local)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with AsyncExitStack() as running:
-            for mount in mounts.values():
-                await running.enter_async_context(mount.running())
+        async with nullcontext() if mcp is None else mcp.running():
             yield
 
     app = ProblemAPI(
@@ -81,12 +89,12 @@ def create_app(
     app.state.store, app.state.stopping, app.state.authenticator = store, asyncio.Event(), authenticator
     authenticated: list[Any] = [Depends(BEARER), Depends(get_principal)]
     api = APIRouter(prefix=API, dependencies=authenticated, responses=ERROR_RESPONSES)
-    for resource in RESOURCES:
-        api.include_router(resource.router)
+    for router in ROUTERS:
+        api.include_router(router)
     app.include_router(api)
-    app.include_router(health.router)
-    for path, mount in mounts.items():
-        app.mount(path, RequireUser(mount, path, authenticator))
+    app.include_router(operations.health)
+    if mcp is not None:
+        app.router.routes.append(Route(f"{MCP}/{{user:name}}", RequireUser(mcp, store, authenticator)))
     if ui:
         app.mount(UI, create_ui(store, authenticator, writes=ui_writes))
     # The last one added is the outermost.

@@ -16,10 +16,9 @@ from fastapi.security import HTTPBearer
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from memstore import ids
+from memstore.client.store import AsyncMemoryStore
 from memstore.client.tokens import AsyncTokens, hashed
 from memstore.errors import MemstoreError
-from memstore.server.addresses import parse_user_path
 from memstore.server.http.errors import Problem, database_unavailable, user_not_found
 from memstore.server.http.middleware import disable_timeout
 
@@ -77,8 +76,8 @@ async def bearer_token(request: Request) -> bytes | None:
     return None if credentials is None else hashed(credentials.credentials)
 
 
-class MountedApp(Protocol):
-    """An application of paths `/prefix/{user}/…`; `running()` surrounds its use."""
+class UserApp(Protocol):
+    """An application of paths with a user in `path_params`; `running()` surrounds its use."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Keep what it works with until the block ends."""
@@ -88,16 +87,15 @@ class MountedApp(Protocol):
 
 
 class RequireUser:
-    """Passes requests on to a mounted application where the token opens the memory of the path's user."""
+    """Passes requests on to an application where the token opens the memory of the path's user."""
 
-    def __init__(self, app: MountedApp, prefix: str, authenticator: Authenticator) -> None:
-        self._app, self._prefix, self._authenticator = app, prefix, authenticator
+    def __init__(self, app: UserApp, store: AsyncMemoryStore, authenticator: Authenticator) -> None:
+        self._app, self._store, self._authenticator = app, store, authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or raise a 401 or 404 problem."""
         principal = await self._authenticator.authenticate(Request(scope))
-        path = parse_user_path(scope["raw_path"], self._prefix)
-        if path is None or not principal.can_access(ids.user_id(path.user)):
+        if not principal.can_access(self._store.user(scope["path_params"]["user"]).id):
             raise user_not_found()
         if scope["method"] == HTTPMethod.GET:
             disable_timeout(scope)  # it listens to a stream

@@ -1,23 +1,82 @@
-"""Conversations: listed, described, summarized."""
+"""Users, their conversations, and messages, which are stored once however often they are sent."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Query
-from pydantic import Field
+from fastapi import APIRouter, Depends, Header, Query
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from memstore.client.conversation import AsyncConversationScope
 from memstore.errors import NotFound
-from memstore.models import Conversation, Json, Summary
-from memstore.server.http.dependencies import CONVERSATIONS, ConversationDep, StrictInt, StrictModel, UserDep
-from memstore.server.http.pagination import Page, PageParams, json_response
+from memstore.ingest.check import NewMessage
+from memstore.ingest.keyed import LONGEST_KEY
+from memstore.models import Conversation, Json, Message, Role, Summary
+from memstore.server.http.dependencies import (
+    CONVERSATION,
+    CONVERSATIONS,
+    USER,
+    ConversationDep,
+    Page,
+    PageParams,
+    StoreDep,
+    StrictInt,
+    StrictModel,
+    Timestamp,
+    UserDep,
+    json_response,
+    require_operator,
+)
 
-router = APIRouter(prefix=CONVERSATIONS, tags=["conversations"])
+users = APIRouter(tags=["users"])
+conversations = APIRouter(prefix=CONVERSATIONS, tags=["conversations"])
+messages = APIRouter(prefix=f"{CONVERSATION}/messages", tags=["messages"])
 MAX_LEVEL = 100
+MAX_MESSAGES = 1000
+MAX_SEQ = 2**62
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=LONGEST_KEY,
+        description="sent again with the same messages, nothing is stored twice",
+    ),
+]
+
+
+class UserStats(BaseModel):
+    """A user, by name and in numbers."""
+
+    name: str
+    stats: dict[str, int]
+
+
+@users.get("/users", response_model=Page[str], dependencies=[Depends(require_operator)])
+async def list_users(store: StoreDep, params: Annotated[PageParams, Query()]) -> Response:
+    """Return the names of all users, sorted. The operator's."""
+    (after,) = params.position(tuple[str]) or ("",)
+    names: list[str] = []
+    async for name in store.users(after=after):
+        names.append(name)
+        if len(names) > params.limit:
+            break
+    return params.response(str, names, lambda name: [name])
+
+
+@users.get(USER, response_model=UserStats)
+async def get_user_stats(user: UserDep, store: StoreDep) -> Response:
+    """Return how much is stored of a user: zeros before the first message."""
+    return json_response(UserStats, UserStats(name=user.name, stats=await store.stats(user=user.name)))
+
+
+@users.get("/stats", response_model=dict[str, int], dependencies=[Depends(require_operator)])
+async def get_stats(store: StoreDep) -> Response:
+    """Return how much is stored of all users together. The operator's."""
+    return json_response(dict[str, int], await store.stats())
 
 
 class ConversationEdit(StrictModel):
@@ -43,21 +102,21 @@ class ConversationParams(PageParams):
     channel: str | None = None
 
 
-@router.get("", response_model=Page[Conversation])
+@conversations.get("", response_model=Page[Conversation])
 async def list_conversations(user: UserDep, params: Annotated[ConversationParams, Query()]) -> Response:
     """Return a user's conversations, the latest first. One in which something is said meanwhile goes to the front."""
     before = params.position(tuple[datetime, UUID])
-    conversations = await user.conversations(channel=params.channel, before=before, limit=params.limit + 1)
-    return params.response(Conversation, conversations, lambda row: [row.updated_at, row.id])
+    rows = await user.conversations(channel=params.channel, before=before, limit=params.limit + 1)
+    return params.response(Conversation, rows, lambda row: [row.updated_at, row.id])
 
 
-@router.get("/{conversation:name}", response_model=Conversation)
+@conversations.get("/{conversation:name}", response_model=Conversation)
 async def get_conversation_info(conversation: ConversationDep) -> Response:
     """Return a conversation's title, channel, settings and size."""
     return json_response(Conversation, await _info(conversation))
 
 
-@router.patch("/{conversation:name}", response_model=Conversation)
+@conversations.patch("/{conversation:name}", response_model=Conversation)
 async def edit_conversation(conversation: ConversationDep, body: ConversationEdit) -> Response:
     """Set title, channel, strategies, sections or settings; a conversation that is new is made."""
     await conversation.describe(**body.model_dump(exclude_unset=True))
@@ -71,7 +130,7 @@ async def _info(conversation: AsyncConversationScope) -> Conversation:
     return info
 
 
-@router.get("/{conversation:name}/summaries", response_model=list[Summary])
+@conversations.get("/{conversation:name}/summaries", response_model=list[Summary])
 async def list_summaries(
     conversation: ConversationDep, level: Annotated[int | None, Query(ge=0, le=MAX_LEVEL)] = None
 ) -> Response:
@@ -79,7 +138,51 @@ async def list_summaries(
     return json_response(list[Summary], await conversation.summaries(level=level))
 
 
-@router.post("/{conversation:name}/summaries", response_model=Summary, status_code=201)
+@conversations.post("/{conversation:name}/summaries", response_model=Summary, status_code=201)
 async def summarize(conversation: ConversationDep, body: MessageRange) -> Response:
     """Summarize a range of messages now; the same range is summarized once."""
     return json_response(Summary, await conversation.summarize(body.from_seq, body.to_seq), status=201)
+
+
+class NewMessages(StrictModel):
+    """Messages, in order; all are stored or none."""
+
+    messages: list[NewMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
+    on_conflict: Literal["error", "skip"] = Field("error", description="what a known id with other content does")
+
+
+class MessageParams(PageParams):
+    """Which messages are asked for."""
+
+    from_seq: int = Field(1, ge=1, le=MAX_SEQ)
+    to_seq: int = Field(MAX_SEQ, ge=1, le=MAX_SEQ)
+    role: list[Role] | None = None
+    tag: list[str] | None = None
+    since: Timestamp | None = None
+    until: Timestamp | None = None
+
+
+@messages.get("", response_model=Page[Message])
+async def list_messages(conversation: ConversationDep, params: Annotated[MessageParams, Query()]) -> Response:
+    """Return messages in order. What is said meanwhile is on a later page."""
+    (after,) = params.position(tuple[int]) or (params.from_seq - 1,)
+    rows = await conversation.messages(
+        from_seq=max(params.from_seq, min(after, MAX_SEQ - 1) + 1),
+        to_seq=params.to_seq,
+        roles=params.role,
+        tags=params.tag,
+        since=params.since,
+        until=params.until,
+        limit=params.limit + 1,
+    )
+    return params.response(Message, rows, lambda message: [message.seq])
+
+
+@messages.post("", response_model=list[Message], status_code=201)
+async def add_messages(conversation: ConversationDep, body: NewMessages, key: IdempotencyKey = None) -> Response:
+    """Store messages, all or none; return them as stored, known ones included.
+
+    A message that has an `external_id` is known by it. With an Idempotency-Key the others get one of it.
+    """
+    stored = await conversation.add_many(body.messages, on_conflict=body.on_conflict, key=key)
+    return json_response(list[Message], stored, status=201)

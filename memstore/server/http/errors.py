@@ -130,21 +130,21 @@ async def handle_http_error(_: Request, error: Exception) -> Response:
 async def handle_invalid_request(_: Request, error: Exception) -> Response:
     """Answer with what of a request cannot be used, value by value; the values themselves are not repeated."""
     assert isinstance(error, RequestValidationError)
-    if any(found["type"] == "json_invalid" for found in error.errors()):
+    if any(each["type"] == "json_invalid" for each in error.errors()):
         return Problem(HTTPStatus.BAD_REQUEST, "no-json", "The body is no JSON: it cannot be read.").response()
-    wrong = [_field_error(found) for found in error.errors()]
+    wrong = [_field_error(each) for each in error.errors()]
     detail = "; ".join(f"{field.where}: {field.what}" for field in wrong) + ". Nothing was done."
     errors = [field.model_dump() for field in wrong]
     return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=errors).response()
 
 
-def _field_error(found: Mapping[str, Any]) -> FieldError:
-    what = found["msg"].removeprefix("Value error, ")
-    if isinstance(found["input"], bytes):
+def _field_error(error: Mapping[str, Any]) -> FieldError:
+    what = error["msg"].removeprefix("Value error, ")
+    if isinstance(error["input"], bytes):
         what = "it was not read: send it with Content-Type: application/json"
-    elif found["type"] == "extra_forbidden":
+    elif error["type"] == "extra_forbidden":
         what = "there is no such field here; leave it out, or see /openapi.json"
-    return FieldError(where=".".join(map(str, found["loc"])), what=what[:1].lower() + what[1:])
+    return FieldError(where=".".join(map(str, error["loc"])), what=what[:1].lower() + what[1:])
 
 
 # In OpenAPI every error is the "default" response; `ProblemAPI` puts its shape into the components.

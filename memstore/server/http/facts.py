@@ -14,13 +14,15 @@ from memstore.models import Entity, Fact, FactChange, FactKind, FactType
 from memstore.server.http.dependencies import (
     USER,
     NamePart,
+    Page,
+    PageParams,
     StrictBool,
     StrictFloat,
     StrictModel,
     Timestamp,
     UserDep,
+    json_response,
 )
-from memstore.server.http.pagination import Page, PageParams, json_response
 
 router = APIRouter(prefix=USER, tags=["facts"])
 MAX_TEXT, MAX_PART, MAX_LANGUAGE = 2000, 300, 35
@@ -39,7 +41,7 @@ class FactFields(StrictModel):
     valid_to: Timestamp | None = None
 
 
-class NewFact(FactFields):
+class NewFactRequest(FactFields):
     """A fact that is entered by hand."""
 
     text: str = Field(min_length=1, max_length=MAX_TEXT)
@@ -80,7 +82,7 @@ def _sort_key(at: datetime, id: UUID) -> tuple[float, UUID]:
 
 
 @router.post("/facts", response_model=Fact, status_code=201)
-async def add_fact(user: UserDep, body: NewFact) -> Response:
+async def add_fact(user: UserDep, body: NewFactRequest) -> Response:
     """Enter a fact: it is found at once. One that is known with the same words becomes this one.
 
     With `quarantined` it waits; one that is known with the same words stays what it is, and is given.

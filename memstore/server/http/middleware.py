@@ -23,7 +23,8 @@ from memstore.server.http.errors import RETRY_AFTER, Problem
 from memstore.telemetry import EXTRA_FIELDS
 
 logger = logging.getLogger("memstore.server")
-API, UI = "/v1", "/ui"
+API, MCP, UI = "/v1", "/mcp", "/ui"
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 NO_ROUTE = "(no route)"
 SAFE_METHODS = (HTTPMethod.GET, HTTPMethod.HEAD, HTTPMethod.OPTIONS)
 
@@ -85,7 +86,6 @@ def disable_timeout(scope: Scope) -> None:
 
 
 def _is_disconnect(error: Exception) -> bool:
-    """Return whether nothing is wrong but that the client has left."""
     if isinstance(error, ExceptionGroup):
         return all(map(_is_disconnect, error.exceptions))
     return isinstance(error, BrokenResourceError | ClientDisconnect)
@@ -94,7 +94,7 @@ def _is_disconnect(error: Exception) -> bool:
 def _route(scope: Scope) -> str:
     """Return the path template of the route, with the prefix under which its router is included or mounted."""
     route = getattr(scope.get("route"), "path_format", NO_ROUTE)
-    prefix = next((one for one in (API, UI) if scope["path"].startswith(f"{one}/")), "")
+    prefix = next((prefix for prefix in (API, UI) if scope["path"].startswith(f"{prefix}/")), "")
     return route if route == NO_ROUTE or route.startswith(prefix) else prefix + route
 
 
@@ -124,7 +124,7 @@ def _is_cross_origin(headers: Headers) -> bool:
 
 
 class RawPathMiddleware:
-    """Has paths under /v1/ and /ui/ matched undecoded, so that a name may hold a slash: `a%2Fb` is the user a/b."""
+    """Has paths with names in them matched undecoded, so that a name may hold a slash: `a%2Fb` is the user a/b."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -133,6 +133,6 @@ class RawPathMiddleware:
         """Pass a request on with its path undecoded; `dependencies.Name` decodes each name."""
         if scope["type"] == "http" and scope.get("raw_path"):
             raw_path = scope["raw_path"].partition(b"?")[0].decode("latin-1")
-            if raw_path.startswith((f"{API}/", f"{UI}/")):
+            if raw_path.startswith((f"{API}/", f"{MCP}/", f"{UI}/")):
                 scope["path"] = raw_path
         await self._app(scope, receive, send)

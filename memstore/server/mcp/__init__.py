@@ -1,6 +1,5 @@
 """The Model Context Protocol: a user's memory as tools, resources and a prompt for any model.
 
-server (on the SDK's MCPServer: lifespan, errors, resources, stdio) → tools (typed functions) → results
-http: all users of a machine, one URL each; short_ids: ids that a model can repeat
-background_derive: makes new messages searchable
+server (on the SDK's MCPServer: lifespan, errors, resources, stdio and HTTP) → tools (typed functions) → results
+short_ids: ids that a model can repeat; background_derive: makes new messages searchable
 """

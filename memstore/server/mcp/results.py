@@ -56,7 +56,7 @@ class Memory(Result):
     ] = None
 
 
-class Source(Result):
+class SourceMessage(Result):
     """A message that a memory was made from."""
 
     id: str
@@ -78,10 +78,10 @@ class Change(Result):
 class MemoryDetail(Memory):
     """One memory, with its sources and its history."""
 
-    sources: Annotated[list[Source], Field(description="Messages that say it.")] = []
+    sources: Annotated[list[SourceMessage], Field(description="Messages that say it.")] = []
     more_sources: Annotated[int | None, Field(description="How many more there are.")] = None
     history: Annotated[list[Change], Field(description="What happened to a fact, in order.")] = []
-    around: Annotated[list[Source], Field(description="Of a message: what was said just before and after it.")] = []
+    around: Annotated[list[SourceMessage], Field(description="Of a message: what was said before and after it.")] = []
     messages: Annotated[str | None, Field(description="Of a summary: which messages it is of, such as '3-40'.")] = None
     cut: Annotated[int | None, Field(description="How many characters of the text were left out here.")] = None
 
@@ -233,9 +233,9 @@ def _count_cut(text: str) -> int | None:
     return max(0, len(text) - MAX_TEXT) or None
 
 
-def _source(message: Message, conversation: str) -> Source:
+def _source(message: Message, conversation: str) -> SourceMessage:
     text = message.text or ""
-    return Source(
+    return SourceMessage(
         id=message_id(conversation, message.seq),
         speaker=message.name or message.role,
         said_at=message.occurred_at,

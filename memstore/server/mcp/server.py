@@ -1,4 +1,4 @@
-"""The server: tools, resources and a prompt over a user's memory, on the SDK's `MCPServer`; and the stdio transport."""
+"""The server: tools, resources and a prompt over a user's memory, on the SDK's `MCPServer`; over stdio, and HTTP."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from importlib.metadata import version
 from typing import Annotated, Any
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from pydantic import Field
 from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.errors import DatabaseUnreachable, EmbeddedError, InvalidInput, MemstoreError
@@ -27,8 +31,8 @@ from memstore.server.mcp.results import describe_fact
 from memstore.server.mcp.tools import TOOLS, Query, UserMemory, current_memory, get_context
 from memstore.text import format_day
 
-USER = "memstore.user"  # in the ASGI scope of a request
 MAX_FACTS = 500  # in one text
+OVERHEAD = 100_000  # bytes of a request beside its largest message
 JSON = "application/json"
 INSTRUCTIONS = (
     "The long-term memory of the user you talk with. Search it (search_memories, or get_context for a whole picture) "
@@ -123,7 +127,7 @@ def _user_of_request(context: Context[None, Any] | None) -> str:
     assert context is not None
     request = context.request_context.request
     assert isinstance(request, Request)
-    return str(request.scope[USER])
+    return str(request.path_params["user"])
 
 
 def _tool_error(error: Expected) -> ToolError:
@@ -135,7 +139,6 @@ def _protocol_error(error: Expected) -> MCPError:
 
 
 def _explain(error: Expected) -> str:
-    """Return what a model is told of an error."""
     if isinstance(error, MemstoreError) and not isinstance(error, DatabaseUnreachable | EmbeddedError):
         return str(error)
     logger.warning("%s", error if isinstance(error, MemstoreError) else "a call took too long")
@@ -185,6 +188,32 @@ async def read_context(id: str) -> str:
 async def with_memory(question: Annotated[Query, Field(description="What you want to ask.")]) -> str:
     """Puts a question with what is remembered about it, in at most 2,000 tokens."""
     return (await get_context(question)).text
+
+
+class McpApp:
+    """An ASGI application for a route `/mcp/{user}`; `running()` must surround its use, as the lifespan of the server.
+
+    Whoever has the route checks who may ask for which user, and Host and Origin. A call that takes longer than
+    `timeout` seconds is given up.
+    """
+
+    def __init__(self, store: AsyncMemoryStore, *, timeout: float | None = None) -> None:
+        server = MemoryServer(store, timeout=timeout)
+        server.streamable_http_app(  # makes the session manager; its routes would read names with a slash otherwise
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=store.settings.max_message_bytes + OVERHEAD,
+        )
+        self._sessions = server.session_manager
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Keep sessions, and derive what they store, until the block ends."""
+        return self._sessions.run()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        token = AccessToken(token="", client_id="memstore", scopes=[], subject=scope["path_params"]["user"])  # nosec B106  # no password
+        # A session is not found under another user's URL.
+        await self._sessions.handle_request({**scope, "user": AuthenticatedUser(token)}, receive, send)
 
 
 async def serve_stdio(user: str, database: str | None) -> None:

@@ -175,7 +175,6 @@ def _note_waiting(fact: Fact) -> str | None:
 
 
 async def _superseded(user: AsyncUserScope, before: Sequence[Fact], fact: Fact) -> list[results.Memory]:
-    """Return those of the earlier facts that are no longer active."""
     active = {other.id for other in await user.facts(subject=fact.subject)} | {fact.id}
     return [results.format_fact(await user.fact(other.id)) for other in before if other.id not in active]
 

@@ -23,13 +23,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.tokens import hashed
 from memstore.errors import MemstoreError
-from memstore.server.addresses import LOCAL_HOSTS
 from memstore.server.http.auth import Authenticator, bearer_token
 from memstore.server.http.errors import Problem, problem_from
-from memstore.server.http.middleware import UI
-from memstore.server.ui import contexts, conversations, erasure, facts, recall, users
-from memstore.server.ui.request import UIRequest, redirect
-from memstore.server.ui.templating import safe_redirect_target, url_to
+from memstore.server.http.middleware import LOCAL_HOSTS, UI
+from memstore.server.ui import contexts, conversations, erasure, facts
+from memstore.server.ui.request import UIRequest, redirect, safe_redirect_target, url_to
 
 Page: TypeAlias = Callable[[UIRequest], Awaitable[Response]]
 COOKIE = "memstore_ui"
@@ -46,17 +44,17 @@ HEADERS = {
 READ_ONLY = "These pages only show: start the server with --allow-writes-in-ui to change something here."
 
 PAGES: dict[str, Page] = {
-    "/": users.home,
-    "/operations": users.operations,
-    "/users/{user:name}": users.overview,
-    "/users/{user:name}/health": users.health,
+    "/": conversations.home,
+    "/operations": conversations.operations,
+    "/users/{user:name}": conversations.overview,
+    "/users/{user:name}/health": conversations.health,
     "/users/{user:name}/conversations": conversations.list_conversations,
     "/users/{user:name}/conversations/{conversation:name}": conversations.show_conversation,
     "/users/{user:name}/messages/{id}": conversations.show_message,
     "/users/{user:name}/summaries/{id}": conversations.show_summary,
     "/users/{user:name}/facts": facts.list_facts,
     "/users/{user:name}/facts/{id}": facts.show_fact,
-    "/users/{user:name}/recall": recall.show_recall,
+    "/users/{user:name}/recall": contexts.show_recall,
     "/users/{user:name}/contexts": contexts.list_contexts,
     "/users/{user:name}/contexts/{id}": contexts.show_context,
     "/users/{user:name}/contexts/{id}/replay": contexts.show_replay,

@@ -1,29 +1,33 @@
-"""Contexts: why something is in one. The receipt as a chart, what was left out and why, and the same bytes again."""
+"""Contexts: why something is in one, or was left out, and the same bytes again. Recall: what each signal was worth."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from starlette.responses import Response
 
 from memstore.client.user import AsyncUserScope
-from memstore.models import Decision, Reason, Receipt
+from memstore.errors import MemstoreError
+from memstore.models import Decision, Hit, Reason, Receipt, Tier
 from memstore.models.receipts import IN_WORDS
+from memstore.server.http.errors import problem_from
 from memstore.server.ui import charts
-from memstore.server.ui.request import UIRequest
-from memstore.server.ui.templating import url_to
+from memstore.server.ui.request import UIRequest, url_to
 
 PAGE_SIZE = 20
+LIMITS = (5, 10, 20, 40)
+PARAMS = ("q", "conversation", "since", "until", "as_of", "viewer")
 PAGES_BY_KIND = {"fact": "facts", "facts": "facts", "summary": "summaries", "summaries": "summaries"}
 PAGES_BY_KIND |= dict.fromkeys(("turn", "turns", "message", "messages", "block"), "messages")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SectionRow:
     """A section of a context: its tokens, and what was included and left out."""
 
     name: str
@@ -97,12 +101,12 @@ async def conversation_names(user: AsyncUserScope, receipts: Sequence[Receipt]) 
     return {id: name for id, name in names.items()}  # noqa: C416  (a dict of other keys, for mypy)
 
 
-def _sections(receipt: Receipt) -> list[Section]:
+def _sections(receipt: Receipt) -> list[SectionRow]:
     """Return the sections of a receipt, also those of which everything was left out."""
     names = dict.fromkeys([*receipt.sections, *(decision.section for decision in receipt.decisions())])
     colours = charts.section_colours(names)
     return [
-        Section(
+        SectionRow(
             name,
             colours[name],
             receipt.sections.get(name, 0),
@@ -130,3 +134,51 @@ def _content(message: dict[str, Any]) -> Any:
 def _link(user: str, decision: Decision) -> str | None:
     page = PAGES_BY_KIND.get(decision.kind)
     return None if page is None or decision.id is None else url_to("users", user, page, decision.id)
+
+
+async def show_recall(ui: UIRequest) -> Response:
+    """Show what is remembered about a question, with the parts of its scores."""
+    user, params = ui.user, {name: ui.param(name) for name in PARAMS}
+    tiers = [tier for tier in Tier if tier in ui.request.query_params.getlist("tier")] or list(Tier)
+    limit = ui.number("limit", 10, most=LIMITS[-1])
+    hits: Sequence[Hit] = []
+    wrong, status = "", 200
+    if params["q"]:
+        try:
+            hits = await user.recall(params["q"], tiers=tiers, limit=limit, **_filters(params))
+        except MemstoreError as error:
+            problem = problem_from(error)
+            wrong, status = problem.detail, problem.status_code
+    ids = {hit.conversation_id for hit in hits if hit.conversation_id}
+    return ui.page(
+        "recall.html",
+        status=status,
+        user=user.name,
+        asked=params | {"tiers": tiers, "limit": limit},
+        wrong=wrong,
+        hits=hits,
+        names=await user.conversation_names(list(ids)),
+        highest=charts.highest_score(hit.parts for hit in hits),
+        score=charts.score_bars,
+        every={"tiers": list(Tier), "limits": LIMITS},
+    )
+
+
+def _filters(params: dict[str, str | None]) -> dict[str, Any]:
+    """Return the filters of a question; days are those of UTC, the last one included."""
+    until = _datetime(params["until"])
+    return {
+        "conversation": params["conversation"],
+        "viewer": params["viewer"],
+        "since": _datetime(params["since"]),
+        "until": until + timedelta(days=1) if until and until.year < datetime.max.year else until,
+        "as_of": _datetime(params["as_of"]),
+    }
+
+
+def _datetime(day: str | None) -> datetime | None:
+    """Return a day as its first moment in UTC; None for what is none."""
+    try:
+        return None if day is None else datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        return None

@@ -10,8 +10,7 @@ from starlette.responses import JSONResponse, Response
 from memstore.models import Certificate, ErasureScope
 from memstore.server.http.errors import Problem
 from memstore.server.http.middleware import disable_timeout
-from memstore.server.ui.request import UIRequest, redirect
-from memstore.server.ui.templating import url_to
+from memstore.server.ui.request import UIRequest, redirect, url_to
 
 CERTIFICATES = 20
 SCOPES = (ErasureScope.USER, ErasureScope.CONVERSATION, ErasureScope.MESSAGE, ErasureScope.FACT)

@@ -11,8 +11,7 @@ from starlette.responses import Response
 
 from memstore.client.user import AsyncUserScope
 from memstore.models import FACT_STATES, FACT_TYPES, Fact, FactChange, Message, Span, Summary
-from memstore.server.ui.request import UIRequest, redirect
-from memstore.server.ui.templating import url_to
+from memstore.server.ui.request import UIRequest, redirect, url_to
 
 PAGE_SIZE, SOURCES, CHANGES = 40, 12, 40
 EXCERPT_MARGIN = 240  # characters of a message on either side of what it says
@@ -20,7 +19,7 @@ ANY = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class FactSource:
+class SourceExcerpt:
     """Where a fact was said: the message, the words themselves with those before and after; summaries over it."""
 
     message: Message
@@ -94,7 +93,7 @@ async def undo(ui: UIRequest) -> Response:
     return redirect(url_to("users", user.name, "facts", change.fact_id))
 
 
-async def _sources(user: AsyncUserScope, fact: Fact) -> list[FactSource]:
+async def _sources(user: AsyncUserScope, fact: Fact) -> list[SourceExcerpt]:
     spans = {span.message_id: span for span in fact.spans[:SOURCES]}
     messages = await user.messages(list(spans)) if spans else []
     names = await user.conversation_names(list({message.conversation_id for message in messages}))
@@ -103,7 +102,7 @@ async def _sources(user: AsyncUserScope, fact: Fact) -> list[FactSource]:
         place = message.conversation_id
         summaries = await user.summaries_over(place, message.seq, message.seq, limit=6)
         words = excerpt(message.text or "", spans[message.id])
-        sources.append(FactSource(message, names.get(place, ""), *words, summaries))
+        sources.append(SourceExcerpt(message, names.get(place, ""), *words, summaries))
     return sources
 
 
@@ -117,6 +116,5 @@ def excerpt(text: str, span: Span) -> tuple[str, str, str]:
 
 
 async def _others(user: AsyncUserScope, history: Sequence[FactChange]) -> dict[UUID, str]:
-    """Return the texts of the facts that a history names."""
     ids = {id for change in history[-CHANGES:] for id in (change.fact_id, change.other_id) if id is not None}
     return {fact.id: fact.text for fact in await user.facts_of(list(ids))}

@@ -1,4 +1,7 @@
-"""Deriving here and now, backfills, and the jobs of workers; all but one user's deriving are the operator's."""
+"""Operations: deriving here and now, backfills, the jobs of workers; health for process managers, and metrics.
+
+All but one user's deriving and health are the operator's. Health needs no token and tells no names and no numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,16 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
+from opentelemetry import metrics
+from opentelemetry.exporter.prometheus import PrometheusMetricReader
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.resources import Resource
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from memstore import telemetry
+from memstore.errors import MemstoreError
 from memstore.models import Backfill, BackfillPlan, BackfillStatus, DeriveReport, Job, JobCounts
 from memstore.server.http.dependencies import (
     USER,
@@ -17,12 +27,12 @@ from memstore.server.http.dependencies import (
     StrictInt,
     StrictModel,
     UserDep,
+    json_response,
     require_operator,
 )
+from memstore.server.http.errors import ERROR_RESPONSES, Problem, database_unavailable
 from memstore.server.http.middleware import disable_timeout
-from memstore.server.http.pagination import json_response
 
-router = APIRouter()
 MAX_TOKENS, MAX_SECONDS = 10**12, 10**9
 OPERATOR = [Depends(require_operator)]
 Redo = Annotated[
@@ -30,15 +40,19 @@ Redo = Annotated[
 ]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
+derive = APIRouter(tags=["derive"])
+backfills = APIRouter(tags=["backfills"], dependencies=OPERATOR)
+health = APIRouter(tags=["health"])
 
-@router.post("/derive", response_model=DeriveReport, dependencies=OPERATOR, tags=["derive"])
-async def derive(store: StoreDep, request: Request, redo: Redo = None) -> Response:
+
+@derive.post("/derive", response_model=DeriveReport, dependencies=OPERATOR)
+async def derive_all(store: StoreDep, request: Request, redo: Redo = None) -> Response:
     """Derive what is pending of all users; it takes as long as it takes. The operator's."""
     disable_timeout(request.scope)
     return json_response(DeriveReport, await store.derive(redo=redo))
 
 
-@router.post(f"{USER}/derive", response_model=DeriveReport, tags=["derive"])
+@derive.post(f"{USER}/derive", response_model=DeriveReport)
 async def derive_user(user: UserDep, store: StoreDep, request: Request, redo: Redo = None) -> Response:
     """Derive what is pending of one user."""
     disable_timeout(request.scope)
@@ -61,9 +75,6 @@ class BackfillCaps(StrictModel):
 
 class NewBackfill(BackfillScope, BackfillCaps):
     """A backfill that is to begin."""
-
-
-backfills = APIRouter(tags=["backfills"], dependencies=OPERATOR)
 
 
 @backfills.get("/backfills", response_model=list[Backfill])
@@ -141,4 +152,42 @@ async def retry_jobs(store: StoreDep, body: RetryRequest) -> Response:
     return json_response(RetryResult, RetryResult(retried=await store.retry_jobs(body.ids)))
 
 
-router.include_router(backfills)
+class Health(BaseModel):
+    """That it is well."""
+
+    status: Literal["ok"] = "ok"
+
+
+@health.get("/healthz")
+async def healthy() -> Health:
+    """Return that the process answers."""
+    return Health()
+
+
+@health.get("/readyz", responses=ERROR_RESPONSES)
+async def ready(request: Request, store: StoreDep) -> Health:
+    """Return whether requests can be served: the database answers, and this server is not about to stop."""
+    if request.app.state.stopping.is_set():
+        raise Problem(503, "stopping", "This server is about to stop: ask another.")
+    try:
+        await store.tokens.exist()
+    except MemstoreError:
+        raise database_unavailable() from None
+    return Health()
+
+
+def collect_metrics() -> None:
+    """Record metrics for /metrics from now on, unless the program has a meter provider of its own."""
+    if not isinstance(metrics.get_meter_provider(), MeterProvider):
+        reader = PrometheusMetricReader(disable_target_info=True)
+        metrics.set_meter_provider(MeterProvider([reader], resource=Resource.create({"service.name": telemetry.NAME})))
+
+
+@health.get("/metrics", include_in_schema=False, dependencies=[Depends(require_operator)])
+async def scrape(store: StoreDep) -> Response:
+    """Return all metrics of this process, and how many jobs and workers there are."""
+    counts = await store.job_counts()
+    for state in ("waiting", "backfilling", "later", "running", "failed"):
+        telemetry.gauge("memstore.jobs", "{job}", getattr(counts, state), {"memstore.job.state": state})
+    telemetry.gauge("memstore.workers", "{worker}", counts.workers)
+    return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)

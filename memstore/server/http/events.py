@@ -14,9 +14,8 @@ from starlette.responses import Response
 
 from memstore.events import Event, EventType
 from memstore.server.http.auth import Authenticator, bearer_token
-from memstore.server.http.dependencies import USER, StrictModel, UserDep
+from memstore.server.http.dependencies import DEFAULT_LIMIT, MAX_LIMIT, USER, StrictModel, UserDep, json_response
 from memstore.server.http.middleware import disable_timeout
-from memstore.server.http.pagination import DEFAULT_LIMIT, MAX_LIMIT, json_response
 
 router = APIRouter(prefix=f"{USER}/events", tags=["events"])
 POLL_SECONDS = 1.0
