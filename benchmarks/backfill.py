@@ -119,11 +119,11 @@ def imported(url: str, path: Path, folder: Path) -> tuple[Spent, Spent, int]:
         assert store.import_file(line, dry_run=True).new == 1
         with store._database.operator(), store._database.operator():
             pass  # an import has two connections
-        assert not derive(store._database, store._opened.resources(), UNITS).units
+        assert not derive(store._database, store._runtime.resources(), UNITS).units
         with spending(folder) as both:
             with spending(folder) as first:
                 done = store.import_file(path)
-            derive(store._database, store._opened.resources(), UNITS)
+            derive(store._database, store._runtime.resources(), UNITS)
         return first[0], both[0], done.new
 
 
@@ -180,7 +180,7 @@ def backfill_part(folder: Path, path: Path, concurrency: int, embedder: str) -> 
 
     async def worked() -> Spent:
         async with await WorkingStore.open(url, settings=load({"embedder": embedder})) as store:
-            store._opened.__dict__["embedder"] = overheard
+            store._runtime.__dict__["embedder"] = overheard
             overheard.texts.clear()
             backfill = await store.backfills.begin()
             with spending(folder) as told:

@@ -319,7 +319,7 @@ def crowd(store: memstore.MemoryStore) -> ConversationScope:
     from memstore._sync.derive.derive import Part, derive
 
     scope = store.user("isolated").conversation("life")
-    resources = store._opened.resources()
+    resources = store._runtime.resources()
     people = [(f"neighbour-{n}", UNITS // NEIGHBOURS) for n in range(NEIGHBOURS)] + [("isolated", UNITS)]
     for seed, (name, count) in enumerate(people):
         user = store.user(name)

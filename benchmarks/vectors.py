@@ -102,4 +102,4 @@ def _key(kind: str, text: str) -> bytes:
 
 def use(store: memstore.MemoryStore, embedder: Embedder) -> None:
     """Have a store embed with this one from now on."""
-    store._opened.embedder = embedder  # type: ignore[misc]
+    store._runtime.embedder = embedder  # type: ignore[misc]

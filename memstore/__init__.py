@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from memstore import errors
+
 if TYPE_CHECKING:
     from memstore._sync.client.conversation import ConversationScope
     from memstore._sync.client.store import MemoryStore, open
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
         Conversation,
         DeadLetter,
         DeriveReport,
-        Drift,
         Entity,
         Fact,
         FactChange,
@@ -61,62 +62,24 @@ if TYPE_CHECKING:
         Section,
         Summary,
         Tier,
+        TokenCountErrors,
     )
     from memstore.providers.fits import check_fits, estimate
     from memstore.settings import Settings
 
 _HOMES = {
-    "memstore._sync.client.conversation": ("ConversationScope",),
-    "memstore._sync.client.store": ("MemoryStore", "open"),
-    "memstore._sync.client.user": ("UserScope",),
-    "memstore.errors": (
-        "BudgetTooSmall",
-        "ConfigurationError",
-        "Conflict",
-        "DatabaseError",
-        "DatabaseUnreachable",
-        "EmbeddedError",
-        "EmbedderMismatch",
-        "Erased",
-        "ExtensionMissing",
-        "InvalidInput",
-        "MemstoreError",
-        "ModelAnswerInvalid",
-        "ModelUnavailable",
-        "NotFound",
-        "PromptTooLong",
-        "ProviderError",
-        "ProviderMissing",
-        "SchemaOutdated",
-        "SchemaTooNew",
-    ),
-    "memstore.client.conversation": ("AsyncConversationScope",),
-    "memstore.client.store": ("AsyncMemoryStore", "open_async"),
-    "memstore.client.user": ("AsyncUserScope",),
-    "memstore.models": (
-        "Certificate",
-        "Context",
-        "Conversation",
-        "DeadLetter",
-        "DeriveReport",
-        "Drift",
-        "Entity",
-        "Fact",
-        "FactChange",
-        "Finding",
-        "Hit",
-        "HitGroup",
-        "Message",
-        "Receipt",
-        "Role",
-        "Section",
-        "Summary",
-        "Tier",
-    ),
-    "memstore.providers.fits": ("check_fits", "estimate"),
-    "memstore.settings": ("Settings",),
+    "AsyncConversationScope": "memstore.client.conversation",
+    "AsyncMemoryStore": "memstore.client.store",
+    "AsyncUserScope": "memstore.client.user",
+    "ConversationScope": "memstore._sync.client.conversation",
+    "MemoryStore": "memstore._sync.client.store",
+    "Settings": "memstore.settings",
+    "UserScope": "memstore._sync.client.user",
+    "check_fits": "memstore.providers.fits",
+    "estimate": "memstore.providers.fits",
+    "open": "memstore._sync.client.store",
+    "open_async": "memstore.client.store",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AsyncConversationScope",
@@ -133,7 +96,6 @@ __all__ = [
     "DatabaseUnreachable",
     "DeadLetter",
     "DeriveReport",
-    "Drift",
     "EmbeddedError",
     "EmbedderMismatch",
     "Entity",
@@ -162,6 +124,7 @@ __all__ = [
     "Settings",
     "Summary",
     "Tier",
+    "TokenCountErrors",
     "UserScope",
     "check_fits",
     "estimate",
@@ -171,9 +134,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'memstore' has no attribute {name!r}")
-    value: object = getattr(import_module(_HOME[name]), name)
+    home = _HOMES.get(name) or ("memstore.errors" if hasattr(errors, name) else "memstore.models")
+    value: object = getattr(import_module(home), name)
     globals()[name] = value
     return value
 

@@ -8,16 +8,16 @@ MemstoreError
 │   ├── SchemaOutdated           the tables are older than this memstore
 │   └── SchemaTooNew             the tables were made by a newer memstore
 ├── EmbeddedError                the private Postgres could not be started or stopped
-├── InvalidInput                 what was given cannot be stored; nothing of it was
-│   └── NotFound                 what was named is not there
-├── Conflict                     the id is known with other content; what is stored stays
+├── InvalidInput                 an argument is wrong; nothing was stored
+│   └── NotFound                 there is nothing of this id
+├── Conflict                     the call contradicts what is stored, which stays
 │   └── Erased                   it was erased, and does not come back
 ├── ProviderError                an embedder, counter or model failed
-│   ├── ProviderMissing          it is not installed, or nobody knows its name
+│   ├── ProviderMissing          it is not installed, or its name is unknown
 │   ├── EmbedderMismatch         the stored vectors were made by another embedder
-│   ├── ModelUnavailable         a chat model is away for now; what waits for it goes on waiting
+│   ├── ModelUnavailable         a chat model is away for now; what is pending waits
 │   ├── ModelAnswerInvalid       a chat model answered, twice, with something that cannot be used
-│   └── PromptTooLong            a prompt does not fit into a chat model's window, or was cut there
+│   └── PromptTooLong            a prompt does not fit into a chat model's window
 └── BudgetTooSmall               what must be in the context does not fit
 """
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 
 class MemstoreError(Exception):
-    """Whatever memstore raises on purpose."""
+    """The base of all errors that memstore raises on purpose."""
 
 
 class ConfigurationError(MemstoreError):
@@ -57,27 +57,27 @@ class EmbeddedError(MemstoreError):
 
 
 class InvalidInput(MemstoreError):
-    """What was given cannot be stored; nothing of it was."""
+    """An argument is wrong; nothing was stored."""
 
 
 class NotFound(InvalidInput):
-    """A fact, a change, a receipt, a backfill or a token was named that is not there."""
+    """There is no fact, change, receipt, backfill, certificate or token of this id."""
 
 
 class Conflict(MemstoreError):
-    """The same external id was given with other content; what is stored stays as it is."""
+    """The call contradicts what is stored, such as a known external id with other content; nothing was changed."""
 
 
 class Erased(Conflict):
     """Messages were erased before; nothing of the call was stored.
 
-    `numbers` are their places among those that were given, from 1.
+    `numbers` are their places in the list, from 1.
     """
 
     def __init__(self, numbers: tuple[int, ...]) -> None:
-        told = ", ".join(map(str, numbers[:5])) + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
+        places = ", ".join(map(str, numbers[:5])) + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
         super().__init__(
-            f"message {told} was erased, and what was erased does not come back. Leave it out, or give "
+            f"message {places} was erased, and what was erased does not come back. Leave it out, or give "
             'on_conflict="skip"; what is said anew has another external_id, or another time. Nothing of this call was '
             "stored."
         )
@@ -100,14 +100,13 @@ class EmbedderMismatch(ProviderError):
 
 
 class ModelUnavailable(ProviderError):
-    """A chat model cannot be reached, is not there, or did not answer in time: later it may."""
+    """A chat model cannot be reached, is not installed, or did not answer in time; try again later."""
 
 
 class ModelAnswerInvalid(ProviderError):
-    """A chat model's answer cannot be used, and neither could its second one.
+    """A chat model's answer cannot be used, and neither can its second one.
 
-    `payload` is the text of the last answer, whole; `prompt_tokens` and `completion_tokens` are what all `calls` have
-    cost.
+    `payload` is the whole text of the last answer; `prompt_tokens` and `completion_tokens` are those of all `calls`.
     """
 
     def __init__(
@@ -124,15 +123,15 @@ class ModelAnswerInvalid(ProviderError):
 
 
 class PromptTooLong(ProviderError):
-    """A prompt may not fit into the window of a chat model, or the server shows that it cut it."""
+    """A prompt may not fit into the window of a chat model, or its server has cut it."""
 
 
 class BudgetTooSmall(MemstoreError):
     """What must be in the context does not fit into the budget.
 
-    `needed` and `budget` are tokens of the finished rendering; `section` names the largest part of what is needed. With
-    `needed` it fits: it was tried. It is also the least that does, but for strategies: what they make, and so what must
-    be in, depends on the room that they are given, and with less room they may make less.
+    `needed` and `budget` are tokens of the finished context; `section` names the largest part of what is needed. A
+    context with `needed` tokens fits: it was tried. With strategies a smaller budget may fit too, as what they write
+    depends on the room that they have.
     """
 
     def __init__(self, needed: int, budget: int, section: str) -> None:

@@ -1,19 +1,19 @@
-"""What happens in a store, told to whoever subscribes, and kept in the outbox for whoever asks later.
+"""Events of a store: sent to subscribers, and stored in the outbox.
 
-An event is written in the transaction in which it happened, and told once that is committed: nobody hears of what was
-rolled back. Each subscriber has a thread and a queue of its own, so that a slow or failing one holds up nobody. What
-its queue could not take is counted, and the outbox has it.
+An event is written in the transaction in which it happened, and sent once that is committed. Each subscriber has a
+thread and a queue of its own, so that a slow or failing one delays nobody. Events that its queue cannot take are
+counted, and read from the outbox.
 
 | type | body |
 |---|---|
-| `message_added` | from_seq, to_seq, tokens: of the messages that one call stored |
-| `summarization_started`, `summarization_progress` | strategy, from_seq, to_seq; told, not kept |
+| `message_added` | from_seq, to_seq, tokens: of the messages of one call |
+| `summarization_started`, `summarization_progress` | strategy, from_seq, to_seq; not in the outbox |
 | `summarization_completed` | strategy, from_seq, to_seq, summaries, before, after, saved (tokens) |
 | `summarization_failed` | strategy, from_seq, error (its type) |
-| `facts_extracted` | recipe, from_seq, to_seq, facts (how many were new), quarantined (how many wait, where some do) |
+| `facts_extracted` | recipe, from_seq, to_seq, facts (how many are new), quarantined (how many of them, if any) |
 | `fact_superseded` | fact, by, action |
 | `context_assembled` | receipt, budget, tokens, sections |
-| `erased` | erasure (the certificate's id, which has the ids), scope, counts; of a whole user told, not kept |
+| `erased` | erasure (the certificate's id, which has the ids), scope, counts; not in the outbox for a whole user |
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from memstore import ids
 
 logger = logging.getLogger("memstore")
 
-WAITING = 1000  # events that a subscriber may be behind before some are left to the outbox
-SECONDS_TO_FINISH = 5.0  # for what waits when a subscription ends
+QUEUE_SIZE = 1000  # events that a subscriber may be behind before some are left to the outbox
+SECONDS_TO_FINISH = 5.0  # for queued events when a subscription ends
 
 
 class EventType(StrEnum):
@@ -54,7 +54,7 @@ class EventType(StrEnum):
 class Event:
     """Something that happened to a user's memory: ids, numbers and reasons, never a text.
 
-    `cursor` is its place in the outbox; None for one that was told and not read from there.
+    `cursor` is its place in the outbox; None for an event that a subscriber gets.
     """
 
     user_id: UUID
@@ -67,7 +67,7 @@ class Event:
 
     @property
     def row(self) -> dict[str, Any]:
-        """The event as the outbox has it."""
+        """The row of the outbox."""
         return {
             name: getattr(self, name) for name in ("user_id", "type", "conversation_id", "body", "id", "recorded_at")
         }
@@ -77,28 +77,30 @@ Subscriber = Callable[[Event], object]
 
 
 class Subscription:
-    """A subscriber with its queue and thread. `dropped` events found the queue full, `failed` ones raised."""
+    """A subscriber with its queue and thread. `dropped` events found the queue full; `failed` ones raised."""
 
     def __init__(self, subscriber: Subscriber, types: frozenset[EventType]) -> None:
         self.dropped = self.failed = 0
         self._subscriber, self._types = subscriber, types
-        self._queue: Queue[Event] = Queue(WAITING)
+        self._queue: Queue[Event] = Queue(QUEUE_SIZE)
         self._open = threading.Event()
         self._open.set()
         self._thread = threading.Thread(target=self._run, name="memstore-subscriber", daemon=True)
         self._thread.start()
 
-    def tell(self, events: Iterable[Event]) -> None:
-        """Queue what the subscriber asked for; never waits."""
+    def publish(self, events: Iterable[Event]) -> None:
+        """Queue the events of the subscriber's types; never waits."""
         for event in events:
             if event.type in self._types and self._open.is_set():
                 try:
                     self._queue.put_nowait(event)
                 except Full:
-                    self._count_dropped()
+                    if not self.dropped:
+                        logger.warning("a subscriber is too slow: Subscription.dropped counts what it misses")
+                    self.dropped += 1
 
     def close(self) -> None:
-        """End the subscription; what waits is still told, for a few seconds at most."""
+        """End the subscription; queued events are still delivered, for a few seconds at most."""
         self._open.clear()
         if self._thread is not threading.current_thread():
             self._thread.join(SECONDS_TO_FINISH)
@@ -108,11 +110,6 @@ class Subscription:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _count_dropped(self) -> None:
-        if not self.dropped:
-            logger.warning("a subscriber is too slow: events are left to the outbox (Subscription.dropped counts them)")
-        self.dropped += 1
 
     def _run(self) -> None:
         while True:
@@ -124,29 +121,29 @@ class Subscription:
                 continue
             try:
                 self._subscriber(event)
-            except BaseException:  # whatever it raises is its own affair, SystemExit too: the thread is not the program
+            except BaseException:  # SystemExit too: this thread is not the program
                 self.failed += 1
                 logger.exception("a subscriber failed on %s", event.type)
 
 
 class Dispatcher:
-    """Tells events to those who subscribed."""
+    """The subscriptions of a store."""
 
     def __init__(self) -> None:
         self._subscriptions: list[Subscription] = []
         self._lock = threading.Lock()
 
     def subscribe(self, subscriber: Subscriber, types: Iterable[EventType]) -> Subscription:
-        """Tell this subscriber what happens from now on, until the subscription is closed."""
+        """Deliver later events to a subscriber until the subscription is closed."""
         subscription = Subscription(subscriber, frozenset(types))
         with self._lock:
-            self._subscriptions = [one for one in self._subscriptions if one._open.is_set()] + [subscription]
+            self._subscriptions = [other for other in self._subscriptions if other._open.is_set()] + [subscription]
         return subscription
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Tell everybody; never waits and never raises."""
+        """Deliver events to all subscribers; never waits and never raises."""
         for subscription in self._subscriptions:
-            subscription.tell(events)
+            subscription.publish(events)
 
     def close(self) -> None:
         """End all subscriptions."""

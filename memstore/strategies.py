@@ -1,4 +1,4 @@
-"""How a conversation is compressed: for `conversation.describe(strategies=…)` and `context(strategy=…)`.
+"""How a conversation is compressed: for `conversation.update(strategies=…)` and `context(strategy=…)`.
 
 A strategy of one's own is a frozen class with `name`, `should_run` and `run`, as `Strategy` says; see
 docs/reference/strategies.md.

@@ -1,4 +1,4 @@
-"""What tests of programs that use memstore need: an embedder, a token counter, a reranker and a chat model.
+"""Fakes for tests of programs that use memstore: an embedder, a token counter, a reranker and a chat model.
 
 None has weights. `HashingEmbedder` is also the embedder "hashing:256" of the settings. `check_embedder`,
 `check_counter`, `check_reranker` and `check_chat_model` are for the authors of providers.
@@ -48,7 +48,7 @@ _EXAMPLES = (
 
 
 def load_embedder(model: str) -> HashingEmbedder:
-    """Give the embedder "hashing:MODEL", where MODEL is the number of dimensions; 256 for ""."""
+    """Return the embedder "hashing:MODEL", where MODEL is the number of dimensions; 256 for ""."""
     if model and not (model.isdecimal() and int(model) > 0):
         raise ProviderMissing(f"Write hashing:256, with the number of dimensions for 256; {model!r} is none.")
     return HashingEmbedder(int(model or 256))
@@ -57,8 +57,8 @@ def load_embedder(model: str) -> HashingEmbedder:
 class HashingEmbedder:
     """An Embedder without weights: words and their trigrams, hashed into signed buckets.
 
-    Texts that share words are near, those that share roots (walk, walking) less so; of meaning it knows nothing. The
-    same on every machine and in every process.
+    Texts that share words are near, those that share roots (walk, walking) less so; meaning counts for nothing. Vectors
+    are the same on every machine and in every process.
     """
 
     def __init__(self, dimensions: int = 256) -> None:
@@ -83,18 +83,18 @@ class HashingEmbedder:
         return 256
 
     def count(self, text: str) -> int:
-        """Give the number of words."""
+        """Return the number of words."""
         return len(_WORD.findall(text))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Give the vectors of texts: shape (texts, dimensions), float32, unit length; (0, dimensions) for none."""
+        """Return the vectors of texts: shape (texts, dimensions), float32, unit length; (0, dimensions) for none."""
         vectors = np.zeros((len(texts), self._dimensions), dtype=np.float32)
         for vector, text in zip(vectors, texts, strict=True):
             self._fill(vector, text)
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """Give the vector of a question, that of the same document: shape (dimensions,), float32, unit length."""
+        """Return the vector of a question, that of the same document: shape (dimensions,), float32, unit length."""
         vector: Vectors = self.embed_documents([text])[0]
         return vector
 
@@ -122,7 +122,7 @@ def _hash(text: str) -> int:
 
 
 class WordCounter:
-    """A TokenCounter that people can check by counting: one token a word, and the chat rule of OpenAI's shape."""
+    """A TokenCounter that people can check by hand: one token a word, and a chat rule of OpenAI's shape."""
 
     def __repr__(self) -> str:
         return f"<WordCounter {self.name}>"
@@ -133,17 +133,17 @@ class WordCounter:
         return "words"
 
     def count(self, text: str) -> int:
-        """Give the number of words, which white space parts."""
+        """Return the number of words, which white space parts."""
         return len(text.split())
 
     def count_message(self, message: Mapping[str, Any]) -> int:
-        """Give the tokens of one message: 3, the words of every value (JSON where it is no string), 1 for a name."""
+        """Return the tokens of one message: 3, the words of every value (JSON where it is no string), 1 for a name."""
         values = (value for value in message.values() if value is not None)
         words = sum(self.count(v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)) for v in values)
         return 3 + words + (message.get("name") is not None)
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
-        """Give the tokens of the finished chat: the sum of `count_message`, 3 for the reply, the words of tools."""
+        """Return the tokens of the finished chat: the sum of `count_message`, 3 for the reply, the words of tools."""
         defined = sum(self.count(json.dumps(tool, ensure_ascii=False)) for tool in tools)
         return Count(3 + sum(map(self.count_message, messages)) + defined, "exact")
 
@@ -162,13 +162,13 @@ class ScriptedReranker:
         return self._name
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
-        """Give the function's score of each text: shape (texts,)."""
+        """Return the function's score of each text: shape (texts,)."""
         self.asked.append((query, list(texts)))
         return np.array([self._score(query, text) for text in texts], dtype=np.float64)
 
 
 class ScriptedChatModel:
-    """A ChatModel that answers what it was told to, one answer a call, in order; then it is unavailable.
+    """A ChatModel that gives prepared answers, one a call, in order; then it is unavailable.
 
     An answer is a text, an object (sent as JSON), an exception to be raised, or a function of the messages that gives
     one of those. `calls` are the messages of each call. A token is a byte, and a prompt that does not fit is refused as
@@ -198,11 +198,11 @@ class ScriptedChatModel:
         return self._context_tokens
 
     def bound(self, messages: Sequence[ChatMessage]) -> int:
-        """Give the bytes of the messages, and 4 for each."""
+        """Return the bytes of the messages, and 4 for each."""
         return sum(4 + _bytes(message["content"]) for message in messages)
 
     def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
-        """Give the next answer of the script, read as `schema`."""
+        """Return the next answer of the script, read as `schema`."""
         prompt_tokens = self.bound(messages)
         if prompt_tokens + max_tokens > self._context_tokens:
             raise PromptTooLong(f"{prompt_tokens} + {max_tokens} tokens exceed the window of {self._context_tokens}.")

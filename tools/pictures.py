@@ -55,11 +55,11 @@ async def prepared(store: AsyncMemoryStore) -> Receipt:
     await store.derive(user="alice")
     await alice.conversation("old notes").erase()
     for name, title in TITLES.items():
-        await alice.conversation(name).describe(title=title)
+        await alice.conversation(name).update(title=title)
     asked = {"budget": 2000, "reserve": 200, "system": "You are a travel assistant. Use what you remember of Alice."}
     for query in ("What does Tom eat?", QUESTION):
         made = await alice.conversation("lisbon").context(query, **asked)
-        await alice.conversation("lisbon").observed(made, prompt_tokens=made.tokens + 7, model="gpt-4o")
+        await alice.conversation("lisbon").record_usage(made, prompt_tokens=made.tokens + 7, model="gpt-4o")
     return made.receipt
 
 

@@ -155,7 +155,7 @@ class MemstoreStore(_Items, BaseStore):
 
     `user` is the memstore user whose items these are, or gives it for a namespace. `index` is LangGraph's: an embedder
     of your own with `dims` and `fields`; by default the store's embedder finds the whole item, with False none does.
-    `ttl` is LangGraph's too; expired items go at the next sweep, `memstore.retain()` or turn of a worker.
+    `ttl` is LangGraph's too; expired items go at the next sweep, `memstore.apply_retention()` or turn of a worker.
     """
 
     def __init__(

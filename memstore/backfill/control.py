@@ -12,7 +12,7 @@ from uuid import UUID
 
 from memstore.errors import InvalidInput, NotFound
 from memstore.ids import uuid7
-from memstore.models import Backfill, BackfillStatus, Json, Wrong
+from memstore.models import Backfill, BackfillStatus, DerivationProblem, Json
 from memstore.store import backfills, derivations, messages, queue, verify
 from memstore.store.database import Database, Transaction
 
@@ -117,15 +117,17 @@ async def resume(
     return await status(database, row.id)
 
 
-async def verify_derived(database: Database, *, user: UUID | None = None, has_queue: bool) -> list[Wrong]:
+async def verify_derived(database: Database, *, user: UUID | None = None, has_queue: bool) -> list[DerivationProblem]:
     """Return what is not derived, not whole or wrongly counted, of one user or of all."""
     problems = []
     async for owner, name in messages.everybody(database):
         if user in (None, owner):
             async with database.scope(owner) as scope:
-                problems += [Wrong(name, problem, rows) for problem, rows in (await verify.problems(scope)).items()]
+                problems += [
+                    DerivationProblem(name, problem, rows) for problem, rows in (await verify.problems(scope)).items()
+                ]
     if has_queue and (failed := (await queue.counts(database)).failed):
-        problems.append(Wrong(None, "jobs were given up: memstore jobs list --failed", failed))
+        problems.append(DerivationProblem(None, "jobs were given up: memstore jobs list --failed", failed))
     return problems
 
 

@@ -199,7 +199,7 @@ class _Session:
     def _free_margin(self) -> int:
         """Return the tokens that are kept free, as the server was seen to count more than we did."""
         if self._margin is None:
-            drifts = [drift for drift in self._scope.user.drift() if drift.model == self._model.name]
+            drifts = [drift for drift in self._scope.user.token_count_errors() if drift.model == self._model.name]
             self._margin = max((drift.largest_miss for drift in drifts if drift.observed > drift.predicted), default=0)
         return min(self._margin, self._window // MAX_MARGIN)
 
@@ -208,7 +208,7 @@ class _Session:
         self._model.look_again()
         if answer.prompt_tokens is None:
             return
-        self._scope.observed(context, prompt_tokens=answer.prompt_tokens, model=self._model.name)
+        self._scope.record_usage(context, prompt_tokens=answer.prompt_tokens, model=self._model.name)
         excess = answer.prompt_tokens - context.tokens
         if excess > self._free_margin():
             self._margin = excess + excess // 4  # the next prompt may be longer, and the excess grows with it
@@ -263,7 +263,7 @@ class _Session:
     def _forget(self, prefix: str) -> None:
         user = self._scope.user
         try:
-            fact = user.retract_fact(user.find_id(prefix, of="fact"))
+            fact = user.retract_fact(user.resolve_id(prefix, kind="fact"))
         except (InvalidInput, Conflict) as error:
             echo_error(str(error))
             return

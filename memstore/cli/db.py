@@ -45,7 +45,7 @@ def status(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     JSON: {"revision", "head": text or null, "current": true or false}.
     """
-    from memstore.client.address import database_url, embedded_folder, is_embedded
+    from memstore.client.validation import database_url, embedded_folder, is_embedded
     from memstore.store import migrations
 
     target = database_url(database)
@@ -159,7 +159,7 @@ def stop(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     JSON: {"folder": text, "stopped": false where it was not running}.
     """
-    from memstore.client.address import database_url, embedded_folder, is_embedded
+    from memstore.client.validation import database_url, embedded_folder, is_embedded
     from memstore.errors import ConfigurationError
     from memstore.store import embedded
     from memstore.store.faults import masked
@@ -189,12 +189,12 @@ def _is_missing(folder: Path) -> bool:
 @contextmanager
 def _url(database: str | None) -> Iterator[str]:
     """Yield the URL of the database, with an embedded one running meanwhile."""
-    from memstore.client.address import checked_url, database_url, embedded_folder, is_embedded
+    from memstore.client.validation import database_url, embedded_folder, is_embedded, normalize_dsn
     from memstore.store import embedded
 
     target = database_url(database)
     if not is_embedded(target):
-        yield checked_url(target)
+        yield normalize_dsn(target)
         return
     server = embedded.EmbeddedServer.open(embedded_folder(target))
     try:

@@ -16,7 +16,7 @@ from memstore.errors import MemstoreError
 
 if TYPE_CHECKING:
     from memstore import MemoryStore, Settings
-    from memstore.models import Drift
+    from memstore.models import TokenCountErrors
     from memstore.store.capabilities import Capabilities
 
 LOCAL = ("sentence-transformers", "cross-encoder")  # kinds of models that take seconds to load
@@ -87,7 +87,7 @@ def doctor(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
 def run_checks(database: str | None) -> Iterator[Check]:
     """Run one check after the other; a failure of one does not hide those that do not need it."""
-    from memstore.client.opened import check_usable
+    from memstore.client.runtime import validate_settings
     from memstore.providers import load_counter, load_embedder, load_reranker
     from memstore.settings import load
 
@@ -98,7 +98,7 @@ def run_checks(database: str | None) -> Iterator[Check]:
     except MemstoreError as error:
         yield Check("settings", str(error), exit_code(error))
         return
-    usable = _check("settings", lambda: check_usable(settings), _non_default(settings))
+    usable = _check("settings", lambda: validate_settings(settings), _non_default(settings))
     yield usable
     counter = f"{settings.counter}, vocabulary checked, no network"
     yield _check("token counter", lambda: load_counter(settings.counter).count("memstore"), counter)
@@ -228,9 +228,9 @@ def _derivations(counts: dict[str, int]) -> Check:
 
 
 def _drift(store: MemoryStore) -> Iterator[Check]:
-    pairs: dict[tuple[str, str], list[Drift]] = {}
+    pairs: dict[tuple[str, str], list[TokenCountErrors]] = {}
     for user in store.users():
-        for drift in store.user(user).drift():
+        for drift in store.user(user).token_count_errors():
             pairs.setdefault((drift.model, drift.counter), []).append(drift)
     for (model, counter), drifts in sorted(pairs.items()):
         observed, calls = sum(drift.observed for drift in drifts), sum(drift.calls for drift in drifts)

@@ -25,7 +25,7 @@ from memstore.cli.session import hint_if_unknown, open_store
 
 if TYPE_CHECKING:
     from memstore import Certificate, UserScope
-    from memstore.models import Remains
+    from memstore.models import LeftoverReport
 
 MAX_SHOWN = 20  # ids of what was erased
 EXPECTED = "give a file with what memstore erase --json or memstore erasures --json has printed."
@@ -76,7 +76,7 @@ def erase(
 
 
 def _parse_id(scope: UserScope, what: str, name: str) -> UUID:
-    return parse_id(name) if what == "message" else scope.find_id(id_prefix("memstore facts")(name), of=what)
+    return parse_id(name) if what == "message" else scope.resolve_id(id_prefix("memstore facts")(name), kind=what)
 
 
 def erasures(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
@@ -133,7 +133,7 @@ def retention(user: OnlyUserOption = None, database: DatabaseOption = None, as_j
     JSON: {"messages": integer}.
     """
     with open_store(database) as store:
-        erased = store.retain(user=user)
+        erased = store.apply_retention(user=user)
     text = f"{erased:,} messages were older than they are kept, and are erased"
     print_result({"messages": erased}, text, as_json=as_json)
 
@@ -165,7 +165,7 @@ def _certificate(body: Any, name: str) -> Certificate:
         raise typer.BadParameter(f"{name} is no certificate, {error}: {EXPECTED}") from None
 
 
-def _print_remains(certificate: Certificate | None, remains: Remains) -> None:
+def _print_remains(certificate: Certificate | None, remains: LeftoverReport) -> None:
     if certificate is not None:
         echo(f"{certificate.scope} erased, {_when(certificate)} {certificate.id or 'a rehearsal'}:")
     result = "nothing is left in them" if remains.is_clean else "something is left:"

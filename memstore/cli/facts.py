@@ -147,7 +147,7 @@ def edit(
     changes = {name: column for name, column in columns.items() if column is not None}
     with open_store(database) as store:
         scope = store.user(user)
-        edited = scope.edit_fact(scope.find_id(fact, of="fact"), **changes)
+        edited = scope.edit_fact(scope.resolve_id(fact, kind="fact"), **changes)
     _print_fact(edited, as_json)
 
 
@@ -159,7 +159,7 @@ def confirm(fact: FactArgument, user: UserOption, database: DatabaseOption = Non
     """
     with open_store(database) as store:
         scope = store.user(user)
-        _print_fact(scope.confirm_fact(scope.find_id(fact, of="fact")), as_json)
+        _print_fact(scope.confirm_fact(scope.resolve_id(fact, kind="fact")), as_json)
 
 
 @app.command()
@@ -170,7 +170,7 @@ def retract(fact: FactArgument, user: UserOption, database: DatabaseOption = Non
     """
     with open_store(database) as store:
         scope = store.user(user)
-        _print_fact(scope.retract_fact(scope.find_id(fact, of="fact")), as_json)
+        _print_fact(scope.retract_fact(scope.resolve_id(fact, kind="fact")), as_json)
 
 
 @app.command()
@@ -193,7 +193,7 @@ def undo(
     """
     with open_store(database) as store:
         scope = store.user(user)
-        done = scope.undo(scope.find_id(change, of="change"))
+        done = scope.undo(scope.resolve_id(change, kind="change"))
         rows = [] if as_json else _change_rows(scope, [done])
     if as_json:
         print_json(done)
@@ -212,7 +212,7 @@ def history(fact: FactArgument, user: UserOption, database: DatabaseOption = Non
     """
     with open_store(database) as store:
         scope = store.user(user)
-        changes = scope.fact_history(scope.find_id(fact, of="fact"))
+        changes = scope.fact_history(scope.resolve_id(fact, kind="fact"))
         rows = [] if as_json else _change_rows(scope, changes)
     if as_json:
         print_json(changes)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import typer
 
-from memstore.ids import SHORTEST, is_beginning
+from memstore.ids import MIN_PREFIX_LENGTH, is_id_prefix
 
 SECTION_EXAMPLE = """give one like calendar="Friday: Porto.", or '{"name": "facts", "maximum": 0.1}'"""
 
@@ -49,7 +49,7 @@ def parse_name(value: str) -> str:
 
 
 def parse_section(value: str) -> Any:
-    """Parse a section: NAME=TEXT, or a JSON object as `describe(sections=…)` takes it."""
+    """Parse a section: NAME=TEXT, or a JSON object as `update(sections=…)` takes it."""
     if not value.lstrip().startswith("{"):
         name, sign, text = value.partition("=")
         if sign:
@@ -93,8 +93,8 @@ def id_prefix(where: str) -> Callable[[str], str]:
     """Return a parser of an id or its first digits; `where` is the command that shows them."""
 
     def read(value: str) -> str:
-        if not is_beginning(value):
-            why = f"nor how one begins: {SHORTEST} hexadecimal digits or more"
+        if not is_id_prefix(value):
+            why = f"nor how one begins: {MIN_PREFIX_LENGTH} hexadecimal digits or more"
             raise typer.BadParameter(f"{value!r} is no id, {why}. {where} shows them.")
         return value
 

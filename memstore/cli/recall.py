@@ -256,7 +256,7 @@ def receipt(
     """
     with open_store(database) as store:
         scope = store.user(user)
-        row = scope.receipt(scope.find_id(receipt, of="receipt"))
+        row = scope.receipt(scope.resolve_id(receipt, kind="receipt"))
     if as_json:
         print_json(row)
     else:
@@ -275,7 +275,7 @@ def replay(
     """
     with open_store(database) as store:
         scope = store.user(user)
-        result = scope.replay(scope.find_id(receipt, of="receipt"))
+        result = scope.replay(scope.resolve_id(receipt, kind="receipt"))
     if as_json:
         print_json(result)
     else:

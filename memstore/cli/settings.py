@@ -71,7 +71,7 @@ def set_(
         raise InvalidInput(f"A conversation has no setting {setting!r}. There are {', '.join(NAMES)}.")
     with open_store(database) as store:
         settings = {setting: _parse_value(setting, value)}
-        store.user(user).conversation(conversation).describe(settings=settings)
+        store.user(user).conversation(conversation).update(settings=settings)
     (current,) = (each for each in _list(user, conversation, database) if each.name == setting)
     print_result(current, _text(current.value), as_json=as_json)
 

@@ -1,4 +1,4 @@
-"""The worker as a program: opens a store and works until it is told to stop. Async only, as the worker itself."""
+"""The worker as a program: it opens a store and works until it is told to stop. Async only, as the worker itself."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stoppable(Protocol):
-    """Something that finishes what it is at when it is stopped."""
+    """A worker or a server that finishes what runs when it is stopped."""
 
     def stop(self) -> None:
-        """Begin nothing more."""
+        """Start nothing more."""
 
 
 class WorkingStore(AsyncMemoryStore):
@@ -35,7 +35,7 @@ class WorkingStore(AsyncMemoryStore):
     async def worker(self, concurrency: int, *, only: UUID | None = None) -> Worker:
         """Return a worker on this store, after making the queue's tables; the login must own the others."""
         await to_thread(queue_schema.prepare, self.url)
-        return Worker(self._database, await self._opened.resources(), concurrency=concurrency, only=only)
+        return Worker(self._database, await self._runtime.resources(), concurrency=concurrency, only=only)
 
     async def work_until_done(self, backfill: UUID, show: ShowStatus, *, concurrency: int = 4) -> BackfillStatus:
         """Work until a backfill is done or paused, or a signal comes; call `show` with its progress twice a second."""
@@ -59,8 +59,8 @@ async def work(
 ) -> dict[str, int]:
     """Derive what is pending, as it comes, until SIGTERM or SIGINT; what runs then is finished first.
 
-    Any number of processes on any number of machines may do so with one database. A second signal does not wait.
-    Returns the messages that went through and what was made of them.
+    Any number of processes on any number of machines may share one database. A second signal does not wait. Returns
+    how many messages were derived, and what was made of them.
     """
     async with await WorkingStore.open(url, settings=settings) as store:
         worker = await store.worker(concurrency)

@@ -63,7 +63,7 @@ async def gather(scope: Transaction, query: Query, made: Assembly, stretch: Conv
 
 def _unpaired(one: Message) -> Decision:
     says = f"{one.name or one.role}: {one.text or ''}"[:GIST]
-    return Decision("recent", "message", one.id, one.tokens, Reason.UNPAIRED, seqs=(one.seq, one.seq), says=says)
+    return Decision("recent", "message", one.id, one.tokens, Reason.UNPAIRED, seqs=(one.seq, one.seq), preview=says)
 
 
 def _waits(turn: Turn, asked: Message) -> bool:
@@ -179,4 +179,4 @@ def _gone(one: Candidate, past: Past | None) -> Decision:
     found = Decision(section, kind, unit.item_id, 0, Reason.SUPERSEDED, score, one.parts, said_at=unit.occurred_at)
     if past is None:
         return found
-    return replace(found, says=past.text, others=(past.successor,) if past.successor else ())
+    return replace(found, preview=past.text, others=(past.successor,) if past.successor else ())

@@ -206,7 +206,7 @@ class Packing:
     def why_not(self, piece: Piece) -> tuple[Reason, str]:
         """Give the reason for which a piece that is not chosen is not, by what is chosen now, and a note."""
         if self.is_shown(piece):
-            return Reason.SHOWN, ""
+            return Reason.ALREADY_IN_RECENT, ""
         if self.is_redundant(piece):
             return Reason.DUPLICATE, ""
         if piece in self._over_share:
@@ -217,7 +217,7 @@ class Packing:
     def why_passed(self, piece: Piece) -> Reason:
         """Give the reason without a look at what it says, unless that was asked before."""
         if self.is_shown(piece):
-            return Reason.SHOWN
+            return Reason.ALREADY_IN_RECENT
         return Reason.DUPLICATE if piece in self._duplicates else Reason.OVER_BUDGET
 
     def take(self, pieces: Iterable[Piece], section: str, most: int, room: int, *, gaps: bool = True) -> None:

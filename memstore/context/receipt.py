@@ -20,7 +20,7 @@ from memstore.context.pack import Packing, Piece
 from memstore.context.sections import RECENT
 from memstore.context.strategies.view import Block, Entry
 from memstore.context.turns import Turn
-from memstore.models import Decision, Hit, Json, Reason, Receipt, Sent, Summary, Tier
+from memstore.models import Decision, Hit, Json, MessageDigest, Reason, Receipt, Summary, Tier
 from memstore.providers import Count
 
 OVERHEAD, TOOLS = "overhead", "tools"
@@ -98,7 +98,7 @@ def _given(chosen: PromptContent) -> dict[str, str]:
     return texts
 
 
-def stable_prefix(now: Sequence[Sent], before: Sequence[Sent]) -> int:
+def stable_prefix(now: Sequence[MessageDigest], before: Sequence[MessageDigest]) -> int:
     """Give the tokens of the first messages that are the same in both contexts."""
     same = takewhile(lambda pair: pair[0].digest == pair[1].digest, zip(now, before, strict=False))
     return sum(one.tokens for one, _ in same)
@@ -119,12 +119,12 @@ def _hash(written: Sequence[bytes]) -> str:
     return sha256(b"[" + b",".join(written) + b"]").hexdigest()
 
 
-def _sent(written: Sequence[bytes], counts: Sequence[int]) -> Iterable[Sent]:
+def _sent(written: Sequence[bytes], counts: Sequence[int]) -> Iterable[MessageDigest]:
     """Give for each message, written as canonical JSON, its tokens and the digest of all up to it."""
     so_far = sha256()
     for message, tokens in zip(written, counts, strict=True):
         so_far.update(message + b"\n")
-        yield Sent(so_far.hexdigest()[:DIGITS], tokens)
+        yield MessageDigest(so_far.hexdigest()[:DIGITS], tokens)
 
 
 def decision_of(piece: Piece, reason: Reason | None = None) -> Decision:
@@ -136,18 +136,18 @@ def decision_of(piece: Piece, reason: Reason | None = None) -> Decision:
         found = {"parts": content.parts, "start": content.start, "said_at": at, "valid_to": content.valid_to}
         text = content.text.removesuffix(MARK)
         why = reason or (Reason.CUT if text != content.text else None)
-        return _decision(piece, why, length=len(text), says=text[:GIST], **found)
+        return _decision(piece, why, length=len(text), preview=text[:GIST], **found)
     if isinstance(content, Summary):
-        return _decision(piece, reason, seqs=(content.from_seq, content.to_seq), says=content.text[:GIST])
+        return _decision(piece, reason, seqs=(content.from_seq, content.to_seq), preview=content.text[:GIST])
     if isinstance(content, Block):
         seqs = (content.first_seq, content.last_seq)
-        return _decision(piece, reason or Reason.COMPRESSED, seqs=seqs, says=content.text[:GIST])
+        return _decision(piece, reason or Reason.COMPRESSED, seqs=seqs, preview=content.text[:GIST])
     if isinstance(content, Turn):
         first, *others = content.messages
         says = f"{first.name or first.role}: {(first.text or '')[:GIST]}"
         seqs = (first.seq, content.messages[-1].seq)
-        return _decision(piece, cut, seqs=seqs, others=tuple(message.id for message in others), says=says)
-    return _decision(piece, cut, says=str(content)[:GIST])
+        return _decision(piece, cut, seqs=seqs, others=tuple(message.id for message in others), preview=says)
+    return _decision(piece, cut, preview=str(content)[:GIST])
 
 
 def _decision(piece: Piece, reason: Reason | None, **found: Any) -> Decision:

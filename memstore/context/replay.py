@@ -21,7 +21,19 @@ from memstore.context.receipt import block_key, content_hash, text_key
 from memstore.context.sections import WEIGHTS
 from memstore.context.strategies.view import Block, Entry
 from memstore.context.turns import Turn
-from memstore.models import Decision, Fact, Gone, Hit, Message, Missing, Reason, Receipt, Replay, Summary, Tier
+from memstore.models import (
+    Decision,
+    Fact,
+    Hit,
+    Message,
+    MissingItem,
+    MissingReason,
+    Reason,
+    Receipt,
+    Replay,
+    Summary,
+    Tier,
+)
 from memstore.store import facts, messages, summaries
 from memstore.store.database import Transaction
 
@@ -37,10 +49,10 @@ class _Stored:
     summaries: Mapping[UUID, Summary]
     facts: Mapping[UUID, Fact]
     whole: Mapping[tuple[int, int], bool]
-    missing: list[Missing] = field(default_factory=list)
+    missing: list[MissingItem] = field(default_factory=list)
 
-    def gone(self, one: Decision, why: Gone = Gone.ERASED) -> None:
-        self.missing.append(Missing(one.section, one.kind, one.id, why))
+    def gone(self, one: Decision, why: MissingReason = MissingReason.ERASED) -> None:
+        self.missing.append(MissingItem(one.section, one.kind, one.id, why))
 
 
 async def replay(scope: Transaction, receipt: Receipt, format: Format | None = None) -> Replay:
@@ -73,12 +85,12 @@ async def replay(scope: Transaction, receipt: Receipt, format: Format | None = N
     return Replay(receipt, made.messages, tuple(stored.missing), exact, made.system, made.text)
 
 
-def _unexplained(receipt: Receipt) -> Missing:
+def _unexplained(receipt: Receipt) -> MissingItem:
     """Give why the bytes are others though every item is there."""
     for section, text, elsewhere in (("system", "system", ()), ("question", "query", receipt.asked)):
         if receipt.sections.get(section) and text not in receipt.texts and not elsewhere:
-            return Missing(section, "text", None, Gone.TEXTS)
-    return Missing("", "rendering", None, Gone.RENDERER)
+            return MissingItem(section, "text", None, MissingReason.TEXTS)
+    return MissingItem("", "rendering", None, MissingReason.RENDERER)
 
 
 def _made(receipt: Receipt, section: str, make: Callable[[Decision], T | None]) -> list[T]:
@@ -110,7 +122,7 @@ def _ids(decisions: Iterable[Decision], *kinds: str) -> list[UUID]:
 def _summary(one: Decision, stored: _Stored) -> Summary | None:
     found = None if one.id is None else stored.summaries.get(one.id)
     if found is None:
-        stored.gone(one, Gone.REMADE if one.seqs and stored.whole[one.seqs] else Gone.ERASED)
+        stored.gone(one, MissingReason.REMADE if one.seqs and stored.whole[one.seqs] else MissingReason.ERASED)
     return found
 
 
@@ -129,7 +141,7 @@ def _entry(one: Decision, receipt: Receipt, stored: _Stored) -> Entry | None:
 def _shortened(one: Decision, turn: Turn, receipt: Receipt, stored: _Stored) -> Turn | None:
     text = receipt.texts.get(block_key(turn.first_seq, turn.first_seq))
     if text is None:
-        stored.gone(one, Gone.TEXTS)
+        stored.gone(one, MissingReason.TEXTS)
         return None
     return with_text(turn, text)
 
@@ -141,7 +153,7 @@ def _block(one: Decision, receipt: Receipt, stored: _Stored) -> Block | None:
     if first is None or one.seqs is None or not stored.whole[one.seqs]:
         stored.gone(one)
     elif text is None:
-        stored.gone(one, Gone.TEXTS)
+        stored.gone(one, MissingReason.TEXTS)
     else:
         return Block(one.note, text, (Turn((first,)),), one.tokens, one.seqs[1])
     return None
@@ -151,7 +163,7 @@ def _ending(receipt: Receipt, stored: _Stored) -> list[Turn]:
     seqs = receipt.asked[1:]
     found = [stored.numbered[seq] for seq in seqs if seq in stored.numbered]
     if len(found) < len(seqs):
-        stored.missing.append(Missing("question", "turn", None, Gone.ERASED))
+        stored.missing.append(MissingItem("question", "turn", None, MissingReason.ERASED))
         return []
     return [Turn(tuple(found))] if found else []
 
@@ -162,7 +174,7 @@ def _question(receipt: Receipt, stored: _Stored) -> dict[str, object] | None:
         return None if query is None else {"role": "user", "content": query}
     found = stored.numbered.get(receipt.asked[0])
     if found is None:
-        stored.missing.append(Missing("question", "message", None, Gone.ERASED))
+        stored.missing.append(MissingItem("question", "message", None, MissingReason.ERASED))
         return None
     return found.as_chat()
 
@@ -179,7 +191,7 @@ def _own(receipt: Receipt, stored: _Stored) -> list[tuple[CustomSection, bool]]:
             texts = found.setdefault(one.section, [])
             text = receipt.texts.get(text_key(one.section, len(texts)))
             if text is None:
-                stored.gone(one, Gone.TEXTS)
+                stored.gone(one, MissingReason.TEXTS)
             texts.append(text or "")
     ordered = [one["name"] for one in receipt.arguments.get("sections", ()) if one["name"] in found]
     return [(CustomSection(name, found[name]), name in steady) for name in ordered]
@@ -188,7 +200,7 @@ def _own(receipt: Receipt, stored: _Stored) -> list[tuple[CustomSection, bool]]:
 def _fact(one: Decision, stored: _Stored) -> tuple[Hit, bool] | None:
     found = None if one.id is None else stored.facts.get(one.id)
     if found is None:
-        stored.gone(one, Gone.GONE)
+        stored.gone(one, MissingReason.GONE)
         return None
     fact = Hit(
         tier=Tier.FACTS,
@@ -213,7 +225,7 @@ def _hit(one: Decision, receipt: Receipt, stored: _Stored) -> Hit | None:
         return _said(one, message)
     if summary is not None:
         return _told(one, summary)
-    stored.gone(one, Gone.ERASED if one.kind == Tier.MESSAGES else Gone.GONE)
+    stored.gone(one, MissingReason.ERASED if one.kind == Tier.MESSAGES else MissingReason.GONE)
     return None
 
 

@@ -160,7 +160,7 @@ def _checked(request: Request) -> tuple[int, int]:
     if request.budget is None:
         raise InvalidInput(
             "How many tokens may the context have? Give budget=…, or set context_budget: with the conversation "
-            "(describe), in the settings of the system, or as MEMSTORE_CONTEXT_BUDGET."
+            "(update), in the settings of the system, or as MEMSTORE_CONTEXT_BUDGET."
         )
     budget, reserve = request.budget, request.reserve or 0
     for name, tokens in (("budget", budget), ("reserve", reserve)):

@@ -18,7 +18,7 @@ from memstore.derive.document_vectors import fill_documents, fill_rest
 from memstore.derive.resources import Resources
 from memstore.derive.vectors import BATCH, fill, vectors_of
 from memstore.errors import Conflict, InvalidInput
-from memstore.models import EmbeddingStatus, Moved
+from memstore.models import EmbeddingStatus, MigrationReport
 from memstore.providers import Embedder
 from memstore.store import documents, embedders, messages, postings, vector_indexes
 from memstore.store.database import Database, Transaction
@@ -41,11 +41,11 @@ class _Making:
         self._told(self.done, max(self.done, self.total))
 
     @property
-    def moved(self) -> Moved:
-        return Moved(self.users, self.vectors)
+    def moved(self) -> MigrationReport:
+        return MigrationReport(self.users, self.vectors)
 
 
-async def migrate(database: Database, resources: Resources, target: Embedder, told: Told) -> Moved:
+async def migrate(database: Database, resources: Resources, target: Embedder, told: Told) -> MigrationReport:
     """Let an embedder serve every user in place of the present one; give how many were moved, and vectors made.
 
     `told(done, total)` hears of units. Raises `Conflict` where another process migrates, or a migration to a third
@@ -132,7 +132,7 @@ async def _rest(scope: Transaction, resources: Resources, model: UUID, after: in
     return made
 
 
-async def rollback(database: Database, resources: Resources, leaving: str | None, told: Told) -> Moved:
+async def rollback(database: Database, resources: Resources, leaving: str | None, told: Told) -> MigrationReport:
     """Let the embedder serve again that served before `leaving`, the one of the last migration if that is clear.
 
     A user's old vectors are there, but for what came since, which is made; a migration that is not done is given up.
@@ -168,7 +168,7 @@ async def _undone(database: Database, leaving: str | None) -> list[tuple[UUID, M
     return found
 
 
-async def clean(database: Database) -> Moved:
+async def clean(database: Database) -> MigrationReport:
     """Remove the vectors of embedders that serve no more, and their indexes; give of how many users, and how many.
 
     There is no way back then. Raises `Conflict` while vectors of an embedder are in the making.
@@ -186,7 +186,7 @@ async def clean(database: Database) -> Moved:
         for user in users:
             removed = await _clean_user(database, user)
             done.update(users=removed > 0, vectors=removed)
-    return Moved(done["users"], done["vectors"])
+    return MigrationReport(done["users"], done["vectors"])
 
 
 async def _clean_user(database: Database, user: UUID) -> int:

@@ -10,7 +10,7 @@ from memstore._compat import to_thread
 from memstore.derive.embed import said_by
 from memstore.derive.resources import Resources
 from memstore.derive.serving import made_for
-from memstore.models import Key, Tier
+from memstore.models import Tier, UnitKey
 from memstore.providers import Vectors
 from memstore.store import embedders, erasures
 from memstore.store.database import Database
@@ -81,11 +81,13 @@ async def fill(
         progress(len(batch))
 
 
-def vectors_of(resources: Resources, units: Sequence[Lacking]) -> list[tuple[Key, Vectors]]:
+def vectors_of(resources: Resources, units: Sequence[Lacking]) -> list[tuple[UnitKey, Vectors]]:
     """Give the vectors of units by name."""
     vectors = resources.embed([_text(one) for one in units])
     return [
-        (Key(one.item_id, one.chunk), vector) for one, vector in zip(units, vectors, strict=True) if vector is not None
+        (UnitKey(one.item_id, one.chunk), vector)
+        for one, vector in zip(units, vectors, strict=True)
+        if vector is not None
     ]
 
 

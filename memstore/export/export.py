@@ -28,7 +28,7 @@ from memstore.export.shapes import (
     MessageLine,
     SummaryLine,
 )
-from memstore.models import Exported, Json
+from memstore.models import ExportReport, Json
 from memstore.store import exports
 from memstore.store.archived import Item, Owner, Told, Wanted
 from memstore.store.database import Database, Transaction
@@ -64,7 +64,7 @@ async def export(
     users: AsyncIterator[str] | Sequence[str],
     selection: Selection,
     progress: Progress = lambda *_: None,
-) -> Exported:
+) -> ExportReport:
     """Write the memory of users to a file or stream; give what was written.
 
     `progress(user, done, total)` is called with messages. Raises `InvalidInput` for a user or a conversation that
@@ -80,7 +80,7 @@ async def export(
             async for name in users:
                 await _Export(name, selection, lines, progress).run(database)
         await lines.end()
-    return Exported(**{counted: lines.counts[kind] for kind, counted in COUNTED.items()})
+    return ExportReport(**{counted: lines.counts[kind] for kind, counted in COUNTED.items()})
 
 
 def _header(selection: Selection) -> Json:

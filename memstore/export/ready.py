@@ -14,7 +14,7 @@ from memstore.export.shapes import FactLine, Line, MessageLine, SummaryLine, Use
 from memstore.export.source import Located
 from memstore.ingest.check import checked
 from memstore.ingest.importers.records import Skipped
-from memstore.models import Message, Span, Summary
+from memstore.models import FactSpan, Message, Summary
 from memstore.store.archived import Hashed, Row, UnitKept, Whole
 from memstore.store.terms import TermHashes
 
@@ -85,7 +85,7 @@ def _ready(one: Located, dimensions: int | None, max_message_bytes: int) -> Read
 
 
 def _whole(line: FactLine) -> Whole:
-    sources = [(Span(one.message_id, one.start, one.stop, one.trust), one.recorded_at) for one in line.sources]
+    sources = [(FactSpan(one.message_id, one.start, one.stop, one.trust), one.recorded_at) for one in line.sources]
     return Whole(line.row(), sources, [change.model_dump() for change in line.history])
 
 

@@ -1,13 +1,24 @@
-"""What is stored and what is given back: messages, summaries, facts, and the shapes of hits, contexts and receipts.
+"""What is stored and returned: messages, summaries, facts, hits, contexts with their receipts, reports.
 
-The classes of stored things say their columns too; `store/tables.py` makes tables of them. Times are timezone-aware:
-`occurred_at` is when something was said, `recorded_at` is when memstore learnt it.
+The classes of stored things declare their columns too; `store/tables.py` makes tables of them. Times are
+timezone-aware: `occurred_at` is when something was said, `recorded_at` is when memstore learnt it.
 """
 
-from memstore.models.contexts import Context
-from memstore.models.decisions import Compression, Decision, Reason, Sent
+from memstore.models.contexts import (
+    Amount,
+    Compression,
+    Context,
+    Decision,
+    MessageDigest,
+    MissingItem,
+    MissingReason,
+    Reason,
+    Receipt,
+    Replay,
+    Section,
+    Statistics,
+)
 from memstore.models.documents import LONGEST_TTL, Document, Namespace, NewDocument
-from memstore.models.erasures import Certificate, ErasureScope, Remains, Scan
 from memstore.models.facts import (
     FACT_KINDS,
     FACT_STATES,
@@ -20,34 +31,36 @@ from memstore.models.facts import (
     FactChange,
     FactColumns,
     FactKind,
+    FactSpan,
     FactType,
     Finding,
-    Span,
     kind_of,
 )
-from memstore.models.recall import Hit, HitGroup, Key, Unit
-from memstore.models.receipts import Receipt
-from memstore.models.replays import Gone, Missing, Replay
+from memstore.models.messages import Conversation, Json, Message, Role, Summary, Tier, Time, column
 from memstore.models.reports import (
+    ApiToken,
     Backfill,
     BackfillPlan,
     BackfillStatus,
+    Certificate,
     DeadLetter,
+    DerivationProblem,
     DeriveReport,
     DeriverPlan,
-    Drift,
     EmbeddingStatus,
-    Exported,
+    ErasureScope,
+    ExportReport,
     Job,
     JobCounts,
-    Moved,
+    LargeUser,
+    LeftoverReport,
+    MigrationReport,
+    ScanResult,
+    Timeline,
+    TokenCountErrors,
     Usage,
-    Wrong,
 )
-from memstore.models.rows import Conversation, Json, Message, Role, Summary, Tier, Time, column
-from memstore.models.sections import Amount, Section
-from memstore.models.statistics import LargeUser, Statistics, Timeline
-from memstore.models.tokens import ApiToken
+from memstore.models.search import Hit, HitGroup, Unit, UnitKey
 
 __all__ = [
     "FACT_KINDS",
@@ -67,51 +80,51 @@ __all__ = [
     "Conversation",
     "DeadLetter",
     "Decision",
+    "DerivationProblem",
     "DeriveReport",
     "DeriverPlan",
     "Document",
-    "Drift",
     "Edge",
     "EmbeddingStatus",
     "Entity",
     "ErasureScope",
-    "Exported",
+    "ExportReport",
     "Fact",
     "FactChange",
     "FactColumns",
     "FactKind",
+    "FactSpan",
     "FactType",
     "Finding",
-    "Gone",
     "Hit",
     "HitGroup",
     "Job",
     "JobCounts",
     "Json",
-    "Key",
     "LargeUser",
+    "LeftoverReport",
     "Message",
-    "Missing",
-    "Moved",
+    "MessageDigest",
+    "MigrationReport",
+    "MissingItem",
+    "MissingReason",
     "Namespace",
     "NewDocument",
     "Reason",
     "Receipt",
-    "Remains",
     "Replay",
     "Role",
-    "Scan",
+    "ScanResult",
     "Section",
-    "Sent",
-    "Span",
     "Statistics",
     "Summary",
     "Tier",
     "Time",
     "Timeline",
+    "TokenCountErrors",
     "Unit",
+    "UnitKey",
     "Usage",
-    "Wrong",
     "column",
     "kind_of",
 ]

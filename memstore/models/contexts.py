@@ -1,21 +1,299 @@
-"""Contexts: what a model is sent."""
+"""Contexts: the sections they are made of, their receipts, and their replays."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from enum import StrEnum
+from functools import cache
+from typing import Any
+from uuid import UUID
 
-from memstore.models.receipts import Receipt
-from memstore.models.rows import Json
-from memstore.models.statistics import Statistics
+from pydantic import TypeAdapter
+
+from memstore.models.messages import Json
+
+Amount = int | float  # tokens (int), or a share of the room (float): 1 is a token, 1.0 is all
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The limits of one section of a context: "facts", "summaries", "hits", "recent", or one of your own with a text.
+
+    `minimum` and `maximum` are tokens (an int) or a share (a float up to 1.0) of the room, which is the budget without
+    the reserve, the tools and the system prompt. What fits into the minimum is always included. `weight` says which
+    part of the rest the section may count on (built in: hits 0.45, recent 0.3, summaries 0.15, facts 0.1, your own
+    0.25); sections of the highest `priority` first use what others leave.
+
+    `text` is a text, or several in the order of preference. A `steady` section stands at the start, where a model's
+    cache keeps it, and does not depend on the question; others stand just before the question. With `cut`, a text or a
+    recent message that is too long is cut at a sentence; without, it is left out.
+    """
+
+    name: str
+    text: str | Sequence[str] | None = None
+    minimum: Amount = 0
+    maximum: Amount | None = None
+    weight: float | None = None
+    priority: int = 0
+    steady: bool = False
+    cut: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts in the order of preference; empty for a built-in section."""
+        return () if self.text is None else (self.text,) if isinstance(self.text, str) else tuple(self.text)
+
+    def as_dict(self) -> Json:
+        """Return the section as JSON, without default values."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        values = {item.name: values[item.name] for item in fields(self) if values[item.name] != item.default}
+        if self.text is not None and not isinstance(self.text, str):
+            values["text"] = list(self.text)
+        return values
+
+
+class Reason(StrEnum):
+    """Why a candidate is not in a context, or not as it was said. A closed set: programs may rely on it."""
+
+    OVER_BUDGET = "over budget"
+    BELOW_SCORE = "below score"
+    DUPLICATE = "duplicate"
+    ALREADY_IN_RECENT = "shown among the recent turns"
+    COVERED = "covered by a summary"
+    COMPRESSED = "compressed by a strategy"
+    CUT = "cut"
+    SUPERSEDED = "superseded"
+    FILTERED = "filtered"
+    NOT_VISIBLE = "not visible"
+    UNPAIRED = "unpaired tool call"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether one candidate is in a context, and why not, or why not as it was said.
+
+    `tokens` are what it was expected to add; `parts` what each signal adds to its score; `seqs` the first and last
+    message that it is or stands for; `others` the ids of a turn's further messages, or of the fact that superseded it;
+    `start` and `length` which characters of it are shown; `said_at` when a fact was said, `valid_to` when it ends. A
+    `pinned` item is included whatever is asked. `preview` is how its text begins: for people, and never stored.
+    """
+
+    section: str
+    kind: str
+    id: UUID | None
+    tokens: int
+    reason: Reason | None = None
+    score: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+    seqs: tuple[int, int] | None = None
+    others: tuple[UUID, ...] = ()
+    start: int = 0
+    length: int | None = None
+    said_at: datetime | None = None
+    valid_to: datetime | None = None
+    pinned: bool = False
+    preview: str = field(default="", compare=False)
+
+    def as_dict(self) -> Json:
+        """Return the decision as JSON, without default values but for id, reason and score."""
+        return {"id": None, "reason": None, "score": None} | as_json(self, exclude={"preview"})
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """What one strategy did to a conversation: about its tokens before and after, and how many turns it took."""
+
+    strategy: str
+    before: int
+    after: int
+    turns: int
+
+    @property
+    def saved(self) -> int:
+        """The tokens that the conversation is shorter by."""
+        return self.before - self.after
+
+    def as_dict(self) -> Json:
+        """Return it as JSON."""
+        counts = {"tokens_before": self.before, "tokens_after": self.after, "saved": self.saved, "turns": self.turns}
+        return {"strategy": self.strategy} | counts
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDigest:
+    """A message that was sent: its tokens, and a digest of all messages from the first to this one, 16 hex digits.
+
+    Two contexts begin with the same messages as far as their digests are the same.
+    """
+
+    digest: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The record of one context. Tokens are the counter's, of the kind `count`: exact, server, modelled or bound.
+
+    `included` are in the order in which they were chosen, `left_out` the best of each section; `unlisted` counts the
+    others that were left out, by reason. `stable_prefix` are the tokens from the start that are the same as in
+    `previous`, the conversation's context before; `cacheable` those that do not depend on the question. `compressed`
+    is what each strategy did, in order.
+
+    `content_hash` is the SHA-256 of the canonical JSON of what was sent, `sent` its messages. `asked` are the numbers
+    of the message that was the question and of those after it. `arguments` and `models` are what the context was made
+    with; `texts` what is stored nowhere else: `system`, `query`, what a strategy wrote or what was cut, by its
+    messages ("3-9"), and the texts of sections of the user's own ("<calendar> 0").
+    """
+
+    budget: int
+    tokens: int
+    counter: str
+    sections: Mapping[str, int]
+    included: tuple[Decision, ...]
+    left_out: tuple[Decision, ...]
+    stable_prefix: int
+    reserve: int = 0
+    compressed: tuple[Compression, ...] = ()
+    cacheable: int = 0
+    count: str = "exact"
+    unlisted: Mapping[str, int] = field(default_factory=dict)
+    content_hash: str = ""
+    renderer: str = ""
+    sent: tuple[MessageDigest, ...] = ()
+    asked: tuple[int, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    hints: tuple[str, ...] = ()
+    id: UUID | None = None
+    conversation_id: UUID | None = None
+    previous: UUID | None = None
+    recorded_at: datetime | None = field(default=None, compare=False)
+
+    def as_dict(self) -> Json:
+        """Return the receipt as JSON; `Receipt.from_dict` reads it back, but for `preview` and `recorded_at`."""
+        decisions = {"included", "left_out", "compressed"}
+        body = as_json(self, exclude=decisions | {"recorded_at"})
+        body = {"budget": self.budget, "reserve": self.reserve, "cacheable": self.cacheable, "count": self.count} | body
+        listed = {name: [item.as_dict() for item in getattr(self, name)] for name in sorted(decisions)}
+        return body | {name: items for name, items in listed.items() if items or name != "compressed"}
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> Receipt:
+        """Return the receipt that `as_dict` wrote. Raises `ValueError` for anything else."""
+        steps = [
+            Compression(step["strategy"], step["tokens_before"], step["tokens_after"], step["turns"])
+            for step in body.get("compressed", ())
+        ]
+        known = {item.name for item in fields(cls)}
+        values = {name: value for name, value in body.items() if name in known}
+        receipt: Receipt = adapter(Receipt).validate_python(values | {"compressed": steps})
+        return receipt
+
+    def decisions(self) -> Iterator[Decision]:
+        """Yield what is included, then what was left out."""
+        yield from self.included
+        yield from self.left_out
+
+    def explain(self) -> str:
+        """Return the receipt as text: tokens by section, what is included, and what was left out and why."""
+        kept = f", {self.reserve:,} of them kept free" if self.reserve else ""
+        same = f"{self.stable_prefix:,} as in the context before, " if self.previous else ""
+        used = f"{self.tokens:,} of {self.budget:,} tokens{kept} ({self.counter}, {self.count})"
+        lines = [f"{used}; {same}{self.cacheable:,} whatever is asked"]
+        for section, tokens in self.sections.items():
+            bar = "█" * round(BAR_WIDTH * tokens / self.budget)
+            lines.append(f"  {section:<10} {tokens:>7,}  {bar}".rstrip())
+        for section in dict.fromkeys(decision.section for decision in self.decisions()):
+            inside = [decision for decision in self.included if decision.section == section]
+            outside = [decision for decision in self.left_out if decision.section == section]
+            lines.append(f"{section}: {len(inside)} in, {len(outside)} out")
+            for sign, decisions in (("+", inside), ("-", outside)):
+                lines += [f"  {sign} {_explain(decision, self)}" for decision in decisions[:MOST_LISTED]]
+                if len(decisions) > MOST_LISTED:
+                    lines.append(f"  {sign} and {len(decisions) - MOST_LISTED:,} more")
+        for step in self.compressed:
+            lines.append(f"{step.strategy}: {step.turns} turns, {step.before:,} → {step.after:,} tokens")
+        if self.unlisted:
+            counts = ", ".join(f"{self.unlisted[reason]:,} {reason}" for reason in sorted(self.unlisted))
+            lines.append(f"more were looked at and left out: {counts}")
+        return "\n".join([*lines, *self.hints])
+
+
+BAR_WIDTH, MOST_LISTED, MOST_CHARACTERS = 40, 12, 64  # columns of the meter, items of a section, characters of one
+IN_WORDS = {
+    Reason.OVER_BUDGET: "did not fit",
+    Reason.BELOW_SCORE: "answers less to the question than what was looked at",
+    Reason.DUPLICATE: "is said already",
+    Reason.ALREADY_IN_RECENT: "stands among the recent turns",
+    Reason.COVERED: "a summary that is in tells it",
+    Reason.COMPRESSED: "a strategy compressed it",
+    Reason.CUT: "was cut to what fits",
+    Reason.SUPERSEDED: "does not hold any more",
+    Reason.FILTERED: "has its own place, or is no talk",
+    Reason.NOT_VISIBLE: "is not for this viewer",
+    Reason.UNPAIRED: "a tool call and its results are not all there",
+}
+
+
+def _explain(decision: Decision, receipt: Receipt) -> str:
+    largest = sorted(decision.parts.items(), key=lambda part: (-part[1], part[0]))
+    parts = ", ".join(f"{name} {value:.2f}" for name, value in largest if value)
+    score = "" if decision.score is None else f"score {decision.score:.3f}" + (f" ({parts})" if parts else "")
+    size = f"{decision.tokens:,} tokens" if decision.tokens or not score else ""  # superseded facts are not counted
+    why = [IN_WORDS[decision.reason] if decision.reason else "", decision.note]
+    if decision.reason == Reason.SUPERSEDED and decision.others:
+        by = decision.others[0]
+        successors = (other for other in receipt.decisions() if other.id == by)
+        successor = next(successors, Decision(decision.section, decision.kind, by, 0))
+        why.append(f"in its place is {_preview(successor)}")
+    reasons = "; ".join(filter(None, why))
+    return f"{_preview(decision)} {', '.join(filter(None, [size, score]))}{f': {reasons}' if reasons else ''}"
+
+
+def _preview(decision: Decision) -> str:
+    if not decision.preview:
+        return f"[{decision.kind} {decision.id}]" if decision.id else f"[{decision.kind}]"
+    line = " ".join(decision.preview.split())
+    return f"“{line if len(line) <= MOST_CHARACTERS else f'{line[: MOST_CHARACTERS - 1].rstrip()}…'}”"
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """How full a context or a conversation is.
+
+    Of a context: its tokens, the conversation's messages that it has word for word, and in `roles` how many messages
+    each role has in it. Of a conversation: tokens and messages since it was last cleared, and all that are stored.
+    """
+
+    tokens: int
+    budget: int | None
+    messages_kept: int
+    messages_total: int
+    strategies: tuple[str, ...] = ()
+    roles: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def used(self) -> float | None:
+        """The share of the budget that is used; more than 1 where a whole conversation would not fit."""
+        return None if self.budget is None else self.tokens / self.budget
+
+    @property
+    def strategy(self) -> str:
+        """The names of the strategies as one text; "none" without any."""
+        return ", ".join(self.strategies) or "none"
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """A finished context: chat messages whose tokens, counted as a whole, are within the budget.
 
-    Where the format has it so, the system prompt is apart in `system`; or all is one `text`, and there are no messages.
-    `receipt.id` is what the receipt is read by later, where it was kept.
+    Formats with a separate system prompt have it in `system`; formats that are one `text` have no messages.
+    `receipt.id` finds the receipt later; it is None if the receipt was not stored.
     """
 
     messages: list[Json]
@@ -28,18 +306,14 @@ class Context:
     strategies: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Give it for people: how much there is of what, and which receipt says the rest."""
         many = len(self.messages)
-        made = f"{many} message{'s' if many != 1 else ''}" if self.text is None else "a text"
-        apart = " and a system prompt apart" if self.system is not None else ""
+        content = f"{many} message{'s' if many != 1 else ''}" if self.text is None else "a text"
+        system = " and a system prompt apart" if self.system is not None else ""
         receipt = "no receipt was kept" if self.receipt.id is None else f"receipt {self.receipt.id}"
-        return f"<Context: {self.tokens:,} of {self.receipt.budget:,} tokens, {made}{apart}, {receipt}>"
+        return f"<Context: {self.tokens:,} of {self.receipt.budget:,} tokens, {content}{system}, {receipt}>"
 
     def statistics(self) -> Statistics:
-        """Give tokens used of the budget, messages kept word for word of all in the conversation, strategies, roles.
-
-        `roles` are those of `messages`: of a format that is one text there are none.
-        """
+        """Return tokens of the budget, messages kept word for word, strategies, and the roles of `messages`."""
         return Statistics(
             self.tokens,
             self.receipt.budget,
@@ -50,11 +324,69 @@ class Context:
         )
 
     def as_dict(self) -> Json:
-        """Give the context as JSON has it."""
-        apart = {"system": self.system, "text": self.text}
-        told = {key: value for key, value in apart.items() if value is not None}
-        return {"messages": self.messages, "tokens": self.tokens, "receipt": self.receipt.as_dict()} | told
+        """Return the context as JSON."""
+        body = {"messages": self.messages, "tokens": self.tokens, "receipt": self.receipt.as_dict()}
+        return body | _present(system=self.system, text=self.text)
 
     def explain(self) -> str:
-        """Give the receipt for people: tokens by section, what is in, and what was left out and why."""
+        """Return the receipt as text: tokens by section, what is included, and what was left out and why."""
         return self.receipt.explain()
+
+
+class MissingReason(StrEnum):
+    """Why a context cannot be made again to the byte."""
+
+    ERASED = "erased"
+    REMADE = "made anew by another derivation"
+    GONE = "erased, or made anew by another derivation"
+    TEXTS = "the texts of the receipt are gone"
+    RENDERER = "rendered by another version, or in a format that is not known here"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingItem:
+    """An item of a receipt that a replay could not find, and why."""
+
+    section: str
+    kind: str
+    id: UUID | None
+    why: MissingReason
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A context made again from its receipt. `exact` says that its bytes are those that were sent, by their hash.
+
+    Otherwise `missing` says what could not be found, and the messages are made of what is left.
+    """
+
+    receipt: Receipt
+    messages: list[Json]
+    missing: tuple[MissingItem, ...] = ()
+    exact: bool = False
+    system: str | None = None
+    text: str | None = None
+
+    def as_dict(self) -> Json:
+        """Return the replay as JSON."""
+        id = None if self.receipt.id is None else str(self.receipt.id)
+        missing = [as_json(item) for item in self.missing]
+        body = {"receipt": id, "exact": self.exact, "missing": missing, "messages": self.messages}
+        return body | _present(system=self.system, text=self.text)
+
+
+def _present(**values: str | None) -> Json:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def as_json(value: Any, **options: Any) -> Json:
+    """Return a dataclass as JSON, without default values; `options` are pydantic's."""
+    kind: Any = type(value)  # mypy takes no type of Any for hashable
+    body: Json = adapter(kind).dump_python(value, mode="json", **{"exclude_defaults": True, **options})
+    return body
+
+
+@cache
+def adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    """Return what reads and writes a dataclass as JSON."""
+    return TypeAdapter(kind)

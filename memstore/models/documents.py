@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from memstore.models.rows import Json
+from memstore.models.messages import Json
 
 Namespace = tuple[str, ...]
 LONGEST_TTL = timedelta(days=365_000)  # 999 years: a moment beyond the year 9999 could not be read again
@@ -14,7 +14,7 @@ LONGEST_TTL = timedelta(days=365_000)  # 999 years: a moment beyond the year 999
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A value under a namespace and a key; `score` is how near it is to the question, where one was asked."""
+    """A value under a namespace and a key; `score` is its similarity to the query of a search."""
 
     namespace: Namespace
     key: str
@@ -27,10 +27,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A value to be kept.
+    """A value to store.
 
-    `texts` are what it is found by, each under a path of the value; by default the whole of it, as JSON, and with none
-    it is not found by meaning. It lives for `ttl` after it was written or read, 999 years at most; for ever by default.
+    `texts` are embedded for search, each under a path of the value; by default the whole value as JSON, and with `{}`
+    it is not found by meaning. It expires `ttl` after it was last written or read, if that is given.
     """
 
     namespace: Namespace

@@ -1,4 +1,4 @@
-"""Facts, and what becomes of them."""
+"""Facts, their sources, changes and relations."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sqlalchemy import Text
 from sqlalchemy.dialects.postgresql import REAL
 from sqlmodel import Field, SQLModel
 
-from memstore.models.rows import Time, column
+from memstore.models.messages import Time, column
 
 
 class FactColumns(SQLModel):
-    """What the table of facts holds."""
+    """The columns of the table of facts."""
 
     user_id: UUID = Field(primary_key=True)
     id: UUID = Field(primary_key=True)
@@ -37,10 +37,10 @@ class FactColumns(SQLModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Where a message says a fact, in characters where that is known, and how far its speaker is to be trusted.
+class FactSpan:
+    """Where a message says a fact, in characters if that is known.
 
-    `trust` is 3 for what was entered by hand, 2 for a person, 1 for an assistant, 0 for a tool.
+    `trust` is 3 if it was entered by hand, 2 for a person, 1 for an assistant, 0 for a tool.
     """
 
     message_id: UUID
@@ -53,7 +53,7 @@ class Fact(FactColumns):
     """Something lasting that was said. `sources` are the ids of the messages that say it, `spans` where they do."""
 
     sources: list[UUID] = Field(default_factory=list)
-    spans: list[Span] = Field(default_factory=list)
+    spans: list[FactSpan] = Field(default_factory=list)
 
 
 FactType = Literal[
@@ -71,31 +71,31 @@ FactType = Literal[
 FactKind = Literal["semantic", "episodic", "procedural"]
 FACT_TYPES: tuple[str, ...] = get_args(FactType)
 FACT_KINDS: tuple[str, ...] = get_args(FactKind)
-QUARANTINED = "quarantined"  # said by somebody who is not believed alone: it waits until it is confirmed
+QUARANTINED = "quarantined"  # only untrusted sources say it: it waits until it is confirmed
 FACT_STATES = ("active", "ended", QUARANTINED, "superseded", "retracted", "erased")  # "ended" is in no column
 _KINDS = {"event": "episodic", "plan": "episodic", "decision": "episodic", "procedure": "procedural"}
 HAND = "hand"  # the recipe and the actor of what people enter themselves
 
 
 def state_of(fact: FactColumns) -> str:
-    """Give the state of a fact as people and filters have it: `ended` where its end has passed."""
-    over = fact.valid_to is not None and fact.valid_to <= datetime.now(UTC)
-    return "ended" if fact.state == "active" and over else fact.state
+    """Return the state of a fact as filters have it: `ended` for an active fact whose end has passed."""
+    has_ended = fact.valid_to is not None and fact.valid_to <= datetime.now(UTC)
+    return "ended" if fact.state == "active" and has_ended else fact.state
 
 
 def kind_of(type: str) -> str:
-    """Give the kind of a fact of this type: what happened, how to do something, or what is so."""
+    """Return the kind of a fact of this type: episodic, procedural or semantic."""
     return _KINDS.get(type, "semantic")
 
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """A step in the life of a fact: added, reinforced, confirmed, superseded, retracted, edited, restored, quarantined,
+    """A change of a fact: added, reinforced, confirmed, superseded, retracted, edited, restored, quarantined,
     conflicted, resolved.
 
-    `before` and `after` are its columns then; `other_id` is the fact that took its place or that it disagrees with, and
-    of a fact that an edit put in a place the one that was edited (there are no columns if it was not known before);
-    `source` the message that said it. `id` is None where there is nothing to undo: for what was added or reinforced.
+    `before` and `after` are its columns. `other_id` is the fact that superseded it, that it contradicts, or that was
+    edited to become it; `source` the message that said it. `id` is None for what cannot be undone: added and
+    reinforced.
     """
 
     id: UUID | None
@@ -117,7 +117,7 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A relation: what a fact says that an attribute of its subject is. `steps` from the entity that was asked for."""
+    """A relation that a fact states, "subject attribute value", so many `steps` from the entity that was asked for."""
 
     subject: str
     attribute: str
@@ -128,7 +128,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """What is known of somebody or something: the facts about it, and how it is related to others."""
+    """A person or thing: the facts about it, and its relations to others."""
 
     name: str
     facts: tuple[Fact, ...]
@@ -137,7 +137,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What an audit found: a duplicate, a conflict, or something stale."""
+    """What an audit found: `problem` is duplicate, conflict or stale."""
 
     problem: str
     facts: tuple[UUID, ...]

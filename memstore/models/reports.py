@@ -1,20 +1,24 @@
-"""What derivers and chat models leave behind."""
+"""What operations report: derivation, jobs, backfills, exports, embedding models, erasures, counts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import NamedTuple
+from enum import StrEnum
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from pydantic import ValidationError
 from sqlalchemy import DOUBLE_PRECISION, BigInteger, SmallInteger, Text
 from sqlmodel import Field, SQLModel
 
-from memstore.models.rows import Json, Time, column
+from memstore.models.contexts import adapter, as_json
+from memstore.models.messages import Json, Tier, Time, column
 
 
 class DeadLetter(SQLModel):
-    """What a model answered about a stretch and nobody could use; messages are not lost, this is beside them."""
+    """An answer of a chat model that could not be used. The messages it is about are not lost."""
 
     user_id: UUID = Field(primary_key=True)
     id: UUID = Field(primary_key=True)
@@ -29,11 +33,11 @@ class DeadLetter(SQLModel):
     recorded_at: datetime = column(Time, default="now()")
 
 
-class Drift(SQLModel):
-    """How far a counter was from what a model's server told of its prompts, over all calls that were observed.
+class TokenCountErrors(SQLModel):
+    """How far a counter was from the prompt tokens that a model's server reported, over all recorded calls.
 
-    `predicted` and `observed` are sums of tokens. The largest miss of one call is in tokens, whichever of the two was
-    more, and as a share of what the server told.
+    `predicted` and `observed` are sums of tokens. `largest_miss` of one call is in tokens, in either direction;
+    `largest_share` is a share of what the server reported.
     """
 
     user_id: UUID = Field(primary_key=True)
@@ -59,13 +63,12 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeriveReport:
-    """What a run of `derive` made; `redone` conversations were made anew, and `vectors` of units that had none.
+    """What `derive` made.
 
-    `quarantined` are facts that wait until somebody confirms them.
-
-    `letters` are answers of a chat model that could not be used; rules did what they were for. `failed` names the
-    conversations that stayed as they were, and why; `waiting` the derivers whose chat model is away, or may do no more
-    today: what is pending waits.
+    `redone` are conversations that were made anew, `vectors` those of units that had none, `quarantined` facts that
+    wait for `confirm_fact`. `letters` are unusable answers of a chat model, for which the rules stepped in. `failed`
+    names the conversations that could not be derived, and why; `waiting` the derivers whose chat model is unavailable
+    or has used up its tokens: their messages stay pending.
     """
 
     messages: int = 0
@@ -81,11 +84,37 @@ class DeriveReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Job:
+    """A job of the queue. `error` has the types of errors by deriver, and never a message's text."""
+
+    id: int
+    user_id: UUID
+    conversation_id: UUID
+    status: str
+    priority: int
+    attempts: int
+    scheduled_at: datetime | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobCounts:
+    """How many jobs and workers there are. Of those `waiting`, some are of backfills, some are due `later`."""
+
+    waiting: int = 0
+    backfilling: int = 0
+    later: int = 0
+    running: int = 0
+    failed: int = 0
+    workers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Backfill:
-    """History that is derived under a plan: `state` is "running", "paused", "cancelled" or "done".
+    """A history that workers derive under a plan. `state` is "running", "paused", "cancelled" or "done".
 
     `messages` counts each deriver's. `reason` says why it is paused: "by hand", or a cap of "tokens" or "seconds".
-    `worked_seconds` are those until it was paused last.
+    `worked_seconds` are those until it was last paused.
     """
 
     id: UUID
@@ -106,37 +135,10 @@ class Backfill:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """A job; `error` has the types of what went wrong in its conversation, by deriver, and never what was said."""
-
-    id: int
-    user_id: UUID
-    conversation_id: UUID
-    status: str
-    priority: int
-    attempts: int
-    scheduled_at: datetime | None
-    error: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class JobCounts:
-    """How many jobs there are, and workers; of those `waiting` so many of backfills, and so many for `later`."""
-
-    waiting: int = 0
-    backfilling: int = 0
-    later: int = 0
-    running: int = 0
-    failed: int = 0
-    workers: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class BackfillStatus:
-    """How far a backfill is. `left` and `done` are messages, each deriver's counted; `failing` conversations.
+    """The progress of a backfill. `left` and `done` count each deriver's messages, `failing` conversations.
 
-    `seconds` are those that it has worked, `rate` is messages a second since it began, and `seconds_left` what that
-    rate says, None where nothing is done yet.
+    `rate` is in messages a second; `seconds_left` follows from it, and is None before the first message.
     """
 
     backfill: Backfill
@@ -150,10 +152,10 @@ class BackfillStatus:
 
 @dataclass(frozen=True, slots=True)
 class DeriverPlan:
-    """What is pending for a deriver: conversations, messages, their tokens, and an estimate of its chat model's calls.
+    """What is pending for one deriver, with an estimate of its chat model's calls and tokens.
 
-    `answers` says how the tokens of calls are known: "assumed", or "known" from the model's calls so far; None without
-    calls. `call_seconds` is how long a call took so far.
+    `answers` says how the tokens of answers are known: "assumed", or "known" from the model's calls so far; None
+    without calls. `call_seconds` is the time of a call so far.
     """
 
     conversations: int
@@ -168,11 +170,7 @@ class DeriverPlan:
 
 @dataclass(frozen=True, slots=True)
 class BackfillPlan:
-    """What a backfill costs, deriver by deriver.
-
-    `seconds` is how long it takes at the rate of this store's earlier backfills by the same derivers; None before the
-    first one.
-    """
+    """What a backfill costs, by deriver. `seconds` follows from this store's earlier backfills; None without any."""
 
     derivers: dict[str, DeriverPlan]
     seconds: float | None = None
@@ -180,19 +178,19 @@ class BackfillPlan:
     @property
     def model_tokens(self) -> int:
         """The tokens of all calls, prompts and answers."""
-        return sum(one.prompt_tokens + one.answer_tokens for one in self.derivers.values())
+        return sum(plan.prompt_tokens + plan.answer_tokens for plan in self.derivers.values())
 
     @property
     def model_seconds(self) -> float | None:
-        """How long all calls take one after the other; None if no call was timed yet."""
-        calls = [one for one in self.derivers.values() if one.calls]
-        seconds = [one.calls * one.call_seconds for one in calls if one.call_seconds is not None]
+        """The time of all calls, one after the other; None if no call was timed yet."""
+        calls = [plan for plan in self.derivers.values() if plan.calls]
+        seconds = [plan.calls * plan.call_seconds for plan in calls if plan.call_seconds is not None]
         return sum(seconds) if seconds and len(seconds) == len(calls) else None
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
-    """Something that is not as it should be, of a user (None: of nobody's), and how many rows that concerns."""
+class DerivationProblem:
+    """Something that is not derived as it should be, of a user (None: of nobody's), and how many rows it concerns."""
 
     user: str | None
     problem: str
@@ -200,7 +198,7 @@ class Wrong:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportReport:
     """How much an export holds."""
 
     users: int
@@ -213,10 +211,7 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingStatus:
-    """What an embedder is to some users, `state`: it is serving, building (its vectors are being made) or retired.
-
-    Of so many users: their units, the vectors of it, and how many are missing.
-    """
+    """An embedding model of some users: `state` is serving, building or retired; `missing` units have no vector."""
 
     name: str
     dimensions: int
@@ -228,8 +223,143 @@ class EmbeddingStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """Users to whom another embedder came or went, and vectors that were made or removed for it."""
+class MigrationReport:
+    """Users whose embedding model changed, and vectors that were made or removed for it."""
 
     users: int
     vectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApiToken:
+    """A server's token: for the memory of one `user`, or of all users as the operator (None).
+
+    `secret` is the token itself. It is there once, when the token is made, and never stored.
+    """
+
+    id: UUID
+    user: str | None
+    name: str | None
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    secret: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LargeUser:
+    """A user with more units than a process holds. `indexed` says whether recall over them has its indexes."""
+
+    id: UUID
+    name: str
+    units: int
+    indexed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """How many items of each tier, of facts the active ones, fall into each of equal parts of the time.
+
+    `since` and `until` are the times of the first and the last message.
+    """
+
+    since: datetime
+    until: datetime
+    items: Mapping[Tier, tuple[int, ...]]
+
+
+class ErasureScope(StrEnum):
+    """What was erased. `retention` is of messages older than they are kept."""
+
+    USER = "user"
+    CONVERSATION = "conversation"
+    MESSAGE = "message"
+    FACT = "fact"
+    RETENTION = "retention"
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """The search of every table for the erased `ids`: `found` counts the rows that still have one, by table."""
+
+    tables: int = 0
+    ids: int = 0
+    found: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found."""
+        return not self.found
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What an erasure removed: ids and numbers, never a text.
+
+    `erased` are the ids that were asked for: of the user, the conversation, the messages or the facts. `counts` are the
+    removed rows by table; `tombstones` how many keyed hashes keep messages and facts from coming back. `again` says how
+    many conversations each deriver looks at again, since something rested on erased and other messages. `id` is None
+    for a `dry_run`, and where there was nothing to erase.
+    """
+
+    scope: ErasureScope
+    user_id: UUID
+    erased: tuple[UUID, ...] = ()
+    conversation_id: UUID | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    tombstones: int = 0
+    again: Mapping[str, int] = field(default_factory=dict)
+    scan: ScanResult = field(default_factory=ScanResult)
+    hints: tuple[str, ...] = ()
+    id: UUID | None = None
+    recorded_at: datetime | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to remove."""
+        return not any(self.counts.values())
+
+    def as_dict(self) -> Json:
+        """Return the certificate as JSON, which `Certificate.from_dict` reads back."""
+        return as_json(self, exclude_defaults=False)
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> Certificate:
+        """Return the certificate that `as_dict` wrote. Raises `ValueError` for anything else, naming what is wrong."""
+        if not isinstance(body, Mapping):
+            raise ValueError("it is no object")
+        known = {item.name for item in fields(cls)}
+        values = {name: value for name, value in body.items() if name in known}
+        try:
+            certificate: Certificate = adapter(Certificate).validate_python(values)
+        except ValidationError as error:
+            raise ValueError(_describe_errors(error)) from None
+        if not certificate.erased:  # every erasure names one id: of none, all would be found to be gone
+            raise ValueError("it names nothing that was erased")
+        return certificate
+
+
+@dataclass(frozen=True, slots=True)
+class LeftoverReport:
+    """Rows in which something that was erased still stands, by table."""
+
+    looked_for: int
+    tables: int
+    found: Mapping[str, int] = field(default_factory=dict)
+    hints: tuple[str, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found."""
+        return not self.found
+
+    def as_dict(self) -> Json:
+        """Return the report as JSON."""
+        return as_json(self, exclude_defaults=False)
+
+
+def _describe_errors(error: ValidationError) -> str:
+    missing = [str(item["loc"][0]) for item in error.errors() if item["type"] == "missing"]
+    wrong = [".".join(map(str, item["loc"])) for item in error.errors() if item["type"] != "missing"]
+    clauses = ((missing, "it has no"), (wrong, "it has something else for its"))
+    return ", and ".join(f"{words} {', '.join(dict.fromkeys(names))}" for names, words in clauses if names)

@@ -16,7 +16,7 @@ from uuid import UUID
 import numpy as np
 
 from memstore._compat import to_thread
-from memstore.models import Key, Tier
+from memstore.models import Tier, UnitKey
 from memstore.providers import Vectors
 from memstore.search.query import Query
 from memstore.search.ranking import LATEST, NOTHING, QueryFeatures, Ranking, best_of_all, rank
@@ -134,7 +134,7 @@ async def search_indexes(
     corpus = Corpus(units, length, matches.holding)
     count = max(PER_INDEX, spec.depth // 2)
     numbers = await _shown(scope, filters, await to_thread(best_by_words, matches, corpus), count)
-    keys = [Key(item_id, 0) for item_id in spec.include_ids]
+    keys = [UnitKey(item_id, 0) for item_id in spec.include_ids]
     if query.vector is None:
         keys += await items.latest(scope, filters, LATEST)
     else:
@@ -168,7 +168,7 @@ async def _shown(scope: Transaction, filters: Filters, numbers: Rows, count: int
 
 async def _nearest(
     scope: Transaction, query: Vectors, model: UUID, filters: Filters, version: Version, count: int
-) -> list[Key]:
+) -> list[UnitKey]:
     """Give the units nearest to a vector: by the index where there is one, and enough of what it finds is shown."""
     if version.units > scope.cache.most_units and await vector_indexes.is_ready(scope, model):
         if filters.everything:

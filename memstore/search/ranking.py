@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore.models import Key, Tier, Unit
+from memstore.models import Tier, Unit, UnitKey
 from memstore.providers import Vectors
 from memstore.search import signals
 from memstore.search.query_analysis import asks_for_assistant_words, asks_for_overview
@@ -258,8 +258,8 @@ def best_of_all(rankings: Iterable[Ranking]) -> Ranking:
     The greatest of the scores, and not their sum: a message that answers one part of a question says nothing about the
     others. Of equal ones those said last come first, then the lesser name.
     """
-    found: dict[Key, Candidate] = {}
-    also: set[Key] = set()
+    found: dict[UnitKey, Candidate] = {}
+    also: set[UnitKey] = set()
     for ranking in rankings:
         also |= {one.unit.key for one in ranking.of_those_asked_for()}
         for one in ranking.of(*Tier):

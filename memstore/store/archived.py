@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memstore.models import Conversation, FactColumns, Json, Message, Span, Summary, Unit
+from memstore.models import Conversation, FactColumns, FactSpan, Json, Message, Summary, Unit
 from memstore.providers import Vectors
 
 Row = Message | Summary | FactColumns
@@ -91,5 +91,5 @@ class Whole:
     """A fact with where and when messages say it, and what was done to it as columns of the log."""
 
     fact: FactColumns
-    sources: Sequence[tuple[Span, datetime]]
+    sources: Sequence[tuple[FactSpan, datetime]]
     history: Sequence[Json]

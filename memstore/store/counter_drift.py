@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memstore.models import Drift
+from memstore.models import TokenCountErrors
 from memstore.store.database import Transaction
 from memstore.store.statements import statements
 
@@ -16,6 +16,6 @@ async def add(scope: Transaction, model: str, counter: str, *, predicted: int, o
     await scope.run(SQL["add"], model=model, counter=counter, **values)
 
 
-async def drift(scope: Transaction) -> list[Drift]:
+async def drift(scope: Transaction) -> list[TokenCountErrors]:
     """Give what was observed for the user, by model and counter."""
-    return await scope.all(SQL["drift"], Drift.model_construct)
+    return await scope.all(SQL["drift"], TokenCountErrors.model_construct)

@@ -16,7 +16,7 @@ from psycopg.errors import ForeignKeyViolation
 
 from memstore import ids
 from memstore.errors import Conflict, EmbedderMismatch
-from memstore.models import Key
+from memstore.models import UnitKey
 from memstore.providers import Embedder, Vectors, setting_of
 from memstore.store.database import Database, Transaction, columns
 from memstore.store.statements import statements
@@ -152,7 +152,7 @@ async def lacking(scope: Transaction, model: UUID, *, limit: int, after: int = 0
     return await scope.all(SQL["lacking"], Lacking, model_id=model, limit=limit, after=after, upto=upto)
 
 
-async def add_vectors(scope: Transaction, vectors: Sequence[tuple[Key, Vectors]], model: UUID) -> int:
+async def add_vectors(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]], model: UUID) -> int:
     """Store vectors of units that had none; give how many are new. Raises `LostRace` where a unit is gone meanwhile."""
     rows = [key._asdict() | {"model_id": model, "embedding": vector} for key, vector in vectors]
     try:
@@ -161,7 +161,7 @@ async def add_vectors(scope: Transaction, vectors: Sequence[tuple[Key, Vectors]]
         raise LostRace from None
 
 
-async def add_late(scope: Transaction, vectors: Sequence[tuple[Key, Vectors]], model: UUID) -> int:
+async def add_late(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]], model: UUID) -> int:
     """Store vectors by the embedder that serves, of units that had none: arrays in every process are read anew.
 
     Raises `OtherServes` where it serves no more, and `LostRace` as `add_vectors` does.

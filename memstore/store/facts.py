@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pgvector import Vector
 
-from memstore.models import Edge, Fact, FactColumns, Span
+from memstore.models import Edge, Fact, FactColumns, FactSpan
 from memstore.providers import Vectors
 from memstore.store import embedders, items
 from memstore.store.database import Transaction, columns
@@ -42,7 +42,7 @@ class Source:
     """A message that says a fact. `recorded_at` is None for now."""
 
     fact_id: UUID
-    span: Span
+    span: FactSpan
     recorded_at: datetime | None = None
 
 
@@ -139,7 +139,7 @@ async def known(
     scope: Transaction,
     new: FactColumns,
     attributes: Sequence[str],
-    span: Span | None,
+    span: FactSpan | None,
     query: Vectors | None,
     model: UUID | None,
     *,
@@ -224,7 +224,7 @@ def _columns(fact: FactColumns) -> dict[str, Any]:
 
 
 def _with_sources(said_in: list[list[Any]], first_said: datetime | None, **columns: Any) -> Fact:
-    spans = [replace(Span(*said), message_id=UUID(said[0])) for said in said_in]
+    spans = [replace(FactSpan(*said), message_id=UUID(said[0])) for said in said_in]
     if first_said is not None:
         columns["occurred_at"] = first_said
     return Fact.model_construct(sources=[span.message_id for span in spans], spans=spans, **columns)

@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 
 from memstore._compat import to_thread
-from memstore.models import Key, Tier, Unit
+from memstore.models import Tier, Unit, UnitKey
 from memstore.providers import Vectors
 from memstore.store import embedders
 from memstore.store.arrays import OVERLAP, ROLES, TIERS, Arrays, Rows, unpacked
@@ -182,7 +182,7 @@ async def _read(scope: Transaction, model: UUID, kept: Arrays | None) -> Arrays 
 
 
 async def around(
-    scope: Transaction, model: UUID, keys: Sequence[Key], numbers: Sequence[int], as_of: datetime | None = None
+    scope: Transaction, model: UUID, keys: Sequence[UnitKey], numbers: Sequence[int], as_of: datetime | None = None
 ) -> tuple[Arrays, Rows] | None:
     """Give some units, by name or by number, with what stands beside them, as arrays; None where nothing is found.
 
@@ -199,22 +199,24 @@ async def around(
 
 
 async def shown(
-    scope: Transaction, filters: Filters, *, keys: Sequence[Key] = (), numbers: Sequence[int] = ()
-) -> list[tuple[int, Key]]:
+    scope: Transaction, filters: Filters, *, keys: Sequence[UnitKey] = (), numbers: Sequence[int] = ()
+) -> list[tuple[int, UnitKey]]:
     """Give number and name of those of some units, named or numbered, that a filter lets through; in any order."""
     names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk for key in keys]}
     rows = await scope.tuples(SQL["shown"], **names, numbers=list(numbers), **filters.values())
-    return [(number, Key(item_id, chunk)) for number, item_id, chunk in rows]
+    return [(number, UnitKey(item_id, chunk)) for number, item_id, chunk in rows]
 
 
-async def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int) -> dict[Key, float]:
+async def nearest(
+    scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int
+) -> dict[UnitKey, float]:
     """Give the cosines of the units nearest to a vector of length 1: exact, over every unit that the filter shows."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
         rows = await scope.tuples(SQL["nearest"], **values)
     else:
         rows = await scope.tuples(SQL["nearest_filtered"], **values, **filters.values())
-    return {Key(item_id, chunk): score for item_id, chunk, score in rows}
+    return {UnitKey(item_id, chunk): score for item_id, chunk, score in rows}
 
 
 async def corpus_as_of(scope: Transaction, as_of: datetime) -> tuple[int, int]:
@@ -228,9 +230,9 @@ async def tagged(scope: Transaction, tags: Sequence[str]) -> list[UUID]:
     return [item for (item,) in await scope.tuples(SQL["tagged"], tags=list(tags))]
 
 
-async def latest(scope: Transaction, filters: Filters, limit: int) -> list[Key]:
+async def latest(scope: Transaction, filters: Filters, limit: int) -> list[UnitKey]:
     """Give the units that were said last."""
-    return await scope.all(SQL["latest"], Key, limit=limit, **filters.values())
+    return await scope.all(SQL["latest"], UnitKey, limit=limit, **filters.values())
 
 
 async def are_units(scope: Transaction, item: UUID) -> bool:

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from memstore.models import Decision, Json, Reason, Receipt, Sent
-from memstore.models.decisions import as_json
+from memstore.models import Decision, Json, MessageDigest, Reason, Receipt
+from memstore.models.contexts import as_json
 from memstore.store.database import Transaction, columns
 from memstore.store.statements import statements
 
@@ -24,7 +24,7 @@ class Previous(NamedTuple):
     """The context before: its receipt's id, and its messages' digests."""
 
     id: UUID
-    sent: tuple[Sent, ...]
+    sent: tuple[MessageDigest, ...]
 
 
 class Later(NamedTuple):
@@ -63,7 +63,7 @@ async def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> lis
 async def previous(scope: Transaction, conversation: UUID, viewer: str | None = None) -> Previous | None:
     """Give what the same viewer was sent before in this conversation."""
     row = await scope.one(SQL["previous_receipt"], columns, conversation_id=conversation, viewer=viewer)
-    return None if row is None else Previous(row["id"], tuple(Sent(**one) for one in row["sent"] or ()))
+    return None if row is None else Previous(row["id"], tuple(MessageDigest(**one) for one in row["sent"] or ()))
 
 
 async def trim(scope: Transaction, before: datetime) -> int:
@@ -112,5 +112,5 @@ def _say(
         elif one.kind == "text" and one.reason in (None, Reason.CUT):  # what was left out was not sent
             text = texts.get(f"<{one.section}> {own[one.section]}", "")
             own[one.section] += 1
-        told.append(replace(one, says=text[:SAYS]))
+        told.append(replace(one, preview=text[:SAYS]))
     return tuple(told)

@@ -31,7 +31,17 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
-from memstore.models import Conversation, DeadLetter, Drift, FactColumns, Json, Message, Summary, Time, column
+from memstore.models import (
+    Conversation,
+    DeadLetter,
+    FactColumns,
+    Json,
+    Message,
+    Summary,
+    Time,
+    TokenCountErrors,
+    column,
+)
 
 
 def _owned(*columns: str, by: str, key: Iterable[str] = ("user_id", "id")) -> ForeignKeyConstraint:
@@ -292,7 +302,7 @@ class ModelUsage(SQLModel, table=True):
     seconds: float = column(DOUBLE_PRECISION, default="0")
 
 
-class DriftRecord(Drift, table=True):
+class DriftRecord(TokenCountErrors, table=True):
     """How far a counter was from what a model's server told."""
 
     __tablename__ = "counter_drift"

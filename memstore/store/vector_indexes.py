@@ -14,7 +14,7 @@ from psycopg import AsyncClientCursor, AsyncConnection
 from psycopg.sql import SQL as Composable
 from psycopg.sql import Identifier, Literal
 
-from memstore.models import Key
+from memstore.models import UnitKey
 from memstore.providers import Vectors
 from memstore.store import embedders
 from memstore.store.database import Database, Transaction, columns
@@ -49,11 +49,11 @@ async def is_made(scope: Transaction, model: UUID) -> bool:
     return await scope.one(SQL["state"], columns, name=name_of(scope.user_id, model)) is not None
 
 
-async def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list[Key]:
+async def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list[UnitKey]:
     """Give the units nearest to a vector, about: nearly all are found, the fewer the more there are (scale.md)."""
     effort = min(max(EFFORT, limit), MOST_EFFORT)
     values = {"model_id": str(model), "dimensions": len(query), "effort": effort, "limit": limit}
-    return [Key(*row) for row in await literally(scope, SQL["nearest"], query=query, **values)]
+    return [UnitKey(*row) for row in await literally(scope, SQL["nearest"], query=query, **values)]
 
 
 async def literally(scope: Transaction, statement: LiteralString, **values: Any) -> list[Any]:

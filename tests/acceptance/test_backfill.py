@@ -120,13 +120,13 @@ async def test_a_plan_of_nothing_loads_no_model(url: str) -> None:
     async with await WorkingStore.open(url, settings=SETTINGS | {"embedder": "sentence-transformers:absent"}) as store:
         plan = await store.backfills.plan()
         assert (plan.seconds, plan.model_tokens) == (0.0, 0)
-        assert "embedder" not in vars(store._opened)
+        assert "embedder" not in vars(store._runtime)
 
 
 async def backfilled(url: str, *, resume: bool = False, **caps: Any) -> BackfillStatus:
     """Run a backfill whose models are scripts, or go on with it."""
     async with await WorkingStore.open(url, settings=SETTINGS) as store:
-        store._opened.__dict__["chat_models"] = models()
+        store._runtime.__dict__["chat_models"] = models()
         if resume:
             backfill = (await store.backfills.resume(**caps)).backfill.id
         else:
@@ -147,7 +147,7 @@ def model_usage(url: str) -> list[int]:
 
 async def planned(url: str) -> Any:
     async with await WorkingStore.open(url, settings=SETTINGS) as store:
-        store._opened.__dict__["chat_models"] = models()
+        store._runtime.__dict__["chat_models"] = models()
         return await store.backfills.plan()
 
 

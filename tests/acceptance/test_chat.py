@@ -118,7 +118,7 @@ def test_an_answer_is_shown_kept_and_remembered_in_the_next_session(chat: Run, u
     with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
         alice = store.user("alice")
         assert any("peanuts" in fact.text for fact in alice.facts())
-        [drift] = alice.drift()
+        [drift] = alice.token_count_errors()
         assert (drift.model, drift.calls, drift.largest_miss) == (f"ollama:{MODEL}", 2, 0)
         assert store.stats()["pending"] == 0
 
@@ -433,7 +433,7 @@ def check_life(turns: int, sessions: int, url: str, server: ReadingOllama, embed
     assert SECRET in server.read[-1].prompt
     assert printed[-1].endswith(f"It is {SECRET}.\n")
     with memstore.open(url, settings={"embedder": embedder}) as store:
-        [drift] = store.user("alice").drift()
+        [drift] = store.user("alice").token_count_errors()
         assert (drift.calls, drift.largest_miss) == (answered, 0)
 
 

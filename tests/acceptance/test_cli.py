@@ -655,7 +655,7 @@ def test_doctor_tells_how_far_counts_were_from_what_servers_told(cli: Run, url: 
             talk.add("user", "When does the ferry leave?")
             context = talk.context(budget=500)
             for miss in misses:
-                talk.observed(context, prompt_tokens=context.tokens - miss, model="gpt-4o")
+                talk.record_usage(context, prompt_tokens=context.tokens - miss, model="gpt-4o")
         tokens = int(context.tokens)
     told = cli("doctor", "-d", url, "--json")
     (drift,) = [one for one in told.json["checks"] if one["what"] == "token counts"]

@@ -322,7 +322,7 @@ def run():
     with memstore.open(url, settings={"embedder": "hashing:256"}) as store:
         store.counter, store.embedder
         if work == "models":
-            store._opened.chat_models = tuple(
+            store._runtime.chat_models = tuple(
                 ScriptedChatModel(itertools.repeat(answer), context_tokens=10**6) for answer in (summary, facts)
             )
         print("begun", flush=True)
@@ -555,7 +555,7 @@ def test_a_model_that_fails_in_one_conversation_harms_nothing(
     with memstore.open(url, settings=HASHING) as store:
         alice = store.user("alice")
         before = rows(url, "alice")
-        store._opened.embedder = Broken(fault)
+        store._runtime.embedder = Broken(fault)
         report = store.derive()
         broken = str(alice.conversation("poison").id)
         assert [line.partition(":")[0] for line in report.failed] == [
@@ -572,7 +572,7 @@ def test_a_model_that_fails_in_one_conversation_harms_nothing(
         assert (store.stats()["failed"], store.stats()["pending"]) == (3, 3)
         assert {len(json.loads(row["embedding"])) for row in after["alice: item_vectors"]} == {256}
         assert store.derive().failed, "it fails again, and is not forgotten"
-        del store._opened.embedder
+        del store._runtime.embedder
         assert store.derive().failed == ()
         assert (store.stats()["failed"], store.stats()["pending"]) == (0, 0)
     with memstore.open(twin, settings=HASHING) as store:
@@ -590,11 +590,11 @@ def test_a_run_that_is_interrupted_while_a_model_works_goes_on_later(url: str, t
                 store.user("alice").conversation(name).add_many(said(name, 25))
     with memstore.open(url, settings=HASHING) as store:
         before = rows(url, "alice")
-        store._opened.embedder = Broken(interrupt)
+        store._runtime.embedder = Broken(interrupt)
         with pytest.raises(KeyboardInterrupt):
             store.derive()
         assert rows(url, "alice") == before
-        del store._opened.embedder
+        del store._runtime.embedder
         assert store.derive().failed == ()
     with memstore.open(twin, settings=HASHING) as store:
         store.derive()
@@ -645,7 +645,7 @@ def test_no_connection_is_held_while_a_model_works(url: str) -> None:
 
         store.derive()
         trip.add_many(said("lisbon", 30, start=30))
-        store._opened.embedder = busy = Busy(use)
+        store._runtime.embedder = busy = Busy(use)
         assert store.derive().failed == ()
         assert busy.calls >= 3, "units, summaries and facts"
         calls = busy.calls
@@ -664,7 +664,7 @@ async def test_no_connection_is_held_while_a_model_works_in_async_code(url: str)
             assert (await trip.add("user", "Meanwhile.")).seq > 30
             assert await trip.messages()
 
-        store._opened.embedder = busy = Busy(lambda: asyncio.run_coroutine_threadsafe(use(), loop).result(timeout=10))
+        store._runtime.embedder = busy = Busy(lambda: asyncio.run_coroutine_threadsafe(use(), loop).result(timeout=10))
         assert (await store.derive()).failed == ()
         await trip.context("Where do I live?", budget=400)
         assert busy.calls >= 4

@@ -628,7 +628,7 @@ async def test_what_is_posted_has_the_deadline_of_a_request(url: str, monkeypatc
         told = json.loads((await post(asked, **session)).text.partition("data: ")[2])
         assert told["result"]["isError"] and "took too long" in told["result"]["content"][0]["text"]
         monkeypatch.setattr(AsyncUserScope, "facts", slowly)
-        monkeypatch.setattr(AsyncUserScope, "conversation", lambda *_, **__: SimpleNamespace(describe=slowly))
+        monkeypatch.setattr(AsyncUserScope, "conversation", lambda *_, **__: SimpleNamespace(update=slowly))
         for number, asked in enumerate(
             (
                 request(3, "resources/read", uri="memstore://facts"),

@@ -131,7 +131,7 @@ def test_a_pool_of_one_answers_while_a_chat_model_works(url: str) -> None:
             with ThreadPoolExecutor(1) as pool:
                 pool.submit(trip.messages).result(timeout=10)
 
-        store._opened.chat_models = answers(use)
+        store._runtime.chat_models = answers(use)
         report = store.derive()
         assert (report.failed, report.waiting, report.letters) == ((), (), 1)
         assert report.summaries == 1
@@ -148,7 +148,7 @@ async def test_a_pool_of_one_answers_while_a_chat_model_works_in_async_code(url:
             used: Any = asyncio.run_coroutine_threadsafe(trip.messages(), loop)
             used.result(timeout=10)
 
-        store._opened.chat_models = answers(use)
+        store._runtime.chat_models = answers(use)
         report = await store.derive()
         assert (report.failed, report.waiting, report.letters) == ((), (), 1)
         assert (await trip.summarize()).text == "The user drinks tea."

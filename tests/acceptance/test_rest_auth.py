@@ -17,8 +17,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
+from memstore.client.admin import AsyncTokens
 from memstore.client.store import AsyncMemoryStore
-from memstore.client.tokens import AsyncTokens
 from memstore.errors import DatabaseUnreachable
 from memstore.models import ApiToken
 from tests.rest import HASHING, PROBLEM, asking, bearer, path, said
@@ -340,7 +340,7 @@ async def test_without_its_database_it_says_so_and_not_where_that_is(
         raise DatabaseUnreachable("10.1.2.3 does not answer")
 
     async with asking(store, token=token) as client:
-        monkeypatch.setattr(AsyncTokens, "holding", away)
+        monkeypatch.setattr(AsyncTokens, "holder", away)
         answer = await client.get("/v1/users")
         await refused(answer, 503, "no-database")
         assert answer.headers["retry-after"]

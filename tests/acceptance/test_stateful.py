@@ -381,9 +381,9 @@ class Machine(RuleBasedStateMachine):
         """What is older than a rule says, which holds for this once."""
         now = datetime.now(UTC)
         days = (now - START).days - which[0] % 15
-        life.scope.describe(settings={"messages_days": days})
-        assert self.store.retain(user=life.scope.name) == life.model.erase_before(now - timedelta(days=days))
-        life.scope.describe(settings={"messages_days": None})
+        life.scope.update(settings={"messages_days": days})
+        assert self.store.apply_retention(user=life.scope.name) == life.model.erase_before(now - timedelta(days=days))
+        life.scope.update(settings={"messages_days": None})
 
     # -- carried
 

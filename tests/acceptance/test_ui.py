@@ -13,7 +13,7 @@ from markupsafe import escape
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.models import Certificate, Reason
-from memstore.models.receipts import IN_WORDS
+from memstore.models.contexts import IN_WORDS
 from memstore.server.ui.app import COOKIE, HEADERS
 from memstore.server.ui.request import safe_redirect_target, url_to
 from tests.helpers.ui_pages import LINK, NAMES, SCRIPT, Read, crawled, hostile, read, sent, signed

@@ -251,7 +251,7 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -
 async def test_what_fails_again_and_again_is_given_up_and_can_be_tried_again(url: str) -> None:
     embedder = Poisoned(256)
     async with await WorkingStore.open(url, settings=HASHING | QUICK | {"worker_attempts": 2}) as store:
-        store._opened.__dict__["embedder"] = embedder
+        store._runtime.__dict__["embedder"] = embedder
         for name in ("good", "bad"):
             await store.user("alice").conversation(name).add_many(said(name, 12))
         await store.user("alice").conversation("bad").add("user", "And this is the poison.")
@@ -295,7 +295,7 @@ class Meeting(Poisoned):
 
 async def test_what_fails_beside_a_conversation_is_no_failure_of_it(url: str) -> None:
     async with await WorkingStore.open(url, settings=HASHING | QUICK | {"worker_attempts": 1}) as store:
-        store._opened.__dict__["embedder"] = Meeting()
+        store._runtime.__dict__["embedder"] = Meeting()
         for user, text in (("alice", "Good morning."), ("bob", "And this is the poison.")):
             await store.user(user).conversation("talk").add("user", text)
 
@@ -316,7 +316,7 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
         fact = {"sources": [{"message": 1, "quote": "I live in Leeds"}], "text": "The user lives in Leeds."}
         more = dict.fromkeys(("attribute", "value", "valid_from", "valid_to")) | {"language": "en", "confidence": 1}
         answer = {"facts": [fact | more | {"type": "identity", "kind": "semantic", "subject": "the user"}]}
-        resources = dataclasses.replace(await store._opened.resources(), facts_model=ScriptedChatModel([answer]))
+        resources = dataclasses.replace(await store._runtime.resources(), facts_model=ScriptedChatModel([answer]))
         user, conversation = ids.user_id("alice"), (await talk.info()).id
         work = Pending(user, conversation, "facts", 0, 1)
         async with store._database.scope(user) as scope:
@@ -352,7 +352,7 @@ async def test_users_are_looked_after_again_where_that_failed(url: str, monkeypa
 
 async def test_a_model_that_is_away_is_waited_for_without_an_attempt(url: str) -> None:
     async with await WorkingStore.open(url, settings=HASHING | QUICK | {"worker_attempts": 1}) as store:
-        store._opened.__dict__["chat_models"] = (None, ScriptedChatModel())
+        store._runtime.__dict__["chat_models"] = (None, ScriptedChatModel())
         await store.user("alice").conversation("talk").add_many(said("talk", 12))
 
         async def waits() -> bool:

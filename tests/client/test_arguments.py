@@ -48,7 +48,7 @@ OF_A_CONVERSATION: dict[str, tuple[list[Any], list[str]]] = {
     "messages": ([], ["from_seq", "to_seq", "roles", "tags", "metadata", "since", "until", "limit"]),
     "summaries": ([], ["level"]),
     "summarize": ([], ["from_seq", "to_seq"]),
-    "describe": ([], ["title", "channel", "strategies", "sections", "settings"]),
+    "update": ([], ["title", "channel", "strategies", "sections", "settings"]),
     "context": (
         ["fence"],
         [
@@ -103,20 +103,36 @@ async def test_what_is_wrong_for_a_conversation_is_refused(store: AsyncMemorySto
     assert await scope.messages()
 
 
-async def test_what_would_be_taken_for_something_else_is_refused(store: AsyncMemoryStore) -> None:
+async def test_wrong_arguments_are_refused_with_what_to_give(store: AsyncMemoryStore) -> None:
     scope, user = await talked(store), store.user("alice")
-    for wrong in (
-        lambda: user.recall("fence", limit=None),  # type: ignore[call-overload]
-        lambda: user.recall("fence", min_score="x"),  # type: ignore[call-overload]
-        lambda: user.recall("fence", min_score=float("nan")),
-        lambda: scope.add("user", "hello", tags=0),  # type: ignore[arg-type]
-        lambda: scope.add("user", "hello", tags="home"),
-        lambda: scope.add("user", "hello", metadata=0),  # type: ignore[arg-type]
-        lambda: scope.messages(from_seq="x"),  # type: ignore[arg-type]
-        lambda: scope.messages(metadata=0),  # type: ignore[arg-type]
-        lambda: scope.describe(title=0),  # type: ignore[arg-type]
-        lambda: scope.context("fence", sections=[Section("facts", minimum=None)]),  # type: ignore[arg-type]
-    ):
-        with pytest.raises(InvalidInput):
-            await wrong()
+    calls: list[tuple[str, Callable[[], Any]]] = [
+        ("limit=None", lambda: user.recall("fence", limit=None)),  # type: ignore[call-overload]
+        ("limit=0", lambda: user.recall("fence", limit=0)),
+        ("messages, summaries, facts", lambda: user.recall("fence", tiers=["message"])),
+        ("messages, summaries, facts", lambda: user.recall("fence", tiers=[])),
+        ("tiers=.*group_by='fact'", lambda: user.recall("fence", tiers=["messages"], group_by="fact")),
+        ("since=.* has no time zone", lambda: user.recall("fence", since=datetime(2024, 1, 1))),
+        ("give one of score, time", lambda: user.recall("fence", order="date")),  # type: ignore[call-overload]
+        ("give one of session, fact", lambda: user.recall("fence", group_by="day")),  # type: ignore[call-overload]
+        ("limit=-1", lambda: scope.messages(limit=-1)),
+        ("min_score='x'", lambda: user.recall("fence", min_score="x")),  # type: ignore[call-overload]
+        ("min_score=nan", lambda: user.recall("fence", min_score=float("nan"))),
+        ("state='actve'", lambda: user.facts(state="actve")),
+        ("tags: .* is no list", lambda: scope.add("user", "hello", tags=0)),  # type: ignore[arg-type]
+        ("tags: .* is no list", lambda: scope.add("user", "hello", tags="home")),
+        ("metadata", lambda: scope.add("user", "hello", metadata=0)),  # type: ignore[arg-type]
+        ("on_conflict", lambda: scope.add("user", "hello", on_conflict="eror")),  # type: ignore[arg-type]
+        ("a list of messages", lambda: scope.add_many({"role": "user", "content": "hi"})),  # type: ignore[arg-type]
+        ("from_seq='x'", lambda: scope.messages(from_seq="x")),  # type: ignore[arg-type]
+        ("metadata=0", lambda: scope.messages(metadata=0)),  # type: ignore[arg-type]
+        ("roles='user'", lambda: scope.messages(roles="user")),
+        ("title", lambda: scope.update(title=0)),  # type: ignore[arg-type]
+        ("budget='100'", lambda: scope.context("fence", budget="100")),  # type: ignore[arg-type]
+        ("facts", lambda: scope.context("x", sections=[Section("facts", minimum=None)])),  # type: ignore[arg-type]
+    ]
+    for words, call in calls:
+        with pytest.raises(InvalidInput, match=words):
+            await call()
+    with pytest.raises(InvalidInput, match="half a surrogate"):
+        user.conversation("c", title="\ud800")
     assert [one.text for one in await scope.messages(limit=None)] == ["We painted the garden fence blue."]

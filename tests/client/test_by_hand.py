@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import psycopg
 import pytest
 
-from memstore import Conflict, InvalidInput, ids
+from memstore import Conflict, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 
@@ -120,19 +119,6 @@ async def test_one_value_of_two_joined_statements_is_no_slot(store: AsyncMemoryS
     assert (fact.attribute, fact.value) == (None, None)
 
 
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-async def test_a_conflict_is_logged_alike_whichever_side_came_first(
-    store: AsyncMemoryStore, order: tuple[int, int]
-) -> None:
-    alice = store.user("alice")
-    said = ("I live in Leeds.", "I live in Porto.")
-    for number in order:
-        await alice.conversation(str(number)).add("user", said[number], occurred_at=START)
-        await store.derive()
-    by_value = {str(fact.value): fact.id for fact in await alice.facts()}
-    assert await conflicts(alice) == [tuple(sorted(by_value.values(), reverse=True))]
-
-
 # -- edited
 
 
@@ -238,7 +224,7 @@ async def test_an_edit_that_is_refused_loads_no_encoder(store: AsyncMemoryStore,
     async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as other:
         with pytest.raises(Conflict, match="is retracted, not active"):
             await other.user("alice").edit_fact(cello.id, confidence=0.5)
-        assert "embedder" not in vars(other._opened)
+        assert "embedder" not in vars(other._runtime)
         assert (repr(other.counter), repr(other.embedder)) == (
             "<TiktokenCounter tiktoken:o200k_base>",
             "<HashingEmbedder hashing:256>",
@@ -265,17 +251,6 @@ async def test_an_entity_that_is_only_named_is_found(store: AsyncMemoryStore) ->
     assert [fact.id for fact in (await alice.entity("lena")).facts] == [own.id, walk.id]
     assert (await alice.entity("Len")).facts == ()
     assert (await alice.entity("L.na")).facts == ()
-
-
-# -- audited
-
-
-def written(url: str, *statements: str) -> None:
-    """Break Alice's rows as only a fault could."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(ids.user_id("alice"))])
-        for statement in statements:
-            connection.execute(statement)
 
 
 # -- taken back, and given back

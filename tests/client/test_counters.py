@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, check_fits, estimate
-from memstore.client import opened as opening
+from memstore.client import runtime
 from memstore.client.store import AsyncMemoryStore
 from memstore.providers import load_counter
 from tests.helpers.tokenizers import GEMMA, LLAMA_3, QWEN, byte_level, write
@@ -35,22 +35,17 @@ async def test_a_context_is_counted_for_its_model(
         await talk.context("When does the ferry leave?", budget=12, model=model)
 
 
-async def test_a_counter_is_loaded_once(store: AsyncMemoryStore) -> None:
-    opened = store._opened
-    assert await opened.counter_of("gpt-4") is await opened.counter_of("gpt-4")
-    assert await opened.counter_of(store.counter.name) is store.counter is await opened.counter_of(None)
-
-
 async def test_of_models_that_callers_name_no_more_than_so_many_counters_are_held(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "MOST_COUNTERS", 2)
-    opened = store._opened
-    first = await opened.counter_of("gpt-4")
+    monkeypatch.setattr(runtime, "MOST_COUNTERS", 2)
+    load = store._runtime.load_counter
+    first = await load("gpt-4")
     for model in ("gpt-4o", "gpt-4", "claude-opus-4"):
-        await opened.counter_of(model)
-    assert await opened.counter_of("gpt-4") is first
-    assert len(opened._counters) == 2
+        await load(model)
+    assert await load("gpt-4") is first, "loaded once"
+    assert await load(store.counter.name) is store.counter is await load(None)
+    assert len(store._runtime._counters) == 2
 
 
 @pytest.mark.parametrize(("shape", "kind"), [(LLAMA_3, "exact"), (QWEN, "exact"), (GEMMA, "modelled")])
@@ -85,20 +80,42 @@ async def test_a_context_for_a_model_whose_template_knows_no_system_and_no_tools
         assert sum(context.receipt.sections.values()) == context.tokens <= 400
 
 
-@pytest.mark.parametrize("tools", ["search", [1], [None], {"a": 1}, [{"nme": 1}], None])
-async def test_what_are_no_tools_is_told_with_what_to_give(store: AsyncMemoryStore, tools: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"tools.*give (a list|such)"):
-        await store.user("alice").conversation("one").context("Where to?", budget=500, tools=tools)
-
-
-async def test_what_are_no_model_and_no_tokens_is_told_with_what_to_give(store: AsyncMemoryStore) -> None:
+async def test_what_are_no_tools_no_model_and_no_tokens_is_told_with_what_to_give(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("one")
+    wrong: list[Any] = ["search", [1], [None], {"a": 1}, [{"nme": 1}], None]
+    for tools in wrong:
+        with pytest.raises(InvalidInput, match=r"tools.*give (a list|such)"):
+            await trip.context("Where to?", budget=500, tools=tools)
     for model in (5, "", " "):
         with pytest.raises(InvalidInput, match="model"):
             await trip.context("Where to?", budget=500, model=model)  # type: ignore[arg-type]
     context = await trip.context("Where to?", budget=500)
-    with pytest.raises(InvalidInput, match="at least one"):
-        await trip.observed(context, prompt_tokens="many", model="gpt-4o")  # type: ignore[arg-type]
+    for tokens, model, words in (
+        ("many", "gpt-4o", "prompt_tokens"),
+        (0, "gpt-4o", "prompt_tokens"),
+        (40, "", "model"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            await trip.record_usage(context, prompt_tokens=tokens, model=model)  # type: ignore[arg-type]
     assert check_fits(context, context.tokens) and not check_fits(context, context.tokens - 1)
     written = await trip.context("Where to?", budget=500, format="text")
     assert estimate(written, counter=store.counter) == written.tokens
+
+
+async def test_what_a_server_tells_is_held_against_what_was_counted(store: AsyncMemoryStore) -> None:
+    talk = store.user("alice").conversation("lisbon")
+    await talk.add("user", "When does the ferry leave?")
+    context = await talk.context(budget=500)
+    for told in (context.tokens, context.tokens - 2, context.tokens + 1):
+        await talk.record_usage(context, prompt_tokens=told, model="gpt-4o")
+    await talk.record_usage(context, prompt_tokens=2 * context.tokens, model="llama3.2")
+    exact, wild = await store.user("alice").token_count_errors()
+    assert (exact.model, exact.counter, exact.calls) == ("gpt-4o", store.counter.name, 3)
+    assert (exact.predicted, exact.observed) == (3 * context.tokens, 3 * context.tokens - 1)
+    assert exact.largest_miss == 2
+    assert exact.largest_share == pytest.approx(2 / (context.tokens - 2))
+    assert (wild.calls, wild.largest_miss, wild.largest_share) == (1, context.tokens, 0.5)
+    assert wild.last_seen >= exact.last_seen
+    nothing = store.user("bob").conversation("that has no message")
+    await nothing.record_usage(context, prompt_tokens=40, model="gpt-4o")
+    assert await store.user("bob").token_count_errors() == []

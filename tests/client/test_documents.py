@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -109,7 +110,7 @@ async def test_a_document_whose_time_is_over_is_not_seen_and_then_gone(store: As
     assert await notes.get(PLACE, "read") is None
     assert [one.key for one in await notes.search()] == ["kept"]
     assert [one.key for one in await notes.search(expired=True, refresh=False)] == ["kept", "read"]
-    await store.retain(user="alice")
+    await store.apply_retention(user="alice")
     assert [one.key for one in await notes.search(expired=True)] == ["kept"]
 
 
@@ -171,35 +172,28 @@ def waits(url: str) -> bool:
 
 async def test_what_is_no_document_is_refused(store: AsyncMemoryStore) -> None:
     notes = store.user("alice").documents()
-    for namespace, key, value in (
-        ((), "k", {}),
-        ("notes", "k", {}),
-        ((" ",), "k", {}),
-        (PLACE, "k\0", {}),
-        (PLACE, "k", []),
-    ):
-        with pytest.raises(InvalidInput):
-            await notes.put(namespace, key, value)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="NUL"):
-        await notes.put(PLACE, "k", {"deep": [{"a": "\0"}]})
-    for ttl in (timedelta(0), -DAY, timedelta.max, 30):
-        with pytest.raises(InvalidInput, match="ttl"):
-            await notes.put(PLACE, "k", {}, ttl=ttl)  # type: ignore[arg-type]
-    for page in ({"offset": -1}, {"depth": 0}, {"limit": 0}):
+    wrong: list[tuple[Any, Any, Any, dict[str, Any], str]] = [  # namespace, key, value, options, words of the error
+        ((), "k", {}, {}, "at least one"),
+        ("notes", "k", {}, {}, "tuple of names"),
+        ((" ",), "k", {}, {}, "no name"),
+        (PLACE, "k\0", {}, {}, "NUL"),
+        (PLACE, "k", [], {}, "dict"),
+        (PLACE, "k", {"deep": [{"a": "\0"}]}, {}, "NUL"),
+        (PLACE, "k", {}, {"texts": {"text": None}}, "texts"),
+        *((PLACE, "k", {}, {"ttl": ttl}, "ttl") for ttl in (timedelta(0), -DAY, timedelta.max, 30)),
+    ]
+    for namespace, key, value, options, words in wrong:
+        with pytest.raises(InvalidInput, match=words):
+            await notes.put(namespace, key, value, **options)
+    for page in ({"offset": -1}, {"depth": 0}, {"limit": 0}, {"depth": 2**40}):
         with pytest.raises(InvalidInput, match=next(iter(page))):
             await notes.namespaces(**page)
-    with pytest.raises(InvalidInput, match="distance"):
-        store.user("alice").documents(distance="far")  # type: ignore[arg-type]
-    assert await notes.search() == []
+    with pytest.raises(InvalidInput, match="NUL"):
+        await notes.namespaces([Match(("\0",))])
     with pytest.raises(InvalidInput, match="offset"):
         await notes.search(offset=10**30)
     with pytest.raises(InvalidInput, match="tuple"):
         await notes.search("notes")
-    with pytest.raises(InvalidInput, match="NUL"):
-        await notes.namespaces([Match(("\0",))])
-    with pytest.raises(InvalidInput, match="depth"):
-        await notes.namespaces(depth=2**40)
-    with pytest.raises(InvalidInput, match="ttl"):
-        await notes.put(PLACE, "k", {}, ttl=timedelta.max)
-    with pytest.raises(InvalidInput, match="texts"):
-        await notes.put(PLACE, "k", {}, texts={"text": None})  # type: ignore[dict-item]
+    with pytest.raises(InvalidInput, match="distance"):
+        store.user("alice").documents(distance="far")  # type: ignore[arg-type]
+    assert await notes.search() == []

@@ -68,7 +68,7 @@ async def talked(
         await place.add_many(said(name, room))
         await store.derive(user=name)
         await place.summarize(1, 5)
-        await place.describe(settings={"mood": f"{name} likes it"})
+        await place.update(settings={"mood": f"{name} likes it"})
         for question in ("Where do I live?", "What is my dog called?"):
             await place.context(question, budget=900, system="Be kind.", strategy=["summary_buffer"])
         await place.context(budget=300, strategy=["hierarchical"])
@@ -122,7 +122,7 @@ async def test_lists_are_erased_as_what_is_in_them(store: AsyncMemoryStore) -> N
     assert (await alice.erase_fact(facts)).counts["facts"] == 2
     with pytest.raises(InvalidInput, match="at least one"):
         await alice.erase_message([])
-    with pytest.raises(InvalidInput, match="'hello' is no message"):
+    with pytest.raises(InvalidInput, match="'hello' is no id"):
         await alice.erase_message(["hello"])  # type: ignore[list-item]
 
 
@@ -485,26 +485,26 @@ async def test_old_messages_are_kept_no_longer_than_a_rule_says(store: AsyncMemo
     recent = await alice.conversation("lisbon").add("user", "I have a new cello.", occurred_at=now - timedelta(days=3))
     await store.derive()
     assert len(await alice.conversation("lisbon").messages()) == 13  # no rule
-    await alice.conversation("work").describe(settings={"messages_days": 0})
-    await alice.describe(settings={"messages_days": 30})
-    assert await store.retain(user="alice") == 12
+    await alice.conversation("work").update(settings={"messages_days": 0})
+    await alice.update(settings={"messages_days": 30})
+    assert await store.apply_retention(user="alice") == 12
     assert [one.id for one in await alice.conversation("lisbon").messages()] == [recent.id]
     assert len(await alice.conversation("work").messages()) == 12  # its own rule: for ever
     assert holding(store.url, "alicelisbon3ville", "alicelisbon12rex") == {}
     [kept] = await alice.erasures()
     assert kept.scope == "retention"
     assert (await store.verify_erasure(kept)).is_clean, "the conversation goes on"
-    await alice.conversation("work").describe(settings={"messages_days": None})
+    await alice.conversation("work").update(settings={"messages_days": None})
     await alice.conversation("work").add("user", "One more for the derivers.")
     await store.derive()  # looks after whom it derived something of
     assert len(await alice.conversation("work").messages()) == 1
     for wrong in (-1, True, "30"):
         with pytest.raises(InvalidInput, match="messages_days"):
-            await alice.describe(settings={"messages_days": wrong})
+            await alice.update(settings={"messages_days": wrong})
         with pytest.raises(InvalidInput, match="messages_days"):
-            await alice.conversation("work").describe(settings={"messages_days": wrong})
+            await alice.conversation("work").update(settings={"messages_days": wrong})
     with pytest.raises(InvalidInput, match="there is 'messages_days'"):
-        await alice.describe(settings={"message_days": 1})
+        await alice.update(settings={"message_days": 1})
 
 
 async def test_a_large_user_is_erased_with_the_index_and_the_postings(url: str) -> None:

@@ -117,7 +117,7 @@ async def test_slow_and_failing_subscribers_hold_up_nobody(
 async def test_a_queue_that_is_full_leaves_the_rest_to_the_outbox(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("memstore.events.WAITING", 2)
+    monkeypatch.setattr("memstore.events.QUEUE_SIZE", 2)
     release, started = threading.Event(), threading.Event()
     alice = store.user("alice")
 

@@ -62,8 +62,8 @@ async def lived_in(store: AsyncMemoryStore) -> AsyncUserScope:
         ("notes", "2024"), "fares", {"text": "The tram is 41.5", "deep": [{"a": 0.1}]}, ttl=timedelta(days=9)
     )
     await notes.put(("notes",), "unfound", {"text": "by no meaning"}, texts={})
-    await trip.describe(settings={"context_budget": 900})
-    await trip.describe(settings={"context_budget": 800})
+    await trip.update(settings={"context_budget": 900})
+    await trip.update(settings={"context_budget": 800})
     for day in range(30):
         talk = alice.conversation("weeks", channel="phone")
         at = START + timedelta(days=day)

@@ -25,7 +25,7 @@ GONE = ModelUnavailable("The model is away.")
 
 def use(store: AsyncMemoryStore, *, facts: ScriptedChatModel | None = None, summaries: Any = None) -> None:
     """Have the store ask these models."""
-    store._opened.chat_models = (summaries, facts)
+    store._runtime.chat_models = (summaries, facts)
 
 
 def found(text: str, *sources: tuple[int, str], **columns: object) -> dict[str, object]:

@@ -118,7 +118,7 @@ async def test_a_conversation_has_settings_of_its_own_else_the_systems(url: str)
         receipt = (await trip.context("ferry?")).receipt
         assert (receipt.budget, receipt.reserve) == (300, 20)
         assert (await trip.settings())["context_budget"] == 300
-        await trip.describe(settings={"context_budget": 200, "context_reserve": 0, "mine": {"a": 1}})
+        await trip.update(settings={"context_budget": 200, "context_reserve": 0, "mine": {"a": 1}})
         receipt = (await trip.context("ferry?")).receipt
         assert (receipt.budget, receipt.reserve) == (200, 0)
         assert (await trip.context("ferry?", budget=250)).receipt.budget == 250
@@ -126,35 +126,24 @@ async def test_a_conversation_has_settings_of_its_own_else_the_systems(url: str)
         assert kept["mine"] == {"a": 1}
         assert kept["strategies"][0]["strategy"] == "sliding_window"
         assert (await trip.context("ferry?")).statistics().strategy == "sliding_window"
-        await trip.describe(strategies=[], settings={"context_budget": None})
+        await trip.update(strategies=[], settings={"context_budget": None})
         assert (await trip.context("ferry?")).statistics().strategy == "none"
         assert (await trip.context("ferry?")).receipt.budget == 300
 
 
-async def test_settings_that_cannot_be_are_refused(store: AsyncMemoryStore) -> None:
+async def test_wrong_settings_and_blank_questions_are_refused(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("trip")
     with pytest.raises(InvalidInput, match="did you mean 'context_budget'"):
-        await trip.describe(settings={"contxt_budget": 100})
+        await trip.update(settings={"contxt_budget": 100})
     for wrong in ({"context_budget": "many"}, {"context_viewer": ""}, {"cleared": []}):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
-            await trip.describe(settings=wrong)
+            await trip.update(settings=wrong)
     with pytest.raises(InvalidInput, match="64,000 characters"):
-        await trip.describe(settings={"blob": "x" * 70_000})
+        await trip.update(settings={"blob": "x" * 70_000})
     with pytest.raises(InvalidInput, match="is a text, not 1"):
-        await trip.describe(settings={1: 2})  # type: ignore[dict-item]
+        await trip.update(settings={1: 2})  # type: ignore[dict-item]
     with pytest.raises(InvalidInput, match="context_budget"):
         await trip.context("What?")
-
-
-async def test_statistics_of_a_context_count_the_roles_of_what_is_sent(store: AsyncMemoryStore) -> None:
-    trip = await talk(store)
-    context = await trip.context(budget=2000, system="Be kind.")
-    assert context.statistics().roles == {"system": 1, "user": 4, "assistant": 4}
-    assert (await trip.context(budget=2000, format="text")).statistics().roles == {}
-
-
-async def test_a_blank_question_is_refused(store: AsyncMemoryStore) -> None:
-    trip = await talk(store)
     for blank in ("", " \n"):
         with pytest.raises(InvalidInput, match="None for the newest user message"):
             await trip.context(blank, budget=500)
@@ -170,7 +159,9 @@ async def test_statistics(store: AsyncMemoryStore) -> None:
     kept = [message for message in context.messages if message["role"] != "system"]
     assert told.messages_kept == len(kept) - 1  # the question is not stored
     assert told.used == context.tokens / 300
-    await trip.describe(strategies=["sliding_window"], settings={"context_budget": 500})
+    assert sum(told.roles.values()) == len(context.messages)
+    assert (await trip.context("ferry?", budget=300, format="text")).statistics().roles == {}
+    await trip.update(strategies=["sliding_window"], settings={"context_budget": 500})
     whole = await trip.statistics()
     assert whole.messages_kept == whole.messages_total == 60
     assert whole.roles == {"assistant": 30, "user": 30}

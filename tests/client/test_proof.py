@@ -14,7 +14,7 @@ from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.context.formats import count_prompt
 from memstore.formats import Anthropic, Ollama, OpenAI, PromptContent, RenderedPrompt
-from memstore.models import Gone, Json
+from memstore.models import Json, MissingReason
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 PLACES = ("Porto", "Lisbon", "Leeds", "Rome")
@@ -205,7 +205,7 @@ async def test_a_replay_by_a_format_of_ones_own_needs_that_format(store: AsyncMe
     context = await here.context(budget=100, format=Shouted())
     assert context.text == "WHERE TO?"
     without = await here.user.replay(context.receipt)
-    assert (without.exact, [one.why for one in without.missing]) == (False, [Gone.RENDERER])
+    assert (without.exact, [one.why for one in without.missing]) == (False, [MissingReason.RENDERER])
     assert (await here.user.replay(context.receipt, format=Shouted())).text == context.text
     mine = await here.context(budget=100, format="text", sections=[Section("facts", maximum=0)])
     replay = await here.user.replay(str(mine.receipt.id))

@@ -107,22 +107,6 @@ async def test_what_the_assistant_said_is_found_by_a_question_for_it(store: Asyn
     assert {hit.parts["role"] for hit in hits} == {0}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"limit": 0}, "limit=0"),
-        ({"tiers": ["message"]}, "messages, summaries, facts"),
-        ({"tiers": []}, "messages, summaries, facts"),
-        ({"since": datetime(2024, 1, 1)}, "since=.* has no time zone"),
-    ],
-)
-async def test_recall_says_what_is_wrong_with_its_arguments(
-    store: AsyncMemoryStore, arguments: dict[str, object], words: str
-) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        await store.user("alice").recall("x", **arguments)  # type: ignore[arg-type]
-
-
 async def test_the_newest_user_message_is_the_question(store: AsyncMemoryStore) -> None:
     scope = await filled(store)
     context = await scope.context(budget=400, system="Be brief.")

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memstore import InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.models import Hit, HitGroup
 
@@ -196,18 +195,3 @@ def alike(one: list[HitGroup], other: list[HitGroup]) -> None:
         (*span, texts(group.hits)) for span, group in zip(spans(other), other, strict=True)
     ]
     assert [group.score for group in one] == pytest.approx([group.score for group in other], abs=2e-6)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"order": "date"}, "order='date': give one of score, time"),
-        ({"group_by": "day"}, "group_by='day': give one of session, fact"),
-        ({"group_by": "fact", "tiers": ["messages"]}, "give facts among them"),
-    ],
-)
-async def test_words_that_there_are_not_are_refused_with_those_that_there_are(
-    store: AsyncMemoryStore, arguments: dict[str, object], words: str
-) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        await store.user("alice").recall("x", **arguments)  # type: ignore[call-overload]

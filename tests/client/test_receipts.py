@@ -18,7 +18,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.context.offers import OLDER
 from memstore.formats import PlainText
 from memstore.ids import user_id
-from memstore.models import Gone, Json, Reason
+from memstore.models import Json, MissingReason, Reason
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 PLACES = ("Porto", "Lisbon", "Leeds", "Rome", "Cádiz", "Łódź", "東京")
@@ -75,7 +75,7 @@ async def test_a_receipt_names_every_candidate_its_score_and_the_reason(store: A
         assert one.score == pytest.approx(sum(one.parts.values()), abs=1e-5)
     assert all(one.reason in set(Reason) for one in receipt.left_out)
     assert all(one.reason is None for one in receipt.included)
-    assert {one.reason for one in receipt.left_out} >= {Reason.OVER_BUDGET, Reason.SHOWN}
+    assert {one.reason for one in receipt.left_out} >= {Reason.OVER_BUDGET, Reason.ALREADY_IN_RECENT}
     assert receipt.unlisted[Reason.BELOW_SCORE] > 0
     listed = max(sum(one.section == section for one in receipt.left_out) for section in ("hits", "recent", "facts"))
     assert listed <= 24
@@ -124,14 +124,14 @@ async def test_ids_are_found_by_how_they_begin(store: AsyncMemoryStore) -> None:
     fact = await alice.add_fact("Alice sings.", type="preference")
     (change,) = [one for one in await alice.fact_history(await alice.retract_fact(fact)) if one.id]
     for id, of in ((fact.id, "fact"), (change.id, "change")):
-        assert await alice.find_id(str(id)[:9].upper(), of=of) == id == await alice.find_id(str(id), of=of)
+        assert await alice.resolve_id(str(id)[:9].upper(), kind=of) == id == await alice.resolve_id(str(id), kind=of)
         with pytest.raises(InvalidInput, match=f"no {of} whose id begins"):
-            await bob.find_id(str(id)[:9], of=of)
+            await bob.resolve_id(str(id)[:9], kind=of)
     for wrong in ("abc", "ghij", "", str(fact.id) + "0", 7):
         with pytest.raises(InvalidInput, match="4 hexadecimal digits"):
-            await alice.find_id(wrong, of="fact")  # type: ignore[arg-type]
+            await alice.resolve_id(wrong, kind="fact")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="fact, summary, change, receipt"):
-        await alice.find_id("abcd", of="letter")
+        await alice.resolve_id("abcd", kind="letter")
 
 
 async def test_explain_says_what_items_say_and_why(store: AsyncMemoryStore) -> None:
@@ -171,7 +171,7 @@ async def test_explain_says_what_held_once_and_what_holds_in_its_place(store: As
     porto = await alice.add_fact("Alice lives in Porto.", type="identity", subject="Alice")
     sings = await alice.retract_fact((await alice.facts(type="preference"))[0])
     context = await scope.context("Where does Alice live, and what does she sing?", budget=500)
-    held = {one.says: one for one in context.receipt.left_out if one.reason == Reason.SUPERSEDED}
+    held = {one.preview: one for one in context.receipt.left_out if one.reason == Reason.SUPERSEDED}
     assert held.keys() == {"Alice lives in Leeds.", sings.text}
     assert held["Alice lives in Leeds."].others == (porto.id,)
     assert held[sings.text].others == (), "nothing is in its place"
@@ -260,7 +260,7 @@ async def test_a_section_that_is_switched_off_stays_so_in_the_conversation_and_t
 ) -> None:
     scope = await talk(store, turns=10)
     off = [Section("hits", maximum=0), Section("facts", maximum=0.0)]
-    await scope.describe(sections=off)
+    await scope.update(sections=off)
     receipt = (await scope.context("What am I allergic to?", budget=1200)).receipt
     assert receipt.sections.get("hits", 0) == receipt.sections.get("facts", 0) == 0
     kept = await scope.user.receipt(receipt.id)
@@ -297,15 +297,15 @@ async def test_a_replay_says_what_erasure_and_another_derivation_took(store: Asy
     replay = await scope.user.replay(context.receipt)
     assert not replay.exact
     gone = {(str(one.id), one.why) for one in replay.missing}
-    remade = {Gone.REMADE, Gone.ERASED}  # a message under the summary may be the one that was erased
+    remade = {MissingReason.REMADE, MissingReason.ERASED}  # a message under the summary may be the one that was erased
     assert {id for id, _ in gone} == {named["summary"][0], named["fact"][0], named["messages"][0]}
-    assert (named["fact"][0], Gone.GONE) in gone
-    assert (named["messages"][0], Gone.ERASED) in gone
+    assert (named["fact"][0], MissingReason.GONE) in gone
+    assert (named["messages"][0], MissingReason.ERASED) in gone
     assert {why for id, why in gone if id == named["summary"][0]} <= remade
     kept = json.dumps(replay.messages)
     assert "Lisbon" in kept
     assert len(kept) < len(json.dumps(context.messages))
-    assert json.loads(json.dumps(replay.as_dict()))["missing"][0]["why"] in set(Gone)
+    assert json.loads(json.dumps(replay.as_dict()))["missing"][0]["why"] in set(MissingReason)
 
 
 async def test_a_replay_tells_a_summary_that_was_made_anew_from_an_erased_one(
@@ -318,10 +318,10 @@ async def test_a_replay_tells_a_summary_that_was_made_anew_from_an_erased_one(
     monkeypatch.setattr("memstore.derive.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/99")
     assert (await store.derive(redo="summaries")).redone
     replay = await scope.user.replay(context.receipt)
-    assert {(str(one.id), one.why) for one in replay.missing} == {(id, Gone.REMADE) for id in named}
+    assert {(str(one.id), one.why) for one in replay.missing} == {(id, MissingReason.REMADE) for id in named}
     run(store, "DELETE FROM messages WHERE user_id = %s", ALICE)
     replay = await scope.user.replay(context.receipt)
-    assert {one.why for one in replay.missing if one.kind == "summary"} == {Gone.ERASED}
+    assert {one.why for one in replay.missing if one.kind == "summary"} == {MissingReason.ERASED}
 
 
 async def test_what_a_strategy_wrote_of_an_erased_message_is_not_replayed(store: AsyncMemoryStore) -> None:
@@ -334,7 +334,7 @@ async def test_what_a_strategy_wrote_of_an_erased_message_is_not_replayed(store:
     middle = sum(block.seqs) // 2
     run(store, "DELETE FROM messages WHERE user_id = %s AND seq = %s", ALICE, middle)
     replay = await scope.user.replay(context.receipt)
-    assert [(one.kind, one.why) for one in replay.missing if one.kind == "block"] == [("block", Gone.ERASED)]
+    assert [(one.kind, one.why) for one in replay.missing if one.kind == "block"] == [("block", MissingReason.ERASED)]
     assert text[:40] not in json.dumps(replay.messages, ensure_ascii=False)
 
 
@@ -343,7 +343,7 @@ async def test_a_replay_by_another_renderer_says_so(store: AsyncMemoryStore) -> 
     context = await scope.context("And now?", budget=500)
     body = context.receipt.as_dict() | {"renderer": "another/9", "content_hash": "0" * 64}
     replay = await scope.user.replay(Receipt.from_dict(body))
-    assert (replay.exact, [one.why for one in replay.missing]) == (False, [Gone.RENDERER])
+    assert (replay.exact, [one.why for one in replay.missing]) == (False, [MissingReason.RENDERER])
 
 
 async def test_a_receipt_of_a_jinja_template_says_that_none_is_rendered_any_more(store: AsyncMemoryStore) -> None:
@@ -376,11 +376,3 @@ async def test_receipts_are_kept_for_a_time(url: str) -> None:
         with pytest.raises(InvalidInput, match="was not kept"):
             await scope.user.receipt(context.receipt)
         assert (await scope.user.replay(context.receipt)).exact
-
-
-async def test_the_receipts_of_a_conversation_go_with_it(store: AsyncMemoryStore) -> None:
-    scope = await talk(store, turns=3)
-    receipt = (await scope.context("x", budget=300, system="Secret.")).receipt
-    run(store, "DELETE FROM conversations WHERE user_id = %s", ALICE)
-    with pytest.raises(InvalidInput, match="no receipt"):
-        await scope.user.receipt(receipt)

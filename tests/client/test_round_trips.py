@@ -61,7 +61,7 @@ async def test_a_context_reads_nothing_twice_and_most_of_it_at_once(
 ) -> None:
     await talked(store)
     conversation = store.user("alice").conversation("c")
-    await conversation.describe(strategies=strategies)
+    await conversation.update(strategies=strategies)
     await conversation.context("Where does my sister live?", budget=500)
     alone, together = watched(monkeypatch)
     context = await conversation.context("Where does my sister live?", budget=500)

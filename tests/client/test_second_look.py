@@ -122,7 +122,7 @@ async def test_a_context_is_packed_in_its_order_and_replayed_without_it(url: str
         await user.conversation("new").add("user", "Where is the ferry?")
         kept = await user.conversation("new").context(budget=84)
         assert kept.receipt.models["reranker"] == "scripted"
-        [hit] = [one for one in kept.receipt.included if one.says == LINES[4][1]]
+        [hit] = [one for one in kept.receipt.included if one.preview == LINES[4][1]]
         assert hit.parts["reranker"] > 0
         assert "reranker" in kept.explain()
     async with await opened(url) as store:
@@ -159,7 +159,7 @@ async def test_a_broken_reranker_is_told(url: str) -> None:
 async def test_off_it_costs_no_statement_and_no_thread(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with await opened(url) as store:
         scope = await talk(store)
-        monkeypatch.setattr(store._opened, "_loaded_reranker", lambda: 1 / 0)
+        monkeypatch.setattr(store._runtime, "_load_reranker", lambda: 1 / 0)
         monkeypatch.setattr(time, "sleep", lambda _: 1 / 0)
         hits = await scope.user.recall("ferry")
         made = await scope.context("ferry", budget=400)

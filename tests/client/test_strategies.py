@@ -35,7 +35,7 @@ async def worked(store: AsyncMemoryStore) -> AsyncConversationScope:
 async def test_strategies_are_kept_with_the_conversation_and_used(store: AsyncMemoryStore) -> None:
     scope = await worked(store)
     plain = await scope.context("Which offer was it?", budget=20_000)
-    await scope.describe(strategies=["tool_calls"])
+    await scope.update(strategies=["tool_calls"])
     kept = await scope.info()
     assert kept is not None
     assert (
@@ -73,7 +73,7 @@ async def test_a_hierarchical_context_has_the_facts_of_what_it_no_longer_shows(s
 async def test_a_context_may_have_strategies_of_its_own_or_none(store: AsyncMemoryStore) -> None:
     scope = await worked(store)
     plain = await scope.context("Which offer?", budget=20_000)
-    await scope.describe(settings={"strategies": ["tool_calls"], "other": 1})
+    await scope.update(settings={"strategies": ["tool_calls"], "other": 1})
     assert (await scope.context("Which offer?", budget=20_000, strategy=[])).messages == plain.messages
     window = await scope.context("Which offer?", budget=20_000, strategy=SlidingWindow(6))
     assert window.messages[0]["role"] == "system"  # instructions stay
@@ -81,7 +81,7 @@ async def test_a_context_may_have_strategies_of_its_own_or_none(store: AsyncMemo
     goals = await scope.context("Which offer?", budget=20_000, strategy=["goal_batch", GoalBatch(older_than=1)])
     assert {one.strategy for one in goals.receipt.compressed} == {"goal_batch"}
     assert sum(str(one["content"]).startswith("<record>") for one in goals.messages) == 1  # side by side, in one fence
-    await scope.describe(strategies=[])
+    await scope.update(strategies=[])
     assert (await scope.context("Which offer?", budget=20_000)).messages == plain.messages
     kept = await scope.info()
     assert kept is not None
@@ -150,16 +150,16 @@ async def test_a_strategy_of_ones_own(store: AsyncMemoryStore) -> None:
     context = await scope.context("Which?", budget=20_000, strategy=[Shout(), ToolCalls()])
     assert [one.strategy for one in context.receipt.compressed] == ["shout", "tool_calls"]
     with pytest.raises(InvalidInput, match="only given to context"):
-        await scope.describe(strategies=[Shout()])
+        await scope.update(strategies=[Shout()])
 
 
 async def test_what_is_no_strategy_is_refused_before_it_is_kept(store: AsyncMemoryStore) -> None:
     scope = await worked(store)
     for given in ("zip", [{"strategy": "tool_calls", "age": 1}], [{"strategy": "threshold", "target": 0.9}]):
         with pytest.raises(InvalidInput):
-            await scope.describe(strategies=given)
+            await scope.update(strategies=given)
         with pytest.raises(InvalidInput):
-            await scope.describe(settings={"strategies": given})
+            await scope.update(settings={"strategies": given})
         with pytest.raises(InvalidInput):
             await scope.context("x", budget=900, strategy=given)
     kept = await scope.info()
@@ -167,19 +167,19 @@ async def test_what_is_no_strategy_is_refused_before_it_is_kept(store: AsyncMemo
     assert kept.settings == {}
     for settings in ("tool_calls", ["tool_calls"]):
         with pytest.raises(InvalidInput, match="settings"):
-            await scope.describe(settings=settings)  # type: ignore[arg-type]
+            await scope.update(settings=settings)  # type: ignore[arg-type]
 
 
 async def test_none_takes_strategies_away(store: AsyncMemoryStore) -> None:
     scope = await worked(store)
-    await scope.describe(strategies="tool_calls")
-    await scope.describe(settings={"strategies": None})
+    await scope.update(strategies="tool_calls")
+    await scope.update(settings={"strategies": None})
     assert (await scope.context("x", budget=900)).receipt.compressed == ()
 
 
 async def test_a_context_goes_on_without_strategies_of_another_version(store: AsyncMemoryStore) -> None:
     scope = await worked(store)
-    await scope.describe(strategies=["tool_calls"])
+    await scope.update(strategies=["tool_calls"])
     newer = [{"strategy": "distill", "depth": 3}, {"strategy": "tool_calls", "colour": 1}, {"strategy": "tool_calls"}]
     async with store._database.scope(scope.user.id) as transaction:
         await messages.describe(transaction, scope.id, None, None, {"strategies": newer})
@@ -190,4 +190,4 @@ async def test_a_context_goes_on_without_strategies_of_another_version(store: As
     assert "distill" in context.explain()
     assert not (await scope.context("Which offer was it?", budget=20_000, strategy=[])).receipt.hints
     with pytest.raises(InvalidInput, match="is unknown"):
-        await scope.describe(strategies=newer[:1])
+        await scope.update(strategies=newer[:1])

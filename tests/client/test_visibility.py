@@ -27,40 +27,44 @@ def reasons(context: Context) -> list[Reason | None]:
     return [one.reason for one in context.receipt.left_out]
 
 
-async def seen_by(viewer: str, said: list[Said], store: AsyncMemoryStore, **more: Any) -> str:
-    room = store.user("world").conversation("room")
-    await room.add_many(said)
-    await store.derive()
-    return shown(await room.context(ASKED, budget=4000, viewer=viewer, **more))
+SAID_TO_WHOM: dict[str, tuple[list[Said], list[str], list[str]]] = {  # name: what is said, what bob sees, what not
+    "public": ([{"role": "user", "name": "ann", "content": "hi there"}], ["hi there"], []),
+    "a mention in mid-sentence": ([{"role": "user", "content": "I think @carol has the marbles."}], ["marbles"], []),
+    "a mention at the start": ([{"role": "user", "content": "@carol the code is walnut."}], [], ["walnut"]),
+    "agents": (
+        [
+            {"role": "assistant", "name": "carol", "content": "@bob please weigh the anchors."},
+            {"role": "assistant", "name": "carol", "content": "@dave please polish the trumpets."},
+            {"role": "assistant", "name": "carol", "content": "Thinking aloud about kettles."},
+            {"role": "assistant", "name": "bob", "content": "@carol the anchors weigh a ton of feathers."},
+        ],
+        ["anchors", "feathers"],
+        ["trumpets", "kettles"],
+    ),
+    "notices": (
+        [
+            {"role": "system", "name": "bob", "content": "You have two turns left: sardine."},
+            {"role": "system", "name": "carol", "content": "You have one turn left: herring."},
+            {"role": "system", "content": "@bob you may speak: mackerel."},
+            {"role": "system", "metadata": {"to": ["carol"]}, "content": "No turns left: halibut."},
+            {"role": "system", "content": "Somebody has run out of turns: sturgeon."},
+            {"role": "developer", "content": "@all the game ends soon: anchovy."},
+        ],
+        ["sardine", "mackerel", "anchovy"],
+        ["herring", "halibut", "sturgeon"],
+    ),
+}
 
 
-async def test_a_public_hi_is_seen_by_everybody(store: AsyncMemoryStore) -> None:
-    assert "hi there" in await seen_by("bob", [{"role": "user", "name": "ann", "content": "hi there"}], store)
-
-
-async def test_a_mention_in_mid_sentence_stays_public(store: AsyncMemoryStore) -> None:
-    said = [{"role": "user", "content": "I think @carol has the marbles."}]
-    assert "marbles" in await seen_by("bob", said, store)
-
-
-async def test_a_mention_at_the_start_is_for_the_one_mentioned(store: AsyncMemoryStore) -> None:
-    said = [{"role": "user", "content": "@carol the code is walnut."}]
-    assert "walnut" not in await seen_by("bob", said, store)
-    room = store.user("world").conversation("room")
-    assert "walnut" in shown(await room.context(ASKED, budget=4000, viewer="carol"))
-    assert "walnut" in shown(await room.context(ASKED, budget=4000))
-
-
-async def test_agents_hear_what_is_said_to_them_and_themselves(store: AsyncMemoryStore) -> None:
-    said = [
-        {"role": "assistant", "name": "carol", "content": "@bob please weigh the anchors."},
-        {"role": "assistant", "name": "carol", "content": "@dave please polish the trumpets."},
-        {"role": "assistant", "name": "carol", "content": "Thinking aloud about kettles."},
-        {"role": "assistant", "name": "bob", "content": "@carol the anchors weigh a ton of feathers."},
-    ]
-    told = await seen_by("bob", said, store)
-    assert "anchors" in told and "feathers" in told
-    assert "trumpets" not in told and "kettles" not in told
+async def test_a_viewer_sees_what_is_public_its_own_or_said_to_it(store: AsyncMemoryStore) -> None:
+    for name, (said, seen, hidden) in SAID_TO_WHOM.items():
+        room = store.user(name).conversation("room")
+        await room.add_many(said)
+        told = shown(await room.context(ASKED, budget=4000, viewer="bob"))
+        assert [word for word in [*seen, *hidden] if word in told] == seen, name
+    room = store.user("a mention at the start").conversation("room")
+    for viewer in ("carol", None):
+        assert "walnut" in shown(await room.context(ASKED, budget=4000, viewer=viewer))
 
 
 async def test_a_viewer_that_nobody_knows_and_assistants_without_a_name_are_hinted_at(store: AsyncMemoryStore) -> None:
@@ -80,20 +84,6 @@ async def test_a_viewer_that_nobody_knows_and_assistants_without_a_name_are_hint
     assert not (await room.context("anchors?", budget=4000)).receipt.hints
 
 
-async def test_a_notice_is_shown_to_the_one_whose_it_is(store: AsyncMemoryStore) -> None:
-    said = [
-        {"role": "system", "name": "bob", "content": "You have two turns left: sardine."},
-        {"role": "system", "name": "carol", "content": "You have one turn left: herring."},
-        {"role": "system", "content": "@bob you may speak: mackerel."},
-        {"role": "system", "metadata": {"to": ["carol"]}, "content": "No turns left: halibut."},
-        {"role": "system", "content": "Somebody has run out of turns: sturgeon."},
-        {"role": "developer", "content": "@all the game ends soon: anchovy."},
-    ]
-    told = await seen_by("bob", said, store)
-    assert [fish in told for fish in ("sardine", "mackerel", "anchovy")] == [True] * 3
-    assert [fish in told for fish in ("herring", "halibut", "sturgeon")] == [False] * 3
-
-
 async def test_results_of_tools_go_with_their_call(store: AsyncMemoryStore) -> None:
     said: list[Said] = []
     for agent, secret in (("bob", "lighthouse"), ("carol", "windmill")):
@@ -102,7 +92,10 @@ async def test_results_of_tools_go_with_their_call(store: AsyncMemoryStore) -> N
             {"role": "assistant", "name": agent, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": f"of-{agent}", "content": f"There stands a {secret}."},
         ]
-    told = await seen_by("bob", said, store)
+    room = store.user("world").conversation("room")
+    await room.add_many(said)
+    await store.derive()
+    told = shown(await room.context(ASKED, budget=4000, viewer="bob"))
     assert "lighthouse" in told
     assert "windmill" not in told
     hits = await store.user("world").recall("what stands there? windmill lighthouse", viewer="bob", tiers=["messages"])
@@ -202,10 +195,10 @@ async def test_other_rules(store: AsyncMemoryStore) -> None:
     assert await told(visibility=quiet) == [True, False]
     assert await told(visibility="everything") == [True, True]
     assert await told(visibility=Rules(names=frozenset({"bob", "carol"}))) == [True, False]
-    await room.describe(settings={"context_viewer": "carol", "visibility": "everything"})
+    await room.update(settings={"context_viewer": "carol", "visibility": "everything"})
     assert "walnut" in shown(await room.context(ASKED, budget=900))
     with pytest.raises(InvalidInput, match="visibility"):
-        await room.describe(settings={"visibility": "nobody knows it"})
+        await room.update(settings={"visibility": "nobody knows it"})
     with pytest.raises(InvalidInput, match="viewer"):
         await room.context(ASKED, budget=900, viewer=" ")
 

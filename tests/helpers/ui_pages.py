@@ -139,7 +139,7 @@ async def hostile(store: AsyncMemoryStore) -> Receipt:
         ]
         place = user.conversation(name)
         said = await place.add_many(told)
-        await place.describe(title=SCRIPT, channel=SCRIPT)
+        await place.update(title=SCRIPT, channel=SCRIPT)
         await user.add_fact(
             f"{SCRIPT} likes tea", type="preference", subject=SCRIPT, attribute=SCRIPT, value=LINK, sources=[said[0].id]
         )
@@ -152,7 +152,7 @@ async def hostile(store: AsyncMemoryStore) -> Receipt:
     own = Section("mine", text=[SCRIPT, "two"])
     made = await place.context(SCRIPT, budget=9000, system=SCRIPT, sections=[own])
     await place.context(budget=60_000)
-    await place.observed(made, prompt_tokens=999, model=SCRIPT)
+    await place.record_usage(made, prompt_tokens=999, model=SCRIPT)
     await store.backfills.begin()
     await plain.conversation(SCRIPT).add("user", "soon gone")
     await plain.conversation(SCRIPT).erase()

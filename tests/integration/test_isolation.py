@@ -46,7 +46,7 @@ def fill(url: str) -> None:
         assert store.derive().failed == ()
         for name in SAID:
             store.user(name).conversation("c").context("Where do I live?", budget=400)
-            store.user(name).conversation("c").describe(settings={"budget": 400})
+            store.user(name).conversation("c").update(settings={"budget": 400})
             scope = store.user(name)
             scope.documents().put(("notes",), "first", {"text": SAID[name]}, ttl=timedelta(days=9))
             scope.retract_fact(scope.add_fact(f"{SAID[name]} So says a hand.", type="identity"))

@@ -332,9 +332,9 @@ def test_somebody_else_s_ids_are_nobody_s_in_every_call(clone: str) -> None:
             "retract_fact": lambda: alice.retract_fact(fact),
             "undo": lambda: alice.undo(change),
             "fact_history": lambda: alice.fact_history(fact.id),
-            "find_id of a fact": lambda: alice.find_id(fact.id.hex[:12], of="fact"),
-            "find_id of a receipt": lambda: alice.find_id(str(context.receipt.id)[:12], of="receipt"),
-            "find_id of a change": lambda: alice.find_id(change.id.hex[:12], of="change"),
+            "resolve_id of a fact": lambda: alice.resolve_id(fact.id.hex[:12], kind="fact"),
+            "resolve_id of a receipt": lambda: alice.resolve_id(str(context.receipt.id)[:12], kind="receipt"),
+            "resolve_id of a change": lambda: alice.resolve_id(change.id.hex[:12], kind="change"),
             "add_fact": lambda: alice.add_fact("I play the flute.", type="preference", sources=[message.id]),
             "erase_message": lambda: alice.erase_message(message),
             "erase_fact": lambda: alice.erase_fact(fact),
@@ -390,7 +390,8 @@ def test_no_statement_runs_outside_a_scope(server_url: str, new_database: Make, 
     talked: list[Callable[[memstore.UserScope], object]] = [
         lambda user: user.recall("Where do I live?"),
         lambda user: user.conversation("c").statistics(),
-        lambda user: [user.conversations(), user.events(), user.audit_facts(), user.dead_letters(), user.drift()],
+        lambda user: [user.conversations(), user.events(), user.audit_facts(), user.dead_letters()],
+        lambda user: user.token_count_errors(),
         lambda user: user.replay(user.conversation("c").receipts()[0]),
     ]
     fill_by_calls(url)

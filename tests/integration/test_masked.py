@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from memstore.client.admin import AsyncTokens
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.documents import AsyncDocuments
 from memstore.client.store import AsyncMemoryStore
-from memstore.client.tokens import AsyncTokens
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
 from memstore.models import Section
@@ -60,21 +60,22 @@ MASKING: dict[str, Any] = {"embedder": "hashing:256", "mask_secrets": True}
 # Of everything that can be asked of a store, what may keep a text that it was given: each is tried below.
 KEEPS = {
     AsyncMemoryStore: "import_file user",
-    AsyncUserScope: "add_fact conversation describe edit_fact documents",
-    AsyncConversationScope: "add add_many context describe observed",
+    AsyncUserScope: "add_fact conversation edit_fact documents update",
+    AsyncConversationScope: "add add_many context record_usage update",
     AsyncDocuments: "put write",
     AsyncTokens: "create",
 }
 OTHERS = {
     AsyncMemoryStore: "backfills build_indexes close counter derive embedder embeddings export job_counts jobs"
-    " large_users open retain retry_jobs role stats subscribe tokens url users verify_erasure",
-    AsyncUserScope: "audit_facts confirm_fact conversation_names conversations dead_letters drift entity erase"
+    " apply_retention large_users open retry_jobs role stats subscribe tokens url users verify_erasure",
+    AsyncUserScope: "audit_facts confirm_fact conversation_names conversations dead_letters entity erase"
     " erase_fact erase_message erasure erasures events export fact fact_history fact_page facts facts_of facts_said_by"
-    " find_id messages recall receipt receipt_page replay retract_fact summaries_over summary timeline undo",
+    " resolve_id messages recall receipt receipt_page replay retract_fact summaries_over summary timeline"
+    " token_count_errors undo",
     AsyncConversationScope: "by_role clear count erase extract_facts get_all get_recent info messages prune receipts"
     " settings statistics summaries summarize",
     AsyncDocuments: "delete expire get get_many namespaces search",
-    AsyncTokens: "all exist holder holding revoke",
+    AsyncTokens: "all exist holder revoke",
 }
 
 
@@ -95,8 +96,8 @@ async def put_everywhere(store: AsyncMemoryStore, folder: Path) -> None:
     await trip.add("assistant", f"Yes: {CARD}", tool_calls=[call])
     await trip.add("tool", f"Paid by {CARD}", tool_call_id=CARD)
     own = {"name": "calendar", "text": [f"Call the bank about {CARD}"]}
-    await trip.describe(title=CARD, channel=CARD, settings={"own": {CARD: CARD}}, sections=[own])
-    await trip.describe(title=f"{CARD}, again", settings={"own": None})
+    await trip.update(title=CARD, channel=CARD, settings={"own": {CARD: CARD}}, sections=[own])
+    await trip.update(title=f"{CARD}, again", settings={"own": None})
     fact = await alice.add_fact(
         f"The PIN is {PIN}, the card is {CARD}.", type="preference", subject=CARD, attribute=f"card {CARD}", value=PIN
     )
@@ -128,15 +129,15 @@ async def refused_as_names(store: AsyncMemoryStore) -> None:
     context = await alice.conversation("c").context("Hello?", budget=900)
     for call in (
         lambda: store.user(CARD).conversation("c").add("user", "Hello"),
-        lambda: store.user(CARD).describe(settings={"messages_days": 9}),
+        lambda: store.user(CARD).update(settings={"messages_days": 9}),
         lambda: store.user(CARD).add_fact("It rains.", type="preference"),
         lambda: store.user(CARD).documents().put(("a",), "b", {}),
         lambda: store.tokens.create(user=CARD),
         lambda: alice.conversation(CARD).add("user", "Hello"),
-        lambda: alice.conversation(CARD).describe(title="Hello"),
+        lambda: alice.conversation(CARD).update(title="Hello"),
         lambda: alice.conversation("c").add_many([hello, hello | {"external_id": CARD}]),
         lambda: alice.conversation("c").add_many([hello], key=CARD),
-        lambda: alice.conversation("c").observed(context, prompt_tokens=9, model=CARD),
+        lambda: alice.conversation("c").record_usage(context, prompt_tokens=9, model=CARD),
         lambda: alice.documents().put(("a", CARD), "b", {}),
         lambda: alice.documents().put(("a",), CARD, {}),
     ):

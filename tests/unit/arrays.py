@@ -9,7 +9,7 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore.models import Key, Role, Tier
+from memstore.models import Role, Tier, UnitKey
 from memstore.store.arrays import EPOCH, RECORD, ROLES, TIERS, Arrays
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
@@ -33,8 +33,8 @@ class Given:
     characters: int = 240
 
     @property
-    def key(self) -> Key:
-        return Key(UUID(int=self.number), self.chunk)
+    def key(self) -> UnitKey:
+        return UnitKey(UUID(int=self.number), self.chunk)
 
 
 def arrays(units: Sequence[Given]) -> Arrays:
@@ -63,6 +63,6 @@ def arrays(units: Sequence[Given]) -> Arrays:
     )
 
 
-def keys(some: Arrays, rows: Sequence[int] | np.ndarray) -> list[Key]:
+def keys(some: Arrays, rows: Sequence[int] | np.ndarray) -> list[UnitKey]:
     """Give the names of rows."""
     return [unit.key for unit in some.units(np.array(rows, dtype=np.intp))]

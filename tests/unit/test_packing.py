@@ -142,7 +142,7 @@ def test_a_reason_is_true_of_what_is_in_at_last() -> None:
         made = compose(given, budget, WordCounter(), format=Wordy())
         for one in made.receipt.left_out:
             if one.reason == Reason.DUPLICATE:
-                assert one.says in str(made.messages)
+                assert one.preview in str(made.messages)
 
 
 def test_what_a_share_refused_is_told_from_what_did_not_fit() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstore.models import Key, Role, Tier
+from memstore.models import Role, Tier, UnitKey
 from memstore.search.ranking import LATEST, WEIGHTS, QueryFeatures, Ranking, best_of_each, rank
 from memstore.search.signals import Corpus
 from memstore.store.arrays import Arrays
@@ -36,7 +36,7 @@ QUESTION = QueryFeatures("What did Alice say in June?", VECTORS[3].astype(np.flo
 OVERVIEW = QueryFeatures("Give me a summary of what Alice said in June.", QUESTION.vector, QUESTION.terms)
 
 
-def told(ranking: Ranking, *tiers: Tier) -> list[tuple[Key, dict[str, float]]]:
+def told(ranking: Ranking, *tiers: Tier) -> list[tuple[UnitKey, dict[str, float]]]:
     return [(one.unit.key, dict(one.parts)) for one in ranking.of(*(tiers or Tier))]
 
 
@@ -150,7 +150,7 @@ def test_for_an_overview_an_answer_has_a_share_of_the_score_of_what_it_answers()
     parts = dict(told(rank(some, OVERVIEW, corpus(some), 99)))
     for key, own in parts.items():
         if key.item_id.int % 2 and key.item_id.int < len(TALK) - 8:  # said by the assistant, to the one before
-            asked = parts[Key(UUID(int=key.item_id.int - 1), 0)]
+            asked = parts[UnitKey(UUID(int=key.item_id.int - 1), 0)]
             expected = WEIGHTS["answers"] * (sum(asked.values()) - asked["role"])
             assert own["answers"] == pytest.approx(max(expected, 0), abs=1e-5)
         else:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstore.models import Key, Role, Tier
+from memstore.models import Role, Tier, UnitKey
 from memstore.search import signals
 from memstore.search.query_analysis import NamedDate, named_dates
 from memstore.search.signals import Corpus
@@ -169,7 +169,7 @@ def test_an_answer_has_the_score_of_the_best_unit_of_what_was_last_asked() -> No
         Given(10, role=Role.ASSISTANT),  # of what stood between nothing is there
     ]
     scores = np.array([9.0, 2, 5, 9, 9, 9, 1, 9, 9, 3, 9])
-    expected = {Key(UUID(int=3), 0): 5.0, Key(UUID(int=3), 1): 5.0}
+    expected = {UnitKey(UUID(int=3), 0): 5.0, UnitKey(UUID(int=3), 1): 5.0}
     for order in (list(range(11)), [8, 5, 2, 9, 10, 7, 1, 0, 4, 6, 3]):
         some = arrays([said[n] for n in order])
         found = signals.answers(some, scores[order])

@@ -131,52 +131,25 @@ def test_a_wrong_embedder_is_told_what_is_wrong(change: str) -> None:
         check_embedder(_Wrong(change))
 
 
-class _Special(WordCounter):
-    def count(self, text: str) -> int:
-        return len(text.replace("<|endoftext|>", "x"))
-
-
-class _Negative(WordCounter):
-    def count(self, text: str) -> int:
-        return -1
-
-
-class _Limited(WordCounter):
-    def count(self, text: str) -> int:
-        return min(super().count(text), 512)
-
-
-class _Nameless(WordCounter):
-    @property
-    def name(self) -> str:
-        return ""
-
-
-class _Free(WordCounter):
-    def count_messages(self, messages: object, tools: Sequence[object] = ()) -> Count:
-        return Count(len(tools), "exact")
-
-
-class _Kindless(WordCounter):
-    def count_messages(self, messages: object, tools: object = ()) -> int:  # type: ignore[override]
-        return 0
-
-
-class _Toolless(WordCounter):
-    def count_messages(self, messages: Any, tools: Sequence[Any] = ()) -> Count:
-        return Count(super().count_messages(messages) - len(tools), "exact")
+def wrong_counter(**changes: Any) -> WordCounter:
+    return type("Wrong", (WordCounter,), changes)()
 
 
 @pytest.mark.parametrize(
     ("counter", "message"),
     [
-        (_Special(), "plain text"),
-        (_Negative(), "negative"),
-        (_Limited(), "2,000 words"),
-        (_Nameless(), "name is empty"),
-        (_Free(), "its values alone"),
-        (_Kindless(), "with its kind"),
-        (_Toolless(), "tools make the chat shorter"),
+        (wrong_counter(count=lambda _, text: len(text.replace("<|endoftext|>", "x"))), "plain text"),
+        (wrong_counter(count=lambda _, text: -1), "negative"),
+        (wrong_counter(count=lambda _, text: min(len(text.split()), 512)), "2,000 words"),
+        (wrong_counter(name=""), "name is empty"),
+        (wrong_counter(count_messages=lambda _, messages, tools=(): Count(len(tools), "exact")), "its values alone"),
+        (wrong_counter(count_messages=lambda *_: 0), "with its kind"),
+        (
+            wrong_counter(
+                count_messages=lambda _, messages, tools=(): Count(9999 * len(messages) - len(tools), "exact")
+            ),
+            "tools make the chat shorter",
+        ),
     ],
 )
 def test_a_wrong_counter_is_told_what_is_wrong(counter: WordCounter, message: str) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from memstore.models import Decision, Message, Receipt, Span, Summary, Tier, Timeline
+from memstore.models import Decision, FactSpan, Message, Receipt, Summary, Tier, Timeline
 from memstore.server.ui import charts
 from memstore.server.ui.conversations import segments
 from memstore.server.ui.facts import excerpt
@@ -72,7 +72,7 @@ def test_a_bar_tells_every_day_that_it_is_of(days: int, told: list[str]) -> None
 
 def test_the_words_of_a_fact_are_found_in_their_message() -> None:
     text = "x" * 1000 + "I like tea." + "y" * 1000
-    before, words, after = excerpt(text, Span(UUID(int=0), 1000, 1011, 2))
+    before, words, after = excerpt(text, FactSpan(UUID(int=0), 1000, 1011, 2))
     assert words == "I like tea."
     assert (len(before), len(after)) == (241, 241)
 

@@ -15,7 +15,7 @@ from memstore._sync.store import backfills, derivations, messages, queue, verify
 from memstore._sync.store.database import Database, Transaction
 from memstore.errors import InvalidInput, NotFound
 from memstore.ids import uuid7
-from memstore.models import Backfill, BackfillStatus, Json, Wrong
+from memstore.models import Backfill, BackfillStatus, DerivationProblem, Json
 
 
 def begin(
@@ -118,15 +118,17 @@ def resume(
     return status(database, row.id)
 
 
-def verify_derived(database: Database, *, user: UUID | None = None, has_queue: bool) -> list[Wrong]:
+def verify_derived(database: Database, *, user: UUID | None = None, has_queue: bool) -> list[DerivationProblem]:
     """Return what is not derived, not whole or wrongly counted, of one user or of all."""
     problems = []
     for owner, name in messages.everybody(database):
         if user in (None, owner):
             with database.scope(owner) as scope:
-                problems += [Wrong(name, problem, rows) for problem, rows in (verify.problems(scope)).items()]
+                problems += [
+                    DerivationProblem(name, problem, rows) for problem, rows in (verify.problems(scope)).items()
+                ]
     if has_queue and (failed := (queue.counts(database)).failed):
-        problems.append(Wrong(None, "jobs were given up: memstore jobs list --failed", failed))
+        problems.append(DerivationProblem(None, "jobs were given up: memstore jobs list --failed", failed))
     return problems
 
 

@@ -14,7 +14,7 @@ from memstore._sync.store import embedders, erasures
 from memstore._sync.store.database import Database
 from memstore._sync.store.embedders import Lacking, OtherServes
 from memstore.derive.resources import Resources
-from memstore.models import Key, Tier
+from memstore.models import Tier, UnitKey
 from memstore.providers import Vectors
 from memstore.store.watermarks import LostRace
 
@@ -82,11 +82,13 @@ def fill(
         progress(len(batch))
 
 
-def vectors_of(resources: Resources, units: Sequence[Lacking]) -> list[tuple[Key, Vectors]]:
+def vectors_of(resources: Resources, units: Sequence[Lacking]) -> list[tuple[UnitKey, Vectors]]:
     """Give the vectors of units by name."""
     vectors = resources.embed([_text(one) for one in units])
     return [
-        (Key(one.item_id, one.chunk), vector) for one, vector in zip(units, vectors, strict=True) if vector is not None
+        (UnitKey(one.item_id, one.chunk), vector)
+        for one, vector in zip(units, vectors, strict=True)
+        if vector is not None
     ]
 
 

@@ -23,7 +23,7 @@ from memstore._sync.store.database import Database, Transaction
 from memstore.errors import InvalidInput
 from memstore.export import units
 from memstore.export.shapes import FORMAT, HEADER, VERSION, ConversationLine, FactLine, MessageLine, SummaryLine
-from memstore.models import Exported, Json
+from memstore.models import ExportReport, Json
 from memstore.store.archived import Item, Owner, Told, Wanted
 
 Progress = Callable[[str, int, int], None]
@@ -57,7 +57,7 @@ def export(
     users: Iterator[str] | Sequence[str],
     selection: Selection,
     progress: Progress = lambda *_: None,
-) -> Exported:
+) -> ExportReport:
     """Write the memory of users to a file or stream; give what was written.
 
     `progress(user, done, total)` is called with messages. Raises `InvalidInput` for a user or a conversation that
@@ -73,7 +73,7 @@ def export(
             for name in users:
                 _Export(name, selection, lines, progress).run(database)
         lines.end()
-    return Exported(**{counted: lines.counts[kind] for kind, counted in COUNTED.items()})
+    return ExportReport(**{counted: lines.counts[kind] for kind, counted in COUNTED.items()})
 
 
 def _header(selection: Selection) -> Json:

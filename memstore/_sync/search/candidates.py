@@ -22,7 +22,7 @@ from memstore._sync.store import items, postings, vector_indexes
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.items import Filters, Version
 from memstore._sync.store.postings import Matches
-from memstore.models import Key, Tier
+from memstore.models import Tier, UnitKey
 from memstore.providers import Vectors
 from memstore.search.ranking import LATEST, NOTHING, QueryFeatures, Ranking, best_of_all, rank
 from memstore.search.signals import B, Corpus, idf, saturated
@@ -133,7 +133,7 @@ def search_indexes(scope: Transaction, query: Query, version: Version, spec: Sea
     corpus = Corpus(units, length, matches.holding)
     count = max(PER_INDEX, spec.depth // 2)
     numbers = _shown(scope, filters, call_inline(best_by_words, matches, corpus), count)
-    keys = [Key(item_id, 0) for item_id in spec.include_ids]
+    keys = [UnitKey(item_id, 0) for item_id in spec.include_ids]
     if query.vector is None:
         keys += items.latest(scope, filters, LATEST)
     else:
@@ -167,7 +167,7 @@ def _shown(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> l
 
 def _nearest(
     scope: Transaction, query: Vectors, model: UUID, filters: Filters, version: Version, count: int
-) -> list[Key]:
+) -> list[UnitKey]:
     """Give the units nearest to a vector: by the index where there is one, and enough of what it finds is shown."""
     if version.units > scope.cache.most_units and vector_indexes.is_ready(scope, model):
         if filters.everything:

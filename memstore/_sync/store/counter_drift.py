@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from memstore._sync.store.database import Transaction
-from memstore.models import Drift
+from memstore.models import TokenCountErrors
 from memstore.store.statements import statements
 
 SQL = statements("counter_drift")
@@ -17,6 +17,6 @@ def add(scope: Transaction, model: str, counter: str, *, predicted: int, observe
     scope.run(SQL["add"], model=model, counter=counter, **values)
 
 
-def drift(scope: Transaction) -> list[Drift]:
+def drift(scope: Transaction) -> list[TokenCountErrors]:
     """Give what was observed for the user, by model and counter."""
-    return scope.all(SQL["drift"], Drift.model_construct)
+    return scope.all(SQL["drift"], TokenCountErrors.model_construct)

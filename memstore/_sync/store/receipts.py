@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from memstore._sync.store.database import Transaction, columns
-from memstore.models import Decision, Json, Reason, Receipt, Sent
-from memstore.models.decisions import as_json
+from memstore.models import Decision, Json, MessageDigest, Reason, Receipt
+from memstore.models.contexts import as_json
 from memstore.store.statements import statements
 
 SQL = statements("receipts")
@@ -25,7 +25,7 @@ class Previous(NamedTuple):
     """The context before: its receipt's id, and its messages' digests."""
 
     id: UUID
-    sent: tuple[Sent, ...]
+    sent: tuple[MessageDigest, ...]
 
 
 class Later(NamedTuple):
@@ -64,7 +64,7 @@ def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Rece
 def previous(scope: Transaction, conversation: UUID, viewer: str | None = None) -> Previous | None:
     """Give what the same viewer was sent before in this conversation."""
     row = scope.one(SQL["previous_receipt"], columns, conversation_id=conversation, viewer=viewer)
-    return None if row is None else Previous(row["id"], tuple(Sent(**one) for one in row["sent"] or ()))
+    return None if row is None else Previous(row["id"], tuple(MessageDigest(**one) for one in row["sent"] or ()))
 
 
 def trim(scope: Transaction, before: datetime) -> int:
@@ -113,5 +113,5 @@ def _say(
         elif one.kind == "text" and one.reason in (None, Reason.CUT):  # what was left out was not sent
             text = texts.get(f"<{one.section}> {own[one.section]}", "")
             own[one.section] += 1
-        told.append(replace(one, says=text[:SAYS]))
+        told.append(replace(one, preview=text[:SAYS]))
     return tuple(told)

@@ -17,7 +17,7 @@ from psycopg.sql import Identifier, Literal
 
 from memstore._sync.store import embedders
 from memstore._sync.store.database import Database, Transaction, columns
-from memstore.models import Key
+from memstore.models import UnitKey
 from memstore.providers import Vectors
 from memstore.store.statements import statements
 
@@ -50,11 +50,11 @@ def is_made(scope: Transaction, model: UUID) -> bool:
     return scope.one(SQL["state"], columns, name=name_of(scope.user_id, model)) is not None
 
 
-def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list[Key]:
+def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list[UnitKey]:
     """Give the units nearest to a vector, about: nearly all are found, the fewer the more there are (scale.md)."""
     effort = min(max(EFFORT, limit), MOST_EFFORT)
     values = {"model_id": str(model), "dimensions": len(query), "effort": effort, "limit": limit}
-    return [Key(*row) for row in literally(scope, SQL["nearest"], query=query, **values)]
+    return [UnitKey(*row) for row in literally(scope, SQL["nearest"], query=query, **values)]
 
 
 def literally(scope: Transaction, statement: LiteralString, **values: Any) -> list[Any]:

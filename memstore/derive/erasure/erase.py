@@ -19,7 +19,7 @@ from memstore.derive.erasure import part, resting
 from memstore.derive.erasure.part import Removed
 from memstore.errors import DatabaseError, NotFound
 from memstore.events import Event, EventType
-from memstore.models import Certificate, ErasureScope, Scan
+from memstore.models import Certificate, ErasureScope, ScanResult
 from memstore.store import erasures, queue, queue_schema, remains, removals, tombstones, vector_indexes
 from memstore.store.database import Database, Transaction
 from memstore.store.erasures import Locked
@@ -98,7 +98,7 @@ async def _certified(scope: Transaction, target: Target, id: UUID) -> Certificat
     if everything:
         counts: Mapping[str, int] = await removals.user(scope)
         counts = Counter(counts) + Counter(await erasures.remove_of_operator(scope))
-        scan = Scan(remains.TABLES_OF_USER, 1, await remains.of_user(scope))
+        scan = ScanResult(remains.TABLES_OF_USER, 1, await remains.of_user(scope))
         certificate = replace(certificate, counts=counts, scan=scan)
     elif locked is not None:
         removed = await _removed(scope, target, doomed, locked)

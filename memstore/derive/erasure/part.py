@@ -10,7 +10,7 @@ from uuid import UUID
 
 from memstore.derive.erasure import resting
 from memstore.derive.erasure.resting import Going
-from memstore.models import Scan
+from memstore.models import ScanResult
 from memstore.store import postings, queue, remains, removals
 from memstore.store.database import Transaction
 from memstore.store.erasures import Locked
@@ -79,10 +79,10 @@ async def facts(scope: Transaction, ids: Sequence[UUID], locked: Locked) -> Remo
     return removed
 
 
-async def scanned(scope: Transaction, ids: Sequence[UUID]) -> Scan:
+async def scanned(scope: Transaction, ids: Sequence[UUID]) -> ScanResult:
     """Look in every table for the ids of what was removed; not of summaries, which are made again under the same."""
     found = await remains.ids(scope, ids)
-    return Scan(remains.TABLES, len(ids), {table: rows for table, rows in found.items() if rows})
+    return ScanResult(remains.TABLES, len(ids), {table: rows for table, rows in found.items() if rows})
 
 
 def runs_of(doomed: Iterable[Doomed]) -> defaultdict[UUID, list[Run]]:

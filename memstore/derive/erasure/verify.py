@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
-from memstore.models import Certificate, ErasureScope, Remains
+from memstore.models import Certificate, ErasureScope, LeftoverReport
 from memstore.store import remains, searching, tombstones
 from memstore.store.database import Database, Transaction
 
@@ -17,7 +17,7 @@ RESTORED = (
 )
 
 
-async def of_certificate(database: Database, certificate: Certificate) -> Remains:
+async def of_certificate(database: Database, certificate: Certificate) -> LeftoverReport:
     """Look for the ids that a certificate names, in the tables of its user and in every other.
 
     That of a retention names the conversation, which goes on: looked for are messages in it that were erased.
@@ -34,7 +34,7 @@ async def of_certificate(database: Database, certificate: Certificate) -> Remain
     tables, elsewhere = await searching.rows(database, [str(one) for one in gone[:SOUGHT]])
     found |= Counter(elsewhere)
     hints = () if kept == certificate.tombstones else (RESTORED,)
-    return Remains(max(1, len(certificate.erased)), tables, +found, hints)
+    return LeftoverReport(max(1, len(certificate.erased)), tables, +found, hints)
 
 
 async def _come_back(scope: Transaction, conversations: Sequence[UUID]) -> dict[str, int]:
@@ -43,7 +43,7 @@ async def _come_back(scope: Transaction, conversations: Sequence[UUID]) -> dict[
     return {"messages": len(await tombstones.erased_items(scope, there))}
 
 
-async def of_text(database: Database, text: str) -> Remains:
+async def of_text(database: Database, text: str) -> LeftoverReport:
     """Look for a text in every table, whoever's, in capital or small letters."""
     tables, found = await searching.rows(database, [text])
-    return Remains(1, tables, found)
+    return LeftoverReport(1, tables, found)

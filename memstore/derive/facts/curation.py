@@ -19,7 +19,7 @@ from memstore.derive.facts.trust import UNTRUSTED
 from memstore.derive.resources import Resources
 from memstore.derive.serving import made_for
 from memstore.errors import Conflict, InvalidInput, NotFound
-from memstore.models import HAND, QUARANTINED, Fact, FactChange, FactColumns, Span, kind_of
+from memstore.models import HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
 from memstore.providers import Vectors
 from memstore.store import embedders, fact_changes, facts, items, messages
 from memstore.store.database import Database, Transaction
@@ -67,7 +67,7 @@ async def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact
         known = await facts.fact(scope, fact.id)
         if known is None:
             recorded_at = await facts.add(scope, fact)
-            spans = [Span(id, None, None, UNTRUSTED) for id in new.sources]
+            spans = [FactSpan(id, None, None, UNTRUSTED) for id in new.sources]
             await facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in spans])
         return known or await _stored(scope, fact.id)
 
@@ -76,7 +76,7 @@ def _entered(resources: Resources, fact: FactColumns, sources: Sequence[UUID] = 
     """Give a fact by hand as one that is extracted; nothing that is known was done to others after it."""
     ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
     slot = None if ended else slot_of_fact(fact)
-    spans = tuple(Span(id, None, None, TRUST) for id in sources)
+    spans = tuple(FactSpan(id, None, None, TRUST) for id in sources)
     heard_at = datetime.max.replace(tzinfo=UTC)
     return ExtractedFact(fact, slot, spans, unit_of(fact), _vector(resources, fact.text), True, heard_at)
 
@@ -170,7 +170,7 @@ async def _put_in_place(
     return done
 
 
-async def _spans(scope: Transaction, old: Fact, edited: FactColumns) -> list[Span]:
+async def _spans(scope: Transaction, old: Fact, edited: FactColumns) -> list[FactSpan]:
     """Give the sources of an edited fact: those of the old one, with their characters where these still say it."""
     texts = await messages.known(scope, old.sources)
     kept = []

@@ -11,7 +11,7 @@ from memstore.derive.facts.llm_facts import ModelFact
 from memstore.derive.facts.trust import Trust
 from memstore.derive.rules.extract import FactDraft
 from memstore.derive.rules.slots import Slot
-from memstore.models import QUARANTINED, FactColumns, Message, Role, Span, Tier, Unit
+from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, Role, Tier, Unit
 from memstore.providers import Vectors
 
 UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
@@ -46,7 +46,7 @@ class ExtractedFact:
 
     fact: FactColumns
     slot: Slot | None
-    spans: tuple[Span, ...]
+    spans: tuple[FactSpan, ...]
     unit: Unit
     vector: Vectors | None
     said_by_subject: bool
@@ -94,7 +94,7 @@ def extracted(
         recipe=maker.recipe,
         occurred_at=message.occurred_at,
     )
-    span = Span(message.id, *place, level)
+    span = FactSpan(message.id, *place, level)
     return ExtractedFact(
         fact,
         slot,

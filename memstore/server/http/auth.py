@@ -16,8 +16,8 @@ from fastapi.security import HTTPBearer
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from memstore.client.admin import AsyncTokens, hash_token
 from memstore.client.store import AsyncMemoryStore
-from memstore.client.tokens import AsyncTokens, hashed
 from memstore.errors import MemstoreError
 from memstore.server.http.errors import Problem, database_unavailable, user_not_found
 from memstore.server.http.middleware import disable_timeout
@@ -52,7 +52,7 @@ class Authenticator:
             if token_hash is None:
                 self._allow_local = self._allow_local and not await self._tokens.exist()
                 return LOCAL_USER if self._allow_local else None
-            holder = await self._tokens.holding(token_hash)
+            holder = await self._tokens.holder(token_hash)
         except MemstoreError:
             raise database_unavailable() from None
         return None if holder is None else Principal(holder.owner, holder.user_name)
@@ -73,7 +73,7 @@ class Authenticator:
 async def bearer_token(request: Request) -> bytes | None:
     """Return the SHA-256 of the token that a request brings, None where it brings none."""
     credentials = await BEARER(request)
-    return None if credentials is None else hashed(credentials.credentials)
+    return None if credentials is None else hash_token(credentials.credentials)
 
 
 class UserApp(Protocol):

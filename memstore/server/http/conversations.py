@@ -119,7 +119,7 @@ async def get_conversation_info(conversation: ConversationDep) -> Response:
 @conversations.patch("/{conversation:name}", response_model=Conversation)
 async def edit_conversation(conversation: ConversationDep, body: ConversationEdit) -> Response:
     """Set title, channel, strategies, sections or settings; a conversation that is new is made."""
-    await conversation.describe(**body.model_dump(exclude_unset=True))
+    await conversation.update(**body.model_dump(exclude_unset=True))
     return json_response(Conversation, await _info(conversation))
 
 

@@ -39,7 +39,7 @@ def parse(id: str) -> tuple[str, str]:
 async def find(user: AsyncUserScope, beginning: str, kind: str) -> UUID:
     """Return the whole id that begins so. Raises `InvalidInput` if none does, or several do."""
     try:
-        return await user.find_id(beginning, of=kind)
+        return await user.resolve_id(beginning, kind=kind)
     except InvalidInput as error:
         raise InvalidInput(f"{error} {HINT}") from None
 

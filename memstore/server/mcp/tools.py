@@ -21,7 +21,7 @@ from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
 from memstore.ingest.check import TRUST, UNTRUSTED
 from memstore.models import QUARANTINED, Fact, FactType, Receipt
-from memstore.models.decisions import Reason
+from memstore.models.contexts import Reason
 from memstore.server.mcp import results, short_ids
 from memstore.server.mcp.background_derive import BackgroundDerive
 
@@ -316,7 +316,7 @@ async def get_context(
     memory = current_memory.get()
     source = memory.user.conversation(conversation or NO_CONVERSATION)
     if conversation is None:
-        await source.describe()  # a receipt is kept with its conversation
+        await source.update()  # a receipt is kept with its conversation
     context = await source.context(query, budget=budget, format="text")
     receipt = context.receipt
     return results.ContextResult(

@@ -20,8 +20,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from memstore.client.admin import hash_token
 from memstore.client.store import AsyncMemoryStore
-from memstore.client.tokens import hashed
 from memstore.errors import MemstoreError
 from memstore.server.http.auth import Authenticator, bearer_token
 from memstore.server.http.errors import Problem, problem_from
@@ -134,7 +134,7 @@ class _Views:
         """Keep a token's SHA-256 in the signed session cookie, so that its revocation ends the session."""
         ui = UIRequest(request, self._store, None, writes=False)
         fields = await ui.form()
-        target, token_hash = safe_redirect_target(fields.get("next", "")), hashed(fields.get("token", "").strip())
+        target, token_hash = safe_redirect_target(fields.get("next", "")), hash_token(fields.get("token", "").strip())
         if await self._authenticator.find(token_hash) is None:
             wrong = "This token is unknown, has expired or was revoked."
             return ui.page("sign_in.html", status=HTTPStatus.UNAUTHORIZED, further=target, wrong=wrong)

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from memstore.client.user import AsyncUserScope
 from memstore.errors import MemstoreError
 from memstore.models import Decision, Hit, Reason, Receipt, Tier
-from memstore.models.receipts import IN_WORDS
+from memstore.models.contexts import IN_WORDS
 from memstore.server.http.errors import problem_from
 from memstore.server.ui import charts
 from memstore.server.ui.request import UIRequest, url_to

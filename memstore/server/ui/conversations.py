@@ -65,7 +65,7 @@ async def health(ui: UIRequest) -> Response:
         letters=letters[:DEAD_LETTERS],
         more=len(letters) > DEAD_LETTERS,
         names=await user.conversation_names(list({letter.conversation_id for letter in letters})),
-        drift=await user.drift(),
+        drift=await user.token_count_errors(),
     )
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from memstore.client.user import AsyncUserScope
-from memstore.models import FACT_STATES, FACT_TYPES, Fact, FactChange, Message, Span, Summary
+from memstore.models import FACT_STATES, FACT_TYPES, Fact, FactChange, FactSpan, Message, Summary
 from memstore.server.ui.request import UIRequest, redirect, url_to
 
 PAGE_SIZE, SOURCES, CHANGES = 40, 12, 40
@@ -106,7 +106,7 @@ async def _sources(user: AsyncUserScope, fact: Fact) -> list[SourceExcerpt]:
     return sources
 
 
-def excerpt(text: str, span: Span) -> tuple[str, str, str]:
+def excerpt(text: str, span: FactSpan) -> tuple[str, str, str]:
     """Return the words before, the words that say it, and those after; where that is not known, all is before."""
     if span.start is None or span.stop is None:
         return text[: 2 * EXCERPT_MARGIN] + ("…" if len(text) > 2 * EXCERPT_MARGIN else ""), "", ""

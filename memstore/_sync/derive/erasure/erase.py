@@ -24,7 +24,7 @@ from memstore._sync.store.erasures import Locked
 from memstore._sync.store.removals import Doomed
 from memstore.errors import DatabaseError, NotFound
 from memstore.events import Event, EventType
-from memstore.models import Certificate, ErasureScope, Scan
+from memstore.models import Certificate, ErasureScope, ScanResult
 from memstore.store import queue_schema
 
 VACUUM = (
@@ -100,7 +100,7 @@ def _certified(scope: Transaction, target: Target, id: UUID) -> Certificate:
     if everything:
         counts: Mapping[str, int] = removals.user(scope)
         counts = Counter(counts) + Counter(erasures.remove_of_operator(scope))
-        scan = Scan(remains.TABLES_OF_USER, 1, remains.of_user(scope))
+        scan = ScanResult(remains.TABLES_OF_USER, 1, remains.of_user(scope))
         certificate = replace(certificate, counts=counts, scan=scan)
     elif locked is not None:
         removed = _removed(scope, target, doomed, locked)

@@ -16,7 +16,7 @@ from memstore._sync.store.database import Transaction
 from memstore._sync.store.erasures import Locked
 from memstore._sync.store.messages import LAST
 from memstore._sync.store.removals import Doomed
-from memstore.models import Scan
+from memstore.models import ScanResult
 
 Run = tuple[int, int]
 BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -80,10 +80,10 @@ def facts(scope: Transaction, ids: Sequence[UUID], locked: Locked) -> Removed:
     return removed
 
 
-def scanned(scope: Transaction, ids: Sequence[UUID]) -> Scan:
+def scanned(scope: Transaction, ids: Sequence[UUID]) -> ScanResult:
     """Look in every table for the ids of what was removed; not of summaries, which are made again under the same."""
     found = remains.ids(scope, ids)
-    return Scan(remains.TABLES, len(ids), {table: rows for table, rows in found.items() if rows})
+    return ScanResult(remains.TABLES, len(ids), {table: rows for table, rows in found.items() if rows})
 
 
 def runs_of(doomed: Iterable[Doomed]) -> defaultdict[UUID, list[Run]]:

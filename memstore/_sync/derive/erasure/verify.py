@@ -9,7 +9,7 @@ from uuid import UUID
 
 from memstore._sync.store import remains, searching, tombstones
 from memstore._sync.store.database import Database, Transaction
-from memstore.models import Certificate, ErasureScope, Remains
+from memstore.models import Certificate, ErasureScope, LeftoverReport
 
 SOUGHT = 20  # ids that are looked for in every table and column, one after the other
 RESTORED = (
@@ -18,7 +18,7 @@ RESTORED = (
 )
 
 
-def of_certificate(database: Database, certificate: Certificate) -> Remains:
+def of_certificate(database: Database, certificate: Certificate) -> LeftoverReport:
     """Look for the ids that a certificate names, in the tables of its user and in every other.
 
     That of a retention names the conversation, which goes on: looked for are messages in it that were erased.
@@ -35,7 +35,7 @@ def of_certificate(database: Database, certificate: Certificate) -> Remains:
     tables, elsewhere = searching.rows(database, [str(one) for one in gone[:SOUGHT]])
     found |= Counter(elsewhere)
     hints = () if kept == certificate.tombstones else (RESTORED,)
-    return Remains(max(1, len(certificate.erased)), tables, +found, hints)
+    return LeftoverReport(max(1, len(certificate.erased)), tables, +found, hints)
 
 
 def _come_back(scope: Transaction, conversations: Sequence[UUID]) -> dict[str, int]:
@@ -44,7 +44,7 @@ def _come_back(scope: Transaction, conversations: Sequence[UUID]) -> dict[str, i
     return {"messages": len(tombstones.erased_items(scope, there))}
 
 
-def of_text(database: Database, text: str) -> Remains:
+def of_text(database: Database, text: str) -> LeftoverReport:
     """Look for a text in every table, whoever's, in capital or small letters."""
     tables, found = searching.rows(database, [text])
-    return Remains(1, tables, found)
+    return LeftoverReport(1, tables, found)

@@ -24,7 +24,7 @@ from memstore.derive.facts.filled import slot_of_fact
 from memstore.derive.facts.trust import UNTRUSTED
 from memstore.derive.resources import Resources
 from memstore.errors import Conflict, InvalidInput, NotFound
-from memstore.models import HAND, QUARANTINED, Fact, FactChange, FactColumns, Span, kind_of
+from memstore.models import HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
 from memstore.providers import Vectors
 
 TRUST = 3
@@ -68,7 +68,7 @@ def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
         known = facts.fact(scope, fact.id)
         if known is None:
             recorded_at = facts.add(scope, fact)
-            spans = [Span(id, None, None, UNTRUSTED) for id in new.sources]
+            spans = [FactSpan(id, None, None, UNTRUSTED) for id in new.sources]
             facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in spans])
         return known or _stored(scope, fact.id)
 
@@ -77,7 +77,7 @@ def _entered(resources: Resources, fact: FactColumns, sources: Sequence[UUID] = 
     """Give a fact by hand as one that is extracted; nothing that is known was done to others after it."""
     ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
     slot = None if ended else slot_of_fact(fact)
-    spans = tuple(Span(id, None, None, TRUST) for id in sources)
+    spans = tuple(FactSpan(id, None, None, TRUST) for id in sources)
     heard_at = datetime.max.replace(tzinfo=UTC)
     return ExtractedFact(fact, slot, spans, unit_of(fact), _vector(resources, fact.text), True, heard_at)
 
@@ -171,7 +171,7 @@ def _put_in_place(
     return done
 
 
-def _spans(scope: Transaction, old: Fact, edited: FactColumns) -> list[Span]:
+def _spans(scope: Transaction, old: Fact, edited: FactColumns) -> list[FactSpan]:
     """Give the sources of an edited fact: those of the old one, with their characters where these still say it."""
     texts = messages.known(scope, old.sources)
     kept = []

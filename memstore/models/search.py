@@ -1,4 +1,4 @@
-"""What can be recalled, and what was."""
+"""What recall searches and finds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from memstore.models.rows import Tier
+from memstore.models.messages import Tier
 
 
-class Key(NamedTuple):
-    """A unit's name: its item, and which chunk of it."""
+class UnitKey(NamedTuple):
+    """The key of a unit: its item, and which chunk of it."""
 
     item_id: UUID
     chunk: int
@@ -20,7 +20,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit of recall: a message, summary or fact, or a chunk of a long one; `start` and `stop` in characters."""
+    """What recall ranks: a message, summary or fact, or a chunk of a long one; `start` and `stop` in characters."""
 
     item_id: UUID
     chunk: int
@@ -34,15 +34,17 @@ class Unit:
     occurred_at: datetime
 
     @property
-    def key(self) -> Key:
-        """The unit's name."""
-        return Key(self.item_id, self.chunk)
+    def key(self) -> UnitKey:
+        """The key of the unit."""
+        return UnitKey(self.item_id, self.chunk)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A recalled item. `text` is the item's, or a chunk of it from character `start` on, verbatim; `sources` are ids of
-    messages. From `valid_to` on, if that is known, a fact holds no more.
+    """A recalled item.
+
+    `text` is the item's, verbatim, or a chunk of it from character `start` on; `sources` are the ids of its messages;
+    `parts` says what each signal adds to `score`. A fact holds until `valid_to`, if that is known.
     """
 
     tier: Tier
@@ -62,12 +64,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class HitGroup:
-    """Hits that belong together: those of a session, or a fact with the messages that it was made from.
+    """The hits of a session, or a fact with the messages that it was made from.
 
-    Of a session, `score` is that of its best hit, and `since` and `until` are when its first and its last message were
-    said, hits or not; a viewer is told of the hits' own times. Of a fact, `fact` is its own hit, `score` that one's,
-    and `hits` are its whole messages in the order in which they were said, the first at `since`, the last at `until`.
-    A fact without messages has its own time.
+    Of a session, `score` is that of its best hit, and `since` and `until` are the times of its first and last message;
+    with a viewer, those of the hits. Of a fact, `fact` is its own hit, `score` that one's, and `hits` are its whole
+    messages in the order in which they were said, from `since` to `until`. A fact without messages has its own time.
     """
 
     score: float

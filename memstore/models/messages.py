@@ -1,4 +1,4 @@
-"""What was said and what it was summarized to: roles, conversations, messages, summaries, as rows."""
+"""Conversations, messages and summaries, as rows."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Tier(StrEnum):
 
 
 def column(kind: Any, *, default: str | None = None, nullable: bool = False, **more: Any) -> Any:
-    """Declare a column whose default, where it has one, is the database's."""
+    """Declare a column; its default is the database's."""
     extra = {"server_default": text(default)} if default is not None else {}
     python_default: Any = None if nullable or default is not None else ...
     return Field(python_default, sa_type=kind, nullable=nullable, sa_column_kwargs=extra, **more)
 
 
 class Conversation(SQLModel):
-    """A row of messages; a user may have many, across channels."""
+    """A conversation of a user, with its own settings; `last_seq` is the number of its newest message."""
 
     user_id: UUID = Field(primary_key=True)
     id: UUID = Field(primary_key=True)
@@ -83,14 +83,14 @@ class Message(SQLModel):
         return self.text if self.parts is None else self.parts
 
     def as_chat(self) -> Json:
-        """Give the message as OpenAI's chat format has it; Ollama takes the same."""
+        """Return the message in OpenAI's chat format, which Ollama takes too."""
         chat: Json = {"role": self.role, "content": self.content}
         optional = {"name": self.name, "tool_calls": self.tool_calls, "tool_call_id": self.tool_call_id}
         return chat | {key: value for key, value in optional.items() if value is not None}
 
 
 class Summary(SQLModel):
-    """A summary of a stretch (level 1), of several summaries (level n + 1), or one that was asked for (level 0)."""
+    """A summary of messages (level 1), of several summaries (level n + 1), or one made on demand (level 0)."""
 
     user_id: UUID = Field(primary_key=True)
     id: UUID = Field(primary_key=True)

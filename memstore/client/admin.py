@@ -1,0 +1,252 @@
+"""What operators do: tokens of the servers, backfills, and changes of the embedding model."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from hashlib import sha256
+from uuid import UUID
+
+from memstore import ids
+from memstore._compat import to_thread
+from memstore.backfill import control
+from memstore.client.runtime import Runtime
+from memstore.client.validation import check_names
+from memstore.derive.resources import Resources
+from memstore.errors import InvalidInput, NotFound
+from memstore.ingest.check import one_of
+from memstore.models import (
+    ApiToken,
+    Backfill,
+    BackfillPlan,
+    BackfillStatus,
+    DerivationProblem,
+    EmbeddingStatus,
+    MigrationReport,
+)
+from memstore.providers import ChatModel, Embedder, load_embedder, load_exactly, vectors_name
+from memstore.store import api_tokens, queue_schema
+from memstore.store.api_tokens import Holder
+from memstore.store.derivations import DERIVERS
+
+TOKEN_PREFIX = "mst_"  # nosec B105  # by which people, and scanners of repositories, know one
+TOKEN_BYTES = 32
+SECONDS_A_DAY = 86_400.0
+MOST_DAYS = 36_500
+DERIVERS_BY_NAME = {"embed": "embed", "summaries": "summarize", "facts": "facts"}  # as users name them
+
+UnitProgress = Callable[[int, int], None]
+
+
+class AsyncTokens:
+    """`store.tokens`: the tokens that let callers of a server in. Only their SHA-256 is stored."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._database = runtime.database
+
+    async def create(self, *, user: str | None = None, name: str | None = None, days: float | None = None) -> ApiToken:
+        """Make a token for the memory of `user`, or of everybody (the operator's); only now it has its `secret`.
+
+        `name` says what it is for. It expires after `days`, if they are given.
+        """
+        check_names(user=user, token=name)
+        if days is not None and not 0 < days <= MOST_DAYS:
+            raise InvalidInput(f"days={days!r}: give a number of days up to {MOST_DAYS:,}, or none.")
+        self._runtime.redactor.reject_secret_names(user=user)
+        secret = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
+        async with self._database.operator() as scope:
+            token = await api_tokens.add(
+                scope,
+                ids.uuid7(),
+                hash_token(secret),
+                owner=None if user is None else ids.user_id(user),
+                user_name=user,
+                name=self._runtime.redactor.redact(name),
+                seconds=None if days is None else days * SECONDS_A_DAY,
+            )
+        return replace(token, secret=secret)
+
+    async def all(self) -> list[ApiToken]:
+        """Return every token without its secret, the latest first, revoked and expired ones too."""
+        async with self._database.operator() as scope:
+            return await api_tokens.tokens(scope)
+
+    async def revoke(self, token: ApiToken | UUID) -> ApiToken:
+        """Revoke a token. Raises `NotFound` if there is none of this id."""
+        id = token.id if isinstance(token, ApiToken) else token
+        async with self._database.operator() as scope:
+            revoked = await api_tokens.revoke(scope, id)
+        if revoked is None:
+            raise NotFound(f"There is no token {id}; memstore token list shows them.")
+        return revoked
+
+    async def holder(self, token_hash: bytes) -> Holder | None:
+        """Return whom the token of this SHA-256 lets in; None if it is unknown, expired or revoked."""
+        async with self._database.operator() as scope:
+            return await api_tokens.holder(scope, token_hash)
+
+    async def exist(self) -> bool:
+        """Whether a token was ever made, even if it was revoked since."""
+        async with self._database.operator() as scope:
+            return await api_tokens.exist(scope)
+
+
+def hash_token(secret: str) -> bytes:
+    """Return what is stored of a token. It is random and long, so that no slow hash is needed."""
+    return sha256(secret.encode()).digest()
+
+
+class AsyncBackfills:
+    """`store.backfills`: long histories that workers derive under a plan. Without an id the latest one is meant."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._database = runtime.database
+
+    async def plan(self, *, user: str | None = None, only: Sequence[str] = ()) -> BackfillPlan:
+        """Return what is pending of every user or of one, and about what it costs.
+
+        `only` names some of "embed", "summaries" and "facts". Nothing is written, and no chat model is asked. Raises
+        `ModelUnavailable` if the server of a chat model is away.
+        """
+        from memstore.backfill.plan import count_pending, make_plan
+
+        runtime, derivers = self._runtime, _derivers(only)
+        pending = await count_pending(self._database, runtime.settings, user=_user_id(user), derivers=derivers)
+        models: dict[str, ChatModel] = {}
+        if any(counts.messages for counts in pending.values()):
+            named = zip(("summarize", "facts"), runtime.chat_models, strict=True)
+            models = {deriver: model for deriver, model in named if model is not None}
+        return await make_plan(self._database, pending, models, runtime.counter)
+
+    async def begin(
+        self,
+        *,
+        user: str | None = None,
+        only: Sequence[str] = (),
+        max_tokens: int | None = None,
+        max_seconds: float | None = None,
+        plan: BackfillPlan | None = None,
+    ) -> UUID:
+        """Make what is pending a backfill and return its id; workers take it up.
+
+        It is paused before calls of chat models take more than `max_tokens`, or after `max_seconds` of work.
+        """
+        await to_thread(queue_schema.prepare, self._database.url)
+        return await control.begin(
+            self._database,
+            user=_user_id(user),
+            derivers=_derivers(only),
+            max_tokens=max_tokens,
+            max_seconds=max_seconds,
+            plan=None if plan is None else asdict(plan),
+        )
+
+    async def status(self, backfill: UUID | None = None) -> BackfillStatus:
+        """Return its progress."""
+        return await control.status(self._database, backfill)
+
+    async def all(self, *, limit: int = 20) -> list[Backfill]:
+        """Return the backfills, the latest first."""
+        return await control.list_backfills(self._database, limit=limit)
+
+    async def pause(self, backfill: UUID | None = None) -> BackfillStatus:
+        """Pause it; steps under way are finished."""
+        return await control.pause(self._database, backfill)
+
+    async def resume(
+        self, backfill: UUID | None = None, *, max_tokens: int | None = None, max_seconds: float | None = None
+    ) -> BackfillStatus:
+        """Resume a paused one, with other caps if given."""
+        return await control.resume(self._database, backfill, max_tokens=max_tokens, max_seconds=max_seconds)
+
+    async def cancel(self, backfill: UUID | None = None) -> BackfillStatus:
+        """End it. What it has derived stays; workers leave the rest alone until it is asked for."""
+        return await control.cancel(self._database, backfill)
+
+    async def verify(self, *, user: str | None = None) -> list[DerivationProblem]:
+        """Return what is not derived, not whole or wrongly counted, of every user or of one; [] if all is well."""
+        has_queue = await to_thread(queue_schema.is_made, self._database.url)
+        return await control.verify_derived(self._database, user=_user_id(user), has_queue=has_queue)
+
+
+def _user_id(name: str | None) -> UUID | None:
+    check_names(user=name)
+    return None if name is None else ids.user_id(name)
+
+
+def _derivers(only: Sequence[str]) -> Sequence[str]:
+    for name in only:
+        one_of("only", name, tuple(DERIVERS_BY_NAME))
+    return [deriver for name, deriver in DERIVERS_BY_NAME.items() if name in only] or DERIVERS
+
+
+class AsyncEmbeddings:
+    """`store.embeddings`: changes of the embedding model, while recall goes on.
+
+    Each call may be killed and made again. `progress(done, total)` counts units. While another process migrates, all
+    but `status` raise `Conflict`.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._database = runtime.database
+
+    async def migrate(self, to: str, *, progress: UnitProgress | None = None) -> MigrationReport:
+        """Move every user to the embedder `to`, such as "sentence-transformers:FOLDER".
+
+        Its vectors are made beside the old ones, which serve until a user has all of them; then one transaction
+        switches the user. Open stores go on as they are; the setting `embedder` says what new users get. Raises
+        `ProviderMissing` and the like before anything is done, if the embedder cannot be had.
+        """
+        from memstore.derive.embedding_migration import migrate
+
+        check_names(to=to)
+        embedder = await to_thread(_load_target, to)
+        return await migrate(self._database, self._resources(embedder), embedder, progress or _ignore)
+
+    async def status(self) -> list[EmbeddingStatus]:
+        """Return the embedders that serve, are being built or are retired, for how many users, and what is missing."""
+        from memstore.derive.embedding_migration import status
+
+        return await status(self._database)
+
+    async def rollback(self, leaving: str | None = None, *, progress: UnitProgress | None = None) -> MigrationReport:
+        """Move users back to the embedder before the last migration, or before that to `leaving`.
+
+        What came since gets its vectors first. An unfinished migration is given up; its vectors stay until `clean`.
+        The report has 0 `users` if nobody can go back. Raises `InvalidInput` if users were moved to several embedders
+        and `leaving` does not say which one.
+        """
+        from memstore.derive.embedding_migration import rollback
+
+        name = None if leaving is None else vectors_name(leaving)
+        return await rollback(self._database, self._resources(None), name, progress or _ignore)
+
+    async def clean(self) -> MigrationReport:
+        """Remove the vectors of retired embedders, and with them the way back.
+
+        Raises `Conflict` while a migration is not finished.
+        """
+        from memstore.derive.embedding_migration import clean
+
+        return await clean(self._database)
+
+    def _resources(self, embedder: Embedder | None) -> Resources:
+        # Neither the store's own embedder nor a chat model need be loaded to make vectors.
+        runtime = self._runtime
+        return Resources(runtime.counter, embedder, runtime.settings, exactly=runtime.embedder_by_name)
+
+
+def _load_target(name: str) -> Embedder:
+    embedder = load_embedder(name)
+    if embedder is None:
+        raise InvalidInput('"none" makes no vectors: name the embedder that is to serve, as kind:model.')
+    # Other processes must find it by the name that is stored with its vectors.
+    return embedder if name == embedder.name else load_exactly(embedder.name, embedder.dimensions)
+
+
+def _ignore(done: int, total: int) -> None:
+    pass

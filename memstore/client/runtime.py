@@ -1,0 +1,157 @@
+"""What an open store works with: the database, the settings, and the providers, each loaded when first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+from memstore._compat import to_thread
+from memstore.context.strategies.registry import as_json
+from memstore.context.visibility import rule_of
+from memstore.derive.resources import Resources
+from memstore.errors import ConfigurationError, MemstoreError, ProviderMissing
+from memstore.ingest.redaction import Redactor, redactor_for
+from memstore.plugins import installed_entry_points
+from memstore.providers import (
+    ChatModel,
+    Embedder,
+    Reranker,
+    TokenCounter,
+    load_chat_model,
+    load_counter,
+    load_embedder,
+    load_exactly,
+    load_reranker,
+)
+from memstore.providers.naming import counter_for
+from memstore.settings import Settings, place
+from memstore.store.database import Database
+
+NONE = "none"
+MOST_COUNTERS = 16  # beside the settings' own: each may cache counts of 9 MB, and callers name models as they like
+PROVIDERS = {
+    "counter": "memstore.counters",
+    "embedder": "memstore.embedders",
+    "summary_model": "memstore.chat_models",
+    "facts_model": "memstore.chat_models",
+    "reranker": "memstore.rerankers",
+}
+CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "strategies": lambda value: as_json(list(value)),
+    "visibility": rule_of,
+}
+LOADING = Lock()  # several first questions at once must not load a model several times
+
+
+class Runtime:
+    """The database, the settings and the providers of an open store. A `reranker` overrides the settings' own."""
+
+    def __init__(self, database: Database, settings: Settings, reranker: Reranker | None = None) -> None:
+        self.database = database
+        self.settings = settings
+        self._counters: dict[str, TokenCounter] = {}
+        self._embedders: dict[tuple[str, int], Embedder] = {}
+        self._reranker = reranker
+
+    @cached_property
+    def counter(self) -> TokenCounter:
+        """The settings' token counter."""
+        return load_counter(self.settings.counter, self.settings)
+
+    async def load_counter(self, model: str | None) -> TokenCounter:
+        """Return the counter that knows a model's tokens best; the settings' own for None."""
+        name = self.counter.name if model is None else counter_for(model)
+        if name == self.counter.name:
+            return self.counter
+        counter = self._counters.pop(name, None)
+        if counter is None:
+            counter = await to_thread(load_counter, name, self.settings)
+        self._counters[name] = counter  # the last one used is the last one to go
+        for oldest in list(self._counters)[:-MOST_COUNTERS]:
+            self._counters.pop(oldest, None)
+        return counter
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """What masks secrets before anything is stored."""
+        return redactor_for(self.settings)
+
+    @cached_property
+    def embedder(self) -> Embedder | None:
+        """The settings' embedder. Blocking, and half a second or more the first time."""
+        with LOADING:
+            return self.__dict__.get("embedder") or load_embedder(self.settings.embedder)
+
+    async def load_embedder(self) -> Embedder | None:
+        """Return the settings' embedder, loaded in a thread the first time."""
+        return self.embedder if "embedder" in self.__dict__ else await to_thread(lambda: self.embedder)
+
+    def embedder_by_name(self, name: str, dimensions: int) -> Embedder:
+        """Return the embedder of this name and size, loaded once. Blocking, and seconds the first time.
+
+        Raises `EmbedderMismatch` if it cannot be had.
+        """
+        own = self.embedder
+        if own is not None and (own.name, own.dimensions) == (name, dimensions):
+            return own
+        embedder = self._embedders.get((name, dimensions))
+        if embedder is None:
+            with LOADING:
+                embedder = self._embedders.get((name, dimensions)) or load_exactly(name, dimensions)
+                self._embedders[name, dimensions] = embedder
+        return embedder
+
+    @cached_property
+    def chat_models(self) -> tuple[ChatModel | None, ChatModel | None]:
+        """The chat models for summaries and for facts; None where rules are used."""
+        summaries, facts = (
+            load_chat_model(name, self.settings) for name in (self.settings.summary_model, self.settings.facts_model)
+        )
+        return summaries, facts
+
+    async def load_reranker(self) -> Reranker | None:
+        """Return the reranker, loaded in a thread the first time; None if none is set."""
+        if self._reranker is None and self.settings.reranker != NONE:
+            self._reranker = await to_thread(self._load_reranker)
+        return self._reranker
+
+    def _load_reranker(self) -> Reranker | None:
+        with LOADING:  # a cross-encoder takes seconds to load
+            return self._reranker or load_reranker(self.settings.reranker)
+
+    async def resources(self) -> Resources:
+        """Return what derivers work with."""
+        embedder = await self.load_embedder()
+        return Resources(self.counter, embedder, self.settings, *self.chat_models, exactly=self.embedder_by_name)
+
+
+def validate_settings(settings: Settings) -> None:
+    """Raise an error that says where a setting stands if it names an unknown provider, strategy or visibility rule.
+
+    Nothing is loaded, and no server is asked.
+    """
+    for name in (*PROVIDERS, *CHECKS):
+        value = getattr(settings, name)
+        try:
+            if name in CHECKS:
+                CHECKS[name](value)
+            else:
+                _check_provider(name, value)
+        except MemstoreError as error:
+            raise type(error)(f"{place(name, value)}: {error}") from None
+    budget, reserve = settings.context_budget, settings.context_reserve
+    if budget is not None and reserve >= budget:
+        raise ConfigurationError(
+            f"context_reserve={reserve} leaves nothing of context_budget={budget}: give a smaller reserve."
+        )
+
+
+def _check_provider(option: str, value: str) -> None:
+    kinds = installed_entry_points(PROVIDERS[option]).names
+    if value.partition(":")[0] not in kinds and (value != NONE or option == "counter"):
+        known = [f"{kind}:…" for kind in sorted(kinds)] + ([] if option == "counter" else [NONE])
+        raise ProviderMissing(
+            f"nobody knows this provider. Known are {', '.join(known)}; or install the package that brings it."
+        )

@@ -1,0 +1,212 @@
+"""The facts of a user: reading them, editing them by hand, and their history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from memstore.client.runtime import Runtime
+from memstore.client.validation import MOST_OFFSET, check_number, to_utc, to_uuid, to_uuids
+from memstore.errors import InvalidInput, NotFound
+from memstore.ingest.check import check_name, check_text, one_of
+from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange, Finding
+from memstore.store import browse, facts
+from memstore.store.database import Database
+
+ANY_STATE = "all"
+MOST_STEPS = 5  # from an entity: beyond them nearly everything is related
+
+
+class AsyncUserFacts:
+    """What a user's scope offers for facts."""
+
+    id: UUID
+    name: str
+    _runtime: Runtime
+    _database: Database
+
+    async def facts(
+        self,
+        *,
+        state: str | None = "active",
+        type: str | None = None,
+        subject: str | None = None,
+        kind: str | None = None,
+        as_of: datetime | None = None,
+    ) -> list[Fact]:
+        """Return facts with their sources, the latest first.
+
+        `state` is active, ended (its end has passed), quarantined (it waits to be confirmed), superseded, retracted or
+        erased; "all", or None, is any of them. With `as_of` the facts that were active at that moment, as they were
+        known then.
+        """
+        if subject is not None:
+            check_text(subject, "the subject")
+        state = None if state == ANY_STATE else state
+        one_of("state", state, (*FACT_STATES, ANY_STATE))
+        one_of("type", type, FACT_TYPES)
+        one_of("kind", kind, FACT_KINDS)
+        moment = to_utc(as_of, "as_of")
+        async with self._database.scope(self.id) as scope:
+            return await facts.facts(scope, state=state, type=type, subject=subject, kind=kind, as_of=moment)
+
+    async def fact_page(
+        self,
+        *,
+        state: str | None = "active",
+        type: str | None = None,
+        subject: str | None = None,
+        before: tuple[datetime, UUID] | None = None,
+        limit: int = 100,
+    ) -> list[Fact]:
+        """Return a page of facts, the latest first, of any state with None.
+
+        `before` are `occurred_at` and `id` of the last one of the page before.
+        """
+        if subject is not None:
+            check_text(subject, "the subject")
+        one_of("state", state, FACT_STATES)
+        one_of("type", type, FACT_TYPES)
+        check_number(limit, "limit")
+        last = None if before is None else browse.Last(*before)
+        to_utc(None if last is None else last.at, "before")
+        async with self._database.scope(self.id) as scope:
+            return await browse.fact_page(scope, state=state, type=type, subject=subject, before=last, limit=limit)
+
+    async def fact(self, id: Fact | UUID | str) -> Fact:
+        """Return a fact in whatever state, as it is now. Raises `NotFound` if this user has none of this id."""
+        fact_id = to_uuid(id)
+        async with self._database.scope(self.id) as scope:
+            fact = await facts.fact(scope, fact_id)
+        if fact is None:
+            raise NotFound(f"This user has no fact {fact_id}.")
+        return fact
+
+    async def facts_of(self, ids: Sequence[UUID]) -> list[Fact]:
+        """Return the facts of these ids, of whatever state, the latest first; unknown ids are left out."""
+        fact_ids = to_uuids(ids, "ids")
+        async with self._database.scope(self.id) as scope:
+            return await facts.facts(scope, state=None, ids=fact_ids)
+
+    async def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100, offset: int = 0) -> list[Fact]:
+        """Return the facts that these messages say, of whatever state, the latest first, after the first `offset`."""
+        message_ids = to_uuids(messages, "messages")
+        check_number(limit, "limit")
+        check_number(offset, "offset", 0, MOST_OFFSET)
+        async with self._database.scope(self.id) as scope:
+            return await browse.facts_said_by(scope, message_ids, limit=limit, offset=offset)
+
+    async def entity(self, name: str, *, depth: int = 2) -> Entity:
+        """Return the facts about a person or thing, and its relations to others, up to `depth` (1 to 5) steps away.
+
+        The facts of which it is the subject come first, then those that name it as a whole word.
+        """
+        check_name(name, "entity")
+        check_number(depth, "depth", 1, MOST_STEPS)
+        async with self._database.scope(self.id) as scope:
+            about = [*await facts.facts(scope, subject=name), *await facts.naming(scope, name)]
+            return Entity(name, tuple(about), tuple(await facts.edges(scope, name, depth)))
+
+    async def add_fact(
+        self,
+        text: str,
+        *,
+        type: str,
+        subject: str = "The user",
+        kind: str | None = None,
+        attribute: str | None = None,
+        value: str | None = None,
+        language: str = "und",
+        confidence: float = 1.0,
+        valid_from: datetime | None = None,
+        valid_to: datetime | None = None,
+        sources: Sequence[UUID] = (),
+        quarantined: bool = False,
+    ) -> Fact:
+        """Enter a fact by hand; recall finds it at once, and no derivation changes it. `sources` are ids of messages.
+
+        Without `attribute` and `value` they are read from the text where the rules find them. Facts with an older value
+        of the same attribute are superseded; contradictions are logged. A fact with the same words is edited to be this
+        one, and is active again.
+
+        With `quarantined` it waits for `confirm_fact`; a fact with the same words is then returned as it is.
+        """
+        from memstore.derive.facts import curation
+        from memstore.derive.facts.entry import NewFact, check_fact, redact_fact
+
+        valid_from, valid_to = to_utc(valid_from, "valid_from"), to_utc(valid_to, "valid_to")
+        message_ids = to_uuids(sources, "sources")
+        new = NewFact(
+            text, type, subject, kind, attribute, value, language, confidence, valid_from, valid_to, message_ids
+        )
+        check_fact(new)
+        redactor = self._runtime.redactor
+        redactor.reject_secret_names(user=self.name)
+        new = redact_fact(new, redactor)
+        if quarantined:
+            return await curation.propose_fact(self._database, self.name, new)
+        return await curation.add_fact(self._database, await self._runtime.resources(), self.name, new)
+
+    async def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
+        """Replace an active fact by one with other `text`, `type`, `value`…, as of `add_fact`.
+
+        The old fact is superseded, or changed in place if its words stay; `undo` brings it back.
+        """
+        from memstore.derive.facts import curation
+        from memstore.derive.facts.entry import EDITABLE, check_fact, edited, redact_fact
+
+        for name in {"valid_from", "valid_to"} & columns.keys():
+            to_utc(columns[name], name)
+        unknown = set(columns) - set(EDITABLE)
+        if unknown or not columns:
+            raise InvalidInput(
+                f"{', '.join(sorted(unknown)) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}."
+            )
+        old = await self.fact(fact)
+        curation.check_active(old)  # before an embedder is loaded
+        new = edited(old, columns)
+        check_fact(new)
+        new = redact_fact(new, self._runtime.redactor)
+        return await curation.edit_fact(self._database, await self._runtime.resources(), self.id, old, new)
+
+    async def confirm_fact(self, fact: Fact | UUID) -> Fact:
+        """Make a quarantined fact active; recall finds it from now on.
+
+        Older values of its attribute are superseded, contradictions are logged; `undo` quarantines it again. An active
+        fact stays as it is; raises `Conflict` for any other state.
+        """
+        from memstore.derive.facts import curation
+
+        return await curation.confirm_fact(self._database, await self._runtime.resources(), self.id, to_uuid(fact))
+
+    async def retract_fact(self, fact: Fact | UUID) -> Fact:
+        """Retract a fact: it is no longer recalled, even if it is said again; `undo` brings it back."""
+        from memstore.derive.facts import curation
+
+        return await curation.retract_fact(self._database, self.id, to_uuid(fact))
+
+    async def undo(self, change: FactChange | UUID) -> FactChange:
+        """Undo a change of a fact exactly; return the change that did so.
+
+        Raises `Conflict` if the fact was changed again since. Undoing a `conflicted` settles the contradiction.
+        """
+        from memstore.derive.facts import curation
+
+        return await curation.undo(self._database, self.id, to_uuid(change))
+
+    async def fact_history(self, fact: Fact | UUID) -> list[FactChange]:
+        """Return the changes of a fact in order: added, reinforced, superseded, retracted, edited, restored, …
+
+        An edit that replaced a fact by another is in the history of both.
+        """
+        from memstore.derive.facts import curation
+
+        return await curation.history(self._database, self.id, to_uuid(fact))
+
+    async def audit_facts(self) -> list[Finding]:
+        """Return what is wrong with facts: duplicates, conflicts, stale ones."""
+        from memstore.derive.facts.audit import audit
+
+        return await audit(self._database, self.id)
