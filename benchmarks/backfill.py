@@ -31,16 +31,16 @@ from typing import Any, NamedTuple
 
 import psycopg
 from data import file, objects
+from memstore._sync.derive.derive import Part, derive
 
 import memstore
-from memstore._sync.derive.derive import Part, derive
 from memstore.client.worker import WorkingStore
 from memstore.providers import Embedder, Vectors, load_embedder
 from memstore.settings import load
 
 MESSAGES, FULL_TEXT = ("users", "conversations", "messages", "derivations"), ("item_text",)
 DEFAULT = "onnx:all-MiniLM-L6-v2"
-FASTEST = {"outbox_days": 0}
+FASTEST = {"event_retention_days": 0}
 UNITS = Part(derivers=("embed",))
 
 

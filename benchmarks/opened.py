@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
+from memstore._sync.derive.derive import Part, derive
 from vectors import Kept, use
 
 import memstore
 from memstore import MemoryStore
-from memstore._sync.derive.derive import Part, derive
 from memstore.derive.resources import Resources
 
 EVERY = ("embed", "summarize", "facts")
@@ -25,7 +25,7 @@ def settings(options: argparse.Namespace) -> dict[str, object]:
 
     A receipt that is kept would make the next question slower.
     """
-    return {"receipts_days": 0, "reranker": options.reranker}
+    return {"receipt_retention_days": 0, "reranker": options.reranker}
 
 
 @contextmanager

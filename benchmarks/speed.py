@@ -172,6 +172,7 @@ def adds(store: memstore.MemoryStore, rounds: int) -> None:
 def embedding(store: memstore.MemoryStore, rounds: int) -> None:
     """Compare the embed deriver, from rows to rows, with the embedder alone on the same texts."""
     from memstore._sync.derive.derive import Part, derive
+
     from memstore.derive.resources import Resources
 
     embedder = store.embedder
@@ -215,6 +216,7 @@ def life(store: memstore.MemoryStore, count: int) -> ConversationScope:
     The longest has no facts: finding them takes half an hour and changes little.
     """
     from memstore._sync.derive.derive import Part, derive
+
     from memstore.derive.resources import Resources
 
     scope = store.user(f"long-{count}").conversation("life")
@@ -299,7 +301,7 @@ def rls(store: memstore.MemoryStore, rounds: int) -> None:
     hashing = {"embedder": "hashing:384"}
     with (
         memstore.open(store.url, settings=hashing) as held,
-        memstore.open(store.url, settings=hashing | {"units_in_memory": 1000}) as searched,
+        memstore.open(store.url, settings=hashing | {"max_chunks_in_memory": 1000}) as searched,
     ):
         scope = crowd(held)
         units = held.stats(user=scope.user.name)["units"]

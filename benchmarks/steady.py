@@ -198,11 +198,11 @@ def main() -> int:
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--warm-up", type=int, default=120, help="seconds before the others")
-    parser.add_argument("--arrays", type=int, default=512, help="arrays_megabytes of the server")
+    parser.add_argument("--arrays", type=int, default=512, help="index_cache_mb of the server")
     parser.add_argument("--json", type=Path, help="write the figures")
     args = parser.parse_args()
     found = {}
-    os.environ["MEMSTORE_ARRAYS_MEGABYTES"] = str(args.arrays)
+    os.environ["MEMSTORE_INDEX_CACHE_MB"] = str(args.arrays)
     for embedder in args.embedders:
         with tempfile.TemporaryDirectory(prefix="memstore-steady-") as name:
             folder = Path(name)

@@ -325,7 +325,7 @@ def one_conversation(sessions: Sequence[Session]) -> list[Session]:
 
 def nest_of(every: Sequence[Message], resources: Resources) -> list[Summary]:
     """Give the summaries of every level."""
-    gap, tokens = timedelta(hours=resources.settings.stretch_gap_hours), resources.settings.stretch_tokens
+    gap, tokens = timedelta(hours=resources.settings.session_gap_hours), resources.settings.segment_tokens
     ranges = [nesting.range_of(1, stretch) for stretch in stretches(every, gap, tokens)]
     nest: list[Summary] = []
     for level in count(1):

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         Tier,
         TokenCountErrors,
     )
-    from memstore.providers.fits import check_fits, estimate
+    from memstore.providers.token_check import check_fits, estimate
     from memstore.settings import Settings
 
 _HOMES = {
@@ -75,8 +75,8 @@ _HOMES = {
     "MemoryStore": "memstore._sync.client.store",
     "Settings": "memstore.settings",
     "UserScope": "memstore._sync.client.user",
-    "check_fits": "memstore.providers.fits",
-    "estimate": "memstore.providers.fits",
+    "check_fits": "memstore.providers.token_check",
+    "estimate": "memstore.providers.token_check",
     "open": "memstore._sync.client.store",
     "open_async": "memstore.client.store",
 }

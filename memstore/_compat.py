@@ -23,17 +23,17 @@ U = TypeVar("U")
 
 
 async def to_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Give what the blocking function gives, without holding up the event loop."""
+    """Return what the blocking function gives, without holding up the event loop."""
     return await asyncio.to_thread(function, *args, **kwargs)
 
 
 def call_inline(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Give what the blocking function gives."""
+    """Return what the blocking function gives."""
     return function(*args, **kwargs)
 
 
 async def run_both(first: Callable[[], Awaitable[T]], second: Callable[[], Awaitable[U]]) -> tuple[T, U]:
-    """Give what both give, doing one while the other waits; where both fail, the error of the second."""
+    """Return what both give, doing one while the other waits; where both fail, the error of the second."""
     beside = asyncio.ensure_future(first())
     try:
         done = await second()
@@ -45,7 +45,7 @@ async def run_both(first: Callable[[], Awaitable[T]], second: Callable[[], Await
 
 
 def run_both_threads(first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
-    """Give what both give, the first done by a thread meanwhile; where both fail, the error of the second."""
+    """Return what both give, the first done by a thread meanwhile; where both fail, the error of the second."""
     with ThreadPoolExecutor(1, "memstore-beside") as thread:  # of its own: a thread that was kept would not fork
         beside = thread.submit(copy_context().run, first)
         done = second()
@@ -77,7 +77,7 @@ def run_all_threads(calls: Sequence[Callable[[], None]], stop: Callable[[], None
 
 
 def with_timeout(seconds: float, call: Callable[[], T], *, name: str = "memstore-wait") -> T:
-    """Give what `call` gives, or raise TimeoutError after so many seconds: it goes on in its thread, unheard."""
+    """Return what `call` gives, or raise TimeoutError after so many seconds: it goes on in its thread, unheard."""
     done: Future[T] = Future()
 
     def run() -> None:
@@ -91,12 +91,12 @@ def with_timeout(seconds: float, call: Callable[[], T], *, name: str = "memstore
 
 
 def at_end_of_loop(close: Callable[[], Awaitable[object]]) -> Callable[[], None]:
-    """Leave it to the event loop, whose tasks end with it, before the interpreter does; give what forgets it."""
+    """Leave it to the event loop, whose tasks end with it, before the interpreter does; return what forgets it."""
     return _nothing
 
 
 def at_exit(close: Callable[[], object]) -> Callable[[], None]:
-    """Have a method called when the interpreter ends, before what was registered earlier; give what forgets it.
+    """Have a method called when the interpreter ends, before what was registered earlier; return what forgets it.
 
     Only where its object is still there by then, and not in a forked child, whose connections are its parent's.
     """

@@ -10,7 +10,7 @@ from uuid import UUID
 
 
 def to_json(value: Any) -> Any:
-    """Give a value of memstore's as JSON has it."""
+    """Return a value of memstore's as JSON has it."""
     if hasattr(value, "as_dict"):
         return to_json(value.as_dict())
     if is_dataclass(value) and not isinstance(value, type):

@@ -1,18 +1,22 @@
-"""All configuration; the only reader of memstore's variables, but for the one that says where the file is.
+"""All configuration, and the only reader of memstore's variables.
 
-Every option is a keyword of `memstore.open(settings=Settings(…))`, a `MEMSTORE_…` variable and a key of `memstore.toml`
-(`settings_file` says where that is), all of the same name. The first of these that has it wins, then the default.
+Every option is a keyword of `memstore.open(settings=Settings(…))`, a `MEMSTORE_…` variable and a key of the settings
+file, all of the same name. The first of these that has it wins, then the default. The file is where `MEMSTORE_CONFIG`
+says, else `memstore.toml` in the user's folder for configuration; with `MEMSTORE_CONFIG` set to nothing there is none.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
+from platformdirs import user_config_path
 from pydantic import AfterValidator, AnyHttpUrl, BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
@@ -23,10 +27,12 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from memstore import settings_file
 from memstore.errors import ConfigurationError
 
+T = TypeVar("T")
 ONNX_MINILM = "onnx:all-MiniLM-L6-v2"
+CONFIG = "MEMSTORE_CONFIG"
+NO_OPTION = "which is no option of memstore."
 
 
 def _http_url(value: str) -> str:
@@ -37,41 +43,31 @@ def _http_url(value: str) -> str:
     return value
 
 
-def _listed(value: object) -> object:
+def _split(value: object) -> object:
     return tuple(filter(None, value.replace(" ", "").split(","))) if isinstance(value, str) else value
 
 
-def _once(value: tuple[Any, ...]) -> tuple[Any, ...]:
+def _unique(value: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(value))
 
 
-def _number(value: object) -> object:
+def _not_bool(value: object) -> object:
     if isinstance(value, bool):  # Python's True is 1
         raise ValueError("give a number")
     return value
 
 
-def _named(value: object) -> object:
+def _not_blank(value: object) -> object:
     if isinstance(value, str) and not value.strip():
         raise ValueError("give a name that is not blank")
     return value
 
 
 # Of a URL what stands before the place, which may be a password with any sign in it, and a password that is an option.
-_WHERE = re.compile(r"(?<=://).*(?=@)|(?<=password=)[^&]*")
-Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed), AfterValidator(_once)]
-Speakers = Annotated[
-    tuple[Literal["user", "assistant", "tool"], ...], NoDecode, BeforeValidator(_listed), AfterValidator(_once)
-]
-Trusted = Annotated[tuple[Literal["user", "assistant"], ...], NoDecode, BeforeValidator(_listed), AfterValidator(_once)]
-Secrets = Annotated[
-    tuple[Literal["card", "account", "document", "key", "password"], ...],
-    NoDecode,
-    BeforeValidator(_listed),
-    AfterValidator(_once),
-]
-Whole = Annotated[int, BeforeValidator(_number)]
-Real = Annotated[float, BeforeValidator(_number)]
+_SECRET = re.compile(r"(?<=://).*(?=@)|(?<=password=)[^&]*")
+Many = Annotated[tuple[T, ...], NoDecode, BeforeValidator(_split), AfterValidator(_unique)]  # also "one,other"
+Whole = Annotated[int, BeforeValidator(_not_bool)]
+Real = Annotated[float, BeforeValidator(_not_bool)]
 
 
 class Settings(BaseSettings):
@@ -80,9 +76,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="MEMSTORE_", frozen=True, extra="forbid")
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """Give what is printed of the settings: a URL without the part that may hold a password."""
+        """Yield what is printed of the settings: a URL without the part that may hold a password."""
         for name, value in super().__repr_args__():
-            yield name, _WHERE.sub("…", value) if name == "database_url" else value
+            yield name, _SECRET.sub("…", value) if name == "database_url" else value
 
     database_url: str = Field(
         default="embedded",
@@ -97,7 +93,7 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = Field(
         default="text", description="how servers and workers log: warnings as text, or every record as a line of JSON"
     )
-    enqueue: bool = Field(
+    queue_on_add: bool = Field(
         default=False, description="adding messages queues a job for the workers; else they find what is pending"
     )
     worker_sweep_seconds: Whole = Field(
@@ -110,33 +106,33 @@ class Settings(BaseSettings):
         default=8, ge=1, le=1000, description="a job that failed this often is left to be looked at"
     )
     max_message_bytes: Whole = Field(default=4_000_000, ge=1, description="the largest message, in bytes of UTF-8")
-    unit_tokens: Whole = Field(
-        default=200, ge=16, le=2000, description="the longest unit of recall, in the embedder's tokens"
+    chunk_tokens: Whole = Field(
+        default=200, ge=16, le=2000, description="the longest chunk of a message, in the embedder's tokens"
     )
-    units_in_memory: Whole = Field(
+    max_chunks_in_memory: Whole = Field(
         default=150_000,
         ge=0,
-        description="a user with more units of recall is searched in the database, all others in this process",
+        description="a user with more chunks is searched in the database, all others in this process",
     )
-    arrays_megabytes: Whole = Field(
-        default=512, ge=1, le=10**6, description="what the units of users may take in a process; the oldest ones go"
+    index_cache_mb: Whole = Field(
+        default=512, ge=1, le=10**6, description="megabytes of users' chunks that a process holds; the oldest ones go"
     )
-    stretch_tokens: Whole = Field(
-        default=1200, ge=50, description="a stretch to be summarized has at most about this many tokens"
+    segment_tokens: Whole = Field(
+        default=1200, ge=50, description="a segment to be summarized has at most about this many tokens"
     )
-    stretch_gap_hours: Real = Field(
-        default=4.0, gt=0, le=100_000, description="a silence of this many hours ends a stretch"
+    session_gap_hours: Real = Field(
+        default=4.0, gt=0, le=100_000, description="a silence of this many hours ends a segment"
     )
-    outbox_days: Real = Field(
+    event_retention_days: Real = Field(
         default=30.0, ge=0, le=100_000, description="events are kept for this many days; 0 keeps none"
     )
-    messages_days: Real = Field(
+    message_retention_days: Real = Field(
         default=0.0,
         ge=0,
         le=100_000,
         description="messages older than so many days are erased, with all that rests on them; 0 keeps them for ever",
     )
-    receipts_days: Real = Field(
+    receipt_retention_days: Real = Field(
         default=30.0, ge=0, le=100_000, description="receipts of contexts are kept for this many days; 0 keeps none"
     )
     summary_tokens: Whole = Field(default=160, ge=10, description="a summary has at most this many tokens")
@@ -168,10 +164,10 @@ class Settings(BaseSettings):
         le=86_400,
         description="the longest wait for one answer of Ollama, retries included; in a chat its longest silence",
     )
-    facts_from: Speakers = Field(
+    fact_roles: Many[Literal["user", "assistant", "tool"]] = Field(
         default=("user",), description="whose messages facts are taken from: of user, assistant, tool, with commas"
     )
-    facts_trusted: Trusted = Field(
+    trusted_roles: Many[Literal["user", "assistant"]] = Field(
         default=("user", "assistant"),
         description="whose facts hold at once, of user and assistant; those of others wait until they are confirmed",
     )
@@ -180,7 +176,7 @@ class Settings(BaseSettings):
         description="what a model remembers over MCP: active holds at once, quarantined waits until it is confirmed",
     )
     mask_secrets: bool = Field(default=False, description="mask secrets and card numbers before anything is stored")
-    mask_kinds: Secrets = Field(
+    mask_kinds: Many[Literal["card", "account", "document", "key", "password"]] = Field(
         default=("card", "account", "document", "key", "password"),
         description="what is masked: of card, account, document, key, password, with commas",
     )
@@ -188,14 +184,14 @@ class Settings(BaseSettings):
         default=None, ge=1, le=10**9, description="the tokens of a context where neither caller nor conversation says"
     )
     context_reserve: Whole = Field(default=0, ge=0, le=10**9, description="tokens of that budget to keep free")
-    context_viewer: Annotated[str | None, BeforeValidator(_named)] = Field(
+    context_viewer: Annotated[str | None, BeforeValidator(_not_blank)] = Field(
         default=None, description="who looks: contexts and recall show what this one sees; without a name, everything"
     )
-    strategies: Listed = Field(
+    strategies: Many[str] = Field(
         default=(), description="what compresses conversations that have no strategies of their own, with commas"
     )
     visibility: str = Field(default="addressed", description="the rule by which a viewer sees messages")
-    server_hosts: Listed = Field(
+    server_hosts: Many[str] = Field(
         default=(), description="allowed Host headers, with commas, in addition to this machine's own names"
     )
     server_body_bytes: Whole = Field(default=16_000_000, ge=1, description="the largest body that the server reads")
@@ -216,13 +212,11 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Read what is given, then the environment, then the file."""
-        file = settings_file.path()
-        found = [] if file is None or not file.is_file() else [InitSettingsSource(settings_cls, settings_file.read())]
-        return init_settings, env_settings, *found
+        return init_settings, env_settings, InitSettingsSource(settings_cls, read_file())
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SettingInfo:
     """An option, what it is set to, and where that was said: "given", a variable, a file, or "default"."""
 
     name: str
@@ -231,43 +225,60 @@ class Setting:
 
 
 def load(given: Mapping[str, Any]) -> Settings:
-    """Give the settings, with these options of them; raise `ConfigurationError` that names what cannot be, and where.
+    """Return the settings, with these options of them.
 
-    A value that is wrong is named with the file or the variable that has it.
+    Raises `ConfigurationError` for a name that is no option and for a wrong value, with the file or variable of it: a
+    misspelt URL would silently open another database.
     """
-    _check_environment()
-    said = _check_file()
-    for name in given:
-        if name not in Settings.model_fields:
-            raise ConfigurationError(f"{name!r} is no option of memstore. {_meant(str(name))}")
+    _check_names(given, "{!r} is no option of memstore.")
+    variables = [name for name in os.environ if name.upper().startswith("MEMSTORE_") and name.upper() != CONFIG]
+    for variable in variables:
+        known = {name: f"MEMSTORE_{name.upper()}" for name in Settings.model_fields}
+        _check_names([variable.partition("_")[2].lower()], f"The environment has {variable}, {NO_OPTION}", known)
+    file = read_file()
+    _check_names(file, f"{file_path()} has {{!r}}, {NO_OPTION}")
     try:
         return Settings(**given)
     except ValidationError as error:
-        wrong = [(str(one["loc"][0]), repr(one["input"])[:60], _wanted(one)) for one in error.errors()]
-    raise ConfigurationError("; ".join(_complaint(given, said, *one) for one in wrong))
+        wrong = [(str(each["loc"][0]), repr(each["input"])[:60], _wanted(each)) for each in error.errors()]
+    raise ConfigurationError("; ".join(f"{_named_at(n, _source(n, given, file))}={v}: {w}" for n, v, w in wrong))
 
 
-def listed(given: Mapping[str, Any] | None = None) -> list[Setting]:
-    """Give every option with its value and where that comes from."""
+def describe(given: Mapping[str, Any] | None = None) -> list[SettingInfo]:
+    """Return every option with its value and where that comes from."""
     given = given or {}
-    settings, said, file = load(given), settings_file.read(), settings_file.path()
-    found = []
-    for name in Settings.model_fields:
-        variable = _variable(name)
-        source = "given" if name in given else variable or (str(file) if name in said else "default")
-        found.append(Setting(name, getattr(settings, name), source))
-    return found
+    settings, file = load(given), read_file()
+    return [SettingInfo(name, getattr(settings, name), _source(name, given, file)) for name in Settings.model_fields]
 
 
-def place(name: str, value: Any) -> str:
-    """Return an option with this value as messages name it: by the variable or the file that says so.
+def source_of(name: str, value: Any) -> str:
+    """Return an option with this value as messages name it: with the variable or the file that says so, if any."""
+    option = next(info for info in describe() if info.name == name)
+    return f"{name if option.value != value else _named_at(name, option.source)}={value!r:.60}"
 
-    By the name alone if it was given, or is the default.
-    """
-    found = next(one for one in listed() if one.name == name)
-    if found.value != value or found.source == "default":
-        return f"{name}={value!r:.60}"
-    return f"{_told(name, found.source)}={value!r:.60}"
+
+def _source(name: str, given: Mapping[str, Any], file: Mapping[str, Any]) -> str:
+    if name in given:
+        return "given"
+    variable = f"MEMSTORE_{name.upper()}"
+    known = next((known for known in os.environ if known.upper() == variable), None)
+    return known or (str(file_path()) if name in file else "default")
+
+
+def _named_at(name: str, source: str) -> str:
+    if source in ("given", "default"):
+        return name
+    return source if source.upper() == f"MEMSTORE_{name.upper()}" else f"{source}: {name}"
+
+
+def _check_names(names: Iterable[str], complaint: str, known: Mapping[str, str] | None = None) -> None:
+    """Refuse a name that is none of ours, and say which one it is nearly, or which there are."""
+    known = known or {name: name for name in Settings.model_fields}
+    for name in names:
+        if name not in known:
+            near = get_close_matches(str(name).lower(), known, n=1, cutoff=0.7)
+            hint = f"Did you mean {known[near[0]]}?" if near else f"There are {', '.join(known.values())}."
+            raise ConfigurationError(f"{complaint.format(name)} {hint}")
 
 
 _BOUNDS = {"greater_than_equal": "at least", "greater_than": "more than", "less_than_equal": "at most"}
@@ -275,61 +286,49 @@ _BOUNDS = {"greater_than_equal": "at least", "greater_than": "more than", "less_
 
 def _wanted(wrong: ErrorDetails) -> str:
     """Say what to give instead of what is wrong."""
-    kind, told = wrong["type"], wrong.get("ctx", {})
+    kind, context = wrong["type"], wrong.get("ctx", {})
     if kind in _BOUNDS:
-        return f"give {_BOUNDS[kind]} {next(iter(told.values())):,.10g}"
+        return f"give {_BOUNDS[kind]} {next(iter(context.values())):,.10g}"
     if kind.startswith("int_"):
         return "give a whole number"
     if kind.startswith(("float_", "finite_")):
         return "give a number"
     if kind == "literal_error":
-        return f"give some of {told['expected']}"
+        return f"give some of {context['expected']}"
     wanted = {"string_type": "give a text", "tuple_type": "give a list"}
     return wanted.get(kind) or wrong["msg"].removeprefix("Value error, ")
 
 
-def _variable(name: str) -> str | None:
-    wanted = f"MEMSTORE_{name.upper()}"
-    return next((variable for variable in os.environ if variable.upper() == wanted), None)
+def file_path() -> Path | None:
+    """Return where the settings file is, or would be; None where `MEMSTORE_CONFIG` is set to nothing."""
+    config = next((value for name, value in os.environ.items() if name.upper() == CONFIG), None)
+    if config is None:
+        return user_config_path("memstore", appauthor=False) / "memstore.toml"
+    try:
+        return Path(config).expanduser() if config.strip() else None
+    except RuntimeError:  # "~nobody" of a user that there is not
+        raise ConfigurationError(f"{CONFIG}={config!r:.60}: there is no such user; give a whole path.") from None
 
 
-def _complaint(given: Mapping[str, Any], said: Mapping[str, Any], name: str, value: str, why: str) -> str:
-    """Say where a value stands that cannot be, and why."""
-    source = "given" if name in given else _variable(name) or (str(settings_file.path()) if name in said else "default")
-    return f"{_told(name, source)}={value}: {why}"
+def read_file() -> dict[str, Any]:
+    """Return what the settings file says; nothing where there is none. Raises `ConfigurationError` for no TOML.
 
-
-def _told(name: str, source: str) -> str:
-    """Give an option as it is called where it stands."""
-    if source in ("given", "default"):
-        return name
-    return source if source == _variable(name) else f"{source}: {name}"
-
-
-def _meant(name: str, known: Mapping[str, str] | None = None) -> str:
-    """Say which option a name is nearly, or which there are."""
-    names = {one: one for one in Settings.model_fields} if known is None else known
-    near = get_close_matches(name.lower(), names, n=1, cutoff=0.7)
-    return f"Did you mean {names[near[0]]}?" if near else f"There are {', '.join(names.values())}."
-
-
-def _check_environment() -> None:
-    """Refuse a variable that is none of ours: a misspelt URL would silently open another database."""
-    known = {one: f"MEMSTORE_{one.upper()}" for one in (*Settings.model_fields, "config")}
-    for name in os.environ:
-        prefix, _, option = name.partition("_")
-        if prefix.upper() == "MEMSTORE" and option.lower() not in known:
-            raise ConfigurationError(
-                f"The environment has {name}, which is no option of memstore. {_meant(option, known)}"
-            )
-
-
-def _check_file() -> dict[str, Any]:
-    """Give what the settings file says; refuse a key that is none of ours."""
-    said = settings_file.read()
-    for name in said:
-        if name not in Settings.model_fields:
-            raise ConfigurationError(
-                f"{settings_file.path()} has {name!r}, which is no option of memstore. {_meant(name)}"
-            )
-    return said
+    A file that `MEMSTORE_CONFIG` names must be there: the default would silently be another database.
+    """
+    file = file_path()
+    if file is None:
+        return {}
+    if file.exists() and not file.is_file():  # reading a pipe may block
+        raise ConfigurationError(f"{file} is no regular file. Correct it, or move it away.")
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        if CONFIG not in map(str.upper, os.environ):
+            return {}
+        raise ConfigurationError(f"{CONFIG} names {file}, which is not there.") from None
+    except RecursionError:
+        raise ConfigurationError(f"{file} is nested too deeply. Correct it, or move it away.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} is no TOML: {error}. Correct it, or move it away.") from None
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from None

@@ -22,8 +22,8 @@ from memstore.providers import (
     ChatModel,
     Completion,
     Count,
+    CountKind,
     Embedder,
-    Kind,
     Reranker,
     Scores,
     T,
@@ -197,13 +197,13 @@ class ScriptedChatModel:
         """The window, as given."""
         return self._context_tokens
 
-    def bound(self, messages: Sequence[ChatMessage]) -> int:
+    def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
         """Return the bytes of the messages, and 4 for each."""
         return sum(4 + _bytes(message["content"]) for message in messages)
 
     def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
         """Return the next answer of the script, read as `schema`."""
-        prompt_tokens = self.bound(messages)
+        prompt_tokens = self.max_prompt_tokens(messages)
         if prompt_tokens + max_tokens > self._context_tokens:
             raise PromptTooLong(f"{prompt_tokens} + {max_tokens} tokens exceed the window of {self._context_tokens}.")
         self.calls.append(list(messages))
@@ -263,8 +263,8 @@ def check_counter(counter: TokenCounter) -> None:
     nothing = counter.count_messages([])
     _check_whole(lambda: nothing, "count_messages of no messages")
     assert isinstance(nothing, Count), f"count_messages must give a Count with its kind, not {nothing!r}"
-    assert nothing.kind in get_args(Kind), (
-        f"a count is of the kind {nothing.kind!r}, not of {', '.join(get_args(Kind))}"
+    assert nothing.kind in get_args(CountKind), (
+        f"a count is of the kind {nothing.kind!r}, not of {', '.join(get_args(CountKind))}"
     )
     for message in chat[:4]:  # templates strip blanks and names, and take special tokens for what they are
         alone = counter.count(message["content"])
@@ -305,10 +305,10 @@ def check_chat_model(model: ChatModel) -> None:
     window = _check_whole(lambda: model.context_tokens, "context_tokens")
     assert window > 0, "context_tokens must be positive"
     for text in _EXAMPLES:
-        alone = _check_whole(partial(model.bound, _chat(text)), f"bound of {text[:40]!r}")
-        longer = _check_whole(partial(model.bound, _chat(f"{text} word")), "bound")
+        alone = _check_whole(partial(model.max_prompt_tokens, _chat(text)), f"bound of {text[:40]!r}")
+        longer = _check_whole(partial(model.max_prompt_tokens, _chat(f"{text} word")), "max_prompt_tokens")
         assert longer >= alone, f"a word more lowers the bound of {text[:40]!r}"
-    assert model.bound(_chat("a")) > 0, "a message is bound to 0 tokens"
+    assert model.max_prompt_tokens(_chat("a")) > 0, "a message is bound to 0 tokens"
     for prompt, most in ((_chat("word " * window), 1), (_chat("a"), window + 1)):
         try:
             model.complete(prompt, _Word, max_tokens=most)

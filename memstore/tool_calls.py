@@ -15,12 +15,12 @@ UNREAD = "arguments"  # the key under which arguments stand that are no object o
 
 
 def name_of(call: Mapping[str, Any]) -> str:
-    """Give the name of the function that is called, or that a definition of a tool is for; "?" where none is told."""
+    """Return the name of the function that is called, or that a definition of a tool is for; "?" where none is told."""
     return str(_function(call).get("name") or "?")
 
 
 def raw_arguments(call: Mapping[str, Any]) -> object:
-    """Give the arguments, JSON in a string being read; a text that is no JSON is itself, and none are None."""
+    """Return the arguments, JSON in a string being read; a text that is no JSON is itself, and none are None."""
     given = _stored_arguments(call)
     if not isinstance(given, str):
         return given
@@ -31,36 +31,36 @@ def raw_arguments(call: Mapping[str, Any]) -> object:
 
 
 def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the arguments as an object. Those that are none stand under one key: a context does not fail for them."""
+    """Return the arguments as an object. Those that are none stand under one key: a context does not fail for them."""
     given = raw_arguments(call) or {}
     return dict(given) if isinstance(given, Mapping) else {UNREAD: given}
 
 
 def arguments_text(call: Mapping[str, Any]) -> str:
-    """Give the arguments as JSON: as they were stored, where that is what they were."""
+    """Return the arguments as JSON: as they were stored, where that is what they were."""
     given = _stored_arguments(call)
     return given if isinstance(given, str) else json.dumps({} if given is None else given, ensure_ascii=False)
 
 
 def stored_call(id: object, name: object, arguments: object) -> dict[str, Any]:
-    """Give a call as memstore stores it, which is OpenAI's way; an id that there is not is left out."""
+    """Return a call as memstore stores it, which is OpenAI's way; an id that there is not is left out."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
     call: dict[str, Any] = {} if id is None else {"id": id}
     return call | {"type": "function", "function": {"name": name, "arguments": text}}
 
 
 def describe_call(name: str, arguments: str) -> str:
-    """Give a call as a line of text, for whoever takes no calls: who hears another assistant, a model without tools."""
+    """Return a call as a line of text, for whoever takes no calls: another assistant, a model without tools."""
     return f"[calls {name} {arguments}]"
 
 
 def describe_result(tool: str | None) -> str:
-    """Give the line that stands over the result of a tool."""
+    """Return the line that stands over the result of a tool."""
     return f"[result of {tool or 'a tool'}]"
 
 
 def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give where the name and the arguments stand."""
+    """Return where the name and the arguments stand."""
     function = call.get("function")
     return function if isinstance(function, Mapping) else call
 

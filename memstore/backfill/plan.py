@@ -34,7 +34,7 @@ async def count_pending(
 ) -> dict[str, PendingMessages]:
     """Return how much is pending of one user or of all, by deriver."""
     totals = {name: PendingMessages(name, 0, 0, 0, 0) for name in derivers}
-    gap, full = settings.stretch_gap_hours * 3600.0, settings.stretch_tokens
+    gap, full = settings.session_gap_hours * 3600.0, settings.segment_tokens
     async for owner in user_ids(database, user):
         async with database.scope(owner) as scope:
             for pending in await derivations.pending_messages(scope, gap_seconds=gap, segment_tokens=full):

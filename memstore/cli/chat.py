@@ -26,7 +26,7 @@ from memstore.serialization import to_json
 
 if TYPE_CHECKING:
     from memstore import Context, ConversationScope, MemoryStore
-    from memstore.providers.ollama_chat import Answer, OllamaChat
+    from memstore.providers.ollama import OllamaModel, StreamedAnswer
 
 CONVERSATION = "chat"
 PROMPT = "> "
@@ -68,7 +68,7 @@ def chat(
     JSON, with --message: {"answer", "ended": "stop" or "length", "tokens", "prompt_tokens", "answer_tokens", "window",
     "receipt": id}.
     """
-    from memstore.providers.ollama_chat import load
+    from memstore.providers.ollama import load
     from memstore.settings import load as load_settings
 
     if as_json and message is None:
@@ -77,7 +77,7 @@ def chat(
     num_ctx = max(load_settings({}).ollama_num_ctx, budget or 0)
     with open_store(database, ollama_num_ctx=num_ctx) as store:
         scope = store.user(user).conversation(conversation)
-        session = _Session(store, scope, load(model, store.settings), system, budget, reserve)
+        session = _Session(store, scope, load(model.removeprefix("ollama:"), store.settings), system, budget, reserve)
         if message is not None:
             session.answer_one(message, as_json=as_json)
         elif sys.stdin.isatty() and sys.stdout.isatty():
@@ -100,7 +100,7 @@ class _Session:
         self,
         store: MemoryStore,
         scope: ConversationScope,
-        model: OllamaChat,
+        model: OllamaModel,
         system: str | None,
         budget: int | None,
         reserve: int | None,
@@ -168,16 +168,16 @@ class _Session:
             return False
         return True
 
-    def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, Answer]:
+    def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, StreamedAnswer]:
         """Store a message, pass the answer piece by piece to `show`, and store it."""
         self._scope.add("user", text)
-        name, max_tokens = self._model.name, self._window // 4 if self._reserve is None else self._reserve
+        name, max_tokens = self._model.counter_name, self._window // 4 if self._reserve is None else self._reserve
         budget = self._window - self._free_margin()
         self._context = context = self._scope.context(
             budget=budget, reserve=max_tokens, system=self._system, model=name, format="ollama"
         )
         try:
-            answer = self._model.answer(context.messages, max_tokens=max_tokens, show=show)
+            answer = self._model.stream(context.messages, max_tokens=max_tokens, show=show)
         except PromptTooLong:  # the server counted more than the window has: at least so many tokens more than we did
             self._margin = max(self._free_margin(), self._window - context.tokens) + self._window // 16
             raise
@@ -194,21 +194,22 @@ class _Session:
 
     @property
     def _window(self) -> int:
-        return self._model.window if self._budget is None else min(self._budget, self._model.window)
+        return self._model.context_tokens if self._budget is None else min(self._budget, self._model.context_tokens)
 
     def _free_margin(self) -> int:
         """Return the tokens that are kept free, as the server was seen to count more than we did."""
         if self._margin is None:
-            drifts = [drift for drift in self._scope.user.token_count_errors() if drift.model == self._model.name]
+            drifts = [
+                drift for drift in self._scope.user.token_count_errors() if drift.model == self._model.counter_name
+            ]
             self._margin = max((drift.largest_miss for drift in drifts if drift.observed > drift.predicted), default=0)
         return min(self._margin, self._window // MAX_MARGIN)
 
-    def _compare_counts(self, context: Context, answer: Answer) -> None:
+    def _compare_counts(self, context: Context, answer: StreamedAnswer) -> None:
         """Record the server's count; if it exceeds ours by more than the margin, raise the margin."""
-        self._model.look_again()
         if answer.prompt_tokens is None:
             return
-        self._scope.record_usage(context, prompt_tokens=answer.prompt_tokens, model=self._model.name)
+        self._scope.record_usage(context, prompt_tokens=answer.prompt_tokens, model=self._model.counter_name)
         excess = answer.prompt_tokens - context.tokens
         if excess > self._free_margin():
             self._margin = excess + excess // 4  # the next prompt may be longer, and the excess grows with it

@@ -130,7 +130,7 @@ def isolate(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag
 
 @app.command()
 def index(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Build what makes recall fast for users with more units than MEMSTORE_UNITS_IN_MEMORY.
+    """Build what makes recall fast for users with more units than MEMSTORE_MAX_CHUNKS_IN_MEMORY.
 
     memstore derive does it too where its login owns the tables; else run this with one that does. It takes a minute and
     more for 100,000 units, while the store is in use. Without it recall is slower and finds the same.

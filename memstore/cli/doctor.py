@@ -130,13 +130,15 @@ def _non_default(settings: Settings) -> str:
 
 def _check_model(what: str, name: str, load: Callable[[str], object]) -> Check:
     """Check that a local model is installed; load any other, which takes no time."""
-    from memstore.providers import MINILM, local_models
+    from memstore.providers import MINILM
     from memstore.settings import ONNX_MINILM
 
     kind, _, model = name.partition(":")
     if kind in LOCAL:
+        from memstore.providers.sentence_transformers import check_model
+
         detail = f"{name} is installed"
-        return _check(what, lambda: local_models.check(model), f"{detail}; {ENGLISH}" if name == MINILM else detail)
+        return _check(what, lambda: check_model(model), f"{detail}; {ENGLISH}" if name == MINILM else detail)
     return _check(what, lambda: load(name), f"{name}; {ENGLISH}" if name == ONNX_MINILM else name)
 
 
@@ -192,7 +194,7 @@ def _large_users(store: MemoryStore) -> Iterator[Check]:
     if users := store.large_users():
         lacking = ", ".join(repr(user.name) for user in users if not user.indexed)
         advice = f"recall is slow for {lacking}: memstore db index" if lacking else "all are indexed"
-        yield Check("large users", f"{len(users)} with more than {store.settings.units_in_memory:,} units; {advice}")
+        yield Check("large users", f"{len(users)} with more than {most:,} chunks; {advice}")
 
 
 def _vectors(counts: dict[str, int], embedder: str) -> str | None:

@@ -128,7 +128,7 @@ def verify_erasure(
 
 
 def retention(user: OnlyUserOption = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Erase messages that are older than they are kept: by messages_days of conversations, users and the settings.
+    """Erase messages older than message_retention_days of their conversation, of their user or of the settings.
 
     JSON: {"messages": integer}.
     """

@@ -42,10 +42,10 @@ def serve(
     """
     import asyncio
 
-    from memstore.providers.optional import brought_by
+    from memstore.plugins import require_extra
 
     log_records()
-    with brought_by("server", "fastapi", "uvicorn"):
+    with require_extra("server", "fastapi", "uvicorn"):
         from memstore.server.serve import Serving
         from memstore.server.serve import serve as run
 
@@ -77,10 +77,10 @@ def mcp(
     """
     import asyncio
 
-    from memstore.providers.optional import missing
+    from memstore.plugins import missing_extra
 
     if find_spec("mcp") is None:
-        raise missing("mcp", "mcp")
+        raise missing_extra("mcp", "mcp")
     if as_json:
         print_json({"mcpServers": {"memstore": _stdio_entry(user, database)}})
         return

@@ -13,7 +13,7 @@ from memstore.cli.output import print_json, print_result, print_table
 from memstore.cli.session import hint_if_unknown, open_store
 
 if TYPE_CHECKING:
-    from memstore.settings import Setting
+    from memstore.settings import SettingInfo
 
 app = typer.Typer(
     help="See settings, and change those of a conversation.",
@@ -76,13 +76,12 @@ def set_(
     print_result(current, _text(current.value), as_json=as_json)
 
 
-def _list(user: str | None, conversation: str | None, database: str | None) -> list[Setting]:
-    from memstore.settings import Setting, listed
+def _list(user: str | None, conversation: str | None, database: str | None) -> list[SettingInfo]:
     from memstore.store.faults import without_password
 
     if (user is None) != (conversation is None):
         raise typer.BadParameter("a conversation is named by --user and --conversation together.")
-    system = {each.name: each for each in listed()}
+    system = {each.name: each for each in describe()}
     url = system["database_url"]
     system["database_url"] = replace(url, value=without_password(url.value))
     if user is None or conversation is None:
@@ -92,9 +91,9 @@ def _list(user: str | None, conversation: str | None, database: str | None) -> l
         scope = store.user(user).conversation(conversation)
         values, info = scope.settings(), scope.info()
     own = {name for name, value in (info.settings if info else {}).items() if value is not None}
-    default = Setting("", None, "default")
+    default = SettingInfo("", None, "default")
     return [
-        Setting(name, value, "conversation" if name in own else system.get(name, default).source)
+        SettingInfo(name, value, "conversation" if name in own else system.get(name, default).source)
         for name, value in values.items()
     ]
 

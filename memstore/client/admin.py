@@ -25,7 +25,7 @@ from memstore.models import (
     EmbeddingStatus,
     MigrationReport,
 )
-from memstore.providers import ChatModel, Embedder, load_embedder, load_exactly, vectors_name
+from memstore.providers import ChatModel, Embedder, load_embedder, load_stored_embedder, vectors_name
 from memstore.store import api_tokens, queue_schema
 from memstore.store.api_tokens import Holder
 from memstore.store.derivations import DERIVERS
@@ -245,7 +245,7 @@ def _load_target(name: str) -> Embedder:
     if embedder is None:
         raise InvalidInput('"none" makes no vectors: name the embedder that is to serve, as kind:model.')
     # Other processes must find it by the name that is stored with its vectors.
-    return embedder if name == embedder.name else load_exactly(embedder.name, embedder.dimensions)
+    return embedder if name == embedder.name else load_stored_embedder(embedder.name, embedder.dimensions)
 
 
 def _ignore(done: int, total: int) -> None:

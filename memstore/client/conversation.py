@@ -31,7 +31,7 @@ from memstore.models import (
     Role,
     Summary,
 )
-from memstore.providers.chat_values import check_tools
+from memstore.providers.counters import check_tools
 from memstore.store import counter_drift, facts, messages, receipts, summaries
 from memstore.store.messages import LAST
 from memstore.telemetry import operation_span
@@ -226,8 +226,8 @@ class AsyncConversationScope(AsyncMessageListMixin):
         `sections` limit the sections of every later context, or add your own, see `Section`; `[]` removes them.
 
         `settings` of memstore's are `context_budget`, `context_reserve`, `context_viewer`, `visibility`,
-        `strategies`, `sections` and `messages_days` (after which messages are erased); None removes one. Others are
-        your own.
+        `strategies`, `sections` and `message_retention_days` (after which messages are erased); None removes one.
+        Others are your own.
 
         >>> trip.update(title="Lisbon", strategies=["summary_buffer"], settings={"context_budget": 4000})
         """
@@ -304,7 +304,7 @@ class AsyncConversationScope(AsyncMessageListMixin):
             format=get_format(format),
             tools=tools,
             defaults=runtime.settings,
-            keep=runtime.settings.receipts_days > 0 and self._database.capabilities.writes,
+            keep=runtime.settings.receipt_retention_days > 0 and self._database.capabilities.writes,
         ).redacted(runtime.redactor)
         with operation_span("context") as span:
             context = await assemble(

@@ -16,10 +16,9 @@ from memstore.context.visibility import Rule
 from memstore.errors import InvalidInput
 from memstore.ingest.check import one_of
 from memstore.models import Hit, HitGroup, Role, Tier
-from memstore.search.candidates import DEPTH
+from memstore.search.candidates import DEPTH, facts_with_evidence, recall
 from memstore.search.grouping import by_fact, by_session, groups_in_time, in_time, within_hits
 from memstore.search.query import QueryBuilder
-from memstore.search.recall import facts_with_evidence, recall
 from memstore.search.reranking import READ, rerank
 from memstore.store.database import Database
 from memstore.store.items import EVERY_TIER, Filters

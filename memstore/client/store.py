@@ -82,15 +82,15 @@ class AsyncMemoryStore:
             dsn,
             settings.pool_size,
             revive=server.ensure if server else None,
-            outbox=settings.outbox_days > 0,
-            enqueue=settings.enqueue,
-            most_units=settings.units_in_memory,
-            most_bytes=settings.arrays_megabytes * 2**20,
+            outbox=settings.event_retention_days > 0,
+            enqueue=settings.queue_on_add,
+            most_units=settings.max_chunks_in_memory,
+            most_bytes=settings.index_cache_mb * 2**20,
         )
         store = cls(database, settings, server, reranker)
         try:
             await to_thread(migrations.prepare, dsn, upgrade_old=server is not None)
-            if settings.enqueue:
+            if settings.queue_on_add:
                 await to_thread(queue_schema.prepare, dsn)
             await database.open()
         except BaseException:  # an interrupt too: what was opened is closed
@@ -200,7 +200,7 @@ class AsyncMemoryStore:
         return await queue.retry(self._database, ids)
 
     async def large_users(self) -> list[LargeUser]:
-        """Return the users with more units than `units_in_memory`, and whether recall over them has its indexes."""
+        """Return the users with more chunks than `max_chunks_in_memory`, and whether they have their indexes."""
         return await indexes.large(self._database)
 
     async def build_indexes(self, *, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
@@ -332,7 +332,7 @@ class AsyncMemoryStore:
         return await of_text(self._database, text or "")
 
     async def apply_retention(self, *, user: str | None = None) -> int:
-        """Erase the messages, of every user or of one, that are older than `messages_days`; return how many.
+        """Erase the messages, of every user or of one, that are older than `message_retention_days`; return how many.
 
         Workers do so every hour, and `derive` for users for whom it derived something.
         """

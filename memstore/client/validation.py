@@ -105,7 +105,7 @@ def receipt_id(receipt: Context | Receipt | UUID | str) -> UUID:
         receipt = receipt.receipt
     value = receipt.id if isinstance(receipt, Receipt) else receipt
     if value is None:
-        raise InvalidInput("This receipt was not kept: the conversation has no message yet, or receipts_days is 0.")
+        raise InvalidInput("This receipt was not kept: no message yet, or receipt_retention_days is 0.")
     return _parse_uuid(value, "as context.receipt.id has it")
 
 

@@ -13,10 +13,9 @@ from memstore.context.receipt import GIST
 from memstore.context.request import Assembly
 from memstore.context.turns import Turn
 from memstore.models import Decision, Hit, Message, Reason, Role, Tier, Unit
-from memstore.search.candidates import DEPTH, rank_candidates
+from memstore.search.candidates import DEPTH, rank_candidates, to_hits
 from memstore.search.query import Query
 from memstore.search.ranking import Candidate, best_of_each
-from memstore.search.recall import to_hits
 from memstore.store import fact_changes
 from memstore.store.database import Transaction
 from memstore.store.fact_changes import Past
@@ -98,7 +97,7 @@ async def _recalled(
     ranking = await rank_candidates(
         scope, query, Filters(as_of=as_of), depth, stretch.standing, version=stretch.version
     )
-    found = {one.unit.item_id: one for one in ranking.of_those_asked_for()}
+    found = {one.unit.item_id: one for one in ranking.included()}
     standing = [found[fact] for fact in stretch.standing if fact in found]
     about = (one for one in best_of_each(ranking.of(Tier.FACTS)) if one.unit.item_id not in found)
     said = best_of_each(passed.those(ranking.of(Tier.MESSAGES, Tier.SUMMARIES)))

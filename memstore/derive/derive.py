@@ -131,8 +131,8 @@ async def tend(database: Database, users: Iterable[UUID], settings: Settings) ->
     for user in users:
         await retain(database, user, settings)
         async with database.scope(user) as scope:
-            await events.trim(scope, now - timedelta(days=settings.outbox_days))
-            await receipts.trim(scope, now - timedelta(days=settings.receipts_days))
+            await events.trim(scope, now - timedelta(days=settings.event_retention_days))
+            await receipts.trim(scope, now - timedelta(days=settings.receipt_retention_days))
         await indexes.tend(database, user)
 
 

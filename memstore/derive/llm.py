@@ -94,7 +94,7 @@ def windows(system: str, shown: Sequence[Passage], model: ChatModel, max_tokens:
     Raises PromptTooLong where the window leaves less than `LEAST_ROOM` tokens for text.
     """
     room = model.context_tokens - max_tokens
-    if room - model.bound(chat(system, [])) < LEAST_ROOM:
+    if room - model.max_prompt_tokens(chat(system, [])) < LEAST_ROOM:
         raise PromptTooLong(
             f"{model.name} has a window of {model.context_tokens} tokens: the prompt and an answer of {max_tokens} "
             "leave no room for messages. Give it a larger window."
@@ -102,7 +102,7 @@ def windows(system: str, shown: Sequence[Passage], model: ChatModel, max_tokens:
     rows: list[list[Passage]] = []
     for passage in shown:
         for part in _parts(passage, system, model, room):
-            if rows and model.bound(chat(system, [*rows[-1], part])) <= room:
+            if rows and model.max_prompt_tokens(chat(system, [*rows[-1], part])) <= room:
                 rows[-1].append(part)
             else:
                 rows.append([part])
@@ -139,7 +139,7 @@ def _parts(passage: Passage, system: str, model: ChatModel, room: int) -> list[P
     """Give the passage, or where it alone is too long its parts."""
 
     def cost(text: str) -> int:
-        return model.bound(chat(system, [replace(passage, text=text)])) - frame
+        return model.max_prompt_tokens(chat(system, [replace(passage, text=text)])) - frame
 
     frame = 0
     frame = cost("")  # what is around the text

@@ -10,8 +10,8 @@ import numpy as np
 
 from memstore.derive.asked import Allowance
 from memstore.errors import ProviderError
-from memstore.providers import ChatModel, Embedder, Exactly, TokenCounter, Vectors, load_exactly
-from memstore.providers.coalesced import Coalesced
+from memstore.providers import ChatModel, Embedder, EmbedderLoader, TokenCounter, Vectors, load_stored_embedder
+from memstore.providers.batching import BatchingEmbedder
 from memstore.settings import Settings
 
 
@@ -25,7 +25,7 @@ class Resources:
     summary_model: ChatModel | None = None
     facts_model: ChatModel | None = None
     allowance: Allowance = field(default_factory=Allowance)
-    exactly: Exactly = load_exactly
+    exactly: EmbedderLoader = load_stored_embedder
 
     def by(self, name: str, dimensions: int) -> Resources:
         """Give the same with this embedder, which may take seconds to load."""
@@ -45,8 +45,8 @@ class Resources:
     @property
     def unit_limit(self) -> int:
         """The longest unit, in the tokens of `unit_count`."""
-        window = self.embedder.max_tokens if self.embedder else self.settings.unit_tokens
-        return min(self.settings.unit_tokens, window)
+        window = self.embedder.max_tokens if self.embedder else self.settings.chunk_tokens
+        return min(self.settings.chunk_tokens, window)
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> Vectors:
@@ -66,7 +66,7 @@ def coalesced(resources: Resources) -> Resources:
 
     @cache
     def exactly(name: str, dimensions: int) -> Embedder:
-        return Coalesced(resources.exactly(name, dimensions))
+        return BatchingEmbedder(resources.exactly(name, dimensions))
 
     own = resources.embedder
-    return replace(resources, embedder=None if own is None else Coalesced(own), exactly=exactly)
+    return replace(resources, embedder=None if own is None else BatchingEmbedder(own), exactly=exactly)

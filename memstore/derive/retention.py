@@ -22,7 +22,7 @@ async def retain(database: Database, user: UUID, settings: Settings) -> int:
     """
     async with database.scope(user) as scope:
         await documents.expire(scope)
-        expired = await retention.expired(scope, settings.messages_days)
+        expired = await retention.expired(scope, settings.message_retention_days)
     erased = 0
     for one in expired:
         target = Target(ErasureScope.RETENTION, user, one.conversation_id, before=one.before)

@@ -39,13 +39,13 @@ class CappedChatModel:
         """Return the model's window."""
         return self._model.context_tokens
 
-    def bound(self, messages: Sequence[ChatMessage]) -> int:
+    def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
         """Return a number of tokens that the prompt does not exceed."""
-        return self._model.bound(messages)
+        return self._model.max_prompt_tokens(messages)
 
     def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
         """Return the model's answer, after reserving its tokens."""
-        once = self.bound(messages) + max_tokens
+        once = self.max_prompt_tokens(messages) + max_tokens
         tokens = once + min(self.context_tokens, once + RETRY_TOKENS)  # it may be asked once more
         self._reserve(tokens)
         spent = 0

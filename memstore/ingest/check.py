@@ -236,7 +236,7 @@ def one_of(name: str, value: str | None, known: Sequence[str]) -> None:
         raise InvalidInput(f"{name}={value!r}: give one of {', '.join(known)}.")
 
 
-KEPT_FOR = "messages_days"  # the setting of a user or of a conversation
+KEPT_FOR = "message_retention_days"  # the setting of a user or of a conversation
 LONGEST_KEPT = 100_000.0
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from memstore.errors import InvalidInput
 from memstore.ingest.check import TEXT_PARTS
 from memstore.models import Json, Message
-from memstore.providers.optional import brought_by
+from memstore.plugins import require_extra
 from memstore.settings import Settings
 from memstore.text import INVALID_CHARS
 
@@ -255,7 +255,7 @@ def redactor_for(settings: Settings) -> Redactor:
 
 @cache
 def _load(kinds: frozenset[str]) -> Redactor:
-    with brought_by("secrets", "detect_secrets", "stdnum"):
+    with require_extra("secrets", "detect_secrets", "stdnum"):
         luhn, iban, ssn = (import_module(f"stdnum.{name}") for name in ("luhn", "iban", "us.ssn"))
         plugins = [getattr(import_module(f"detect_secrets.plugins.{name}"), DETECTORS[name]) for name in DETECTORS]
     patterns = [pattern for plugin in plugins for pattern in plugin.denylist]

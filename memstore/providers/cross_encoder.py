@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from memstore.errors import ProviderError, ProviderMissing
-from memstore.providers import Scores, local_models
-from memstore.providers.batches import Workers
-from memstore.providers.sentence_transformers import BATCH
+from memstore.providers.base import Scores
+from memstore.providers.batching import BatchWorkers
+from memstore.providers.sentence_transformers import BATCH, load_model
 from memstore.text import replace_surrogates
 
 
@@ -22,7 +22,7 @@ def load(model: str) -> CrossEncoderReranker:
     """
     if not model:
         raise ProviderMissing("Write cross-encoder:FOLDER, or cross-encoder:NAME of a model that is on this machine.")
-    loaded = local_models.load(model, "CrossEncoder")
+    loaded = load_model(model, "CrossEncoder")
     if loaded.num_labels != 1:
         raise ProviderError(f"{model!r} gives {loaded.num_labels} scores for a pair of texts; a reranker gives one.")
     return CrossEncoderReranker(f"cross-encoder:{model}", loaded)
@@ -34,7 +34,7 @@ class CrossEncoderReranker:
     def __init__(self, name: str, model: Any) -> None:
         self.name = name
         self._model = model
-        self._turns = Workers(1)
+        self._worker = BatchWorkers(1)
 
     def __repr__(self) -> str:
         return f"<CrossEncoderReranker {self.name}>"
@@ -46,10 +46,10 @@ class CrossEncoderReranker:
         """
         scores = np.empty(len(texts), dtype=np.float32)
         pairs = [(replace_surrogates(query), replace_surrogates(text)) for text in texts]
-        self._turns.fill(scores, self._scored, pairs, [len(text) for text in texts], BATCH)
+        self._worker.fill(scores, self._score, pairs, [len(text) for text in texts], BATCH)
         return scores
 
-    def _scored(self, pairs: list[tuple[str, str]]) -> Scores:
+    def _score(self, pairs: list[tuple[str, str]]) -> Scores:
         # Log-odds, not what a sigmoid makes of them: of fifty texts it would leave a few near 1, all others near 0.
         scores: Scores = self._model.predict(pairs, batch_size=BATCH, activation_fn=_unchanged, show_progress_bar=False)
         return scores

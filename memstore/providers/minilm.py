@@ -18,8 +18,8 @@ import platformdirs
 from tokenizers import Tokenizer
 
 from memstore.errors import ProviderError, ProviderMissing
-from memstore.providers import MINILM, Vectors
-from memstore.providers.batches import Workers
+from memstore.providers.base import MINILM, Vectors
+from memstore.providers.batching import BatchWorkers
 from memstore.text import replace_surrogates
 
 # Its releases report to their maker as soon as they are imported; this is the switch that they name for it.
@@ -62,7 +62,7 @@ class MiniLM:
 
     def __init__(self, threads: int | None = None) -> None:
         threads = threads or min(MOST_THREADS, _processors())
-        self._workers, self._questions = Workers(threads), Workers(threads)
+        self._workers, self._questions = BatchWorkers(threads), BatchWorkers(threads)
         self._tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()

@@ -1,8 +1,11 @@
 """Counts of models that Ollama serves: the server renders the prompt, and the model's own tokenizer counts it here.
 
 Ollama has no endpoint that counts. What it has: `_debug_render_only` gives the prompt of a chat without running it (an
-undocumented field), and a verbose `/api/show` the tokens and merges of the model. Where either is missing the count is
-a bound by bytes, and of the kind "bound"; so it is while the server is away, for a context must be had then too.
+undocumented field), and a verbose `/api/show` what the model's GGUF file says of its tokenizer. Two kinds of tokenizer
+are built from that: byte-level BPE ("gpt2"), whose text is cut first by a pattern that goes by a name, and
+SentencePiece ("llama"), whose merges follow from the scores of its tokens. What is not known for certain is not built.
+Where either is missing the count is an upper bound by bytes; so it is while the server is away, for a context must be
+had then too.
 """
 
 from __future__ import annotations
@@ -14,27 +17,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+
 from memstore.errors import InvalidInput, ModelUnavailable, ProviderError, ProviderMissing
-from memstore.providers import Count
-from memstore.providers.bytes import BytesCounter, longest
-from memstore.providers.chat_values import as_json, as_template, only_text
-from memstore.providers.gguf import vocabulary
-from memstore.providers.ollama_http import Json, Server, digest_of, entry_of
-from memstore.providers.prompt_counter import Vocabulary, around, expected
-from memstore.providers.remembered import Remembered
+from memstore.providers.base import Count
+from memstore.providers.byte_bound import BytesCounter, longest
+from memstore.providers.counters import CountCache, as_json, only_text
+from memstore.providers.huggingface import Vocabulary, as_template
+from memstore.providers.ollama import OllamaServer, digest_of, entry_of
 from memstore.settings import Settings
 
 ASIDE = 30.0  # seconds for a question about the model; a verbose /api/show has 10 MB, rendering loads the model
 FRESH = 60.0  # seconds for which a model is taken to be the one that it was
 AWAY = 30.0  # seconds for which a server that did not answer is not asked again
 
+PREFIX = "tokenizer.ggml."
+UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4  # of tokenizer.ggml.token_type
+
 
 def load(model: str, settings: Settings) -> OllamaCounter:
-    """Give the counter of a model, as `ollama list` shows it; a digest after "@" is left out. Asks nothing yet."""
+    """Return the counter of a model, as `ollama list` shows it; a digest after "@" is left out. Asks nothing yet."""
     name = model.partition("@")[0]
     if not name:
         raise ProviderMissing("Write ollama:NAME, with the name that `ollama list` shows.")
-    return OllamaCounter(name, Server(settings.ollama_url, ASIDE, 0.5), settings.ollama_num_ctx)
+    return OllamaCounter(name, OllamaServer(settings.ollama_url, ASIDE), settings.ollama_num_ctx)
 
 
 @dataclass
@@ -43,13 +49,13 @@ class _Model:
 
     digest: str
     vocabulary: Vocabulary | None
-    rendered: Remembered
+    count_chat: CountCache
     seen: float = field(default_factory=time.monotonic)
-    around: int | None = None
+    overhead: int | None = None
     renders: bool = True
 
 
-class _Unrendered(Exception):
+class _NotRendered(Exception):
     """The server does not render without running."""
 
 
@@ -60,7 +66,7 @@ class OllamaCounter:
     30 s; one that does not answer is not asked again for 30 s.
     """
 
-    def __init__(self, model: str, server: Server, num_ctx: int) -> None:
+    def __init__(self, model: str, server: OllamaServer, num_ctx: int) -> None:
         self._model = model
         self._server = server
         self._num_ctx = num_ctx
@@ -78,43 +84,45 @@ class OllamaCounter:
         return f"ollama:{self._model}"
 
     def count(self, text: str) -> int:
-        """Give the number of tokens of a text by the model's tokenizer; a bound by bytes where that is not had."""
+        """Return the number of tokens of a text by the model's tokenizer; a bound by bytes where that is not had."""
         known = self._current()
-        return self._bytes.count(text) if known is None or known.vocabulary is None else known.vocabulary.text(text)
+        if known is None or known.vocabulary is None:
+            return self._bytes.count(text)
+        return known.vocabulary.count_text(text)
 
     def count_message(self, message: Mapping[str, Any]) -> int:
-        """Give what one message is expected to add: its values, and what the template puts around a short one."""
+        """Return what one message is expected to add: its values, and what the template puts around a short one."""
         known = self._current()
         if known is None or known.vocabulary is None:
             return self._bytes.count_message(message)
-        if known.around is None:
-            known.around = around(self.count_messages, known.vocabulary)
-        return expected(message, known.vocabulary, known.around)
+        if known.overhead is None:
+            known.overhead = known.vocabulary.message_overhead(self.count_messages)
+        return known.vocabulary.count_message(message, known.overhead)
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
-        """Give the tokens of the prompt that the server renders: "exact" where its own tokenizer has counted them.
+        """Return the tokens of the prompt that the server renders: "exact" where its own tokenizer has counted them.
 
-        Otherwise "bound": by the bytes of the rendered prompt, or of the messages where nothing is rendered. With
-        images "modelled". Raises InvalidInput where the server refuses the messages, ProviderMissing where it has no
+        Otherwise "upper_bound": by the bytes of the rendered prompt, or of the messages where nothing is rendered. With
+        images "estimated". Raises InvalidInput where the server refuses the messages, ProviderMissing where it has no
         such model.
         """
         known = self._current()
-        tokens = None if known is None else self._tokens(known, messages, tools)
+        tokens = None if known is None else self._count_rendered(known, messages, tools)
         if known is None or tokens is None:
             return self._bytes.count_messages(messages, tools)
         if not only_text(messages):
-            return Count(tokens, "modelled")
-        return Count(tokens, "bound" if known.vocabulary is None else "exact")
+            return Count(tokens, "estimated")
+        return Count(tokens, "upper_bound" if known.vocabulary is None else "exact")
 
-    def _tokens(
+    def _count_rendered(
         self, known: _Model, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]
     ) -> int | None:
-        """Give the tokens of the rendered prompt; None where the server does not render, now or ever."""
+        """Return the tokens of the rendered prompt; None where the server does not render, now or ever."""
         if not known.renders or time.monotonic() < self._away_until:
             return None
         try:
-            return known.rendered(as_json([[as_template(one) for one in messages], list(tools)]))
-        except _Unrendered:
+            return known.count_chat(as_json([[as_template(message) for message in messages], list(tools)]))
+        except _NotRendered:
             known.renders = False
         except ModelUnavailable:
             self._away_until = time.monotonic() + AWAY
@@ -122,20 +130,8 @@ class OllamaCounter:
             raise InvalidInput(f"Ollama does not make a prompt of these messages: {error}") from error
         return None
 
-    def verify(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> tuple[int, int]:
-        """Give our count and the server's (`prompt_eval_count`) of one chat. It runs the model for one token.
-
-        Raises ModelUnavailable where the server is away or counts nothing.
-        """
-        body = self._chat(messages, tools) | {"shift": False}
-        told = self._server.ask("POST", "/api/chat", self._model, body, whole=lambda told: told.get("done") is True)
-        counted = told.get("prompt_eval_count")
-        if not isinstance(counted, int):
-            raise ModelUnavailable(f"Ollama at {self._server.url} does not tell how many tokens a prompt had.")
-        return int(self.count_messages(messages, tools)), counted
-
     def _current(self) -> _Model | None:
-        """Give the model as the server has it now; None while it is away."""
+        """Return the model as the server has it now; None while it is away."""
         with self._lock:
             now = time.monotonic()
             if self._known is not None and now < self._known.seen + FRESH:
@@ -143,42 +139,130 @@ class OllamaCounter:
             if now < self._away_until:
                 return self._known
             try:
-                self._known = self._described(self._known)
+                self._known = self._describe(self._known)
             except ModelUnavailable:
                 self._away_until = now + AWAY
             return self._known
 
-    def _described(self, before: _Model | None) -> _Model:
-        listed = self._server.ask("GET", "/api/tags", self._model, patience=2.0)
-        digest = digest_of(entry_of(listed, self._model))
+    def _describe(self, before: _Model | None) -> _Model:
+        listing = self._server.ask("/api/tags", self._model, seconds=2.0)
+        digest = digest_of(entry_of(listing, self._model))
         if before is not None and before.digest == digest != "":
             before.seen = time.monotonic()
             return before
-        shown = self._server.ask("POST", "/api/show", self._model, {"model": self._model, "verbose": True})
+        shown = self._server.ask("/api/show", self._model, {"model": self._model, "verbose": True})
         info = shown.get("model_info")
-        own = vocabulary(info) if isinstance(info, dict) else None
-        return _Model(digest, own, Remembered(lambda chat: self._prompt_tokens(chat, own)))
+        vocabulary = build_vocabulary(info) if isinstance(info, dict) else None
+        return _Model(digest, vocabulary, CountCache(lambda chat: self._count_prompt(chat, vocabulary)))
 
-    def _prompt_tokens(self, chat: str, own: Vocabulary | None) -> int:
+    def _count_prompt(self, chat: str, vocabulary: Vocabulary | None) -> int:
         messages, tools = json.loads(chat)
-        prompt = self._rendered(messages, tools)
-        return longest(prompt) + 1 if own is None else own.prompt(prompt)
-
-    def _rendered(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> str:
-        body = self._chat(messages, tools) | {"_debug_render_only": True}
-        told = self._server.ask("POST", "/api/chat", self._model, body).get("_debug_info")
-        prompt = told.get("rendered_template") if isinstance(told, dict) else None
-        if not isinstance(prompt, str):
-            raise _Unrendered
-        return prompt
-
-    def _chat(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Json:
-        """Give the body of a chat, of which nothing is cut; a server that knows no rendering makes one token."""
-        return {
+        body = {
             "model": self._model,
-            "messages": [as_template(message) for message in messages],
-            "tools": list(tools),
+            "messages": messages,
+            "tools": tools,
             "stream": False,
             "truncate": False,
-            "options": {"num_ctx": self._num_ctx, "num_predict": 1},
+            "options": {"num_ctx": self._num_ctx, "num_predict": 1},  # a server that does not render makes one token
+            "_debug_render_only": True,
         }
+        rendered = self._server.ask("/api/chat", self._model, body).get("_debug_info")
+        prompt = rendered.get("rendered_template") if isinstance(rendered, dict) else None
+        if not isinstance(prompt, str):
+            raise _NotRendered
+        return longest(prompt) + 1 if vocabulary is None else vocabulary.count_prompt(prompt)
+
+
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_BEFORE, _SPACES = r"[^\r\n\p{L}\p{N}]?", r"\s*[\r\n]+|\s+(?!\S)|\s+"
+_SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+
+
+def _by_words(digits: str) -> str:
+    return rf"{_SUFFIX}|{_BEFORE}\p{{L}}+|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_SPACES}"
+
+
+def _by_case(digits: str, suffix: str) -> str:
+    words = rf"{_BEFORE}{_UPPER}*{_LOWER}+{suffix}|{_BEFORE}{_UPPER}+{_LOWER}*{suffix}"
+    return rf"{words}|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_SPACES}"
+
+
+# The patterns of llama.cpp (`llama-vocab.cpp`) by the names that "tokenizer.ggml.pre" has for them.
+PATTERNS = {
+    "gpt-2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    "llama-bpe": _by_words(r"\p{N}{1,3}"),
+    "qwen2": _by_words(r"\p{N}"),
+    "deepseek-r1-qwen": _by_words(r"\p{N}"),
+    "tekken": _by_case(r"\p{N}", ""),
+    "gpt-4o": _by_case(r"\p{N}{1,3}", f"{_SUFFIX}?"),
+}
+WHOLE_WORDS = {"llama-bpe", "tekken"}  # take a word that is in the vocabulary as it is, whatever its merges say
+
+
+def build_vocabulary(info: Mapping[str, Any]) -> Vocabulary | None:
+    """Return the tokenizer of a model by its "model_info"; None where that is not told or is of another kind."""
+    gguf = {key.removeprefix(PREFIX): value for key, value in info.items() if key.startswith(PREFIX)}
+    tokens = gguf.get("tokens")
+    if not isinstance(tokens, list) or not tokens:
+        return None
+    build = {"gpt2": _byte_level, "llama": _sentencepiece}.get(str(gguf.get("model")))
+    tokenizer = build(tokens, gguf) if build else None
+    if tokenizer is None:
+        return None
+    kinds = gguf.get("token_type") or []
+    tokenizer.add_special_tokens(_of_kind(tokens, kinds, CONTROL, special=True))
+    tokenizer.add_tokens(_of_kind(tokens, kinds, USER_DEFINED, special=False))
+    return Vocabulary(tokenizer, _bos(tokens, gguf))
+
+
+def _byte_level(tokens: Sequence[str], gguf: Mapping[str, Any]) -> Tokenizer | None:
+    pattern, merges = PATTERNS.get(str(gguf.get("pre"))), gguf.get("merges")
+    if pattern is None or not isinstance(merges, list):
+        return None
+    pairs = [tuple(merge.split(" ", 1)) for merge in merges]
+    ids = {token: number for number, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.BPE(ids, pairs, ignore_merges=gguf.get("pre") in WHOLE_WORDS))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(pattern), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    return tokenizer
+
+
+def _sentencepiece(tokens: Sequence[str], gguf: Mapping[str, Any]) -> Tokenizer | None:
+    scores = gguf.get("scores")
+    if not isinstance(scores, list) or len(scores) != len(tokens):
+        return None
+    ids = {token: number for number, token in enumerate(tokens)}
+    kinds = gguf.get("token_type") or []
+    unknown = next((token for token, kind in zip(tokens, kinds, strict=False) if kind == UNKNOWN), None)
+    model = models.BPE(ids, _merges(tokens, scores, ids), unk_token=unknown, fuse_unk=True, byte_fallback=True)
+    tokenizer = Tokenizer(model)
+    blank = [normalizers.Prepend("▁")] if gguf.get("add_space_prefix", True) else []
+    tokenizer.normalizer = normalizers.Sequence([*blank, normalizers.Replace(" ", "▁")])
+    return tokenizer
+
+
+def _merges(tokens: Sequence[str], scores: Sequence[float], ids: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return the merges, the best first: SentencePiece joins the two neighbours whose token has the highest score."""
+    ranked = sorted(range(len(tokens)), key=lambda number: -scores[number])
+    return [
+        (token[:cut], token[cut:])
+        for token in (tokens[number] for number in ranked)
+        for cut in range(1, len(token))
+        if token[:cut] in ids and token[cut:] in ids
+    ]
+
+
+def _of_kind(tokens: Sequence[str], kinds: Sequence[int], wanted: int, *, special: bool) -> list[AddedToken]:
+    chosen = [token for token, kind in zip(tokens, kinds, strict=False) if kind == wanted and token]
+    return [AddedToken(token, special=special, normalized=False) for token in chosen]
+
+
+def _bos(tokens: Sequence[str], gguf: Mapping[str, Any]) -> str | None:
+    """Return the token that is put before a prompt: by default SentencePiece has one and byte-level BPE has none."""
+    number = gguf.get("bos_token_id")
+    adds = gguf.get("add_bos_token", gguf.get("model") == "llama")
+    return tokens[number] if adds and isinstance(number, int) and 0 <= number < len(tokens) else None

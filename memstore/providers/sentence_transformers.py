@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import importlib
+import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from memstore.errors import ProviderMissing
-from memstore.providers import Vectors, local_models
-from memstore.providers.batches import Workers
+from memstore.errors import ProviderError, ProviderMissing
+from memstore.plugins import missing_extra, require_extra
+from memstore.providers.base import Vectors
+from memstore.providers.batching import BatchWorkers
 from memstore.text import replace_surrogates
 
+EXTRA = "sentence-transformers"
+LIBRARY = "sentence_transformers"
+OWN = "all-MiniLM-L6-v2"  # comes with memstore
 BATCH = 32  # texts
 ENDLESS = 1_000_000  # tokens: the window of a model that has none, such as a static one
+
+# Whoever loads sets two switches of the whole process, and puts them back: no progress bars, no network.
+_LOADING = threading.Lock()
 
 
 def load(model: str) -> SentenceTransformerEmbedder:
@@ -29,9 +40,7 @@ def load(model: str) -> SentenceTransformerEmbedder:
     """
     if not model:
         raise ProviderMissing("Name the model: sentence-transformers:FOLDER, or sentence-transformers:NAME.")
-    return SentenceTransformerEmbedder(
-        f"sentence-transformers:{model}", local_models.load(model, "SentenceTransformer")
-    )
+    return SentenceTransformerEmbedder(f"sentence-transformers:{model}", load_model(model, "SentenceTransformer"))
 
 
 class SentenceTransformerEmbedder:
@@ -42,33 +51,34 @@ class SentenceTransformerEmbedder:
         self.dimensions = int(model.get_embedding_dimension())
         self.max_tokens = _window(model)
         self._model = model
-        self._turns = Workers(1)  # torch computes with threads of its own, and a tokenizer is for one thread at a time
-        self._counter = _counter(model.tokenizer)
+        # torch computes with threads of its own, and a tokenizer is for one thread at a time
+        self._worker = BatchWorkers(1)
+        self._count = _counter(model.tokenizer)
 
     def __repr__(self) -> str:
         return f"<SentenceTransformerEmbedder {self.name}>"
 
     def count(self, text: str) -> int:
         """Return the number of the model's own tokens, without the special ones and without the window's limit."""
-        return self._counter(text)
+        return self._count(replace_surrogates(text))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts: shape (texts, dimensions), float32, unit length."""
         texts = [replace_surrogates(text) for text in texts]
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        encode = partial(_encoded, self._model.encode_document)
-        self._turns.fill(vectors, encode, texts, [len(text) for text in texts], BATCH)
+        encode = partial(_encode, self._model.encode_document)
+        self._worker.fill(vectors, encode, texts, [len(text) for text in texts], BATCH)
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
         """Return the vector of a question: shape (dimensions,), float32, unit length."""
-        [found] = self._turns.run(lambda query: _encoded(self._model.encode_query, [query]), [replace_surrogates(text)])
-        return np.ascontiguousarray(found[0])
+        [vectors] = self._worker.run(partial(_encode, self._model.encode_query), [[replace_surrogates(text)]])
+        return np.ascontiguousarray(vectors[0])
 
 
-def _encoded(encode: Callable[..., Any], texts: list[str]) -> Vectors:
-    made = encode(texts, batch_size=BATCH, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
-    vectors = np.asarray(made, dtype=np.float32)
+def _encode(encode: Callable[..., Any], texts: list[str]) -> Vectors:
+    encoded = encode(texts, batch_size=BATCH, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
+    vectors = np.asarray(encoded, dtype=np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     # What a static model knows no token of is far from everything, and no division by 0.
     vectors[lengths[:, 0] == 0, 0] = 1
@@ -93,13 +103,76 @@ def _counter(tokenizer: Any) -> Callable[[str], int]:
         own = tokenizers.Tokenizer.from_str(fast.to_str())
         own.no_truncation()
         own.no_padding()
-        return lambda text: len(own.encode(replace_surrogates(text), add_special_tokens=False))
-    turn = threading.Lock()
+        return lambda text: len(own.encode(text, add_special_tokens=False))
+    lock = threading.Lock()
 
     def count_slowly(text: str) -> int:
-        with turn:
-            return len(
-                tokenizer.encode(replace_surrogates(text), add_special_tokens=False, truncation=False, verbose=False)
-            )
+        with lock:
+            return len(tokenizer.encode(text, add_special_tokens=False, truncation=False, verbose=False))
 
     return count_slowly
+
+
+def check_model(name: str) -> None:
+    """Refuse a name that cannot be loaded, as far as that is known without loading anything; raises as `load_model`."""
+    if find_spec(LIBRARY) is None:
+        raise missing_extra(LIBRARY, EXTRA)
+    if name:
+        _place(name)
+
+
+def load_model(name: str, kind: str) -> Any:
+    """Return a model as the library's class `kind`, such as "SentenceTransformer", from a folder or by its name.
+
+    Raises ProviderMissing for a model that is not on this machine and for a library that is not installed,
+    ProviderError where the model cannot be loaded.
+    """
+    place = _place(name)
+    with require_extra(EXTRA, LIBRARY, "torch", "transformers"):
+        make = getattr(importlib.import_module(LIBRARY), kind)
+    with _LOADING, _without_progress_bars(), _without_network():
+        try:
+            return make(place, local_files_only=True)
+        except OSError as error:
+            raise ProviderMissing(
+                f"The model {name!r} is not on this machine, or not whole, and memstore downloads nothing. Give "
+                f"the folder that holds it, or fetch it once: `hf download {name}`."
+            ) from error
+        except Exception as error:  # whatever torch, transformers and the model's own code may raise
+            raise ProviderError(f"The model {name!r} cannot be loaded: {error}") from error
+
+
+def _place(name: str) -> str:
+    if name == OWN:
+        return str(Path(__file__).with_name(OWN))
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return str(folder)
+    if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", name):
+        raise ProviderMissing(f"There is no folder {name!r}, and it is not the name of a model.")
+    return name
+
+
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    logging = importlib.import_module("transformers.utils.logging")
+    if not logging.is_progress_bar_enabled():
+        yield
+        return
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.enable_progress_bar()
+
+
+@contextmanager
+def _without_network() -> Iterator[None]:
+    # With local_files_only too, huggingface_hub asks its server for a list of agents, to name one in its user agent.
+    constants = vars(importlib.import_module("huggingface_hub.constants"))
+    before = constants["HF_HUB_OFFLINE"]
+    constants["HF_HUB_OFFLINE"] = True
+    try:
+        yield
+    finally:
+        constants["HF_HUB_OFFLINE"] = before

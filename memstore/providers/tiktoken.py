@@ -23,9 +23,8 @@ import tiktoken
 import tiktoken.model
 
 from memstore.errors import ProviderError, ProviderMissing
-from memstore.providers import Count
-from memstore.providers.chat_values import as_json, only_text, texts
-from memstore.providers.remembered import Remembered
+from memstore.providers.base import Count
+from memstore.providers.counters import CountCache, as_json, only_text, texts
 from memstore.settings import Settings
 
 DEFAULT = "o200k_base"
@@ -52,7 +51,7 @@ _LINE_ENDS_APART = frozenset({"cl100k_base", "o200k_base", "o200k_harmony"})
 
 
 def load(model: str, settings: Settings | None = None) -> TiktokenCounter:
-    """Give the counter of an encoding ("o200k_base", the default for "", "cl100k_base" …) or of an OpenAI model.
+    """Return the counter of an encoding ("o200k_base", the default for "", "cl100k_base" …) or of an OpenAI model.
 
     An encoding of the wheel is read when something is first counted (o200k_base: 0.3 s); another one at once, so that
     its absence is seen here. Raises ProviderMissing for a name that tiktoken does not know, and for a vocabulary that
@@ -70,7 +69,7 @@ def load(model: str, settings: Settings | None = None) -> TiktokenCounter:
 
 
 def encoding_of(model: str) -> str | None:
-    """Give the name of the encoding of an OpenAI model, such as "gpt-4o-2024-11-20", by tiktoken's table."""
+    """Return the name of the encoding of an OpenAI model, such as "gpt-4o-2024-11-20", by tiktoken's table."""
     try:
         return tiktoken.model.encoding_name_for_model(model)
     except KeyError:
@@ -78,21 +77,21 @@ def encoding_of(model: str) -> str | None:
 
 
 def is_packed(encoding: str) -> bool:
-    """Tell whether the vocabulary of an encoding came with memstore."""
+    """Return whether the vocabulary of an encoding came with memstore."""
     return _in_wheel(f"{'o200k_base' if encoding == 'o200k_harmony' else encoding}.tiktoken").exists()
 
 
 class TiktokenCounter:
     """Counts the tokens of one encoding, and of chat messages by OpenAI's published rule. Safe to share by threads.
 
-    The count of a chat is "exact": it is the number that the rule gives. Named for a `model` it is "modelled", for what
+    The count of a chat is "exact": it is the number that the rule gives. Named for a `model` it is "estimated": what
     the model's server does is not published, and is what the rule says as far as anybody has measured.
     """
 
     def __init__(self, encoding: str, model: str | None = None) -> None:
         self._encoding = encoding
         self._model = model
-        self._remembered = Remembered(self._tokens)
+        self._cache = CountCache(self._tokens)
 
     def __repr__(self) -> str:
         return f"<TiktokenCounter {self.name}>"
@@ -103,13 +102,13 @@ class TiktokenCounter:
         return f"tiktoken:{self._model or self._encoding}"
 
     def count(self, text: str) -> int:
-        """Give the number of tokens of a text, special tokens being plain text.
+        """Return the number of tokens of a text, special tokens being plain text.
 
         A lone surrogate counts as U+FFFD, which is what it is when sent. Exact for every text: 4 MB without any white
         space take 4 s at most (random letters; words 0.1 s), runs of white space of any length 3 s.
         Raises ProviderMissing or ProviderError where the vocabulary cannot be read.
         """
-        return self._remembered(text)
+        return self._cache(text)
 
     def _tokens(self, text: str) -> int:
         if len(text) >= LONGEST_RUN:
@@ -117,7 +116,7 @@ class TiktokenCounter:
         return len(_encoding(self._encoding).encode_ordinary(text))
 
     def count_message(self, message: Mapping[str, Any]) -> int:
-        """Give the tokens of one message of a chat: 3, those of every value, and 1 if it has a name.
+        """Return the tokens of one message of a chat: 3, those of every value, and 1 if it has a name.
 
         A string counts as it is, None as 0, the parts of a list under "content" by their text; every other value (other
         parts, tool calls) by its compact JSON. Raises InvalidInput for a value that has no JSON.
@@ -125,14 +124,14 @@ class TiktokenCounter:
         return PER_MESSAGE + sum(map(self.count, texts(message))) + (message.get("name") is not None) * PER_NAME
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
-        """Give the tokens of the finished chat: the sum of `count_message`, and 3 for the start of the reply.
+        """Return the tokens of the finished chat: the sum of `count_message`, and 3 for the start of the reply.
 
-        With `tools`, or with parts that are no text, the kind is "modelled": tools are counted as more than every
+        With `tools`, or with parts that are no text, the kind is "estimated": tools are counted as more than every
         formula known for them gives, and what an image costs is not known here.
         """
         tokens = REPLY + sum(map(self.count_message, messages)) + (self._count_tools(tools) if tools else 0)
         by_rule = self._model is None and not tools and only_text(messages)
-        return Count(tokens, "exact" if by_rule else "modelled")
+        return Count(tokens, "exact" if by_rule else "estimated")
 
     def _count_tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
         written = [as_json(tool) for tool in tools]
@@ -141,7 +140,7 @@ class TiktokenCounter:
 
 
 def _choices(schema: object) -> int:
-    """Give the number of values that the enums in a JSON schema list."""
+    """Return the number of values that the enums in a JSON schema list."""
     if isinstance(schema, Mapping):
         listed = schema.get("enum")
         return (len(listed) if isinstance(listed, list | tuple) else 0) + sum(map(_choices, schema.values()))
@@ -184,7 +183,7 @@ def _encoding(name: str) -> tiktoken.Encoding:
 
 
 def _whole(name: str) -> tiktoken.Encoding:
-    """Give the encoding with a pattern that takes the whole text for one piece."""
+    """Return the encoding with a pattern that takes the whole text for one piece."""
     with _LOADING:
         return _build(name, r"[\s\S]+")
 
@@ -196,7 +195,7 @@ def _build(name: str, pattern: str | None) -> tiktoken.Encoding:
 
 
 def _constructors(read: Callable[[str, str], bytes]) -> dict[str, Callable[[], dict[str, Any]]]:
-    """Give tiktoken's own functions that make its encodings, reading their files by `read(url, sha256)`.
+    """Return tiktoken's own functions that make its encodings, reading their files by `read(url, sha256)`.
 
     They are taken from private copies of two of its modules, so that tiktoken as the rest of the process sees it, its
     cache and the environment stay as they are.
@@ -223,7 +222,7 @@ def _no_file(url: str, sha256: str) -> bytes:
 
 
 def _read(url: str, sha256: str) -> bytes:
-    """Give the bytes that tiktoken would fetch from `url`, from the wheel or the user's folder, checked."""
+    """Return the bytes that tiktoken would fetch from `url`, from the wheel or the user's folder, checked."""
     packed = _in_wheel(url.rsplit("/", 1)[-1])
     if packed.exists():
         try:

@@ -1,44 +1,45 @@
-"""A query's candidates: every unit of the user ranked in this process, or those that indexes find in the database.
+"""A query's candidates, and the hits that they become.
 
-The units of most users are held as arrays in the process. Of a user with too many of them the database finds the best
-by words and by vector. What stands beside these may be relevant too ("Yes, in Porto!" by the question before it), so
-they come back as arrays with their neighbours and those of the neighbours, and the same code ranks them. It then knows
-the speakers of the candidates alone, and the silences between two units of one role.
+The chunks of most users are held as arrays in this process, and all are ranked. Of a user with too many of them the
+database's indexes find the best by words and by vector. What stands beside these may be relevant too ("Yes, in Porto!"
+by the question before it), so they come as arrays with their neighbours, and the same code ranks them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice, pairwise, takewhile
 from uuid import UUID
 
 import numpy as np
 
 from memstore._compat import to_thread
-from memstore.models import Tier, UnitKey
+from memstore.models import Hit, Tier, UnitKey
 from memstore.providers import Vectors
-from memstore.search.query import Query
-from memstore.search.ranking import LATEST, NOTHING, QueryFeatures, Ranking, best_of_all, rank
+from memstore.search.query import Query, QueryBuilder
+from memstore.search.ranking import LATEST, NOTHING, Candidate, Ranking, best_of_all, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturated
 from memstore.store import items, postings, vector_indexes
 from memstore.store.arrays import Arrays, Rows
 from memstore.store.database import Transaction
-from memstore.store.items import Filters, Version
+from memstore.store.items import Filters, Said, Version
 from memstore.store.postings import Matches
 
-DEPTH = 200  # units, of each tier or of all, that are ranked exactly
-OF_A_SUBQUERY = 5  # units that count of what a subquery finds; 10 are worth the same
-PER_INDEX = 100  # units that each index finds, before their neighbours are added; others rank below 200
-FILTERED = 1000  # units that the vector index gives, to be filtered: enough for filters that let a tenth through
-ROUNDS = (1000, 10_000, 100_000)  # units that are filtered, the best ones first, until enough are let through
+DEPTH = 200  # chunks, of each tier or of all, that are ranked exactly
+FEW = 3  # chunks for each hit that is wanted: some are of one item
+OF_A_SUBQUERY = 5  # chunks that count of what a subquery finds; 10 are worth the same
+PER_INDEX = 100  # chunks that each index finds, before their neighbours are added; others rank below 200
+FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough for filters that let a tenth through
+ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSpec:
-    """What is searched: the best `depth` units that the filters let through, of each tier or `across_tiers`.
+    """What is searched: the best `depth` chunks that the filters let through, of each tier or `across_tiers`.
 
-    The first unit of each item in `include_ids` is ranked whatever its score is.
+    The first chunk of each item in `include_ids` is ranked whatever its score is.
     """
 
     filters: Filters
@@ -56,6 +57,93 @@ class IndexCandidates:
     corpus: Corpus
 
 
+async def recall(
+    builder: QueryBuilder, question: str, *, filters: Filters, limit: int, min_score: float | None
+) -> list[Hit]:
+    """Return the best items for a question, each once, the best first."""
+    async with builder.open(await builder.build_for_recall(question)) as (scope, query, version):
+        return await _best_hits(scope, query, version, filters, limit, min_score)
+
+
+async def facts_with_evidence(
+    builder: QueryBuilder, question: str, *, filters: Filters, limit: int, min_score: float | None
+) -> tuple[list[Hit], list[Hit]]:
+    """Return the best facts for a question, and the whole messages that they were made from, with their own scores.
+
+    Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
+    embedded yet.
+    """
+    async with builder.open(await builder.build_for_recall(question)) as (scope, query, version):
+        facts = await _best_hits(scope, query, version, filters, limit, min_score, Tier.FACTS)
+        sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
+        ranking = await rank_candidates(scope, query, filters, 1, [*sources], version=version) if sources else NOTHING
+        messages = [one for one in best_of_each(ranking.of(Tier.MESSAGES)) if one.unit.item_id in sources]
+        said = await items.said(scope, [one.unit for one in messages])
+    there = [(one, said[one.unit.item_id]) for one in messages if one.unit.item_id in said]
+    return facts, [replace(_hit(one, whole), text=whole.text or "", start=0) for one, whole in there]
+
+
+async def _best_hits(
+    scope: Transaction,
+    query: Query,
+    version: Version | None,
+    filters: Filters,
+    limit: int,
+    min_score: float | None,
+    tier: Tier | None = None,
+) -> list[Hit]:
+    """Return the best hits, of all tiers or of one; where few chunks are too few, many are ranked."""
+    hits: list[Hit] = []
+    few, many = (FEW * limit, tier is None), (max(DEPTH, 4 * limit), False)
+    for depth, across_tiers in (few, many) if min_score is None else (many,):
+        ranking = await rank_candidates(scope, query, filters, depth, version=version, across_tiers=across_tiers)
+        candidates = best_of_each(ranking.of(*(Tier if tier is None else (tier,))))
+        if min_score is not None:
+            candidates = takewhile(lambda one: one.score >= min_score, candidates)
+        hits = await _first_hits(scope, candidates, limit, filters.as_of)
+        ranked = len(ranking.tiers) if tier is None else ranking.tiers.count(tier)
+        if len(hits) == limit or ranked < depth:
+            break
+    return hits
+
+
+async def _first_hits(
+    scope: Transaction, candidates: Iterator[Candidate], limit: int, as_of: datetime | None
+) -> list[Hit]:
+    hits: list[Hit] = []
+    while len(hits) < limit and (page := list(islice(candidates, limit))):
+        hits += await to_hits(scope, page, as_of)
+    return hits[:limit]
+
+
+async def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
+    """Return hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
+    units = [one.unit for one in chosen]
+    async with scope.ahead() as reads:
+        await items.said(reads, units, as_of)
+    said = await items.said(scope, units, as_of)
+    return [_hit(one, said[one.unit.item_id]) for one in chosen if one.unit.item_id in said]
+
+
+def _hit(one: Candidate, said: Said) -> Hit:
+    unit = one.unit
+    return Hit(
+        tier=Tier(unit.tier),
+        id=unit.item_id,
+        text=(said.text or "")[unit.start : unit.stop],
+        score=one.score,
+        parts=one.parts,
+        sources=(unit.item_id,) if unit.tier == Tier.MESSAGES else tuple(said.sources),
+        occurred_at=unit.occurred_at,
+        conversation_id=unit.conversation_id,
+        seq=unit.seq,
+        role=unit.role,
+        speaker=unit.speaker,
+        start=unit.start,
+        valid_to=said.valid_to,
+    )
+
+
 async def rank_candidates(
     scope: Transaction,
     query: Query,
@@ -66,9 +154,9 @@ async def rank_candidates(
     version: Version | None,
     across_tiers: bool = False,
 ) -> Ranking:
-    """Rank the best units of each tier, or `across_tiers`, and the first one of each item in `include_ids`.
+    """Rank the best chunks of each tier, or `across_tiers`, and the first one of each item in `include_ids`.
 
-    `version` is that of the user's units that was read before; None where the user has none. The query is one for that
+    `version` is that of the user's chunks that was read before; None where the user has none. The query is one for that
     version: whatever model is active since, it is compared only with vectors of its own.
     """
     spec = SearchSpec(filters, depth, include_ids, across_tiers)
@@ -102,15 +190,11 @@ def _rank_arrays(
     if filters.as_of is not None:
         arrays = arrays.known_at(filters.as_of)
         corpus = Corpus(len(arrays), int(arrays.lengths.sum()))
-    shown: Rows | None = None
-    if not filters.everything:
-        shown = arrays.seen_through(**filters.on_columns())
-    if tagged is not None:
-        shown = np.intersect1d(
-            np.arange(len(arrays)) if shown is None else shown, arrays.whole_items(arrays.first_rows(tagged))
-        )
+    visible = None if filters.everything else arrays.seen_through(**filters.on_columns())
+    if visible is not None and tagged is not None:
+        visible = np.intersect1d(visible, arrays.whole_items(arrays.first_rows(tagged)))
     include = arrays.first_rows(spec.include_ids)
-    return rank(arrays, query, corpus, spec.depth, shown, include, together=spec.across_tiers)
+    return rank(arrays, query, corpus, spec.depth, visible, include, across_tiers=spec.across_tiers)
 
 
 async def _rank_by_indexes(scope: Transaction, query: Query, version: Version, spec: SearchSpec) -> Ranking:
@@ -126,14 +210,14 @@ async def _rank_by_indexes(scope: Transaction, query: Query, version: Version, s
 async def search_indexes(
     scope: Transaction, query: Query, version: Version, spec: SearchSpec
 ) -> IndexCandidates | None:
-    """Return what the indexes find, and the first unit of each item that is wanted; None where there is nothing."""
+    """Return what the indexes find, and the first chunk of each item that is wanted; None where there is nothing."""
     filters, units, length = spec.filters, version.units, version.unit_length
     if filters.as_of is not None:
         units, length = await items.corpus_as_of(scope, filters.as_of)
     matches = await postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
     corpus = Corpus(units, length, matches.holding)
     count = max(PER_INDEX, spec.depth // 2)
-    numbers = await _shown(scope, filters, await to_thread(best_by_words, matches, corpus), count)
+    numbers = await _visible(scope, filters, await to_thread(best_by_words, matches, corpus), count)
     keys = [UnitKey(item_id, 0) for item_id in spec.include_ids]
     if query.vector is None:
         keys += await items.latest(scope, filters, LATEST)
@@ -143,33 +227,33 @@ async def search_indexes(
     return None if found is None else IndexCandidates(*found, corpus)
 
 
-def _rank_found(found: IndexCandidates, features: QueryFeatures, spec: SearchSpec) -> Ranking:
+def _rank_found(found: IndexCandidates, query: Query, spec: SearchSpec) -> Ranking:
     filters, include = spec.filters, found.arrays.first_rows(spec.include_ids)
-    far = 0 if filters.tags is not None else items.BESIDE  # neighbours' tags are not known
-    shown = np.flatnonzero(found.distances <= far)
+    reach = 0 if filters.tags is not None else items.BESIDE  # neighbours' tags are not known
+    visible = np.flatnonzero(found.distances <= reach)
     if not filters.everything:
-        shown = np.intersect1d(shown, found.arrays.seen_through(**filters.on_columns()))
-    return rank(found.arrays, features, found.corpus, spec.depth, shown, include, together=spec.across_tiers)
+        visible = np.intersect1d(visible, found.arrays.seen_through(**filters.on_columns()))
+    return rank(found.arrays, query, found.corpus, spec.depth, visible, include, across_tiers=spec.across_tiers)
 
 
-async def _shown(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
-    """Give the first `count` of the units that a filter lets through."""
+async def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
+    """Return the first `count` of the chunks that a filter lets through."""
     ordered: list[int] = numbers.tolist()
     if filters.everything:
         return ordered[:count]
-    found: list[int] = []
+    visible: list[int] = []
     for start, stop in pairwise((0, *ROUNDS, len(ordered))):
         some = ordered[start:stop]
-        if some and len(found) < count:
+        if some and len(visible) < count:
             passing = {number for number, _ in await items.shown(scope, filters, numbers=some)}
-            found += [number for number in some if number in passing]
-    return found[:count]
+            visible += [number for number in some if number in passing]
+    return visible[:count]
 
 
 async def _nearest(
     scope: Transaction, query: Vectors, model: UUID, filters: Filters, version: Version, count: int
 ) -> list[UnitKey]:
-    """Give the units nearest to a vector: by the index where there is one, and enough of what it finds is shown."""
+    """Return the chunks nearest to a vector: by the index where there is one that finds enough visible ones."""
     if version.units > scope.cache.most_units and await vector_indexes.is_ready(scope, model):
         if filters.everything:
             return await vector_indexes.nearest(scope, query, model, count)
@@ -181,7 +265,7 @@ async def _nearest(
 
 
 def best_by_words(matches: Matches, corpus: Corpus) -> Rows:
-    """Give the numbers of units by BM25, the highest first, by the terms whose holders are known. Pure."""
+    """Return the numbers of chunks by BM25, the highest first, by the terms whose holders are known. Pure."""
     some = [(matches.holding[term], found) for term, found in matches.postings.items() if len(found)]
     if not some:
         return np.empty(0, dtype=np.intp)

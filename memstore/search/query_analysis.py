@@ -39,16 +39,15 @@ _WORDS_OF_ASSISTANT = re.compile(
 
 
 def asks_for_overview(question: str) -> bool:
-    """Whether a question asks for a summary of what was said, in English or German."""
+    """Return whether a question asks for a summary of what was said, in English or German."""
     return _OVERVIEW.search(question) is not None
 
 
 def asks_for_assistant_words(question: str) -> bool:
-    """Whether a question asks for what an assistant said: "Which hotel did you recommend?"
+    """Return whether a question asks for what an assistant said: "Which hotel did you recommend?"
 
     In English, German, French, Spanish and Chinese. To such a question an assistant's words are as likely an answer as
-    a person's. One in ninety of BEAM's questions is one. Of eight asked over 200 made-up short conversations, contexts
-    of 800 tokens answered one without this, and all with it.
+    a person's.
     """
     return _WORDS_OF_ASSISTANT.search(question) is not None
 
@@ -73,9 +72,7 @@ def split_question(question: str) -> tuple[str, ...]:
     """Return the questions that a question consists of; none where it is one, or more than three.
 
     The vector of a question of two things is near to the one of which more was said, and so are its words: of the other
-    nothing is among the first. So the best of each part counts as much as the best of the whole, but only the first few
-    of a part: all of them cost BEAM at a million tokens 1.4 points at 4,000. Worth 0.2 on BEAM at 100,000 tokens, where
-    5 of 179 questions have parts; one of a thousand of LoCoMo's has.
+    nothing is among the first. Worth 0.2 points on BEAM, where 5 of 179 questions have parts.
     """
     if len(question) > LONGEST_QUESTION or _ONE_QUESTION.search(question):
         return ()
@@ -90,8 +87,7 @@ def to_first_person(question: str, speakers: Iterable[str]) -> str:
     """Return a question in the first person of the speakers whom it names: "What is Ann's job?" is "What is my job?".
 
     For the embedder alone: people say "I painted a lake", and that is nearer to "What did I paint?" than to "What did
-    Ann paint?". Worth 0.9 points, all on LoCoMo, and 10 where a question mistakes one speaker for the other. English
-    only; a question in another language stays as it is.
+    Ann paint?". Worth 0.9 points, all on LoCoMo. A question in another language than English stays as it is.
     """
     names = sorted((name for name in speakers if name in question), key=len, reverse=True)
     if not names or not is_english(question):

@@ -1,7 +1,4 @@
-"""The second look: the best hits read together with the question by a reranker, and put in order by both scores.
-
-Off unless a reranker is set. What it adds is one more part of a hit's score, so that whoever asks why sees it.
-"""
+"""Reranking: the best hits are read together with the question by a reranker, and put in order by both scores."""
 
 from __future__ import annotations
 
@@ -21,12 +18,11 @@ READ = 50
 
 
 def rerank(reranker: Reranker, question: str, hits: Sequence[Hit], known: dict[str, float] | None = None) -> list[Hit]:
-    """Give hits, which come the best first, in the order of both scores.
+    """Return hits, which come the best first, in the order of both scores, each with one more part.
 
-    The reranker's scores are of a scale of its own: they are spread over as much as ours differ among what was read.
-    So both count the same, whatever the model, and neither can do without the other. Raises `ProviderError` where it
-    gives something else than a number for each. `known` holds the scores of texts that it has read for this question,
-    which it need not read again, and is added to.
+    The reranker's scores are of a scale of its own: they are spread over as much as ours differ among what was read, so
+    that both count the same. Raises `ProviderError` where it gives something else than a number for each. `known` holds
+    the scores of texts that it has read for this question, which it need not read again, and is added to.
     """
     read = hits[:READ]
     if not read:
@@ -40,8 +36,8 @@ def rerank(reranker: Reranker, question: str, hits: Sequence[Hit], known: dict[s
     spread = float(max(ours) - min(ours)) or 1.0  # where we cannot tell them apart, it decides
     lowest, range_ = min(scores), max(scores) - min(scores) or 1.0
     shares = [(score - lowest) / range_ for score in scores]
-    found = [_with_part(hit, round(spread * share, 6)) for hit, share in zip(read, shares, strict=True)]
-    return [*sorted(found, key=lambda hit: -hit.score), *hits[READ:]]
+    reranked = [_with_part(hit, round(spread * share, 6)) for hit, share in zip(read, shares, strict=True)]
+    return [*sorted(reranked, key=lambda hit: -hit.score), *hits[READ:]]
 
 
 def _checked(reranker: Reranker, question: str, texts: Sequence[str]) -> Scores:

@@ -1,7 +1,7 @@
 """The queue's tables, procrastinate's own, brought into the store's schema and kept at the library's version.
 
-They are made when a worker, a backfill or the setting `enqueue` first needs them, and not by Alembic: they are somebody
-else's, have sequences and triggers, and belong to no user. They hold ids of users and conversations, never text.
+They are made when a worker, a backfill or the setting `queue_on_add` first needs them, and not by Alembic: they are
+somebody else's, have sequences and triggers, and belong to no user. They hold ids of users and conversations, no text.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 import memstore
 from memstore import BudgetTooSmall, InvalidInput, MemoryStore
 from memstore.client.store import AsyncMemoryStore
-from memstore.providers.fits import estimate
+from memstore.providers.token_check import estimate
 
 SETTINGS = {"embedder": "hashing:256"}
 PEANUTS = "I am allergic to peanuts."

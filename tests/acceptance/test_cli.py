@@ -310,7 +310,7 @@ def test_context_with_everything_and_its_replay(of_sample: Run, tmp_path: Path) 
     more = ("--model", "gpt-4o", "--tools", str(tools), "--format", "anthropic", "--viewer", "bob")
     given = of_sample(*asked, *own, *more, "--json").json
     receipt = given["receipt"]
-    assert (receipt["counter"], receipt["count"]) == ("tiktoken:gpt-4o", "modelled")
+    assert (receipt["counter"], receipt["count"]) == ("tiktoken:gpt-4o", "estimated")
     assert sum(receipt["sections"].values()) == given["tokens"] <= 700
     assert all(receipt["sections"][name] > 0 for name in ("calendar", "tools"))
     assert receipt["sections"]["hits"] == 0
@@ -637,7 +637,7 @@ def test_large_users_are_told_of_and_get_their_indexes(cli: Run, url: str, monke
     monkeypatch.setenv("MEMSTORE_EMBEDDER", EMBEDDER)
     assert cli("fact", "add", "Bo is Al's brother.", "--type", "relationship", "-u", "alice").code == 0
     assert "large users" not in cli("doctor").out
-    monkeypatch.setenv("MEMSTORE_UNITS_IN_MEMORY", "0")
+    monkeypatch.setenv("MEMSTORE_MAX_CHUNKS_IN_MEMORY", "0")
     told = cli("doctor")
     assert told.code == 0
     assert "recall is slow for 'alice': memstore db index" in told.out
@@ -675,7 +675,7 @@ def test_doctor_names_models_that_are_not_there(cli: Run, stored: str, monkeypat
     }
     for (setting, model), why in wrong.items():
         if setting == "embedder":
-            monkeypatch.setattr("memstore.providers.local_models.find_spec", lambda _: None)
+            monkeypatch.setattr("memstore.providers.sentence_transformers.find_spec", lambda _: None)
         told = cli("doctor", "-d", stored, **{setting: model})
         assert (told.code, why in told.out) == (2, True), told.out
 

@@ -146,6 +146,6 @@ def test_mistakes_are_told(place: str, cli: Run, tmp_path: Path) -> None:
 
 def test_old_messages_are_erased_by_a_setting(place: str, cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli("retention", "--json", "-d", place).json == {"messages": 0}
-    monkeypatch.setenv("MEMSTORE_MESSAGES_DAYS", "30")
+    monkeypatch.setenv("MEMSTORE_MESSAGE_RETENTION_DAYS", "30")
     assert cli("retention", "-u", "alice", "--json", "-d", place).json == {"messages": 12}
     assert holding(place, "alicelisbon2ville") == {}

@@ -86,7 +86,7 @@ def test_what_was_acknowledged_survives_kills_of_the_server(folder: Path) -> Non
                 return
         raise AssertionError(f"writers do not come back: {errors[-1:]}")
 
-    unsummarized = {**HASHING, "stretch_tokens": 10**6}
+    unsummarized = {**HASHING, "segment_tokens": 10**6}
     with memstore.open(f"embedded:{folder}", settings=unsummarized) as store, ThreadPoolExecutor(8) as pool:
         writers = [pool.submit(write, writer) for writer in range(8)]
         try:

@@ -414,7 +414,7 @@ async def test_what_an_earlier_process_left_is_derived_when_its_user_is_met(url:
 
 
 async def test_where_workers_derive_this_process_does_not(url: str) -> None:
-    async with model_of(url, enqueue=True) as model:
+    async with model_of(url, queue_on_add=True) as model:
         await model.call("remember_messages", conversation="c", messages=[{"role": "user", "content": PEANUTS}])
         await asyncio.sleep(2)
         found = await model.call("search_memories", query="peanuts")

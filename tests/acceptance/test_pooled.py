@@ -65,7 +65,7 @@ def test_everything_works_and_the_session_keeps_nothing(url: str, twin: str, cli
     for address in (url, twin):
         fill(address, users=2, conversations=2, messages=60)
     with pooled(url, size=2) as through:
-        with memstore.open(through, settings=HASHING | {"units_in_memory": 50}) as store:
+        with memstore.open(through, settings=HASHING | {"max_chunks_in_memory": 50}) as store:
             assert store.derive().failed == ()
             assert [one.indexed for one in store.large_users()] == [True, True]
             user = store.user("user0")
@@ -86,7 +86,7 @@ def test_a_new_database_is_made_through_a_pooler(server_url: str) -> None:
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
         with pooled(with_database(server_url, name), size=1) as through:
-            with memstore.open(through, settings=HASHING | {"enqueue": True}) as store:
+            with memstore.open(through, settings=HASHING | {"queue_on_add": True}) as store:
                 store.user("alice").conversation("c").add("user", "I live in Porto.")
                 assert len(store.jobs()) == 1
             assert left(through) == left(with_database(server_url, name))

@@ -29,7 +29,7 @@ STEPS = 50  # calls in a history
 HISTORIES = 4  # at dose 1
 SETTINGS: dict[str, Any] = {
     "embedder": "hashing:64",
-    "stretch_tokens": 60,
+    "segment_tokens": 60,
     "pool_size": 2,
     "mask_secrets": True,
 }
@@ -381,9 +381,9 @@ class Machine(RuleBasedStateMachine):
         """What is older than a rule says, which holds for this once."""
         now = datetime.now(UTC)
         days = (now - START).days - which[0] % 15
-        life.scope.update(settings={"messages_days": days})
+        life.scope.update(settings={"message_retention_days": days})
         assert self.store.apply_retention(user=life.scope.name) == life.model.erase_before(now - timedelta(days=days))
-        life.scope.update(settings={"messages_days": None})
+        life.scope.update(settings={"message_retention_days": None})
 
     # -- carried
 

@@ -384,7 +384,7 @@ def test_a_worker_goes_on_after_its_embedded_server_was_killed(tmp_path: Path) -
 
 
 def test_adding_messages_queues_a_job_in_the_same_transaction(url: str) -> None:
-    with memstore.open(url, settings=HASHING | {"enqueue": True}) as store:
+    with memstore.open(url, settings=HASHING | {"queue_on_add": True}) as store:
         talk = store.user("alice").conversation("talk")
         with pytest.raises(memstore.Conflict):
             talk.add_many([*said("talk", 1), said("talk", 1)[0] | {"content": "Something else."}])

@@ -13,7 +13,7 @@ from memstore.client.user import AsyncUserScope
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 QUESTIONS = ("Where do I live?", "What am I allergic to?", "What of the boats in Lisbon?", "")
-SETTINGS: dict[str, Any] = {"embedder": "hashing:256", "stretch_tokens": 120}
+SETTINGS: dict[str, Any] = {"embedder": "hashing:256", "segment_tokens": 120}
 
 
 async def say(scope: AsyncConversationScope, text: str, day: int) -> None:

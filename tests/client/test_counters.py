@@ -18,9 +18,9 @@ from tests.helpers.tokenizers import GEMMA, LLAMA_3, QWEN, byte_level, write
     ("model", "counter", "kind"),
     [
         (None, "tiktoken:o200k_base", "exact"),
-        ("gpt-4o", "tiktoken:gpt-4o", "modelled"),
-        ("gpt-4", "tiktoken:gpt-4", "modelled"),
-        ("claude-opus-4", "bytes", "bound"),
+        ("gpt-4o", "tiktoken:gpt-4o", "estimated"),
+        ("gpt-4", "tiktoken:gpt-4", "estimated"),
+        ("claude-opus-4", "bytes", "upper_bound"),
     ],
 )
 async def test_a_context_is_counted_for_its_model(
@@ -48,7 +48,7 @@ async def test_of_models_that_callers_name_no_more_than_so_many_counters_are_hel
     assert len(store._runtime._counters) == 2
 
 
-@pytest.mark.parametrize(("shape", "kind"), [(LLAMA_3, "exact"), (QWEN, "exact"), (GEMMA, "modelled")])
+@pytest.mark.parametrize(("shape", "kind"), [(LLAMA_3, "exact"), (QWEN, "exact"), (GEMMA, "estimated")])
 async def test_a_context_for_an_open_model_fills_its_budget_and_not_more(
     store: AsyncMemoryStore, tmp_path: Path, shape: str, kind: str
 ) -> None:
@@ -76,7 +76,7 @@ async def test_a_context_for_a_model_whose_template_knows_no_system_and_no_tools
     for format in ("openai", "ollama"):
         context = await talk.context(budget=400, system="Be brief.", model=f"tokenizer:{folder}", format=format)
         assert [one["role"] for one in context.messages[-3:]] == ["user", "assistant", "tool"]
-        assert context.receipt.count == "modelled"
+        assert context.receipt.count == "estimated"
         assert sum(context.receipt.sections.values()) == context.tokens <= 400
 
 

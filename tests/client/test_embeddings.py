@@ -413,7 +413,7 @@ async def test_a_cleaning_removes_what_serves_no_more(old: AsyncMemoryStore, url
 
 
 async def test_large_users_are_indexed_before_the_switch(url: str) -> None:
-    async with await opened(url, units_in_memory=0) as large, await opened(url) as small:
+    async with await opened(url, max_chunks_in_memory=0) as large, await opened(url) as small:
         await talked(large, times=8)
         alice, before = large.user("alice"), await recalled(large)
         ids = {name: embedders.id_of(embedder(large, name)) for name in (OLD, NEW)}

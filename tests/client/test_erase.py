@@ -17,7 +17,7 @@ from memstore.events import EventType
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 STAYING = {"tombstones", "erasures", "store_keys", "memstore_schema"}  # of an erasure: hashes, ids and counts
-SETTINGS = {"embedder": "hashing:256", "stretch_tokens": 60}
+SETTINGS = {"embedder": "hashing:256", "segment_tokens": 60}
 
 
 def dumped(url: str, user: str | None = None) -> dict[str, list[str]]:
@@ -162,7 +162,7 @@ async def test_of_an_erased_user_nothing_is_left(store: AsyncMemoryStore) -> Non
 
 
 async def test_jobs_and_backfills_of_an_erased_user_are_gone(url: str) -> None:
-    async with await AsyncMemoryStore.open(url, settings=SETTINGS | {"enqueue": True}) as store:
+    async with await AsyncMemoryStore.open(url, settings=SETTINGS | {"queue_on_add": True}) as store:
         alice = store.user("alice")
         for name, room in (("alice", "lisbon"), ("alice", "work"), ("bob", "work")):
             await store.user(name).conversation(room).add("user", "I live in Leeds.")
@@ -485,8 +485,8 @@ async def test_old_messages_are_kept_no_longer_than_a_rule_says(store: AsyncMemo
     recent = await alice.conversation("lisbon").add("user", "I have a new cello.", occurred_at=now - timedelta(days=3))
     await store.derive()
     assert len(await alice.conversation("lisbon").messages()) == 13  # no rule
-    await alice.conversation("work").update(settings={"messages_days": 0})
-    await alice.update(settings={"messages_days": 30})
+    await alice.conversation("work").update(settings={"message_retention_days": 0})
+    await alice.update(settings={"message_retention_days": 30})
     assert await store.apply_retention(user="alice") == 12
     assert [one.id for one in await alice.conversation("lisbon").messages()] == [recent.id]
     assert len(await alice.conversation("work").messages()) == 12  # its own rule: for ever
@@ -494,22 +494,22 @@ async def test_old_messages_are_kept_no_longer_than_a_rule_says(store: AsyncMemo
     [kept] = await alice.erasures()
     assert kept.scope == "retention"
     assert (await store.verify_erasure(kept)).is_clean, "the conversation goes on"
-    await alice.conversation("work").update(settings={"messages_days": None})
+    await alice.conversation("work").update(settings={"message_retention_days": None})
     await alice.conversation("work").add("user", "One more for the derivers.")
     await store.derive()  # looks after whom it derived something of
     assert len(await alice.conversation("work").messages()) == 1
     for wrong in (-1, True, "30"):
-        with pytest.raises(InvalidInput, match="messages_days"):
-            await alice.update(settings={"messages_days": wrong})
-        with pytest.raises(InvalidInput, match="messages_days"):
-            await alice.conversation("work").update(settings={"messages_days": wrong})
-    with pytest.raises(InvalidInput, match="there is 'messages_days'"):
+        with pytest.raises(InvalidInput, match="message_retention_days"):
+            await alice.update(settings={"message_retention_days": wrong})
+        with pytest.raises(InvalidInput, match="message_retention_days"):
+            await alice.conversation("work").update(settings={"message_retention_days": wrong})
+    with pytest.raises(InvalidInput, match="there is 'message_retention_days'"):
         await alice.update(settings={"message_days": 1})
 
 
 async def test_a_large_user_is_erased_with_the_index_and_the_postings(url: str) -> None:
     """Of a user whose units are searched in the database there are postings and an index of vectors, too."""
-    async with await AsyncMemoryStore.open(url, settings=SETTINGS | {"units_in_memory": 10}) as store:
+    async with await AsyncMemoryStore.open(url, settings=SETTINGS | {"max_chunks_in_memory": 10}) as store:
         alice = await talked(store)
         await store.derive(redo="vectors")
         await store.build_indexes()

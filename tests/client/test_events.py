@@ -16,7 +16,8 @@ from memstore.events import Event, EventType
 
 @pytest.fixture
 async def quiet(url: str) -> AsyncIterator[AsyncMemoryStore]:
-    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256", "outbox_days": 0}) as store:
+    settings = {"embedder": "hashing:256", "event_retention_days": 0}
+    async with await AsyncMemoryStore.open(url, settings=settings) as store:
         yield store
 
 

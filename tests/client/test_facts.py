@@ -174,7 +174,7 @@ async def test_facts_are_taken_from_people_only_unless_others_are_trusted(store:
     alice = store.user("alice")
     assert [fact.value for fact in await alice.facts()] == ["leeds"]
     async with await AsyncMemoryStore.open(
-        url, settings={"embedder": "hashing:256", "facts_from": "user,assistant,tool"}
+        url, settings={"embedder": "hashing:256", "fact_roles": "user,assistant,tool"}
     ) as trusting:
         assert (await trusting.derive(redo="facts")).redone == 1
         facts = await trusting.user("alice").facts(state="all")

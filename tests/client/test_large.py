@@ -27,7 +27,7 @@ LINES = [
     ("user", "Alice", "We painted the garden fence blue."),
 ]
 QUESTIONS = ["Porto", "Who lives near the river?", "Which colour has the fence?", "xyzzy", "late on day 7", "?"]
-LARGE = {"embedder": "hashing:64", "units_in_memory": 0}
+LARGE = {"embedder": "hashing:64", "max_chunks_in_memory": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ async def large(url: str) -> AsyncIterator[AsyncMemoryStore]:
 @pytest.fixture
 async def small(url: str, large: AsyncMemoryStore) -> AsyncIterator[AsyncMemoryStore]:
     """The same one, which holds everything in the process."""
-    async with await AsyncMemoryStore.open(url, settings=LARGE | {"units_in_memory": 1000}) as store:
+    async with await AsyncMemoryStore.open(url, settings=LARGE | {"max_chunks_in_memory": 1000}) as store:
         yield store
 
 

@@ -203,7 +203,7 @@ async def test_what_a_model_does_not_call_single_has_several(store: AsyncMemoryS
 async def test_a_model_believes_whom_the_setting_names_and_nobody_else(
     url: str, roles: str, believed: set[str]
 ) -> None:
-    settings = {"embedder": "hashing:256", "facts_from": roles}
+    settings = {"embedder": "hashing:256", "fact_roles": roles}
     async with await AsyncMemoryStore.open(url, settings=settings) as store:
         trip = store.user("alice").conversation("c")
         await talk(trip, ["I like tea."])

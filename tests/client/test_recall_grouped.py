@@ -177,7 +177,7 @@ async def test_a_viewer_is_not_told_when_the_session_was_of_which_it_sees_a_part
 
 async def test_large_users_are_answered_alike(store: AsyncMemoryStore, url: str) -> None:
     await talked(store)
-    settings = {"embedder": "hashing:256", "units_in_memory": 0}
+    settings = {"embedder": "hashing:256", "max_chunks_in_memory": 0}
     async with await AsyncMemoryStore.open(url, settings=settings) as large:
         for query in ("Porto", "What is Alice allergic to?"):
             ours = await store.user("alice").recall(query, group_by="session")

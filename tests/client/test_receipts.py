@@ -358,7 +358,7 @@ async def test_a_receipt_of_a_jinja_template_says_that_none_is_rendered_any_more
 
 
 async def test_receipts_are_kept_for_a_time(url: str) -> None:
-    settings = {"embedder": "hashing:256", "receipts_days": 30}
+    settings = {"embedder": "hashing:256", "receipt_retention_days": 30}
     async with await AsyncMemoryStore.open(url, settings=settings) as store:
         scope = await talk(store, turns=3)
         old, new = [(await scope.context("x", budget=300)).receipt for _ in range(2)]
@@ -368,7 +368,7 @@ async def test_receipts_are_kept_for_a_time(url: str) -> None:
         await scope.add("user", "One more.")
         await store.derive()
         assert [one.id for one in await scope.receipts()] == [new.id]
-    async with await AsyncMemoryStore.open(url, settings=settings | {"receipts_days": 0}) as store:
+    async with await AsyncMemoryStore.open(url, settings=settings | {"receipt_retention_days": 0}) as store:
         scope = store.user("alice").conversation("c")
         context = await scope.context("x", budget=300)
         assert context.receipt.id is None

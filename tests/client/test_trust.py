@@ -16,7 +16,7 @@ from tests.client.test_models import facts as answered
 from tests.client.test_models import found, use
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
-BELIEVING = {"embedder": "hashing:256", "facts_from": "user,assistant,tool"}
+BELIEVING = {"embedder": "hashing:256", "fact_roles": "user,assistant,tool"}
 LEEDS, PORTO = "I live in Leeds.", "I live in Porto."
 
 
@@ -156,7 +156,7 @@ async def test_facts_of_a_source_that_is_doubted_later_are_quarantined_anew(url:
         await say(alice, PORTO, 3, role="assistant")
         await store.derive()
         assert await states(alice) == {"Alice lives in Leeds.": "superseded", "Alice lives in Porto.": "active"}
-    async with await AsyncMemoryStore.open(url, settings=BELIEVING | {"facts_trusted": "user"}) as store:
+    async with await AsyncMemoryStore.open(url, settings=BELIEVING | {"trusted_roles": "user"}) as store:
         alice = store.user("alice")
         assert (await store.derive(redo="facts")).quarantined == 1
         assert await states(alice) == {"Alice lives in Leeds.": "active", "Alice lives in Porto.": "quarantined"}

@@ -19,7 +19,7 @@ from tokenizers import (
     trainers,
 )
 
-from memstore.providers.gguf import PATTERNS
+from memstore.providers.ollama_counter import PATTERNS
 
 CORPUS = [
     "The ferry to Ischia leaves at nine, and I'm allergic to peanuts.",

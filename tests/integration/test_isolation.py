@@ -36,7 +36,7 @@ FOR_THE_OPERATOR = ("users", "derivations", "embedding_models", "model_usage", "
 
 def fill(url: str) -> None:
     """Put two users into every table, in the way of an application."""
-    with memstore.open(url, settings=SETTINGS | {"stretch_tokens": 50}) as store:
+    with memstore.open(url, settings=SETTINGS | {"segment_tokens": 50}) as store:
         for name, text in SAID.items():
             trip = store.user(name).conversation("c")
             trip.add_many([{"role": "user", "content": f"{text} Point {n} is for {name}."} for n in range(13)])

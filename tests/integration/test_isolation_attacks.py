@@ -290,7 +290,7 @@ def test_what_is_notified_names_nobody(filled: str) -> None:
         for channel in ("procrastinate_any_queue", "procrastinate_queue#derive", "procrastinate_any_queue_v1",
                         "procrastinate_queue_v1#derive"):  # fmt: skip
             listening.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
-        with memstore.open(filled, settings=SETTINGS | {"enqueue": True}) as store:
+        with memstore.open(filled, settings=SETTINGS | {"queue_on_add": True}) as store:
             store.user("dora").conversation("garden").add("user", "I grow radishes in Ghent.")
         heard = [notice.payload for notice in listening.notifies(timeout=2, stop_after=1)]
     assert heard
@@ -395,7 +395,7 @@ def test_no_statement_runs_outside_a_scope(server_url: str, new_database: Make, 
         lambda user: user.replay(user.conversation("c").receipts()[0]),
     ]
     fill_by_calls(url)
-    with memstore.open(url, settings=SETTINGS | {"enqueue": True, "units_in_memory": 5}) as store:
+    with memstore.open(url, settings=SETTINGS | {"queue_on_add": True, "max_chunks_in_memory": 5}) as store:
         store.user("alice").conversation("c").add("user", "And now I live in Faro.")
         assert store.derive().failed == ()
         for call in talked:
@@ -414,7 +414,7 @@ def test_no_statement_runs_outside_a_scope(server_url: str, new_database: Make, 
 
 def fill_by_calls(url: str) -> None:
     """Fill as an application does; rows that only a chat model makes need none here."""
-    with memstore.open(url, settings=SETTINGS | {"stretch_tokens": 50}) as store:
+    with memstore.open(url, settings=SETTINGS | {"segment_tokens": 50}) as store:
         for name in ("alice", "bob"):
             talk = store.user(name).conversation("c")
             talk.add_many(

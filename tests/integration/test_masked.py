@@ -129,7 +129,7 @@ async def refused_as_names(store: AsyncMemoryStore) -> None:
     context = await alice.conversation("c").context("Hello?", budget=900)
     for call in (
         lambda: store.user(CARD).conversation("c").add("user", "Hello"),
-        lambda: store.user(CARD).update(settings={"messages_days": 9}),
+        lambda: store.user(CARD).update(settings={"message_retention_days": 9}),
         lambda: store.user(CARD).add_fact("It rains.", type="preference"),
         lambda: store.user(CARD).documents().put(("a",), "b", {}),
         lambda: store.tokens.create(user=CARD),

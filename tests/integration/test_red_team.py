@@ -11,7 +11,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from tests.unit.test_red_team import ATTEMPTS, OBEY
 
-SETTINGS = {"embedder": "hashing:256", "facts_from": "user,tool"}
+SETTINGS = {"embedder": "hashing:256", "fact_roles": "user,tool"}
 FORMATS = ("openai", "ollama", "anthropic", "text")
 # What the rules would believe of a person at once.
 CLAIMS = (

@@ -105,9 +105,9 @@ def test_the_loader_brings_history_in_and_sees_nothing_derived(
         for statement in (*written, "select from facts", "select from receipts", "select from item_text"):
             with pytest.raises(InsufficientPrivilege), connection.transaction():
                 connection.execute(statement)
-    with memstore.open(filled, settings=SETTINGS | {"enqueue": True}) as store:
+    with memstore.open(filled, settings=SETTINGS | {"queue_on_add": True}) as store:
         assert store.derive().failed == ()
-        with memstore.open(granted("loader"), settings=SETTINGS | {"enqueue": True}) as loading:
+        with memstore.open(granted("loader"), settings=SETTINGS | {"queue_on_add": True}) as loading:
             loading.user("carol").conversation("old").add("user", "I work as a nurse.")
         assert len(store.jobs()) == 1, "the loader may add jobs, to a queue that was made after its role"
         assert store.derive().failed == ()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memstore.providers.tokenizer import load
+from memstore.providers.huggingface import load
 from tests.helpers.tokenizers import CHATML, CORPUS, LLAMA_3, QWEN, SPECIAL, byte_level, sentencepiece, write
 
 pytestmark = pytest.mark.torch  # with it comes transformers

@@ -12,15 +12,15 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 
 from memstore.providers import tiktoken
-from memstore.providers.gguf import PATTERNS, vocabulary
-from memstore.providers.prompt_counter import Vocabulary
+from memstore.providers.huggingface import Vocabulary
+from memstore.providers.ollama_counter import PATTERNS, build_vocabulary
 from tests.helpers.tokenizers import CORPUS, SPECIAL, as_gguf, byte_level, sentencepiece
 
 texts = st.lists(st.one_of(st.sampled_from([*CORPUS, *SPECIAL, " ", "\n", "\ud800"]), st.text(max_size=20)), max_size=6)
 
 
 def built(info: dict[str, Any]) -> Vocabulary:
-    made = vocabulary(info)
+    made = build_vocabulary(info)
     assert made is not None
     return made
 
@@ -32,7 +32,7 @@ def test_byte_level_bpe(pre: str, parts: list[str]) -> None:
     tokenizer, text = byte_level(pre), "".join(parts)
     own = built(as_gguf(tokenizer, model="gpt2", pre=pre))
     whole = text.replace("\ud800", "\ufffd")
-    assert own.prompt(text) == len(tokenizer.encode(whole, add_special_tokens=False))
+    assert own.count_prompt(text) == len(tokenizer.encode(whole, add_special_tokens=False))
 
 
 def joined(text: str, scores: dict[str, float]) -> int:
@@ -53,7 +53,7 @@ def test_sentencepiece(parts: list[str]) -> None:
     text = "".join(parts).replace("\ud800", "").replace("<0x", "<0")
     info = as_gguf(sentencepiece(), model="llama", merges=None, add_bos_token=False)
     scores = dict(zip(info["tokenizer.ggml.tokens"], info["tokenizer.ggml.scores"], strict=True))
-    assert built(info).text(text) == joined(text, scores)
+    assert built(info).count_text(text) == joined(text, scores)
 
 
 @pytest.mark.parametrize(("pre", "encoding"), [("gpt-4o", "o200k_base"), ("llama-bpe", "cl100k_base")])
@@ -76,11 +76,11 @@ def test_the_token_that_begins_a_prompt() -> None:
         built(as_gguf(tokenizer, **told)),
         built(as_gguf(tokenizer, **told, add_bos_token=True)),
     )
-    assert added.prompt("ferry") == without.prompt("ferry") + 1
+    assert added.count_prompt("ferry") == without.count_prompt("ferry") + 1
     assert (
-        added.prompt("<|begin_of_text|>ferry")
-        == without.prompt("<|begin_of_text|>ferry")
-        == without.prompt("ferry") + 1
+        added.count_prompt("<|begin_of_text|>ferry")
+        == without.count_prompt("<|begin_of_text|>ferry")
+        == without.count_prompt("ferry") + 1
     )
 
 
@@ -95,5 +95,5 @@ def test_the_token_that_begins_a_prompt() -> None:
     ],
 )
 def test_what_is_not_known_for_certain_is_not_built(told: dict[str, Any]) -> None:
-    assert vocabulary(as_gguf(byte_level(), **told)) is None
-    assert vocabulary({}) is None
+    assert build_vocabulary(as_gguf(byte_level(), **told)) is None
+    assert build_vocabulary({}) is None

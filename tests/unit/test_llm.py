@@ -97,7 +97,7 @@ def test_invented_sources_are_dropped_and_the_others_kept() -> None:
     assert [each.text for each in given.facts] == ["a"]
     assert given.facts[0].sources == (SourceSpan(TALK[2].id, 0, 18), SourceSpan(TALK[1].id, 16, 23))
     assert given.rejected == 2
-    assert given.prompt_tokens == model.bound(model.calls[0])
+    assert given.prompt_tokens == model.max_prompt_tokens(model.calls[0])
     assert given.completion_tokens > 0
 
 
@@ -250,7 +250,7 @@ def quoting(messages: list[ChatMessage]) -> dict[str, Any]:
 
 def small(room: int, answers: list[Callable[[list[ChatMessage]], Any]]) -> ScriptedChatModel:
     """A model whose window has so many bytes beside the prompt and an answer of 100 tokens."""
-    fixed = ScriptedChatModel().bound(llm.chat(llm.prompt("facts").text, []))
+    fixed = ScriptedChatModel().max_prompt_tokens(llm.chat(llm.prompt("facts").text, []))
     return ScriptedChatModel(answers, context_tokens=fixed + 100 + room)
 
 
@@ -313,7 +313,7 @@ def test_every_call_fits_whatever_was_said(said: list[str], room: int) -> None:
 def test_a_call_is_filled_to_the_last_token() -> None:
     talk = [message(1, "user", "a" * 100), message(2, "user", "b" * 100)]
     for spare, calls in ((0, 1), (-1, 2)):
-        whole = ScriptedChatModel().bound(llm.chat(llm.prompt("facts").text, llm.passages(talk, ())))
+        whole = ScriptedChatModel().max_prompt_tokens(llm.chat(llm.prompt("facts").text, llm.passages(talk, ())))
         model = ScriptedChatModel([quoting] * 2, context_tokens=whole + 100 + spare)
         assert facts_of(talk, model, max_tokens=100).rejected == 0
         assert len(model.calls) == calls
@@ -332,7 +332,7 @@ def test_a_summary_is_written_in_one_call() -> None:
     written = summary_of(TALK, model, 50, WORDS)
     assert written is not None
     assert written.text == "Alice moved to Porto."
-    assert written.prompt_tokens == model.bound(model.calls[0])
+    assert written.prompt_tokens == model.max_prompt_tokens(model.calls[0])
     assert "at most 30 words" in model.calls[0][0]["content"]
     assert len(shown(model)) == 3
 

@@ -16,8 +16,9 @@ import pytest
 
 import memstore
 from memstore.errors import EmbedderMismatch, ProviderError, ProviderMissing
-from memstore.providers import MINILM, ONNX_MINILM, load_embedder, load_exactly, minilm
+from memstore.providers import MINILM, load_embedder, load_stored_embedder, minilm
 from memstore.providers.minilm import BATCH, FOLDER, MiniLM, check_weights, load
+from memstore.settings import ONNX_MINILM
 from memstore.testing import check_embedder
 from tests.waiting import await_exit
 
@@ -54,9 +55,9 @@ def test_it_conforms(embedder: MiniLM) -> None:
 def test_it_is_the_default_and_serves_vectors_that_sentence_transformers_made() -> None:
     default = load_embedder(ONNX_MINILM)
     assert isinstance(default, MiniLM)
-    assert load_exactly(MINILM, 384) is default
+    assert load_stored_embedder(MINILM, 384) is default
     with pytest.raises(EmbedderMismatch):
-        load_exactly(MINILM, 385)
+        load_stored_embedder(MINILM, 385)
 
 
 @pytest.mark.torch

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from memstore.errors import ProviderError, ProviderMissing
-from memstore.providers import local_models
+from memstore.providers import sentence_transformers as module
 from memstore.providers.minilm import FOLDER
 from memstore.providers.sentence_transformers import SentenceTransformerEmbedder, load
 from memstore.testing import check_embedder
@@ -105,9 +105,9 @@ def test_a_missing_extra_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib, "import_module", import_but)
     with pytest.raises(ProviderMissing, match=r"\.\[sentence-transformers\]"):
         load("all-MiniLM-L6-v2")
-    monkeypatch.setattr(local_models, "find_spec", lambda _: None)
+    monkeypatch.setattr(module, "find_spec", lambda _: None)
     with pytest.raises(ProviderMissing, match=r"\.\[sentence-transformers\]"):
-        local_models.check("all-MiniLM-L6-v2")
+        module.check_model("all-MiniLM-L6-v2")
 
 
 def test_a_broken_install_shows_its_own_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import memstore
-from memstore import settings_file
 from memstore.errors import ConfigurationError, InvalidInput, ProviderMissing
-from memstore.settings import Settings, listed, load
+from memstore.settings import Settings, describe, file_path, load
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
@@ -51,10 +50,10 @@ def test_an_unknown_option_and_an_impossible_value_are_named() -> None:
         ("context_budget", "viele", "give a whole number"),
         ("context_budget", 1.5, "give a whole number"),
         ("context_budget", 0, "give at least 1"),
-        ("unit_tokens", 3000, "give at most 2,000"),
-        ("stretch_gap_hours", "viele", "give a number"),
-        ("stretch_gap_hours", 0, "give more than 0"),
-        ("facts_from", "user,neighbour", "give some of 'user', 'assistant' or 'tool'"),
+        ("chunk_tokens", 3000, "give at most 2,000"),
+        ("session_gap_hours", "viele", "give a number"),
+        ("session_gap_hours", 0, "give more than 0"),
+        ("fact_roles", "user,neighbour", "give some of 'user', 'assistant' or 'tool'"),
         ("counter", 5, "give a text"),
         ("ollama_url", "nowhere", "give a URL, such as http://127.0.0.1:11434"),
     ],
@@ -92,14 +91,14 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_given_over_environment_over_file_over_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.parent.mkdir()
-    lines = ["context_budget = 1000", "pool_size = '5'", "facts_from = ['user', 'tool']", "llm_daily_tokens = 9"]
+    lines = ["context_budget = 1000", "pool_size = '5'", "fact_roles = ['user', 'tool']", "llm_daily_tokens = 9"]
     file.write_text("\n".join(lines), encoding="utf-8")
     monkeypatch.setenv("MEMSTORE_CONTEXT_BUDGET", "2000")
     monkeypatch.setenv("MEMSTORE_POOL_SIZE", "6")
-    found = {one.name: (one.value, one.source) for one in listed({"context_budget": 3000})}
+    found = {one.name: (one.value, one.source) for one in describe({"context_budget": 3000})}
     assert found["context_budget"] == (3000, "given")
     assert found["pool_size"] == (6, "MEMSTORE_POOL_SIZE")
-    assert found["facts_from"] == (("user", "tool"), str(file))
+    assert found["fact_roles"] == (("user", "tool"), str(file))
     assert found["summary_tokens"] == (160, "default")
     assert load({}).llm_daily_tokens == 9
 
@@ -141,19 +140,19 @@ def test_a_mark_of_the_byte_order_is_no_part_of_the_file(file: Path) -> None:
 
 
 def test_what_is_listed_twice_is_there_once_and_a_switch_is_no_number() -> None:
-    assert load({"facts_from": "user,,assistant,user"}).facts_from == ("user", "assistant")
-    for name in ("pool_size", "outbox_days", "context_budget"):
+    assert load({"fact_roles": "user,,assistant,user"}).fact_roles == ("user", "assistant")
+    for name in ("pool_size", "event_retention_days", "context_budget"):
         with pytest.raises(ConfigurationError, match=f"{name}=True: give a number"):
             load({name: True})
 
 
 def test_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert settings_file.path() is None  # MEMSTORE_CONFIG is set to nothing
+    assert file_path() is None  # MEMSTORE_CONFIG is set to nothing
     monkeypatch.delenv("MEMSTORE_CONFIG")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     assert load({}).pool_size == 8  # there is none yet
-    path = settings_file.path()
+    path = file_path()
     assert path is not None and tmp_path in path.parents
     path.parent.mkdir(parents=True)
     path.write_text("pool_size = 5", encoding="utf-8")

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from memstore.models import Role, Tier, UnitKey
 from memstore.search import signals
-from memstore.search.query_analysis import NamedDate, named_dates
 from memstore.search.signals import Corpus
 from memstore.store.terms import hashed
 from tests.unit.arrays import NOW, Given, arrays
@@ -108,7 +107,9 @@ def test_cosines_are_exact_and_nothing_without_vectors() -> None:
 
 
 def test_a_short_unit_stands_less_for_itself() -> None:
-    share = signals.share_around(arrays([Given(1, characters=0), Given(2, characters=240), Given(3, characters=4000)]))
+    share = signals.context_weight(
+        arrays([Given(1, characters=0), Given(2, characters=240), Given(3, characters=4000)])
+    )
     assert share.tolist() == [1, 0.5, pytest.approx(0.0566, abs=1e-4)]
 
 
@@ -172,9 +173,9 @@ def test_an_answer_has_the_score_of_the_best_unit_of_what_was_last_asked() -> No
     expected = {UnitKey(UUID(int=3), 0): 5.0, UnitKey(UUID(int=3), 1): 5.0}
     for order in (list(range(11)), [8, 5, 2, 9, 10, 7, 1, 0, 4, 6, 3]):
         some = arrays([said[n] for n in order])
-        found = signals.answers(some, scores[order])
+        found = signals.answer_boost(some, scores[order])
         assert {said[n].key: score for n, score in zip(order, found, strict=True) if score} == expected
-    assert signals.answers(arrays([]), np.empty(0)).tolist() == []
+    assert signals.answer_boost(arrays([]), np.empty(0)).tolist() == []
 
 
 def test_a_day_that_is_named_counts_twice() -> None:
@@ -191,24 +192,3 @@ def test_a_day_that_is_named_counts_twice() -> None:
     assert not signals.date(some, "What happened?").any()
     before = arrays([Given(1, at=datetime(1969, 12, 31, tzinfo=UTC) + timedelta(hours=1))])
     assert signals.date(before, "on 31 December 1969").tolist() == [2]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("in March 2023", [(2023, 3, None)]),
-        ("on 9 October, 2022?", [(2022, 10, 9)]),
-        ("June 16th and July 1, 2021", [(None, 6, 16), (2021, 7, 1)]),
-        ("What may I eat in May?", [(None, 5, None)]),
-        ("the march of the penguins", []),
-        ("am 8. Mai 2023, im März", [(2023, 5, 8), (None, 3, None)]),
-        ("8.5.2023 or 2023-05-08 or 2023-06", [(2023, 5, 8), (2023, 5, 8), (2023, 6, None)]),
-        ("2023年5月8日", [(2023, 5, 8)]),
-        ("le 1er mai 2023", [(2023, 5, 1)]),
-        ("el 8 de mayo de 2023", [(2023, 5, 8)]),
-        ("since 2019; Sept 9; Dez. 2020", [(2019, None, None), (None, 9, 9), (2020, 12, None)]),
-        ("the number 20235, room 1234, on 2023-13-01", [(None, None, None)][:0]),
-    ],
-)
-def test_dates_are_read_in_the_languages_that_facts_are(text: str, found: list[NamedDate]) -> None:
-    assert named_dates(text) == found

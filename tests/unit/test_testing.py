@@ -28,10 +28,10 @@ from memstore.testing import load_embedder as load
 
 
 def test_a_count_is_a_number_that_keeps_its_kind() -> None:
-    tokens = Count(7, "bound")
-    assert (tokens, tokens.kind, str(tokens), json.dumps([tokens])) == (7, "bound", "7", "[7]")
+    tokens = Count(7, "upper_bound")
+    assert (tokens, tokens.kind, str(tokens), json.dumps([tokens])) == (7, "upper_bound", "7", "[7]")
     for other in (copy.copy(tokens), copy.deepcopy(tokens), pickle.loads(pickle.dumps(tokens))):
-        assert (other, other.kind) == (7, "bound")
+        assert (other, other.kind) == (7, "upper_bound")
     assert type(tokens + 1) is int
 
 
@@ -201,8 +201,8 @@ class _WrongModel(ScriptedChatModel):
         super().__init__([{"word": "ferry"}] * 9, name="" if change == "name is empty" else "wrong")
         self.change = change
 
-    def bound(self, messages: Sequence[ChatMessage]) -> int:
-        found = super().bound(messages)
+    def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
+        found = super().max_prompt_tokens(messages)
         changes = {"lowers the bound": -found + 10**6, "bound to 0": 0 if found < 40 else found, "must be an int": 1.5}
         return changes.get(self.change, found)  # type: ignore[return-value]
 

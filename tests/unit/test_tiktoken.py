@@ -123,11 +123,6 @@ def test_every_value_of_a_message_counts(o200k: TiktokenCounter, message: dict[s
     assert o200k.count_messages([message, message]) == 3 + 2 * o200k.count_message(message)
 
 
-def test_a_name_costs_one_more(o200k: TiktokenCounter) -> None:
-    plain = {"role": "user", "content": "hi"}
-    assert o200k.count_message({**plain, "name": "ada"}) == o200k.count_message(plain) + o200k.count("ada") + 1
-
-
 def test_a_value_without_json_is_refused(o200k: TiktokenCounter) -> None:
     with pytest.raises(InvalidInput, match="no JSON"):
         o200k.count_message({"role": "user", "content": [{"type": "image", "data": b"x"}]})
@@ -237,21 +232,15 @@ def test_threads_build_an_encoding_once(o200k: TiktokenCounter) -> None:
     assert module._build.cache_info().misses == 1
 
 
-def test_an_openai_model_is_counted_by_its_encoding_and_said_to_be_modelled(o200k: TiktokenCounter) -> None:
+def test_an_openai_model_is_counted_by_its_encoding_and_said_to_be_estimated(o200k: TiktokenCounter) -> None:
     named = load_counter("tiktoken:gpt-4o-2024-11-20")
     assert named.name == "tiktoken:gpt-4o-2024-11-20"
-    assert (named.count_messages(COOKBOOK), named.count_messages(COOKBOOK).kind) == (124, "modelled")
+    assert (named.count_messages(COOKBOOK), named.count_messages(COOKBOOK).kind) == (124, "estimated")
     assert load_counter("tiktoken:gpt-4").count_messages(COOKBOOK) == 129
     assert o200k.count_messages(COOKBOOK).kind == "exact"
 
 
 def test_what_the_rule_does_not_say_is_not_called_exact(o200k: TiktokenCounter) -> None:
     image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}
-    assert o200k.count_messages([image]).kind == "modelled"
-    assert o200k.count_messages(COOKBOOK, [{"type": "function", "function": {"name": "f"}}]).kind == "modelled"
-
-
-def test_without_the_cache_the_count_is_the_same(o200k: TiktokenCounter) -> None:
-    texts = ["", "user", "The ferry leaves at nine.", "去伊斯基亚的渡轮九点出发。" * 50]
-    for text in texts * 2:
-        assert o200k.count(text) == o200k._tokens(text)
+    assert o200k.count_messages([image]).kind == "estimated"
+    assert o200k.count_messages(COOKBOOK, [{"type": "function", "function": {"name": "f"}}]).kind == "estimated"

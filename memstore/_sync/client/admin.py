@@ -29,7 +29,7 @@ from memstore.models import (
     EmbeddingStatus,
     MigrationReport,
 )
-from memstore.providers import ChatModel, Embedder, load_embedder, load_exactly, vectors_name
+from memstore.providers import ChatModel, Embedder, load_embedder, load_stored_embedder, vectors_name
 from memstore.store import queue_schema
 
 TOKEN_PREFIX = "mst_"  # nosec B105  # by which people, and scanners of repositories, know one
@@ -247,7 +247,7 @@ def _load_target(name: str) -> Embedder:
     if embedder is None:
         raise InvalidInput('"none" makes no vectors: name the embedder that is to serve, as kind:model.')
     # Other processes must find it by the name that is stored with its vectors.
-    return embedder if name == embedder.name else load_exactly(embedder.name, embedder.dimensions)
+    return embedder if name == embedder.name else load_stored_embedder(embedder.name, embedder.dimensions)
 
 
 def _ignore(done: int, total: int) -> None:

@@ -12,10 +12,9 @@ from memstore import ids
 from memstore._compat import call_inline
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.context.sight import Sight
-from memstore._sync.search.candidates import DEPTH
+from memstore._sync.search.candidates import DEPTH, facts_with_evidence, recall
 from memstore._sync.search.grouping import by_fact, by_session, groups_in_time, in_time, within_hits
 from memstore._sync.search.query import QueryBuilder
-from memstore._sync.search.recall import facts_with_evidence, recall
 from memstore._sync.store.database import Database
 from memstore._sync.store.items import EVERY_TIER, Filters
 from memstore.client.validation import check_names, check_number, check_query, check_score, to_list, to_utc

@@ -24,11 +24,11 @@ from memstore.providers import (
     load_chat_model,
     load_counter,
     load_embedder,
-    load_exactly,
     load_reranker,
+    load_stored_embedder,
 )
-from memstore.providers.naming import counter_for
-from memstore.settings import Settings, place
+from memstore.providers.token_check import counter_for
+from memstore.settings import Settings, source_of
 
 NONE = "none"
 MOST_COUNTERS = 16  # beside the settings' own: each may cache counts of 9 MB, and callers name models as they like
@@ -100,7 +100,7 @@ class Runtime:
         embedder = self._embedders.get((name, dimensions))
         if embedder is None:
             with LOADING:
-                embedder = self._embedders.get((name, dimensions)) or load_exactly(name, dimensions)
+                embedder = self._embedders.get((name, dimensions)) or load_stored_embedder(name, dimensions)
                 self._embedders[name, dimensions] = embedder
         return embedder
 
@@ -141,7 +141,7 @@ def validate_settings(settings: Settings) -> None:
             else:
                 _check_provider(name, value)
         except MemstoreError as error:
-            raise type(error)(f"{place(name, value)}: {error}") from None
+            raise type(error)(f"{source_of(name, value)}: {error}") from None
     budget, reserve = settings.context_budget, settings.context_reserve
     if budget is not None and reserve >= budget:
         raise ConfigurationError(

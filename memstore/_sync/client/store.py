@@ -84,15 +84,15 @@ class MemoryStore:
             dsn,
             settings.pool_size,
             revive=server.ensure if server else None,
-            outbox=settings.outbox_days > 0,
-            enqueue=settings.enqueue,
-            most_units=settings.units_in_memory,
-            most_bytes=settings.arrays_megabytes * 2**20,
+            outbox=settings.event_retention_days > 0,
+            enqueue=settings.queue_on_add,
+            most_units=settings.max_chunks_in_memory,
+            most_bytes=settings.index_cache_mb * 2**20,
         )
         store = cls(database, settings, server, reranker)
         try:
             call_inline(migrations.prepare, dsn, upgrade_old=server is not None)
-            if settings.enqueue:
+            if settings.queue_on_add:
                 call_inline(queue_schema.prepare, dsn)
             database.open()
         except BaseException:  # an interrupt too: what was opened is closed
@@ -202,7 +202,7 @@ class MemoryStore:
         return queue.retry(self._database, ids)
 
     def large_users(self) -> list[LargeUser]:
-        """Return the users with more units than `units_in_memory`, and whether recall over them has its indexes."""
+        """Return the users with more chunks than `max_chunks_in_memory`, and whether they have their indexes."""
         return indexes.large(self._database)
 
     def build_indexes(self, *, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
@@ -328,7 +328,7 @@ class MemoryStore:
         return of_text(self._database, text or "")
 
     def apply_retention(self, *, user: str | None = None) -> int:
-        """Erase the messages, of every user or of one, that are older than `messages_days`; return how many.
+        """Erase the messages, of every user or of one, that are older than `message_retention_days`; return how many.
 
         Workers do so every hour, and `derive` for users for whom it derived something.
         """

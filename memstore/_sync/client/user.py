@@ -187,13 +187,13 @@ class UserScope(Recall, UserFacts):
     def receipt(self, receipt: Context | Receipt | UUID | str) -> Receipt:
         """Return a stored receipt by its id or its context; `explain()` says what its items say now.
 
-        Raises `NotFound` if there is none: receipts are kept for `receipts_days`, and go with their conversation.
+        Raises `NotFound` if there is none: they are kept for `receipt_retention_days`, and go with their conversation.
         """
         id = receipt_id(receipt)
         with self._database.scope(self.id) as scope:
             stored = receipts.receipt(scope, id)
         if stored is None:
-            raise NotFound(f"This user has no receipt {id}; they are kept for receipts_days, then forgotten.")
+            raise NotFound(f"This user has no receipt {id}; they are kept for receipt_retention_days, then forgotten.")
         return stored
 
     def receipt_page(
@@ -251,7 +251,7 @@ class UserScope(Recall, UserFacts):
     def update(self, *, settings: Mapping[str, Any]) -> None:
         """Set settings of the user's own; others stay, and None removes one.
 
-        `messages_days` is how long messages are kept, in all conversations without a setting of their own.
+        `message_retention_days` is how long messages are kept, in all conversations without a setting of their own.
         """
         unknown = set(settings) - {KEPT_FOR}
         if unknown:

@@ -29,7 +29,7 @@ from memstore.context.turns import Turn
 from memstore.derive.summaries.lines import NOTHING
 from memstore.errors import BudgetTooSmall
 from memstore.models import Context, Json, Message, Tier
-from memstore.providers import Embedder, Exactly, Reranker, TokenCounter, load_exactly
+from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
 from memstore.search.reranking import rerank
 from memstore.tool_calls import name_of
 
@@ -45,7 +45,7 @@ def assemble(
     counter: TokenCounter,
     request: Request,
     reranker: Reranker | None = None,
-    exactly: Exactly = load_exactly,
+    exactly: EmbedderLoader = load_stored_embedder,
 ) -> Context:
     """Give the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
 

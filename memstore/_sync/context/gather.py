@@ -10,9 +10,8 @@ from uuid import UUID
 
 from memstore._sync.context.history import MOST_STANDING, ConversationHistory
 from memstore._sync.context.request import Assembly
-from memstore._sync.search.candidates import DEPTH, rank_candidates
+from memstore._sync.search.candidates import DEPTH, rank_candidates, to_hits
 from memstore._sync.search.query import Query
-from memstore._sync.search.recall import to_hits
 from memstore._sync.store import fact_changes
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.fact_changes import Past
@@ -97,7 +96,7 @@ def _recalled(
     sight, as_of = made.sight, made.request.as_of
     depth = max(count, VIEWED_DEPTH if sight.filters else DEPTH)
     ranking = rank_candidates(scope, query, Filters(as_of=as_of), depth, stretch.standing, version=stretch.version)
-    found = {one.unit.item_id: one for one in ranking.of_those_asked_for()}
+    found = {one.unit.item_id: one for one in ranking.included()}
     standing = [found[fact] for fact in stretch.standing if fact in found]
     about = (one for one in best_of_each(ranking.of(Tier.FACTS)) if one.unit.item_id not in found)
     said = best_of_each(passed.those(ranking.of(Tier.MESSAGES, Tier.SUMMARIES)))

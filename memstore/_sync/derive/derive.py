@@ -133,8 +133,8 @@ def tend(database: Database, users: Iterable[UUID], settings: Settings) -> None:
     for user in users:
         retain(database, user, settings)
         with database.scope(user) as scope:
-            events.trim(scope, now - timedelta(days=settings.outbox_days))
-            receipts.trim(scope, now - timedelta(days=settings.receipts_days))
+            events.trim(scope, now - timedelta(days=settings.event_retention_days))
+            receipts.trim(scope, now - timedelta(days=settings.receipt_retention_days))
         indexes.tend(database, user)
 
 

@@ -23,7 +23,7 @@ def retain(database: Database, user: UUID, settings: Settings) -> int:
     """
     with database.scope(user) as scope:
         documents.expire(scope)
-        expired = retention.expired(scope, settings.messages_days)
+        expired = retention.expired(scope, settings.message_retention_days)
     erased = 0
     for one in expired:
         target = Target(ErasureScope.RETENTION, user, one.conversation_id, before=one.before)

@@ -2,7 +2,7 @@
 """A query: the question's text, its terms, and its vector by the user's active embedding model.
 
 That model is the store's own as a rule. Where a migration has put another in its place, the database says so once, and
-from then on this process uses that one at once. A vector is compared only with vectors of the same model.
+from then on this process uses that one. A vector is compared only with vectors of the same model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from memstore._compat import call_inline
 from memstore._sync.store import embedders, items
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.items import Version
-from memstore.providers import Embedder, Exactly, load_exactly
+from memstore.providers import Embedder, EmbedderLoader, load_stored_embedder
 from memstore.search.query_analysis import split_question, to_first_person
 from memstore.search.ranking import QueryFeatures
 from memstore.store.terms import QUESTION, hashed, terms
@@ -55,17 +55,17 @@ class Query(QueryFeatures):
 
 @dataclass(frozen=True, slots=True)
 class QueryBuilder:
-    """Builds queries of one user. `exactly` loads another embedder than the store's, where that is the active one."""
+    """Builds queries of one user. `load_embedder` loads another one than the store's, where that is the active one."""
 
     database: Database
     user_id: UUID
     embedder: Embedder | None
-    exactly: Exactly = load_exactly
+    load_embedder: EmbedderLoader = load_stored_embedder
 
     def guess_embedder(self) -> Embedder | None:
         """Return the embedder that was active for the user last time; the store's own where that is not known."""
         known = None if self.embedder is None else self.database.cache.serving(self.user_id)
-        return self.embedder if known is None else call_inline(self.exactly, *known)
+        return self.embedder if known is None else call_inline(self.load_embedder, *known)
 
     def build(self, question: str, embedder: Embedder | None) -> Query:
         """Return a question as a query, embedded while no connection is held; "" finds nothing."""
@@ -85,6 +85,10 @@ class QueryBuilder:
             model=embedders.id_of(embedder),
         )
         return self._embed(query)
+
+    def build_for_recall(self, question: str) -> Query:
+        """Return a question as a query, with its subqueries, by the embedder that was active last time."""
+        return self.add_subqueries(self.build(question, self.guess_embedder()))
 
     def add_subqueries(self, query: Query) -> Query:
         """Return the query with the questions that it consists of."""
@@ -119,10 +123,10 @@ class QueryBuilder:
     def _embed_by_active_model(self, query: Query, version: Version) -> Query:
         model = embedders.chosen(self.database, version.models, self.embedder)
         self.database.cache.serve(self.user_id, None if model is None else (model.name, model.dimensions))
-        embedder = self.embedder if model is None else call_inline(self.exactly, model.name, model.dimensions)
+        embedder = self.embedder if model is None else call_inline(self.load_embedder, model.name, model.dimensions)
         whole, *subqueries = [
-            self._embed(replace(one, vector=None, embedder=embedder, model=embedders.id_of(embedder)))
-            for one in (query, *query.subqueries)
+            self._embed(replace(part, vector=None, embedder=embedder, model=embedders.id_of(embedder)))
+            for part in (query, *query.subqueries)
         ]
         return replace(whole, subqueries=tuple(subqueries))
 

@@ -71,8 +71,8 @@ class ModelExtractor:
     def _stretches(self, batch: FactBatch) -> Iterator[tuple[int, Sequence[Message]]]:
         """Give the stretches of a batch, the one that is still open too, and where each begins."""
         settings, begin = self.resources.settings, batch.before
-        gap = timedelta(hours=settings.stretch_gap_hours)
-        for stretch in stretches(batch.messages[begin:], gap, settings.stretch_tokens):
+        gap = timedelta(hours=settings.session_gap_hours)
+        for stretch in stretches(batch.messages[begin:], gap, settings.segment_tokens):
             yield begin, stretch
             begin += len(stretch)
         if begin < len(batch.messages):

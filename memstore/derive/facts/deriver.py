@@ -1,7 +1,7 @@
 """The facts deriver: what speakers assert about themselves and their world, by rules, settled with what is known.
 
 Instructions are never read, nor what a context had put into a message, nor what assistants and tools say unless the
-setting `facts_from` names them. What is said by somebody who is not believed alone is quarantined (`trust`).
+setting `fact_roles` names them. What is said by somebody who is not believed alone is quarantined (`trust`).
 """
 
 from __future__ import annotations

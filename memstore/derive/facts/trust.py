@@ -38,8 +38,8 @@ class Trust:
     @classmethod
     def of(cls, settings: Settings) -> Trust:
         """Give what the settings say."""
-        roles = frozenset(settings.facts_from)
-        return cls(roles, roles & frozenset(settings.facts_trusted))
+        roles = frozenset(settings.fact_roles)
+        return cls(roles, roles & frozenset(settings.trusted_roles))
 
     def recipe(self, recipe: str) -> str:
         """Return a recipe with the roles that facts are taken from, unless these are users alone, and who waits."""

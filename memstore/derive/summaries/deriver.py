@@ -193,8 +193,8 @@ class Summarize:
 
     def _closed(self, batch: SummaryBatch) -> list[Range]:
         settings = self.resources.settings
-        gap = timedelta(hours=settings.stretch_gap_hours)
-        found = list(stretches(batch.messages, gap, settings.stretch_tokens))
+        gap = timedelta(hours=settings.session_gap_hours)
+        found = list(stretches(batch.messages, gap, settings.segment_tokens))
         rest = batch.messages[sum(map(len, found)) :]
         return [range_of(1, stretch) for stretch in (*found, *([rest] if batch.whole and rest else []))]
 

@@ -91,7 +91,7 @@ class ContextResponse(BaseModel):
     tokens: int
     budget: int
     counter: str
-    count: str = Field(description="exact, server, modelled or bound")
+    count: str = Field(description="exact, server, estimated or upper_bound")
     sections: dict[str, int] = Field(description="tokens by section")
     receipt_id: UUID | None = Field(description="null where none is kept")
     receipt: Json | None = None

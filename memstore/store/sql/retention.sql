@@ -4,10 +4,10 @@ SELECT m.conversation_id, max(rule.before) AS before, count(*) AS messages
 FROM conversations c
 CROSS JOIN users u
 CROSS JOIN LATERAL (
-    SELECT coalesce(CASE jsonb_typeof(c.settings->'messages_days')
-                    WHEN 'number' THEN (c.settings->>'messages_days')::float8 END,
-                    CASE jsonb_typeof(u.settings->'messages_days')
-                    WHEN 'number' THEN (u.settings->>'messages_days')::float8 END,
+    SELECT coalesce(CASE jsonb_typeof(c.settings->'message_retention_days')
+                    WHEN 'number' THEN (c.settings->>'message_retention_days')::float8 END,
+                    CASE jsonb_typeof(u.settings->'message_retention_days')
+                    WHEN 'number' THEN (u.settings->>'message_retention_days')::float8 END,
                     %(days)s::float8) AS days
 ) AS kept
 CROSS JOIN LATERAL (SELECT now() - kept.days * interval '1 day' AS before) AS rule

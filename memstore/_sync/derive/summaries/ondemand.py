@@ -116,7 +116,7 @@ def _joined(asked: Range | None, page: Sequence[Message]) -> Range:
 
 def _level(tokens: int, resources: Resources) -> int:
     """Give the level of the nest whose summaries are over about as many tokens."""
-    level, most = 1, resources.settings.stretch_tokens
+    level, most = 1, resources.settings.segment_tokens
     while tokens > most:
         level, most = level + 1, most * GROUP
     return level

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer
 
 from memstore.errors import ProviderMissing
 from memstore.providers import load_counter
-from memstore.providers.bytes import BytesCounter, load, longest
-from memstore.providers.chat_template import ChatTemplate
+from memstore.providers.byte_bound import BytesCounter, load, longest
+from memstore.providers.huggingface import ChatTemplate
 from memstore.providers.minilm import FOLDER
 from memstore.testing import check_counter
 from tests.helpers.tokenizers import CHATML, GEMMA, LLAMA_3, QWEN, byte_level, sentencepiece, unigram
@@ -98,16 +98,16 @@ def test_what_stands_around_the_texts_is_bounded_as_stated() -> None:
     message: dict[str, Any] = {"role": "user", "content": "hi"}
     assert BYTES.count_message(message) == 16 + 5 + 3
     assert BYTES.count_messages([message, message]) == 64 + 2 * 24
-    assert BYTES.count_messages([message]).kind == "bound"
+    assert BYTES.count_messages([message]).kind == "upper_bound"
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}, {"id": "2"}]}
     assert BYTES.count_message(call) == 3 * 16 + 10 + len('[{"id":"1"},{"id":"2"}]') + 1
 
 
 def test_what_an_image_costs_is_not_bounded() -> None:
     image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}
-    assert BYTES.count_messages([image]).kind == "modelled"
-    assert BYTES.count_messages([{"role": "user", "content": "", "images": ["aGk="]}]).kind == "modelled"
-    assert BYTES.count_messages([{"role": "user", "content": [{"type": "text", "text": "hi"}]}]).kind == "bound"
+    assert BYTES.count_messages([image]).kind == "estimated"
+    assert BYTES.count_messages([{"role": "user", "content": "", "images": ["aGk="]}]).kind == "estimated"
+    assert BYTES.count_messages([{"role": "user", "content": [{"type": "text", "text": "hi"}]}]).kind == "upper_bound"
 
 
 def minilm() -> Tokenizer:

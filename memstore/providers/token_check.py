@@ -1,16 +1,18 @@
-"""Whether messages fit, and how many tokens they have, for programs that keep their messages themselves."""
+"""From a model's name to the counter of its tokens, and whether messages fit: also for programs of their own."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from memstore.errors import InvalidInput
-from memstore.providers import Count, TokenCounter, load_counter
-from memstore.providers.chat_values import as_json, check_tools, texts
-from memstore.providers.naming import counter_for
+from memstore.plugins import installed_entry_points
+from memstore.providers.base import Count, TokenCounter, load_counter
+from memstore.providers.counters import as_json, check_tools, texts
+from memstore.providers.tiktoken import encoding_of, is_packed
 from memstore.settings import load as load_settings
 
 if TYPE_CHECKING:  # the rows' libraries take as long to load as all else here; who gives a row has loaded them
@@ -18,12 +20,41 @@ if TYPE_CHECKING:  # the rows' libraries take as long to load as all else here; 
 
     Chat = Context | Sequence[Mapping[str, Any] | Message]
 
+LOGGER = logging.getLogger(__name__)
+UNKNOWN = "bytes"  # the counter of models that no other one knows
 Method = Literal["approximate", "exact", "cached"]
 
 # For "approximate": o200k_base makes a token of 3.6 bytes of Korean, 3.7 of Markdown, 4.1 of code, 4.4 of English prose
 # and 7.3 of Hindi, so that this is a guess above most of them.
 BYTES_A_TOKEN = 3.5
 OVERHEAD = 4  # tokens around a message
+
+
+def counter_for(model: str) -> str:
+    """Return the name of the counter that knows a model best, to be loaded by `load_counter`.
+
+    A name whose kind has a counter, such as "ollama:llama3.2" or "tokenizer:FOLDER", is that counter's; an OpenAI
+    model, with or without "openai:" or "openai/" before it, is tiktoken's; every other one is bounded by "bytes". That
+    is several times the tokens of prose, so a warning is logged, once for each name.
+    """
+    kinds = installed_entry_points("memstore.counters").names
+    if model.partition(":")[0] in kinds:
+        return model
+    openai = model.removeprefix("openai:").removeprefix("openai/")
+    encoding = encoding_of(openai)
+    if encoding is not None and is_packed(encoding):
+        return f"tiktoken:{openai}"
+    _warn_of_unknown(model, ", ".join(f"{kind}:…" for kind in sorted(kinds)))
+    return UNKNOWN
+
+
+@lru_cache(maxsize=256)
+def _warn_of_unknown(model: str, kinds: str) -> None:
+    LOGGER.warning(
+        "no counter knows the model %r, so each byte counts as a token and less fits; known are OpenAI's models and %s",
+        model,
+        kinds,
+    )
 
 
 def check_fits(
@@ -33,7 +64,7 @@ def check_fits(
     counter: TokenCounter | str | None = None,
     tools: Sequence[Mapping[str, Any]] = (),
 ) -> bool:
-    """Tell whether the finished chat has at most so many tokens.
+    """Return whether the finished chat has at most so many tokens.
 
     `messages` are chat messages, stored ones, or a `Context`, of which the system prompt or the text is counted too.
     `counter` is one, its name or a model's, as of `context(model=…)`; by default the settings' one.
@@ -52,7 +83,7 @@ def estimate(
     counter: TokenCounter | str | None = None,
     tools: Sequence[Mapping[str, Any]] = (),
 ) -> Count:
-    """Give the tokens of a chat, with the kind of the count; what may be given is as of `check_fits`.
+    """Return the tokens of a chat, with the kind of the count; what may be given is as of `check_fits`.
 
     "exact" counts the finished chat, rendered where the counter renders. "cached" adds up what each message is expected
     to add, which is remembered: the same for OpenAI's rule, near it for chat templates. "approximate" asks no tokenizer
@@ -77,11 +108,11 @@ def estimate(
 
 def _guess(written: Sequence[str], messages: int) -> Count:
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in written)
-    return Count(ceil(size / BYTES_A_TOKEN) + OVERHEAD * messages, "modelled")
+    return Count(ceil(size / BYTES_A_TOKEN) + OVERHEAD * messages, "estimated")
 
 
 def _read(given: Chat) -> tuple[list[Mapping[str, Any]], str | None]:
-    """Give what is counted as messages, or the one text that a context is."""
+    """Return what is counted as messages, or the one text that a context is."""
     if isinstance(given, list | tuple):
         return [_message(one) for one in given], None
     messages = getattr(given, "messages", None)
@@ -114,5 +145,5 @@ def _counter(given: TokenCounter | str | None) -> TokenCounter:
 
 @lru_cache(maxsize=8)
 def _loaded(name: str) -> TokenCounter:
-    """Give the counter of this name, the same one again: what it has counted it remembers."""
+    """Return the counter of this name, the same one again: what it has counted it remembers."""
     return load_counter(name)

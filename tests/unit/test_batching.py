@@ -1,7 +1,10 @@
-"""Many callers, one encoder: each gets its own vectors, and its own error."""
+"""Batches: computed by threads, in order and by turns, in forked children too; and many callers of one encoder."""
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -10,10 +13,85 @@ import numpy as np
 import pytest
 
 from memstore.providers import Vectors
-from memstore.providers.coalesced import LEADERS, Coalesced
+from memstore.providers.batching import LEADERS, BatchingEmbedder, BatchWorkers, by_length
 from memstore.testing import HashingEmbedder, check_embedder
+from tests.waiting import await_exit
 
 CALLERS = 12
+
+
+def test_texts_of_one_length_are_together() -> None:
+    assert by_length([3, 9, 1, 9, 5], 2) == [[1, 3], [4, 0], [2]]
+    assert by_length([], 2) == []
+    assert by_length([3, 9, 1, 9, 5, 0], 4, area=10) == [[1], [3], [4, 0], [2, 5]]
+
+
+def test_results_come_in_the_order_of_the_batches() -> None:
+    def work(number: int) -> int:
+        time.sleep(0.001 * (number % 3))
+        return 2 * number
+
+    assert BatchWorkers(3).run(work, range(30)) == [2 * number for number in range(30)]
+
+
+def test_who_has_few_batches_does_not_wait_for_all_of_somebody_elses() -> None:
+    workers, begun, go, done = BatchWorkers(1), threading.Event(), threading.Event(), list[str]()
+
+    def work(whose: str) -> None:
+        begun.set()
+        go.wait(20)
+        done.append(whose)
+
+    with ThreadPoolExecutor(2) as pool:
+        many = pool.submit(workers.run, work, ["many"] * 50)
+        assert begun.wait(20)
+        few = pool.submit(workers.run, work, ["few"])
+        time.sleep(0.2)  # it is in line
+        go.set()
+        few.result()
+        many.result()
+    assert done.index("few") <= 3
+
+
+def test_threads_are_kept() -> None:
+    workers, threads = BatchWorkers(1), set[threading.Thread]()
+    for _ in range(5):
+        workers.run(lambda _: threads.add(threading.current_thread()), range(3))
+    assert len(threads) == 1
+
+
+def test_after_an_error_nothing_more_is_begun() -> None:
+    workers, begun = BatchWorkers(1), list[int]()
+
+    def work(number: int) -> None:
+        begun.append(number)
+        if number == 2:
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        workers.run(work, range(50))
+    workers.run(lambda _: None, range(1))
+    assert len(begun) <= 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_was_forked_amid_a_batch_has_threads_of_its_own() -> None:
+    workers, begun, go = BatchWorkers(1), threading.Event(), threading.Event()
+
+    def work(_: int) -> None:
+        begun.set()
+        go.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(workers.run, work, range(3))
+        assert begun.wait(20)
+        if not (child := os.fork()):
+            try:
+                os._exit(0 if workers.run(lambda one: one, range(3)) == [0, 1, 2] else 1)
+            finally:
+                os._exit(2)
+        go.set()
+        assert await_exit(child) == 0
 
 
 class Held(HashingEmbedder):
@@ -34,7 +112,7 @@ class Held(HashingEmbedder):
 
 def asked(embedder: Held, requests: Sequence[list[str]]) -> list[Vectors | BaseException]:
     """Ask from as many threads as there are requests, all before the first is answered."""
-    together = Coalesced(embedder)
+    together = BatchingEmbedder(embedder)
     with ThreadPoolExecutor(len(requests)) as pool:
         futures = [pool.submit(together.embed_documents, texts) for texts in requests]
         while sum(embedder.calls) + sum(len(one.texts) for one in together._waiting) < sum(map(len, requests)):
@@ -44,7 +122,7 @@ def asked(embedder: Held, requests: Sequence[list[str]]) -> list[Vectors | BaseE
 
 
 def test_it_keeps_the_promises_of_an_embedder() -> None:
-    check_embedder(Coalesced(HashingEmbedder(64)))
+    check_embedder(BatchingEmbedder(HashingEmbedder(64)))
 
 
 def test_what_is_asked_at_once_goes_to_the_encoder_together() -> None:
@@ -65,15 +143,8 @@ def test_an_error_is_its_own_callers_alone() -> None:
 
 def test_no_texts_are_no_question() -> None:
     embedder = Held()
-    assert Coalesced(embedder).embed_documents([]).shape == (0, 64)
+    assert BatchingEmbedder(embedder).embed_documents([]).shape == (0, 64)
     assert embedder.calls == []
-
-
-def test_nobody_waits_for_ever_when_all_are_wrong() -> None:
-    found = asked(Held(), [["bad"]] * CALLERS)
-    with pytest.raises(ValueError, match="bad"):
-        raise next(one for one in found if isinstance(one, BaseException))
-    assert len(found) == CALLERS
 
 
 def test_a_vector_that_is_missing_is_its_own_callers_loss_alone() -> None:

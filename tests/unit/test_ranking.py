@@ -78,7 +78,7 @@ def test_as_many_of_each_tier_as_are_asked_for_are_the_best() -> None:
 def test_only_what_is_shown_is_found_beside_what_must_be() -> None:
     some = arrays(TALK)
     shown = np.flatnonzero(some.tiers == 1)[10:20]
-    found = rank(some, QUESTION, corpus(some), 3, shown, also=some.first_rows([UUID(int=105), UUID(int=0)]))
+    found = rank(some, QUESTION, corpus(some), 3, shown, include=some.first_rows([UUID(int=105), UUID(int=0)]))
     numbers = {one.unit.item_id.int for one in found.of(*Tier)}
     assert {105, 0} < numbers
     assert len(numbers) == 5

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import re
 from typing import Any, cast
 
@@ -8,8 +9,9 @@ import pytest
 import memstore
 from memstore.errors import InvalidInput, ProviderMissing
 from memstore.models import Context, Message, Receipt
+from memstore.plugins import require_extra
 from memstore.providers import load_counter
-from memstore.providers.fits import check_fits, estimate
+from memstore.providers.token_check import check_fits, counter_for, estimate
 from memstore.testing import WordCounter
 
 CHAT: list[dict[str, Any]] = [
@@ -34,10 +36,10 @@ def test_estimates() -> None:
     assert (exact, exact.kind) == (load_counter("tiktoken:o200k_base").count_messages(CHAT), "exact")
     assert (estimate(CHAT, "cached"), estimate(CHAT, "cached").kind) == (exact, "exact")
     guess = estimate(CHAT, "approximate")
-    assert guess.kind == "modelled"
+    assert guess.kind == "estimated"
     assert exact / 2 < guess < exact * 2
-    assert estimate(CHAT, counter="tiktoken:gpt-4o").kind == "modelled"
-    assert estimate(CHAT, counter="bytes").kind == "bound"
+    assert estimate(CHAT, counter="tiktoken:gpt-4o").kind == "estimated"
+    assert estimate(CHAT, counter="bytes").kind == "upper_bound"
 
 
 def test_a_context_and_stored_messages_are_counted_as_they_are_sent() -> None:
@@ -55,7 +57,7 @@ def test_a_context_and_stored_messages_are_counted_as_they_are_sent() -> None:
 
 def test_a_models_name_takes_the_counter_that_knows_it_best() -> None:
     assert estimate(CHAT, counter="gpt-4o") == estimate(CHAT, counter="tiktoken:gpt-4o")
-    assert (estimate(CHAT, counter="nobody:knows"), "bound") == (estimate(CHAT, counter="bytes"), "bound")
+    assert (estimate(CHAT, counter="nobody:knows"), "upper_bound") == (estimate(CHAT, counter="bytes"), "upper_bound")
 
 
 def test_what_cannot_be_is_refused() -> None:
@@ -91,3 +93,43 @@ def test_what_cannot_be_counted_is_told_with_what_to_give(messages: Any, most: A
 @pytest.mark.parametrize("tool", [{"name": "find", "input_schema": {}}, {"type": "web_search"}])
 def test_definitions_of_tools_may_have_other_shapes(tool: dict[str, Any]) -> None:
     assert not check_fits([], 5, tools=[tool])
+
+
+@pytest.mark.parametrize(
+    ("model", "counter"),
+    [
+        ("gpt-4o", "tiktoken:gpt-4o"),
+        ("gpt-4o-mini-2024-07-18", "tiktoken:gpt-4o-mini-2024-07-18"),
+        ("openai/gpt-5-mini", "tiktoken:gpt-5-mini"),
+        ("openai:gpt-4", "tiktoken:gpt-4"),
+        ("gpt-oss-20b", "tiktoken:gpt-oss-20b"),
+        ("tiktoken:cl100k_base", "tiktoken:cl100k_base"),
+        ("ollama:llama3.2", "ollama:llama3.2"),
+        ("ollama:gpt-oss:20b@a80c4f17acd5", "ollama:gpt-oss:20b@a80c4f17acd5"),
+        ("tokenizer:/models/llama", "tokenizer:/models/llama"),
+        ("bytes", "bytes"),
+        ("claude-sonnet-4-5", "bytes"),
+        ("anthropic:claude-sonnet-4-5", "bytes"),
+        ("llama3.2", "bytes"),
+        ("davinci", "bytes"),  # of an encoding that does not come with memstore
+        ("", "bytes"),
+    ],
+)
+def test_a_model_is_counted_by_what_knows_it_best(model: str, counter: str) -> None:
+    assert counter_for(model) == counter
+
+
+def test_a_model_that_nobody_knows_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        assert counter_for("foo:bar-7") == "bytes"
+    assert counter_for("gpt-4o") == "tiktoken:gpt-4o"
+    (record,) = caplog.records
+    assert "no counter knows the model 'foo:bar-7'" in record.getMessage()
+    assert "tokenizer:…" in record.getMessage()
+
+
+def test_a_broken_install_shows_its_own_error() -> None:
+    with pytest.raises(ImportError, match="undefined symbol"), require_extra("tokenizers", "tokenizers"):
+        raise ImportError("undefined symbol: x", name="tokenizers")
+    with pytest.raises(ModuleNotFoundError, match="needed_by_it"), require_extra("tokenizers", "tokenizers"):
+        importlib.import_module("needed_by_it")

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import gc
-import threading
 
 import pytest
 
-from memstore.providers import remembered
-from memstore.providers.remembered import Remembered
+from memstore.providers import counters
+from memstore.providers.counters import CountCache
 
 
 class Counting:
@@ -20,16 +19,16 @@ class Counting:
 
 def test_what_was_counted_is_not_counted_again() -> None:
     encoder = Counting()
-    count = Remembered(encoder)
+    count = CountCache(encoder)
     texts = ["", "user", "a \ud800 b", "word " * 1000]
     assert [count(text) for text in texts * 3] == [len(text) for text in texts] * 3
     assert encoder.asked == texts
 
 
 def test_only_so_many_are_kept_and_what_is_used_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "MOST_KEPT", 5)
+    monkeypatch.setattr(counters, "MAX_COUNTS", 5)
     encoder = Counting()
-    count = Remembered(encoder)
+    count = CountCache(encoder)
     for number in range(40):
         count("used on every turn")
         count(f"number {number}")
@@ -41,7 +40,7 @@ def test_only_so_many_are_kept_and_what_is_used_stays(monkeypatch: pytest.Monkey
 
 def test_no_words_stay_and_digests_are_of_no_use_elsewhere() -> None:
     words = "I'm allergic to peanuts and live in Porto."
-    counters = [Remembered(len), Remembered(len)]
+    counters = [CountCache(len), CountCache(len)]
     kept = []
     for count in counters:
         count(words)
@@ -50,22 +49,3 @@ def test_no_words_stay_and_digests_are_of_no_use_elsewhere() -> None:
         assert all(words not in str(one) for one in referents)
     assert {len(digest) for digest in kept[0]} == {16}
     assert not kept[0] & kept[1]
-
-
-def test_threads_may_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "MOST_KEPT", 7)
-    count = Remembered(len)
-    wrong: list[str] = []
-
-    def run(start: int) -> None:
-        for number in range(2000):
-            text = "x" * ((start + number) % 50)
-            if count(text) != len(text):
-                wrong.append(text)
-
-    threads = [threading.Thread(target=run, args=(start,)) for start in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []

@@ -26,8 +26,8 @@ from typing import Any
 from unicodedata import is_normalized, normalize
 
 from memstore.errors import ProviderMissing
-from memstore.providers import Count
-from memstore.providers.chat_values import as_json, only_text, texts
+from memstore.providers.base import Count
+from memstore.providers.counters import as_json, only_text, texts
 from memstore.settings import Settings
 
 PER_MESSAGE = 16
@@ -37,7 +37,7 @@ INDENT = 4  # templates indent the JSON of tools by as much, or less
 
 
 def load(model: str, settings: Settings | None = None) -> BytesCounter:
-    """Give the counter "bytes", which has no model. Raises ProviderMissing where one is named."""
+    """Return the counter "bytes", which has no model. Raises ProviderMissing where one is named."""
     if model:
         raise ProviderMissing(f'The counter "bytes" is the same for every model: write it without {model!r}.')
     return BytesCounter()
@@ -55,27 +55,27 @@ class BytesCounter:
         return "bytes"
 
     def count(self, text: str) -> int:
-        """Give a number of tokens that a text does not exceed: its bytes when it is longest, and 1; 0 for ""."""
+        """Return a number of tokens that a text does not exceed: its bytes when it is longest, and 1; 0 for ""."""
         return longest(text) + 1 if text else 0
 
     def count_message(self, message: Mapping[str, Any]) -> int:
-        """Give a number that one message of text does not exceed: its values, 16, and 16 for each tool call."""
+        """Return a number that one message of text does not exceed: its values, 16, and 16 for each tool call."""
         calls = message.get("tool_calls")
         around = 1 + (len(calls) if isinstance(calls, list | tuple) else 0)
         return PER_MESSAGE * around + sum(map(self.count, texts(message)))
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
-        """Give the sum of `count_message`, 64, and for tools 256 and their indented JSON; of kind "bound".
+        """Return the sum of `count_message`, 64, and for tools 256 and their indented JSON; of kind "upper_bound".
 
-        With parts that are no text (images, sounds, files) the kind is "modelled": their tokens are not bounded.
+        With parts that are no text (images, sounds, files) the kind is "estimated": their tokens are not bounded.
         """
         defined = TOOLS + sum(self.count(as_json(tool, INDENT)) for tool in tools) if tools else 0
         total = TEMPLATE + defined + sum(map(self.count_message, messages))
-        return Count(total, "bound" if only_text(messages) else "modelled")
+        return Count(total, "upper_bound" if only_text(messages) else "estimated")
 
 
 def longest(text: str) -> int:
-    """Give the bytes of UTF-8 that a text has in the longest form that a tokenizer may bring it into."""
+    """Return the bytes of UTF-8 that a text has in the longest form that a tokenizer may bring it into."""
     if text.isascii():
         return len(text)
     forms = dict.fromkeys((text, normalize("NFC", text), normalize("NFKC", text)))
@@ -85,10 +85,11 @@ def longest(text: str) -> int:
 
 
 def _one_by_one(text: str) -> int:
-    """Give the bytes of a text whose characters are normalised each for itself, where that makes them longer."""
+    """Return the bytes of a text whose characters are normalised each for itself, where that makes them longer."""
     if is_normalized("NFKC", text):
         return _bytes(text)
-    return sum(number * max(_bytes(one), _bytes(normalize("NFKC", one))) for one, number in Counter(text).items())
+    counts = Counter(text).items()
+    return sum(number * max(_bytes(char), _bytes(normalize("NFKC", char))) for char, number in counts)
 
 
 def _bytes(text: str) -> int:

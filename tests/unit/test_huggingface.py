@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, pre_tokenizers
 
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
-from memstore.providers import load_counter, prompt_counter
-from memstore.providers.chat_template import ChatTemplate
-from memstore.providers.prompt_counter import Vocabulary
-from memstore.providers.tokenizer import TokenizerCounter, load
+from memstore.providers import huggingface, load_counter
+from memstore.providers.huggingface import ChatTemplate, TokenizerCounter, Vocabulary, load
 from memstore.testing import check_counter
 from tests.helpers.tokenizers import CHATML, DATED, GEMMA, LLAMA_3, QWEN, byte_level, unigram, write
 
@@ -96,7 +94,7 @@ def test_a_template_without_a_system_role_gets_it_as_the_users(tmp_path: Path) -
         f"<start_of_turn>user\n{both}\n\nWhen does the ferry leave?<end_of_turn>\n<start_of_turn>model\n"
     )
     assert not certain
-    assert own.count_messages([SYSTEM, USER]).kind == "modelled"
+    assert own.count_messages([SYSTEM, USER]).kind == "estimated"
     assert own.count_messages([USER, REPLY]).kind == "exact"
     assert own.count_messages([REPLY, USER]) > 0, "a talk may begin with the assistant"
 
@@ -120,7 +118,7 @@ def test_what_a_template_refuses_is_told_with_its_words(tmp_path: Path) -> None:
 def test_a_date_in_the_template_does_not_change_the_count(tmp_path: Path) -> None:
     own = counter(tmp_path, DATED)
     assert own.render([USER]) == ("<|begin_of_text|>Today Date: 26 Jul 2024user: When does the ferry leave?", False)
-    assert own.count_messages([USER]).kind == "modelled", "a server has another date"
+    assert own.count_messages([USER]).kind == "estimated", "a server has another date"
 
 
 def test_special_tokens_that_a_user_writes_are_text_alone_and_special_in_a_prompt(tmp_path: Path) -> None:
@@ -135,7 +133,7 @@ def test_parts_count_by_their_text_and_images_are_not_called_exact(tmp_path: Pat
     parts = {"role": "user", "content": [{"type": "text", "text": USER["content"]}]}
     assert own.count_messages([parts]) == own.count_messages([USER])
     image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}
-    assert own.count_messages([image]).kind == "modelled"
+    assert own.count_messages([image]).kind == "estimated"
 
 
 def test_a_message_is_expected_to_add_what_it_adds(tmp_path: Path) -> None:
@@ -247,7 +245,7 @@ def test_a_prompt_counted_in_pieces_counts_as_a_whole(scheme: str, parts: list[s
     tokenizer.add_tokens([AddedToken("<|im_end|>", special=False, normalized=False, lstrip=scheme == "never")])
     prompt = "".join(parts)
     whole = len(tokenizer.encode(prompt, add_special_tokens=False))
-    assert Vocabulary(tokenizer, None).prompt(prompt) == whole
+    assert Vocabulary(tokenizer, None).count_prompt(prompt) == whole
 
 
 def test_what_a_prompt_shares_with_the_one_before_is_not_tokenized_again(
@@ -257,8 +255,8 @@ def test_what_a_prompt_shares_with_the_one_before_is_not_tokenized_again(
     chat = [USER, REPLY] * 50
     own.count_messages(chat)
     seen: list[str] = []
-    plain = prompt_counter._length
-    monkeypatch.setattr(prompt_counter, "_length", lambda *both: seen.append(both[1]) or plain(*both))
+    plain = huggingface._length
+    monkeypatch.setattr(huggingface, "_length", lambda *both: seen.append(both[1]) or plain(*both))
     own.count_messages(chat)
     assert seen == []
     own.count_messages([*chat, {"role": "user", "content": "And the next one?"}])

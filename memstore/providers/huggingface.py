@@ -1,0 +1,363 @@
+"""Counts of any open model, offline, by the two files that come with its weights: its tokenizer and its chat template.
+
+The prompt is rendered and tokenized as transformers and vLLM do: by Jinja's immutable sandbox, with blocks trimmed,
+`break` and `continue`, `tojson` without escapes of HTML, `raise_exception`, and `strftime_now` with a date that does
+not change. That makes the count exact for a server that uses the same two files; Ollama has templates of its own, and a
+counter of its own (`ollama_counter`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NoReturn
+
+from jinja2 import TemplateError, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from tokenizers import Tokenizer
+
+from memstore.errors import InvalidInput, ProviderError, ProviderMissing
+from memstore.providers.base import Count
+from memstore.providers.counters import CountCache, as_json, only_text, part_text, texts
+from memstore.settings import Settings
+from memstore.text import replace_surrogates
+from memstore.tool_calls import describe_call, describe_result, name_of, raw_arguments
+
+TOKENIZER, CONFIG, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
+TODAY = datetime(2024, 7, 26)  # the default of Llama 3's templates where they are given no date
+_DIGEST = re.compile(r"@([0-9a-f]{12})$")
+_FIRST = '"prepend_scheme":"first"'
+
+
+def load(model: str, settings: Settings | None = None) -> TokenizerCounter:
+    """Return the counter of the model whose files are at this path: a folder, or its tokenizer.json.
+
+    Beside tokenizer.json there must be a chat template: chat_template.jinja, or "chat_template" in
+    tokenizer_config.json. A path that ends in "@" and a digest, as in the counter's name, must have files of that
+    digest. Raises ProviderMissing where something is absent, ProviderError where it cannot be read or is another.
+    """
+    wanted = None if Path(model).exists() else _DIGEST.search(model)
+    path = Path(model[: wanted.start()] if wanted else model).expanduser()
+    folder, file = (path, path / TOKENIZER) if path.is_dir() else (path.parent, path)
+    if not model or not file.is_file():
+        raise ProviderMissing(f"{file} is not there: write tokenizer:FOLDER, with the folder of a model's {TOKENIZER}.")
+    counter = TokenizerCounter(file, folder)
+    if wanted and wanted[1] != counter.digest:
+        raise ProviderError(f"The tokenizer or the chat template in {folder} is not the one of {wanted[1]} any more.")
+    return counter
+
+
+class TokenizerCounter:
+    """Counts the tokens of the prompt that a model's template makes of a chat. Safe to share by threads.
+
+    Special tokens that a text mentions are one token in a prompt, as they are for servers, and plain text in `count`.
+    """
+
+    def __init__(self, file: Path, folder: Path) -> None:
+        self._path = folder if file.name == TOKENIZER else file
+        config = _config(folder / CONFIG)
+        templates = _templates(config, folder)
+        variables = {key: text for key, value in config.items() if (text := _token(value)) and key.endswith("_token")}
+        source = _read(file)
+        self.digest = sha256(
+            "\0".join([source, *sorted(templates.values()), *sorted(variables.values())]).encode()
+        ).hexdigest()[:12]
+        try:
+            tokenizer = Tokenizer.from_str(source)
+        except Exception as error:  # the library raises bare Exception
+            raise ProviderError(f"{file} is no tokenizer: {error}") from error
+        self._vocabulary = Vocabulary(tokenizer, _added_bos(tokenizer, variables.get("bos_token")))
+        self._templates = {name: ChatTemplate(text, variables) for name, text in templates.items()}
+
+    def __repr__(self) -> str:
+        return f"<TokenizerCounter {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """The full name: "tokenizer:", the path, and 12 digits of the digest of what is in the files."""
+        return f"tokenizer:{self._path}@{self.digest}"
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens of a text, special tokens being plain text; a lone surrogate counts as U+FFFD."""
+        return self._vocabulary.count_text(text)
+
+    def count_message(self, message: Mapping[str, Any]) -> int:
+        """Return what one message is expected to add: its values, and what the template puts around a short one."""
+        return self._vocabulary.count_message(message, self._overhead)
+
+    def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
+        """Return the tokens of the rendered prompt, with the start of the reply.
+
+        "exact", but "estimated" where the template has no place for a message as it is (see `ChatTemplate.render`),
+        puts today's date into the prompt, or where there is more than text. Raises InvalidInput for messages that the
+        template refuses, ProviderError for a template that does what it must not.
+        """
+        prompt, is_certain = self.render(messages, tools)
+        is_exact = is_certain and only_text(messages)
+        return Count(self._vocabulary.count_prompt(prompt), "exact" if is_exact else "estimated")
+
+    def render(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
+    ) -> tuple[str, bool]:
+        """Return the prompt that is counted, and whether it is certain that a server makes the same of the messages."""
+        template = self._templates.get("tool_use" if tools else "default", self._templates["default"])
+        try:
+            return template.render(messages, tools)
+        except InvalidInput:
+            if messages:
+                raise
+            return "", False  # templates that look at the first message have nothing to say of no message
+
+    @cached_property
+    def _overhead(self) -> int:
+        return self._vocabulary.message_overhead(self.count_messages)
+
+
+class Vocabulary:
+    """A tokenizer of the library `tokenizers`, without anything that it adds, cuts or keeps. Safe to share by threads.
+
+    `bos` is the token that begins a prompt, where the tokenizer adds one. Counts are remembered, texts are not.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, bos: str | None) -> None:
+        self._plain, self._special = (Tokenizer.from_str(tokenizer.to_str()) for _ in range(2))
+        for own in (self._plain, self._special):
+            own.no_truncation()
+            own.no_padding()
+            if hasattr(own.model, "_resize_cache"):
+                own.model._resize_cache(0)  # the library's own, which holds words of the texts
+        self._plain.encode_special_tokens = True
+        self._bos = bos
+        self._separators = _separators(tokenizer)
+        self.count_text = CountCache(lambda text: _length(self._plain, text))
+        self._count_piece = CountCache(lambda text: _length(self._special, text))
+
+    def count_prompt(self, text: str) -> int:
+        """Return the tokens of a rendered prompt; the one that begins it is counted once, whoever adds it."""
+        lacks_bos = self._bos is not None and not text.startswith(self._bos)
+        pieces = self._separators.split(text) if self._separators else [text]  # every second one is one token
+        return lacks_bos + len(pieces) // 2 + sum(self._count_piece(piece) for piece in pieces[::2] if piece)
+
+    def count_message(self, message: Mapping[str, Any], overhead: int) -> int:
+        """Return what a message is expected to add: its values without the role, and what is around them."""
+        values = {key: value for key, value in message.items() if key != "role"}
+        return overhead + sum(map(self.count_text, texts(values)))
+
+    def message_overhead(self, count_messages: Callable[[list[Mapping[str, Any]]], int]) -> int:
+        """Return the tokens that a template puts around a short message; `count_messages` counts finished chats."""
+        turn: list[Mapping[str, Any]] = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "a"}]
+        once, thrice = (count_messages(turn * times) for times in (1, 3))
+        return max(0, (thrice - once) // 4 - self.count_text("a"))
+
+
+def _separators(tokenizer: Tokenizer) -> re.Pattern[str] | None:
+    """Return a pattern of the tokens that part a prompt, so that a message is tokenized once, not with each prompt.
+
+    The library cuts a text at them before all else, and tokenizes what is between them each for itself. None where that
+    is not so: where such a token takes blanks with it, or where the first piece of a text is not treated as the others.
+    """
+    source = tokenizer.to_str()
+    added = [token for token in json.loads(source).get("added_tokens") or [] if not token["normalized"]]
+    added = [token for token in added if token["content"]]
+    if not added or any(token["lstrip"] or token["rstrip"] or token["single_word"] for token in added):
+        return None
+    if _FIRST in source:
+        return None
+    longest_first = sorted((token["content"] for token in added), key=len, reverse=True)
+    return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
+
+
+def _length(tokenizer: Tokenizer, text: str) -> int:
+    return len(tokenizer.encode(replace_surrogates(text), add_special_tokens=False))
+
+
+def _config(file: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(_read(file)) if file.is_file() else {}
+    except ValueError as error:
+        raise ProviderError(f"{file} is no JSON: {error}") from error
+    return config if isinstance(config, dict) else {}
+
+
+def _templates(config: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """Return the templates by name; "default" is there."""
+    if (folder / TEMPLATE).is_file():
+        return {"default": _read(folder / TEMPLATE)}
+    value = config.get("chat_template")
+    if isinstance(value, list):
+        named = {str(entry.get("name")): str(entry.get("template")) for entry in value if isinstance(entry, dict)}
+    else:
+        named = {"default": value} if isinstance(value, str) else {}
+    if "default" not in named:
+        raise ProviderMissing(f"{folder} has no chat template: put the model's {TEMPLATE} or {CONFIG} there.")
+    return named
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProviderError(f"{file} cannot be read: {error}") from error
+
+
+def _token(value: object) -> str | None:
+    """Return a special token of a configuration: a text, or an object that has it as its content."""
+    text = value.get("content") if isinstance(value, Mapping) else value
+    return text if isinstance(text, str) else None
+
+
+def _added_bos(tokenizer: Tokenizer, bos: str | None) -> str | None:
+    """Return the token that begins a prompt, if the tokenizer puts it there of itself."""
+    return bos if bos is not None and bos in tokenizer.encode("", add_special_tokens=True).tokens else None
+
+
+class MessagesRefused(Exception):
+    """Raised by a template for messages that it does not take."""
+
+
+class ChatTemplate:
+    """Renders chats by a Jinja template. `variables` are the special tokens, such as "bos_token". Safe to share.
+
+    Raises ProviderError for a template that is no Jinja.
+    """
+
+    def __init__(self, source: str, variables: Mapping[str, str]) -> None:
+        self._variables = dict(variables)
+        try:
+            self._template = _environment().from_string(source)
+        except (TemplateError, SyntaxError, RecursionError) as error:
+            raise ProviderError(f"The chat template is no Jinja template that can be read: {error}") from error
+
+    def render(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
+    ) -> tuple[str, bool]:
+        """Return the prompt up to where the reply begins, and whether a server is certain to send the same.
+
+        It is not certain where the prompt has a date, or where the messages had to be changed. A template that refuses
+        them is given them with each system message as the user's and neighbours of one role joined, at last with calls
+        of tools and their results in words; servers refuse such messages, or join them in ways of their own. Raises
+        InvalidInput where the template refuses these too, ProviderError where it does what the sandbox forbids.
+        """
+        as_given = [as_template(message) for message in messages]
+        refused: MessagesRefused | None = None
+        for attempt in (as_given, _alternate(as_given), _alternate(_tools_in_words(as_given))):
+            try:
+                prompt, has_date = self._render(attempt, tools)
+            except MessagesRefused as error:
+                refused = error
+            else:
+                return prompt, attempt is as_given and not has_date
+        raise InvalidInput(f"The model's chat template refuses these messages: {refused}") from refused
+
+    def _render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
+        """Return the prompt, and whether it has a date."""
+        layouts: list[str] = []
+
+        def strftime_now(layout: str) -> str:
+            layouts.append(layout)
+            return TODAY.strftime(layout)
+
+        chat = {"messages": messages, "tools": list(tools) or None, "documents": None, "add_generation_prompt": True}
+        try:
+            prompt = self._template.render(self._variables | chat, strftime_now=strftime_now)
+        except MessagesRefused:
+            raise
+        except (SecurityError, OverflowError, MemoryError, RecursionError) as error:
+            raise ProviderError(f"The chat template does what is forbidden to templates: {error}") from error
+        # Templates meet what they do not expect (no message at all, a role without content) with errors of every kind.
+        except Exception as error:
+            raise MessagesRefused(f"{type(error).__name__}: {error}") from error
+        return prompt, bool(layouts)
+
+
+def as_template(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message as templates take it: text for content, objects for the arguments of tool calls."""
+    template = {key: value for key, value in message.items() if value is not None}
+    content = template.get("content", "")
+    template["content"] = "\n".join(map(part_text, content)) if isinstance(content, list | tuple) else content
+    if isinstance(template.get("tool_calls"), list | tuple):
+        template["tool_calls"] = [_with_object(call) for call in template["tool_calls"]]
+    return template
+
+
+def _with_object(call: Any) -> Any:
+    """Return a tool call whose arguments are an object: OpenAI writes them as JSON in a string."""
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return call
+    arguments = raw_arguments(call)
+    return {**call, "function": {**function, "arguments": {} if arguments is None else arguments}}
+
+
+def _alternate(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages for a template that knows a user and a model in turns; system messages become the user's."""
+    joined: list[dict[str, Any]] = []
+    for message in messages:
+        role = "user" if message.get("role") in ("system", "developer") else message.get("role")
+        if not joined and role == "assistant":
+            joined.append({"role": "user", "content": ""})
+        last = joined[-1] if joined else {}
+        if last.get("role") == role and role in ("user", "assistant") and "tool_calls" not in {*last, *message}:
+            last["content"] = f"{last['content']}\n\n{message['content']}"
+        else:
+            joined.append({**message, "role": role})
+    return joined
+
+
+def _tools_in_words(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages with calls of tools as texts of the assistant's, results as the user's."""
+    in_words: list[dict[str, Any]] = []
+    names: dict[Any, str] = {}
+    for message in messages:
+        plain = {key: value for key, value in message.items() if key not in ("tool_calls", "tool_call_id")}
+        calls = [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
+        names |= {call.get("id"): name_of(call) for call in calls}
+        lines = [describe_call(name_of(call), as_json(raw_arguments(call) or {})) for call in calls]
+        if plain.get("role") == "tool":
+            name = names.get(message.get("tool_call_id")) or message.get("name")
+            plain, lines = {"role": "user"}, [describe_result(name), str(message.get("content"))]
+        elif lines:
+            lines = [text for text in (str(plain.get("content") or ""), *lines) if text]
+        in_words.append(plain | ({"content": "\n".join(lines)} if lines else {}))
+    return in_words
+
+
+class _Generation(Extension):
+    """The block that marks what the model wrote, for training: here it is its content."""
+
+    tags = {"generation"}  # noqa: RUF012  (Jinja's own name and type)
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation]
+    )
+    environment.filters["tojson"] = _tojson
+    environment.globals["raise_exception"] = _raise_exception
+    return environment
+
+
+def _raise_exception(message: str) -> NoReturn:
+    raise MessagesRefused(message)
+
+
+def _tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)

@@ -1,0 +1,141 @@
+"""What a question's words tell about where its answer is."""
+
+from __future__ import annotations
+
+import pytest
+
+from memstore.search.query_analysis import (
+    NamedDate,
+    asks_for_assistant_words,
+    asks_for_overview,
+    named_dates,
+    split_question,
+    to_first_person,
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("Can you summarize what I learned?", True),
+        ("Give me an OVERVIEW of the project", True),
+        ("A quick recap, please", True),
+        ("Fass bitte unsere Gespräche zusammen", True),
+        ("Gib mir einen Überblick", True),
+        ("Which summer did we go?", False),
+        ("Wie fasst man das an? Wir waren zusammen dort.", False),
+    ],
+)
+def test_an_overview_is_asked_for_in_english_or_german(question: str, wanted: bool) -> None:
+    assert asks_for_overview(question) is wanted
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("Which hotel did you recommend?", True),
+        ("What did you once say about iron tablets?", True),
+        ("What was the cake you suggested?", True),
+        ("Which documents do I need, you told me once?", True),
+        ("What have you already come up with for the party?", True),
+        ("Welches Hotel hast du mir für Lissabon empfohlen?", True),
+        ("Was haben Sie mir dazu gesagt?", True),
+        ("Quel hôtel m'as-tu recommandé ?", True),
+        ("¿Qué hotel me recomendaste?", True),
+        ("¿Qué me has dicho de la tarta?", True),
+        ("你上次推荐的酒店叫什么？", True),
+        ("Which hotel did I book?", False),
+        ("What did Ann recommend to me?", False),
+        ("I told you my address, what is it?", False),
+        ("Can you tell me where I live?", False),
+        ("Was haben sie in der Schule gesagt?", False),
+        ("Did you know that I moved?", False),
+    ],
+)
+def test_the_words_of_an_assistant_are_asked_for(question: str, wanted: bool) -> None:
+    assert asks_for_assistant_words(question) is wanted
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        (
+            "What am I allergic to, and when do we fly to Lisbon?",
+            ("What am I allergic to", "when do we fly to Lisbon?"),
+        ),
+        ("Where do I work? And what is my sister's name?", ("Where do I work?", "And what is my sister's name?")),
+        (
+            "How many problems have I solved and what is my accuracy and is my exam in May?",
+            ("How many problems have I solved", "what is my accuracy", "is my exam in May?"),
+        ),
+        (
+            "Wogegen bin ich allergisch, und wann fliegen wir nach Lissabon?",
+            ("Wogegen bin ich allergisch", "wann fliegen wir nach Lissabon?"),
+        ),
+    ],
+)
+def test_what_asks_several_things_is_taken_apart(question: str, parts: tuple[str, ...]) -> None:
+    assert split_question(question) == parts
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "",
+        "What am I allergic to?",
+        "What did Ann and Bob paint?",
+        "When did I meet people on a hike and have a bad time?",
+        "What does Tim have that is old and is his favourite?",
+        "How many days were there between when I began and when I finished the review?",
+        "Where is she and why?",
+        "List what I said, in order. Mention only three items.",
+        "What is my name? Answer yes or no.",
+        "What do I eat and what do I drink and what do I wear and what do I read?",
+    ],
+)
+def test_what_asks_one_thing_or_too_many_is_left_whole(question: str) -> None:
+    assert split_question(question) == ()
+
+
+def test_a_pasted_page_takes_no_time() -> None:
+    assert split_question("and what, " * 20_000 + "?") == ()
+    assert split_question("what " + " " * 100_000 + "?") == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("What is Ann's job?", "What is my job?"),
+        ("What did Ann paint for James' birthday?", "What did I paint for my birthday?"),
+        ("What did Mary Ann do?", "What did I do?"),
+        ("What does Anna do, and Joanna?", "What does Anna do, and Joanna?"),
+        ("What did Carl say?", "What did Carl say?"),
+        ("Was hat Ann gesagt?", "Was hat Ann gesagt?"),
+        ("Qu'a dit Ann ?", "Qu'a dit Ann ?"),
+        ("", ""),
+    ],
+)
+def test_speakers_are_spoken_for_in_english(question: str, told: str) -> None:
+    assert to_first_person(question, {"Ann", "James", "Mary Ann"}) == told
+    assert to_first_person(question, ()) == question
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("in March 2023", [(2023, 3, None)]),
+        ("on 9 October, 2022?", [(2022, 10, 9)]),
+        ("June 16th and July 1, 2021", [(None, 6, 16), (2021, 7, 1)]),
+        ("What may I eat in May?", [(None, 5, None)]),
+        ("the march of the penguins", []),
+        ("am 8. Mai 2023, im März", [(2023, 5, 8), (None, 3, None)]),
+        ("8.5.2023 or 2023-05-08 or 2023-06", [(2023, 5, 8), (2023, 5, 8), (2023, 6, None)]),
+        ("2023年5月8日", [(2023, 5, 8)]),
+        ("le 1er mai 2023", [(2023, 5, 1)]),
+        ("el 8 de mayo de 2023", [(2023, 5, 8)]),
+        ("since 2019; Sept 9; Dez. 2020", [(2019, None, None), (None, 9, 9), (2020, 12, None)]),
+        ("the number 20235, room 1234, on 2023-13-01", [(None, None, None)][:0]),
+    ],
+)
+def test_dates_are_read_in_the_languages_that_facts_are(text: str, found: list[NamedDate]) -> None:
+    assert named_dates(text) == found
