@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 
 import psycopg
 from data import file, objects
-from memstore._sync.derive.derive import Part, derive
 
 import memstore
+from memstore._sync.derive.pipeline import DeriveScope, derive
 from memstore.client.worker import WorkingStore
 from memstore.providers import Embedder, Vectors, load_embedder
 from memstore.settings import load
@@ -41,7 +41,7 @@ from memstore.settings import load
 MESSAGES, FULL_TEXT = ("users", "conversations", "messages", "derivations"), ("item_text",)
 DEFAULT = "onnx:all-MiniLM-L6-v2"
 FASTEST = {"event_retention_days": 0}
-UNITS = Part(derivers=("embed",))
+UNITS = DeriveScope(derivers=("embed",))
 
 
 class Overheard:

@@ -12,8 +12,8 @@ from evidence import Piece
 from numpy.typing import NDArray
 
 from memstore import Hit, MemoryStore
-from memstore.derive.embed import Cutter
-from memstore.derive.resources import Resources
+from memstore.derive.chunks import Chunker
+from memstore.derive.dependencies import Dependencies
 from memstore.providers import Embedder, Vectors
 
 
@@ -57,7 +57,7 @@ class Corpus:
 
 def corpus(store: MemoryStore, user: str, embedder: Embedder) -> Corpus:
     """Cut and embed the messages of a user's one conversation, which has the user's name."""
-    cutter = Cutter(Resources(store.counter, embedder, store.settings))
+    cutter = Chunker(Dependencies(store.counter, embedder, store.settings))
     found = store.user(user).conversation(user).messages()
     made = [
         Unit(str(one.external_id), one.role, one.occurred_at, said) for one in found for _, said in cutter.units(one)

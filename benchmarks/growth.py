@@ -33,7 +33,7 @@ from vectors import use
 
 import memstore
 from memstore import MemoryStore
-from memstore._sync.derive.indexes import tend
+from memstore._sync.derive.maintenance import maintain_indexes
 from memstore.store.statements import named
 
 UNITS, QUESTIONS, ROUNDS, HITS = (1_000, 10_000, 100_000), 10, 4, 20
@@ -119,7 +119,7 @@ def _write_vectors(folder: Path, people: Sequence[Person], asked: Mapping[str, V
 def _of_size(store: MemoryStore, peers: Peers, one: Person) -> tuple[Seconds, dict[str, list[float]]]:
     """Give each system's seconds, and the share of the exact nearest that it finds."""
     ensure(store.url, [one.made])
-    tend(store._database, one.made.id)
+    maintain_indexes(store._database, one.made.id)
     for title in list(peers.systems):
         with peers.leaving_out(title):
             _fill(peers, title, one)

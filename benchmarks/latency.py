@@ -23,8 +23,8 @@ from speed import QUESTIONS, START, Filling, texts, timed
 
 import memstore
 from memstore import MemoryStore, UserScope, ids
-from memstore._sync.derive.derive import Part, derive
-from memstore.derive.resources import Resources
+from memstore._sync.derive.pipeline import DeriveScope, derive
+from memstore.derive.dependencies import Dependencies
 from memstore.store.statements import statements
 
 UNITS, ROUNDS, HITS, BATCH = (5_000, 50_000), 15, 20, 2_000
@@ -65,8 +65,8 @@ def filled(store: MemoryStore, units: int) -> UserScope:
                 ]
             )
         assert store.embedder is not None
-        resources = Resources(store.counter, Filling(store.embedder), store.settings)
-        derive(store._database, resources, Part(ids.user_id(name), derivers=("embed",)))
+        resources = Dependencies(store.counter, Filling(store.embedder), store.settings)
+        derive(store._database, resources, DeriveScope(ids.user_id(name), derivers=("embed",)))
     return scope
 
 

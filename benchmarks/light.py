@@ -40,8 +40,8 @@ import numpy as np
 from report import ROOT, Cell, Table, reported
 
 import memstore
-from memstore.derive.embed import Cutter
-from memstore.derive.resources import Resources
+from memstore.derive.chunks import Chunker
+from memstore.derive.dependencies import Dependencies
 from memstore.providers import MINILM, ONNX_MINILM, Embedder, load_counter, load_embedder
 from memstore.settings import Settings
 
@@ -115,7 +115,7 @@ def derived(name: str, history: Sequence[Any]) -> float:
         file = Path(folder) / "history.jsonl"
         file.write_text("".join(json.dumps(line) + "\n" for line in history), encoding="utf-8")
         made.import_file(file)
-        cutter = Cutter(Resources(load_counter(Settings().counter), own, Settings()))
+        cutter = Chunker(Dependencies(load_counter(Settings().counter), own, Settings()))
         users = [made.user(user) for user in made.users()]
         talks = [user.conversation(one.name) for user in users for one in user.conversations()]
         texts = [text for talk in talks for message in talk.messages() for _, text in cutter.units(message)]

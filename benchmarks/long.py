@@ -30,9 +30,9 @@ from vectors import Kept, use
 
 import memstore
 from memstore import MemoryStore, ids
-from memstore._sync.derive.derive import Part, derive
-from memstore.derive.embed import Cutter
-from memstore.derive.resources import Resources
+from memstore._sync.derive.pipeline import DeriveScope, derive
+from memstore.derive.chunks import Chunker
+from memstore.derive.dependencies import Dependencies
 from memstore.providers import Embedder, Vectors, load_embedder
 
 NAME = "beam-10M-dev"
@@ -63,7 +63,9 @@ def tables(options: argparse.Namespace) -> Iterator[Table]:
     with tempfile.TemporaryDirectory(prefix="memstore-bench-") as folder:
         place = (options.store or Path(folder)).resolve() / "beam-10M"
         with memstore.open(f"embedded:{place}", settings=settings(options)) as store, Watched(place) as watched:
-            made = _filled(store, history, Part(ids.user_id(asked[0].user), derivers=options.derivers), _steps(place))
+            made = _filled(
+                store, history, DeriveScope(ids.user_id(asked[0].user), derivers=options.derivers), _steps(place)
+            )
             yield Table(
                 "ingest-10M", "A conversation of 5.8 million tokens, in and derived", COLUMNS, [*made, whole(made)]
             )
@@ -84,7 +86,7 @@ def _steps(place: Path) -> Path:
     return place.with_name(f"{place.name}-steps.json")
 
 
-def _filled(store: MemoryStore, history: Path, part: Part, kept: Path) -> list[list[Cell]]:
+def _filled(store: MemoryStore, history: Path, part: DeriveScope, kept: Path) -> list[list[Cell]]:
     """Give a row for each step; of what was there already, the row that was kept then."""
     rows: list[list[Cell]] = json.loads(kept.read_text()) if kept.is_file() else []
     real = load_embedder(store.settings.embedder)
@@ -118,7 +120,7 @@ def _imported(store: MemoryStore, history: Path) -> list[Cell] | None:
     return [f"{added:,} messages added", round(perf_counter() - begun, 1), None, None, None] if added else None
 
 
-def _derived(store: MemoryStore, part: Part, real: Embedder) -> list[Cell] | None:
+def _derived(store: MemoryStore, part: DeriveScope, real: Embedder) -> list[Cell] | None:
     """Derive what is pending; give its row, of a run that is broken off too: what it made stays made."""
     timed, done = Timed(real), 0
 
@@ -130,7 +132,7 @@ def _derived(store: MemoryStore, part: Part, real: Embedder) -> list[Cell] | Non
     use(store, timed)
     begun = perf_counter()
     try:
-        report = derive(store._database, Resources(store.counter, timed, store.settings), part, progress=told)
+        report = derive(store._database, Dependencies(store.counter, timed, store.settings), part, progress=told)
         assert not report.failed, report.failed
     except KeyboardInterrupt:
         print("\nbroken off: the rest is left for the next run", file=sys.stderr, flush=True)
@@ -160,7 +162,7 @@ def _read_vectors(store: MemoryStore, user: str, embedder: Kept) -> None:
 
     But for messages that were cut otherwise when the store was made, by a recipe of before.
     """
-    cutter = Cutter(Resources(store.counter, embedder, store.settings))
+    cutter = Chunker(Dependencies(store.counter, embedder, store.settings))
     with psycopg.connect(store.url, prepare_threshold=None) as connection:
         register_vector(connection)
         rows = connection.execute(

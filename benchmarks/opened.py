@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
-from memstore._sync.derive.derive import Part, derive
 from vectors import Kept, use
 
 import memstore
 from memstore import MemoryStore
-from memstore.derive.resources import Resources
+from memstore._sync.derive.pipeline import DeriveScope, derive
+from memstore.derive.dependencies import Dependencies
 
 EVERY = ("embed", "summarize", "facts")
 
@@ -43,8 +43,8 @@ def opened(
             use(store, embedder)
             begun = perf_counter()
             store.import_file(history)
-            resources = Resources(store.counter, embedder, store.settings)
-            report = derive(store._database, resources, Part(derivers=derivers), progress=_told)
+            resources = Dependencies(store.counter, embedder, store.settings)
+            report = derive(store._database, resources, DeriveScope(derivers=derivers), progress=_told)
             assert not report.failed, report.failed
             embedder.save()
             print(f"\nin the store after {perf_counter() - begun:,.0f} s: {store.stats()}", file=sys.stderr, flush=True)

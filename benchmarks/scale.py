@@ -21,17 +21,17 @@ from typing import Any
 
 import numpy as np
 import psycopg
-from memstore._sync.derive.indexes import tend
-from memstore._sync.search.candidates import recall
-from memstore._sync.search.query import QueryBuilder
-from memstore._sync.store import items, vector_indexes
-from memstore._sync.store.database import Database
 from pgvector.psycopg import register_vector
 from report import Table
 from scale_data import DIMENSIONS, MODEL, Made, load
 
 import memstore
 from memstore import ids
+from memstore._sync.derive.maintenance import maintain_indexes
+from memstore._sync.search.candidates import recall
+from memstore._sync.search.query import QueryBuilder
+from memstore._sync.store import items, vector_indexes
+from memstore._sync.store.database import Database
 from memstore.providers import Embedder, Vectors
 from memstore.store.statements import statements
 
@@ -116,7 +116,7 @@ def measured(url: str, user: Made, real: Embedder | None) -> Figures:
         database.open()
         register_vector(connection)
         connection.prepare_threshold = None
-        tend(database, user.id)
+        maintain_indexes(database, user.id)
         filters = items.Filters()
 
         def ours(question: str) -> object:

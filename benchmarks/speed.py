@@ -171,17 +171,16 @@ def adds(store: memstore.MemoryStore, rounds: int) -> None:
 
 def embedding(store: memstore.MemoryStore, rounds: int) -> None:
     """Compare the embed deriver, from rows to rows, with the embedder alone on the same texts."""
-    from memstore._sync.derive.derive import Part, derive
-
-    from memstore.derive.resources import Resources
+    from memstore._sync.derive.pipeline import DeriveScope, derive
+    from memstore.derive.dependencies import Dependencies
 
     embedder = store.embedder
     assert embedder is not None
-    resources = Resources(store.counter, embedder, store.settings)
+    resources = Dependencies(store.counter, embedder, store.settings)
     given = [texts(512, seed) for seed in range(rounds)]
 
     def ours(n: int) -> None:
-        report = derive(store._database, resources, Part(ids.user_id(f"embed-{n}"), derivers=("embed",)))
+        report = derive(store._database, resources, DeriveScope(ids.user_id(f"embed-{n}"), derivers=("embed",)))
         assert report.units >= 512
 
     for n, batch in enumerate(given):
@@ -215,9 +214,8 @@ def life(store: memstore.MemoryStore, count: int) -> ConversationScope:
 
     The longest has no facts: finding them takes half an hour and changes little.
     """
-    from memstore._sync.derive.derive import Part, derive
-
-    from memstore.derive.resources import Resources
+    from memstore._sync.derive.pipeline import DeriveScope, derive
+    from memstore.derive.dependencies import Dependencies
 
     scope = store.user(f"long-{count}").conversation("life")
     if scope.info() is not None:
@@ -229,10 +227,10 @@ def life(store: memstore.MemoryStore, count: int) -> ConversationScope:
     for start in range(0, count, 2000):
         scope.add_many(given[start : start + 2000])
     assert store.embedder is not None
-    resources = Resources(store.counter, Filling(store.embedder), store.settings)
+    resources = Dependencies(store.counter, Filling(store.embedder), store.settings)
     derivers = ("embed", "summarize", "facts") if count <= 10_000 else ("embed", "summarize")
     for deriver in derivers:
-        derive(store._database, resources, Part(scope.user.id, derivers=(deriver,)))
+        derive(store._database, resources, DeriveScope(scope.user.id, derivers=(deriver,)))
     return scope
 
 
@@ -318,7 +316,7 @@ def rls(store: memstore.MemoryStore, rounds: int) -> None:
 
 def crowd(store: memstore.MemoryStore) -> ConversationScope:
     """Give a conversation of a user with 20,000 units, who has neighbours; of a kept store, the one that is there."""
-    from memstore._sync.derive.derive import Part, derive
+    from memstore._sync.derive.pipeline import DeriveScope, derive
 
     scope = store.user("isolated").conversation("life")
     resources = store._runtime.resources()
@@ -330,7 +328,7 @@ def crowd(store: memstore.MemoryStore) -> ConversationScope:
         for start in range(0, int(count / 1.04), 2000):  # a message has a little more than a unit
             said = texts(min(2000, int(count / 1.04) - start), seed * 100 + start)
             user.conversation("life").add_many([{"role": "user", "content": text} for text in said])
-        derive(store._database, resources, Part(user.id, derivers=("embed", "summarize")))
+        derive(store._database, resources, DeriveScope(user.id, derivers=("embed", "summarize")))
         for text in texts(50, seed):
             user.add_fact(text, type="identity")
     return scope

@@ -43,14 +43,13 @@ import numpy as np
 from report import Cell, Table, reported
 
 from memstore.context.summary_cover import cover
-from memstore.derive.resources import Resources
+from memstore.derive.dependencies import Dependencies
+from memstore.derive.segmentation import split_segments
 from memstore.derive.sentences import sentences
-from memstore.derive.stretches import stretches
-from memstore.derive.summaries import nest as nesting
-from memstore.derive.summaries import selection
-from memstore.derive.summaries.abridge import abridged
-from memstore.derive.summaries.extractive import ExtractiveSummarizer
-from memstore.derive.summaries.lines import Line, lines_of, written
+from memstore.derive.summaries import extractive
+from memstore.derive.summaries import hierarchy as nesting
+from memstore.derive.summaries.extractive import ExtractiveSummarizer, abridge
+from memstore.derive.summaries.hierarchy import Line, extract_lines, format_lines
 from memstore.models import Message, Summary
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.settings import Settings
@@ -202,15 +201,18 @@ def plain_lines(messages: Sequence[Message]) -> list[Line]:
     ]
 
 
-def systems(sessions: Sequence[Session], limit: int, resources: Resources) -> Iterator[tuple[str, list[list[str]]]]:
+def systems(sessions: Sequence[Session], limit: int, resources: Dependencies) -> Iterator[tuple[str, list[list[str]]]]:
     """Give the texts of each system; random ones several times."""
     counter = resources.counter
     plain = [plain_lines(session.messages) for session in sessions]
-    yield "memstore", [[abridged(lines_of(session.messages), limit, counter) for session in sessions]]
+    yield "memstore", [[abridge(extract_lines(session.messages), limit, counter) for session in sessions]]
     yield "lead", [[lead(lines, limit, counter, bare) for lines in plain]]
-    yield "lead, dressed", [[lead(lines, limit, counter, written) for lines in plain]]
+    yield "lead, dressed", [[lead(lines, limit, counter, format_lines) for lines in plain]]
     yield "random", [[drawn(lines, limit, counter, bare, seed) for lines in plain] for seed in range(DRAWS)]
-    yield "random, dressed", [[drawn(lines, limit, counter, written, seed) for lines in plain] for seed in range(DRAWS)]
+    yield (
+        "random, dressed",
+        [[drawn(lines, limit, counter, format_lines, seed) for lines in plain] for seed in range(DRAWS)],
+    )
 
 
 def read(data: Path) -> list[Session]:
@@ -237,7 +239,7 @@ def read(data: Path) -> list[Session]:
     ]
 
 
-def curve(sessions: Sequence[Session], resources: Resources, file: Path | None) -> Table:
+def curve(sessions: Sequence[Session], resources: Dependencies, file: Path | None) -> Table:
     """Give a row for each system and length; draw them where there is a file."""
     rows: list[list[Cell]] = []
     curves: dict[str, dict[int, dict[str, float]]] = defaultdict(dict)
@@ -267,20 +269,20 @@ def plot(curves: dict[str, dict[int, dict[str, float]]], file: Path) -> None:
     figure.savefig(file, metadata={"Date": None})
 
 
-def weights(sessions: Sequence[Session], resources: Resources, _: Path | None) -> Table:
+def weights(sessions: Sequence[Session], resources: Dependencies, _: Path | None) -> Table:
     """Give what each weight of names keeps, and what the one keeps that the other conversations would choose."""
     rows: list[list[Cell]] = []
-    lines = [lines_of(session.messages) for session in sessions]
+    lines = [extract_lines(session.messages) for session in sessions]
     figures: dict[float, dict[str, dict[str, float]]] = {}
     users = sorted({session.user for session in sessions})
-    for selection.NAMES in WEIGHTS:  # type: ignore[misc]
-        texts = [abridged(one, 80, resources.counter) for one in lines]
-        figures[selection.NAMES] = by_user = {}
+    for extractive.NAMES in WEIGHTS:  # type: ignore[misc]
+        texts = [abridge(one, 80, resources.counter) for one in lines]
+        figures[extractive.NAMES] = by_user = {}
         for user in users:
             mine = [(text, one) for text, one in zip(texts, sessions, strict=True) if one.user == user]
             by_user[user] = measured([text for text, _ in mine], [one for _, one in mine])
         means = [mean(found[name] for found in by_user.values()) for name in CHOSEN_BY]
-        rows.append([f"{selection.NAMES}", *(round(100 * share, 1) for share in means)])
+        rows.append([f"{extractive.NAMES}", *(round(100 * share, 1) for share in means)])
     for user in users:
         others = [other for other in users if other != user]
         best = max(WEIGHTS, key=lambda weight: sum(merit(figures[weight][other]) for other in others))
@@ -294,7 +296,7 @@ def merit(found: dict[str, float]) -> float:
     return sum(found[name] for name in CHOSEN_BY)
 
 
-def nests(sessions: Sequence[Session], resources: Resources, _: Path | None) -> Table:
+def nests(sessions: Sequence[Session], resources: Dependencies, _: Path | None) -> Table:
     """Give what covers of different sizes keep, of all conversations as one, by how the nest grows."""
     told = one_conversation(sessions)
     every = [message for session in told for message in session.messages]
@@ -323,15 +325,17 @@ def one_conversation(sessions: Sequence[Session]) -> list[Session]:
     ]
 
 
-def nest_of(every: Sequence[Message], resources: Resources) -> list[Summary]:
+def nest_of(every: Sequence[Message], resources: Dependencies) -> list[Summary]:
     """Give the summaries of every level."""
     gap, tokens = timedelta(hours=resources.settings.session_gap_hours), resources.settings.segment_tokens
-    ranges = [nesting.range_of(1, stretch) for stretch in stretches(every, gap, tokens)]
+    ranges = [nesting.make_segment(1, stretch) for stretch in split_segments(every, gap, tokens)]
     nest: list[Summary] = []
     for level in count(1):
-        new = ExtractiveSummarizer(resources).summarize(ranges, nesting.size(level, resources))
+        new = ExtractiveSummarizer(resources.counter).summarize(
+            [(segment, None) for segment in ranges], nesting.summary_limit(level, resources.settings)
+        )
         nest += new
-        ranges = nesting.groups(new)
+        ranges = nesting.parent_segments(new)
         if not ranges:
             break
     return nest
@@ -358,7 +362,7 @@ class Remembering:
         return np.stack([self.known[text] for text in texts]) if texts else np.empty((0, self.dimensions), np.float32)
 
 
-PARTS: dict[str, Callable[[Sequence[Session], Resources, Path | None], Table]] = {
+PARTS: dict[str, Callable[[Sequence[Session], Dependencies, Path | None], Table]] = {
     "curve": curve,
     "weights": weights,
     "nests": nests,
@@ -380,7 +384,7 @@ def main() -> int:
         print(f"skipped: {options.data} has no locomo-dev-gold.jsonl; name its folder with --data")
         return 0
     embedder = load_embedder(options.embedder)
-    resources = Resources(load_counter(Settings().counter), Remembering(embedder) if embedder else None, Settings())
+    resources = Dependencies(load_counter(Settings().counter), Remembering(embedder) if embedder else None, Settings())
     sessions = read(options.data)
     parts = options.parts or ["curve"]
     reported((PARTS[name](sessions, resources, options.plot) for name in parts), options.json)

@@ -194,6 +194,7 @@ def _large_users(store: MemoryStore) -> Iterator[Check]:
     if users := store.large_users():
         lacking = ", ".join(repr(user.name) for user in users if not user.indexed)
         advice = f"recall is slow for {lacking}: memstore db index" if lacking else "all are indexed"
+        most = store.settings.max_chunks_in_memory
         yield Check("large users", f"{len(users)} with more than {most:,} chunks; {advice}")
 
 

@@ -77,6 +77,7 @@ def set_(
 
 
 def _list(user: str | None, conversation: str | None, database: str | None) -> list[SettingInfo]:
+    from memstore.settings import SettingInfo, describe
     from memstore.store.faults import without_password
 
     if (user is None) != (conversation is None):

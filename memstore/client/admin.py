@@ -13,7 +13,7 @@ from memstore._compat import to_thread
 from memstore.backfill import control
 from memstore.client.runtime import Runtime
 from memstore.client.validation import check_names
-from memstore.derive.resources import Resources
+from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.check import one_of
 from memstore.models import (
@@ -234,10 +234,10 @@ class AsyncEmbeddings:
 
         return await clean(self._database)
 
-    def _resources(self, embedder: Embedder | None) -> Resources:
+    def _resources(self, embedder: Embedder | None) -> Dependencies:
         # Neither the store's own embedder nor a chat model need be loaded to make vectors.
         runtime = self._runtime
-        return Resources(runtime.counter, embedder, runtime.settings, exactly=runtime.embedder_by_name)
+        return Dependencies(runtime.counter, embedder, runtime.settings, exactly=runtime.embedder_by_name)
 
 
 def _load_target(name: str) -> Embedder:

@@ -163,7 +163,7 @@ class AsyncConversationScope(AsyncMessageListMixin):
         It is made now and stored; the same range is never summarized twice by the same recipe. `recall` finds it like
         any other; contexts use levels 1 and above, which cover each message once.
         """
-        from memstore.derive.summaries.ondemand import summarize
+        from memstore.derive.summaries.on_demand import summarize
 
         return await summarize(self._database, await self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
 
@@ -172,14 +172,14 @@ class AsyncConversationScope(AsyncMessageListMixin):
 
         Raises `ProviderError` if that fails; the next call begins where this one did.
         """
-        from memstore.derive.derive import Part, derive
+        from memstore.derive.pipeline import DeriveScope, derive
 
         resources = await self._runtime.resources()
         async with self._database.scope(self.user.id) as scope:
             began = await facts.now(scope)
         if began is None:
             return []
-        report = await derive(self._database, resources, Part(self.user.id, self.id, ("facts",)))
+        report = await derive(self._database, resources, DeriveScope(self.user.id, self.id, ("facts",)))
         if report.failed:
             raise ProviderError(report.failed[0])
         if report.waiting:
@@ -328,9 +328,9 @@ class AsyncConversationScope(AsyncMessageListMixin):
         Facts that other conversations say too are made again without this one. What was erased does not come back with
         an export or import; new messages may be added under the same name. With `dry_run` nothing is erased.
         """
-        from memstore.derive.erasure.erase import Target, erase
+        from memstore.derive.erasure.delete import ErasureTarget, erase
 
-        target = Target(ErasureScope.CONVERSATION, self.user.id, self.id)
+        target = ErasureTarget(ErasureScope.CONVERSATION, self.user.id, self.id)
         return await erase(self._database, target, dry_run=dry_run)
 
     async def receipts(self, *, limit: int = 20) -> list[Receipt]:

@@ -10,8 +10,8 @@ from uuid import UUID
 from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
 from memstore.client.validation import MOST_OFFSET, check_number, check_object
-from memstore.derive.document_vectors import whole_text
-from memstore.derive.resources import embedded
+from memstore.derive.chunks import document_text
+from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.check import check_name, check_text
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
@@ -219,7 +219,7 @@ class AsyncDocuments:
         flat = [text for by_path in texts for text in by_path.values()]
         embedder = await self._serving() if flat else None
         if embedder is not None:
-            vectors = iter(await to_thread(embedded, embedder, flat))
+            vectors = iter(await to_thread(embed_texts, embedder, flat))
             written = [
                 replace(row, vectors={path: next(vectors) for path in by_path}, texts=dict(document.texts or {}))
                 for row, by_path, document in zip(written, texts, new, strict=True)
@@ -239,7 +239,7 @@ def _check_new(document: NewDocument) -> None:
 
 
 def _texts_of(document: NewDocument) -> dict[str, str]:
-    texts = {WHOLE: whole_text(document.value)} if document.texts is None else document.texts
+    texts = {WHOLE: document_text(document.value)} if document.texts is None else document.texts
     return {path: text for path, text in texts.items() if text.strip()}
 
 

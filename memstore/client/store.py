@@ -17,8 +17,7 @@ from memstore.client.admin import AsyncBackfills, AsyncEmbeddings, AsyncTokens
 from memstore.client.runtime import Runtime, validate_settings
 from memstore.client.user import AsyncUserScope
 from memstore.client.validation import check_names, embedded_folder, is_embedded, normalize_dsn, to_list
-from memstore.derive import indexes
-from memstore.derive.resources import Resources
+from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.check import check_name, one_of
@@ -32,7 +31,7 @@ from memstore.store.embedded import EmbeddedServer
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
-    from memstore.derive.steps import Progress
+    from memstore.derive.pipeline import Progress
     from memstore.export.output import Target
     from memstore.ingest.importers import Imported
 
@@ -167,12 +166,12 @@ class AsyncMemoryStore:
 
         `progress(deriver, done, total)` counts messages, and is called from whatever thread this runs in.
         """
-        from memstore.derive.derive import REDOABLE, Part, derive
+        from memstore.derive.pipeline import REBUILDABLE, DeriveScope, derive
 
         check_names(user=user)
-        one_of("redo", redo, tuple(REDOABLE))
-        part = Part(ids.user_id(user) if user is not None else None)
-        deriver = None if redo is None else REDOABLE[redo]
+        one_of("redo", redo, tuple(REBUILDABLE))
+        part = DeriveScope(ids.user_id(user) if user is not None else None)
+        deriver = None if redo is None else REBUILDABLE[redo]
         with operation_span("derive") as span:
             resources = await self._runtime.resources()
             report = await derive(self._database, resources, part, redo=deriver, progress=progress or _ignore)
@@ -201,7 +200,9 @@ class AsyncMemoryStore:
 
     async def large_users(self) -> list[LargeUser]:
         """Return the users with more chunks than `max_chunks_in_memory`, and whether they have their indexes."""
-        return await indexes.large(self._database)
+        from memstore.derive.maintenance import list_large_users
+
+        return await list_large_users(self._database)
 
     async def build_indexes(self, *, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
         """Build missing indexes for large users, as `derive` does too: a minute and more for 100,000 units.
@@ -209,7 +210,9 @@ class AsyncMemoryStore:
         Returns the users for whom this login may not: it needs that of the tables' owner. `progress(user)` is called
         before each.
         """
-        return await indexes.tend_all(self._database, progress)
+        from memstore.derive.maintenance import build_indexes
+
+        return await build_indexes(self._database, progress)
 
     async def export(
         self,
@@ -286,7 +289,7 @@ class AsyncMemoryStore:
             runtime = self._runtime
             return await restore(
                 self._database,
-                lambda: Resources(self.counter, self.embedder, self.settings, exactly=runtime.embedder_by_name),
+                lambda: Dependencies(self.counter, self.embedder, self.settings, exactly=runtime.embedder_by_name),
                 source,
                 admission=Admission(self.settings.max_message_bytes, runtime.redactor, self.counter),
                 only=user,
@@ -322,27 +325,30 @@ class AsyncMemoryStore:
         self, certificate: Certificate | None = None, *, text: str | None = None
     ) -> LeftoverReport:
         """Search every table for what a certificate names, or for a text, and return where it still stands."""
-        from memstore.derive.erasure.verify import of_certificate, of_text
+        from memstore.derive.erasure.verify import verify_certificate, verify_text
 
         if (certificate is None) == (text is None):
             raise InvalidInput("Give a certificate, or a text to look for.")
         if certificate is not None:
-            return await of_certificate(self._database, certificate)
+            return await verify_certificate(self._database, certificate)
         check_name(text, "text to look for")
-        return await of_text(self._database, text or "")
+        return await verify_text(self._database, text or "")
 
     async def apply_retention(self, *, user: str | None = None) -> int:
         """Erase the messages, of every user or of one, that are older than `message_retention_days`; return how many.
 
         Workers do so every hour, and `derive` for users for whom it derived something.
         """
-        from memstore.derive.retention import retain
+        from memstore.derive.maintenance import apply_retention
 
         check_names(user=user)
         if user is not None:
-            return await retain(self._database, ids.user_id(user), self.settings)
+            return await apply_retention(self._database, ids.user_id(user), self.settings)
         return sum(
-            [await retain(self._database, id, self.settings) async for id, _ in messages.everybody(self._database)]
+            [
+                await apply_retention(self._database, id, self.settings)
+                async for id, _ in messages.everybody(self._database)
+            ]
         )
 
     async def stats(self, *, user: str | None = None) -> dict[str, int]:

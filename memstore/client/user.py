@@ -303,13 +303,13 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         return await self._erase(ErasureScope.FACT, facts, dry_run)
 
     async def _erase(self, scope: ErasureScope, items: Sequence[Any], dry_run: bool) -> Certificate:
-        from memstore.derive.erasure.erase import Target, erase
+        from memstore.derive.erasure.delete import ErasureTarget, erase
 
         lists = [item if isinstance(item, list | tuple | set | frozenset) else [item] for item in items]
         item_ids = tuple(dict.fromkeys(to_uuid(item) for item in chain.from_iterable(lists)))
         if scope != ErasureScope.USER and not item_ids:
             raise InvalidInput(f"Which {scope}? Give at least one.")
-        return await erase(self._database, Target(scope, self.id, ids=item_ids), dry_run=dry_run)
+        return await erase(self._database, ErasureTarget(scope, self.id, ids=item_ids), dry_run=dry_run)
 
     async def erasures(self, *, limit: int = 1000) -> list[Certificate]:
         """Return the certificates of this user, the latest first; they are kept when the user is gone."""

@@ -20,7 +20,7 @@ from memstore.context.request import Assembly, Request, ahead, settled
 from memstore.context.strategies.registry import strategies_told
 from memstore.context.summary_cover import offered
 from memstore.context.turns import Turn
-from memstore.derive.summaries.lines import NOTHING
+from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
 from memstore.models import Context, Json, Message, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
@@ -169,7 +169,9 @@ async def _laid_out(
     finest = sum(one.tokens for one in nest if one.level == 1)
     upto_seq, tokens, is_settled = await to_thread(layout.older_than_recent, finest)
     covering = [one.id for one in offered(nest, upto_seq, tokens)]
-    told = [one for one in await summaries.some(scope, covering) if one.text != NOTHING]  # they cover, and say nothing
+    told = [
+        one for one in await summaries.some(scope, covering) if one.text != EMPTY_SUMMARY
+    ]  # they cover, and say nothing
     return layout.with_summaries(told, is_settled)
 
 

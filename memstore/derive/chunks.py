@@ -1,167 +1,158 @@
-"""Units of recall: where a text that is longer than the embedder's window is cut. Pure.
-
-A short text is one unit. A long one is cut at the ends of sentences; neighbours share one, so that what is said across
-a border is found from both sides. A sentence that is too long is cut between words, a word between characters.
-"""
+"""The deriver of chunks: every message becomes one unit of recall, or several overlapping ones if it is long."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from bisect import bisect_right
-from collections.abc import Callable
-from functools import partial
-from itertools import pairwise
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
-from memstore.derive.sentences import sentences
+from memstore.derive.chunking import split_code_blocks, split_structured, split_text
+from memstore.derive.dependencies import Dependencies
+from memstore.models import Json, Message, Role, Tier, Unit
+from memstore.store import embedders, items, messages
+from memstore.store.database import Transaction
+from memstore.store.items import NewUnit, new_unit
+from memstore.store.terms import TermHashes
+from memstore.store.watermarks import Pending
 
-_SPACE = re.compile(r"\s++")
-_JOINERS = "\u200c\u200d\ufe0e\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
-_TRIES = 4  # counts to fill a chunk better, once something fits
-PART = 0.8  # of a chunk's characters, as counts differ from part to part
-_FULL = 0.9  # of the limit: good enough to stop trying
-
-
-def chunks(
-    text: str,
-    limit: int,
-    count: Callable[[str], int],
-    overlap: int = 40,
-    parts: Callable[[str, int], list[tuple[int, int]]] | None = None,
-) -> list[tuple[int, int]]:
-    """Give the spans `(start, stop)`, in characters and in order, of the units of recall of a text.
-
-    `limit` and `overlap` are tokens of `count`, which may be any function of a text: no span counts more than `limit`,
-    unless it is one character that does so alone. Every character that is not white space is in a span, and every
-    sentence within the limit is whole in one. A chunk begins with the last sentence of the one before it, if that has
-    at most `overlap` tokens. Nothing but white space gives []. Calls `count` about three times a chunk, with texts of
-    about a chunk's length (and once with each longer sentence and word): linear, 4 MB of prose take 1 s with tiktoken.
-
-    `parts(text, characters)` gives other spans than those of the sentences, for texts that have a structure, none
-    longer than about the characters of a chunk where it can.
-    """
-    if limit < 1:
-        raise ValueError(f"A chunk has at least 1 token, not {limit}")
-    start = _skip_space(text, 0)
-    stop = len(text.rstrip())
-    if start >= stop:
-        return []
-    tokens = count(text[start:stop])
-    if tokens <= limit:
-        return [(start, stop)]
-    rate = (stop - start) / tokens
-    spans = parts(text, max(1, int(PART * limit * rate))) if parts else sentences(text)
-    return _Cutter(text, limit, count, rate).cut(spans, overlap)
+MIN_UNIT = 16  # tokens
+BATCH_TOKENS = 250_000  # a batch is held in memory, and a message may have megabytes
 
 
-class _Cutter:
-    """Finds ends by guessing them from the characters that a token had so far, and counting what was guessed."""
+@dataclass(frozen=True, slots=True)
+class MessageBatch:
+    """Messages to be embedded; `to_seq` is the last one."""
 
-    def __init__(self, text: str, limit: int, count: Callable[[str], int], rate: float) -> None:
-        self.text = text
-        self.limit = limit
-        self.count = count
-        self.rate = rate
-
-    def cut(self, spans: list[tuple[int, int]], overlap: int) -> list[tuple[int, int]]:
-        """Give the chunks of sentences that lie at `spans`."""
-        found: list[tuple[int, int]] = []
-        stops = [stop for _, stop in spans]
-        first = new = 0  # the sentence that the chunk begins with, and the first one that no chunk has yet
-        while new < len(spans):
-            start = spans[first][0]
-            end = self.furthest(start, partial(_sentence_end, stops, new), stops[-1])
-            if end is None and first < new:
-                first = new
-            elif end is None and spans[new][1] - start == 1:
-                found.append(spans[new])
-                first = new = new + 1
-            elif end is None:
-                *pieces, rest = self.cut_sentence(*spans[new])
-                found += pieces
-                spans[new] = rest  # what is left of it goes on with the next sentence
-            else:
-                found.append((start, end))
-                new = bisect_right(stops, end)
-                shared = new - 1 > first and self.count(self.text[slice(*spans[new - 1])]) <= overlap
-                first = new - 1 if shared else new
-        return found
-
-    def cut_sentence(self, start: int, stop: int) -> list[tuple[int, int]]:
-        pieces: list[tuple[int, int]] = []
-        while start < stop:
-            end = self.furthest(start, partial(_word_end, self.text, start, stop), stop)
-            if end is None:
-                pieces += self.cut_word(start, end := _word_end(self.text, start, stop, start))
-            else:
-                pieces.append((start, end))
-            start = _skip_space(self.text, end)
-        return pieces
-
-    def cut_word(self, start: int, stop: int) -> list[tuple[int, int]]:
-        ends = [start]
-        while ends[-1] < stop:
-            end = self.furthest(ends[-1], partial(_character_end, self.text, ends[-1], stop), stop)
-            ends.append(end or ends[-1] + 1)
-        return list(pairwise(ends))
-
-    def furthest(self, start: int, ends: Callable[[int], int], stop: int) -> int | None:
-        """Give an end, near the last one, so that the text from `start` is within the limit; None if none is.
-
-        `ends(position)` is the last allowed end at or before a position, or the first one if there is none.
-        """
-        fits: int | None = None
-        over = stop + 1
-        tries = 0
-        position = start + int(self.limit * self.rate)
-        while fits is None or tries < _TRIES:
-            end = ends(min(position, over - 1))
-            if end >= over or end == fits:
-                break
-            tokens = self.count(self.text[start:end])
-            tries += 1
-            self.rate = (end - start) / max(tokens, 1)
-            if tokens > self.limit:
-                over = end
-                # In proportion; by halves where that does not lead anywhere (counts need not be additive).
-                position = start + int((end - start) * (self.limit / tokens if tries < _TRIES else 0.5))
-                position = max(position, (fits or start) + 1)
-            elif fits is None or end > fits:
-                fits = end
-                if end >= stop or tokens >= _FULL * self.limit:
-                    break
-                position = end + max(1, int((self.limit - tokens) * self.rate))
-            else:
-                break
-        return fits
+    to_seq: int
+    messages: list[Message]
 
 
-def _sentence_end(stops: list[int], first: int, position: int) -> int:
-    return stops[max(bisect_right(stops, position) - 1, first)]
+@dataclass(frozen=True, slots=True)
+class UnitBatch:
+    """The units of the messages up to `to_seq`."""
+
+    to_seq: int
+    units: list[NewUnit]
+    llm_session: None = None
 
 
-def _word_end(text: str, start: int, stop: int, position: int) -> int:
-    if position >= stop:
-        return stop
-    before = text[start : position + 1]  # one character more tells whether a word ends here
-    words = before.rsplit(None, 1)
-    if before[-1].isspace():
-        return start + len(before.rstrip())
-    if len(words) == 2:
-        return start + len(words[0])
-    space = _SPACE.search(text, position, stop)
-    return space.start() if space else stop
+async def find_batch_end(scope: Transaction, work: Pending, limit: int) -> int:
+    """Return the number of the last message of the next batch."""
+    last = min(work.last_seq, work.done_seq + limit)
+    return await messages.within(scope, work.conversation_id, work.done_seq + 1, last, BATCH_TOKENS)
 
 
-def _character_end(text: str, start: int, stop: int, position: int) -> int:
-    end = min(max(position, start + 1), stop)
-    # Not within a letter and its marks, or a joined emoji; but a long row of marks is cut somewhere.
-    for cut in range(end, max(start, end - 16), -1):
-        if cut == stop or not (unicodedata.combining(text[cut]) or text[cut] in _JOINERS or text[cut - 1] == "\u200d"):
-            return cut
-    return end
+async def load_next_messages(scope: Transaction, work: Pending, limit: int) -> MessageBatch:
+    """Return the messages of the next batch after the watermark."""
+    to_seq = await find_batch_end(scope, work, limit)
+    new = await messages.messages(scope, work.conversation_id, from_seq=work.done_seq + 1, to_seq=to_seq)
+    return MessageBatch(to_seq, new)
 
 
-def _skip_space(text: str, position: int) -> int:
-    space = _SPACE.match(text, position)
-    return space.end() if space else position
+class UnitProducer:
+    """Says how units are made; there is no other way."""
+
+    batch_size = 512  # enough for the encoder to sort them by length
+    uses_llm = False
+    recipe = "units/3"  # without the embedder: vectors of another are made of the same units
+
+
+class UnitDeriver:
+    """Makes units, terms and vectors of messages."""
+
+    name = "embed"
+    producer = UnitProducer()
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self.dependencies = dependencies
+        self._chunker, self._hashes = Chunker(dependencies), TermHashes()
+
+    def with_dependencies(self, dependencies: Dependencies) -> UnitDeriver:
+        """Return the deriver with other dependencies."""
+        return UnitDeriver(dependencies)
+
+    async def load(self, scope: Transaction, work: Pending, limit: int) -> MessageBatch:
+        """Return the next messages."""
+        return await load_next_messages(scope, work, limit)
+
+    def compute(self, batches: Sequence[MessageBatch]) -> list[UnitBatch]:
+        """Return units with vectors; texts of all conversations go to the encoder together."""
+        chunks = [
+            [(message, unit, text) for message in batch.messages for unit, text in self._chunker.units(message)]
+            for batch in batches
+        ]
+        vectors = iter(self.dependencies.embed([text for of_batch in chunks for _, _, text in of_batch]))
+        units = [
+            [
+                new_unit(message.user_id, unit, text, vector, message.tags, self._hashes)
+                for (message, unit, text), vector in zip(of_batch, islice(vectors, len(of_batch)), strict=True)
+            ]
+            for of_batch in chunks
+        ]
+        return [UnitBatch(batch.to_seq, of_batch) for batch, of_batch in zip(batches, units, strict=True)]
+
+    async def save(self, scope: Transaction, result: UnitBatch) -> dict[str, int]:
+        """Store the units."""
+        model = await embedders.bind(scope, self.dependencies.embedder)
+        return {"units": await items.add(scope, result.units, model)}
+
+
+class Chunker:
+    """Cuts messages into units, each with the text to embed: who speaks is part of it (+14 points of recall)."""
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self.dependencies = dependencies
+        self._limit, self._count = dependencies.unit_limit, dependencies.unit_count
+        self._limits: dict[str, int] = {}  # by speaker
+
+    def units(self, message: Message) -> list[tuple[Unit, str]]:
+        """Return a message's units, each with the text to embed."""
+        text, speaker = message.text or "", message.name or message.role
+        return [
+            (
+                Unit(
+                    item_id=message.id,
+                    chunk=number,
+                    tier=Tier.MESSAGES,
+                    conversation_id=message.conversation_id,
+                    seq=message.seq,
+                    role=message.role,
+                    speaker=speaker,
+                    start=start,
+                    stop=stop,
+                    occurred_at=message.occurred_at,
+                ),
+                speaker_prefixed(speaker, text[start:stop]),
+            )
+            for number, (start, stop) in enumerate(self._spans(message, text, self._limit_of(speaker)))
+        ]
+
+    def _spans(self, message: Message, text: str, limit: int) -> Iterator[tuple[int, int]]:
+        split = split_structured if message.role == Role.TOOL else None
+        # An assistant's code is its answer: apart there would be an eighth more units in all.
+        for begin, end in split_code_blocks(text) if message.role == Role.USER else [(0, len(text))]:
+            for start, stop in split_text(text[begin:end], limit, self._counting(message, text), split=split):
+                yield begin + start, begin + stop
+
+    def _limit_of(self, speaker: str) -> int:
+        if speaker not in self._limits:
+            self._limits[speaker] = max(MIN_UNIT, self._limit - self._count(speaker_prefixed(speaker, "")))
+        return self._limits[speaker]
+
+    def _counting(self, message: Message, text: str) -> Callable[[str], int]:
+        """Return the counter for parts of a message; what was counted when it was added is not counted again."""
+        is_counted = self.dependencies.embedder is None and message.counter == self.dependencies.counter.name
+        if not is_counted or message.tool_calls:
+            return self._count
+        return lambda part: message.tokens if len(part) == len(text) else self._count(part)
+
+
+def speaker_prefixed(speaker: str, text: str) -> str:
+    """Return the text by which a message is embedded."""
+    return f"{speaker}: {text}"
+
+
+def document_text(value: Json) -> str:
+    """Return the text by which a document is embedded that names none."""
+    return json.dumps(value, ensure_ascii=False)

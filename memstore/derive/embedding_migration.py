@@ -1,67 +1,71 @@
-"""Another embedder in the place of one while recall goes on: vectors beside the old ones, then a switch, user by user.
+"""Replaces the embedder of users while recall goes on: vectors beside the old ones, then a switch, user by user.
 
-Nothing here is remembered in between: what is left is what the database says is missing. Killed anywhere and run again,
-it goes on; recall is served by the old vectors until the one transaction that lets the new ones serve.
+No state is kept in between: what is left is what the database says is missing. Killed anywhere and run again, it goes
+on; recall uses the old vectors until the one transaction that makes the new ones active.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from uuid import UUID
 
 from memstore._compat import to_thread
-from memstore.derive import indexes
-from memstore.derive.document_vectors import fill_documents, fill_rest
-from memstore.derive.resources import Resources
-from memstore.derive.vectors import BATCH, fill, vectors_of
+from memstore.derive.active_embedder import run_with_active_embedder
+from memstore.derive.chunks import document_text, speaker_prefixed
+from memstore.derive.dependencies import Dependencies
 from memstore.errors import Conflict, InvalidInput
-from memstore.models import EmbeddingStatus, MigrationReport
-from memstore.providers import Embedder
-from memstore.store import documents, embedders, messages, postings, vector_indexes
+from memstore.models import EmbeddingStatus, MigrationReport, Tier, UnitKey
+from memstore.providers import Embedder, Vectors
+from memstore.store import documents, embedders, erasures, messages, postings, vector_indexes
 from memstore.store.database import Database, Transaction
-from memstore.store.embedders import BUILDING, RETIRED, STATES, Model, id_of
+from memstore.store.embedders import BUILDING, RETIRED, STATES, Lacking, Model, OtherServes, id_of
 from memstore.store.watermarks import LostRace
 
-Told = Callable[[int, int], None]
-PATIENCE = 3  # times that what came meanwhile is embedded, before derivers are let wait for the rest
+BATCH = 256  # units or documents: what is lost when this is killed
+MAX_ROUNDS = 3  # of embedding what came meanwhile, before derivers have to wait for the rest
+
+Progress = Callable[[int, int], None]  # units done, units in all
 
 
-class _Making:
-    """What was made so far, of how much; `told` hears of it."""
+class _Migration:
+    """Counts what was made, of how much."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, progress: Progress) -> None:
         self.done = self.total = self.users = self.vectors = 0
-        self._told = told
+        self._progress = progress
 
-    def advanced(self, units: int) -> None:
+    def advance(self, units: int) -> None:
         self.done += units
-        self._told(self.done, max(self.done, self.total))
+        self._progress(self.done, max(self.done, self.total))
 
     @property
     def moved(self) -> MigrationReport:
         return MigrationReport(self.users, self.vectors)
 
 
-async def migrate(database: Database, resources: Resources, target: Embedder, told: Told) -> MigrationReport:
-    """Let an embedder serve every user in place of the present one; give how many were moved, and vectors made.
+async def migrate(
+    database: Database, dependencies: Dependencies, target: Embedder, progress: Progress
+) -> MigrationReport:
+    """Make an embedder active for every user; return how many were moved, and the vectors made.
 
-    `told(done, total)` hears of units. Raises `Conflict` where another process migrates, or a migration to a third
-    embedder is not done. Users who come meanwhile are moved too, and those for whom nothing is left to do are not.
+    Users who come meanwhile are moved too. Raises `Conflict` if another process migrates, or if a migration to a third
+    embedder is not done.
     """
-    model, making = Model(id_of(target), target.name, target.dimensions), _Making(told)
-    by_target = replace(resources, embedder=target)
+    model, migration = Model(id_of(target), target.name, target.dimensions), _Migration(progress)
+    by_target = replace(dependencies, embedder=target)
     async with embedders.alone(database):
-        while users := await _begun(database, model, making):
+        while users := await _begin(database, model, migration):
             for user in users:
-                await _move(database, by_target, user, model, making)
-    return making.moved
+                await _move(database, by_target, user, model, migration)
+    return migration.moved
 
 
-async def _begun(database: Database, model: Model, making: _Making) -> list[UUID]:
-    """Let vectors of a model be made for all whom it does not serve; give who they are.
+async def _begin(database: Database, model: Model, migration: _Migration) -> list[UUID]:
+    """Let vectors of a model be made for all whom it does not serve; return their ids.
 
     For all before the first: so stores that are set to the new embedder already are served by the old one until then.
     """
@@ -70,118 +74,121 @@ async def _begun(database: Database, model: Model, making: _Making) -> list[UUID
         async with database.scope(user) as scope:
             if await embedders.begin(scope, model):
                 users.append(user)
-                making.total += await _missing(scope, model.id)
+                migration.total += await _count_missing(scope, model.id)
     return users
 
 
-async def _missing(scope: Transaction, model: UUID) -> int:
-    found = await embedders.counts(scope)
-    units = sum(one.units - one.vectors for one in found if one.id == model)
+async def _count_missing(scope: Transaction, model: UUID) -> int:
+    units = sum(of_model.units - of_model.vectors for of_model in await embedders.counts(scope) if of_model.id == model)
     return units + await documents.count_lacking(scope, model)
 
 
 async def _move(
-    database: Database, resources: Resources, user: UUID, model: Model, making: _Making, *, back: bool = False
+    database: Database,
+    dependencies: Dependencies,
+    user: UUID,
+    model: Model,
+    migration: _Migration,
+    *,
+    back: bool = False,
 ) -> None:
-    """Give a user the vectors that are missing, and let them serve."""
+    """Make a user's missing vectors, and then the model active."""
     after = 0
-    for tried in count():
+    for tries in count():
         async with database.scope(user) as scope:
-            upto = (await postings.reach(scope)).last_unit  # what comes meanwhile is for the next look
-        told = making.advanced
-        making.vectors += await fill(database, resources, user, model.id, told, after=after, upto=upto)
+            reach = await postings.reach(scope)
+        upto = reach.last_unit  # what comes meanwhile is for the next round
+        migration.vectors += await fill_units(
+            database, dependencies, user, model.id, migration.advance, after=after, upto=upto
+        )
         after = upto
-        moved_texts = await fill_documents(database, resources, user, model.id)
-        making.vectors += moved_texts
-        making.advanced(moved_texts)
-        if not tried:
-            await _index(database, user, model)  # before it is asked, and after it was filled: 60 times quicker
+        texts = await _fill_documents(database, dependencies, user, model.id)
+        migration.vectors += texts
+        migration.advance(texts)
+        # The index is made before it is used, and after it was filled: 60 times quicker.
+        if not tries and reach.units > database.most_units and vector_indexes.is_possible(model.dimensions):
+            await vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
         try:
             async with database.scope(user) as scope:
                 held = await embedders.lock(scope)
-                if tried >= PATIENCE:
-                    making.vectors += await _rest(scope, resources, model.id, after)
+                if tries >= MAX_ROUNDS:
+                    migration.vectors += await _fill_locked_units(scope, dependencies, model.id, after)
                     after = held.last_unit
-                making.vectors += await fill_rest(scope, resources, model.id)
+                while batch := await documents.lacking(scope, model.id, limit=BATCH):
+                    vectors = await to_thread(_embed_documents, dependencies, batch)
+                    migration.vectors += await documents.add_vectors(scope, vectors, model.id)
                 moved = await embedders.switch(scope, model, after=after, back=back)
         except LostRace:  # a unit was erased meanwhile
             continue
         if moved:
-            making.users += 1
+            migration.users += 1
             return
 
 
-async def _index(database: Database, user: UUID, model: Model) -> None:
-    async with database.scope(user) as scope:
-        units = (await postings.reach(scope)).units
-    if units > database.most_units and vector_indexes.is_possible(model.dimensions):
-        await indexes.build(database, user, model, units)
+async def _fill_locked_units(scope: Transaction, dependencies: Dependencies, model: UUID, after: int) -> int:
+    """Embed the rest while derivers wait, once: where they are as quick as we are, there would be no end to it.
 
-
-async def _rest(scope: Transaction, resources: Resources, model: UUID, after: int) -> int:
-    """Embed what is left while derivers wait, once: where they are as quick as we are, there would be no end to it.
-
-    Who adds messages or asks does not wait. It is what they have written since the last look, mostly one batch. The
-    user's row is locked.
+    Who adds messages or asks does not wait. It is what was derived since the last round, mostly one batch.
     """
     made = 0
     while batch := await embedders.lacking(scope, model, limit=BATCH, after=after):
-        found = await to_thread(vectors_of, resources, batch)
-        made += await embedders.add_vectors(scope, found, model)
+        made += await embedders.add_vectors(scope, await to_thread(_embed_units, dependencies, batch), model)
         after = batch[-1].number
     return made
 
 
-async def rollback(database: Database, resources: Resources, leaving: str | None, told: Told) -> MigrationReport:
-    """Let the embedder serve again that served before `leaving`, the one of the last migration if that is clear.
+async def rollback(
+    database: Database, dependencies: Dependencies, leaving: str | None, progress: Progress
+) -> MigrationReport:
+    """Make the embedder active again that was so before `leaving`, the one of the last migration by default.
 
-    A user's old vectors are there, but for what came since, which is made; a migration that is not done is given up.
-    Gives how many users have gone back or stayed, and vectors made. Raises `InvalidInput` where there are several.
+    Makes the vectors of what came since; a migration that is not done is given up. Returns how many users went back or
+    stayed, and the vectors made. Raises `InvalidInput` if users were moved to several embedders.
     """
-    making = _Making(told)
+    migration = _Migration(progress)
     async with embedders.alone(database):
-        for user, model in await _undone(database, leaving):
+        for user, model in await _find_last_steps(database, leaving):
             async with database.scope(user) as scope:
                 if model.state == BUILDING:
-                    making.users += await embedders.give_up(scope, model.id)
+                    migration.users += await embedders.give_up(scope, model.id)
                     continue
                 before = await embedders.go_back(scope, model.id)
                 if before is None:
                     continue
-                making.total += await _missing(scope, before.id)
-            by_before = await to_thread(resources.by, before.name, before.dimensions)
-            await _move(database, by_before, user, before, making, back=True)
-    return making.moved
+                migration.total += await _count_missing(scope, before.id)
+            embedder = await to_thread(dependencies.exactly, before.name, before.dimensions)
+            await _move(database, replace(dependencies, embedder=embedder), user, before, migration, back=True)
+    return migration.moved
 
 
-async def _undone(database: Database, leaving: str | None) -> list[tuple[UUID, Model]]:
-    """Give the users who can go back, each with the embedder from which."""
-    found = []
+async def _find_last_steps(database: Database, leaving: str | None) -> list[tuple[UUID, Model]]:
+    """Return the users who can go back, each with the embedder of their last migration."""
+    steps = []
     async for user, _ in messages.everybody(database):
         async with database.scope(user) as scope:
             last = embedders.last_step(await embedders.models(scope))
         if last is not None and leaving in (None, last.name):
-            found.append((user, last))
-    names = sorted({model.name for _, model in found})
+            steps.append((user, last))
+    names = sorted({model.name for _, model in steps})
     if len(names) > 1:
         raise InvalidInput(f"Users were moved to {' and to '.join(names)}: say from which one they are to go back.")
-    return found
+    return steps
 
 
 async def clean(database: Database) -> MigrationReport:
-    """Remove the vectors of embedders that serve no more, and their indexes; give of how many users, and how many.
+    """Remove vectors and indexes of retired embedders; return of how many users, and how many vectors.
 
-    There is no way back then. Raises `Conflict` while vectors of an embedder are in the making.
+    There is no way back then. Raises `Conflict` while a migration is not done.
     """
     done: Counter[str] = Counter()
     async with embedders.alone(database):
         users = [user async for user, _ in messages.everybody(database)]
         for user in users:
             async with database.scope(user) as scope:
-                if begun := [one.name for one in await embedders.models(scope) if one.state == BUILDING]:
+                if building := [model.name for model in await embedders.models(scope) if model.state == BUILDING]:
                     raise Conflict(
-                        f"Vectors by {begun[0]!r} are in the making: finish that with memstore embeddings migrate "
-                        f"--to {begun[0]}, or give it up with memstore embeddings rollback. Nothing was removed."
+                        f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
+                        f"--to {building[0]}, or give it up with memstore embeddings rollback. Nothing was removed."
                     )
         for user in users:
             removed = await _clean_user(database, user)
@@ -191,33 +198,124 @@ async def clean(database: Database) -> MigrationReport:
 
 async def _clean_user(database: Database, user: UUID) -> int:
     async with database.scope(user) as scope:
-        old = [one for one in await embedders.models(scope) if one.state == RETIRED]
-        indexed = [one for one in old if await vector_indexes.is_made(scope, one.id)]
-    for one in indexed:  # first: else it would be changed for each vector
-        await vector_indexes.drop(database, user, one.id)
-    if not old:
+        retired = [model for model in await embedders.models(scope) if model.state == RETIRED]
+        indexed = [model for model in retired if await vector_indexes.is_made(scope, model.id)]
+    for model in indexed:  # first: else it would be changed for each vector
+        await vector_indexes.drop(database, user, model.id)
+    if not retired:
         return 0
     async with database.scope(user) as scope:
         removed = await embedders.forget(scope)
-        for one in old:
-            removed += await documents.remove_model(scope, one.id)
+        for model in retired:
+            removed += await documents.remove_model(scope, model.id)
         return removed
 
 
 async def status(database: Database) -> list[EmbeddingStatus]:
-    """Give each embedder by what it is to its users: how many they are, their units and vectors, and what is missing.
-
-    Of retired ones nothing is missing.
-    """
-    found: dict[tuple[str, int, str], Counter[str]] = {}
+    """Return each embedder by its state: how many users it has, their units and vectors, and what is missing."""
+    totals: dict[tuple[str, int, str], Counter[str]] = {}
     async for user, _ in messages.everybody(database):
         async with database.scope(user) as scope:
-            for one in await embedders.counts(scope):
-                missing = 0 if one.state == RETIRED else one.units - one.vectors
-                total = found.setdefault((one.name, one.dimensions, one.state), Counter())
-                total.update(users=1, units=one.units, vectors=one.vectors, missing=missing)
-    every = [
+            for model in await embedders.counts(scope):
+                missing = 0 if model.state == RETIRED else model.units - model.vectors
+                total = totals.setdefault((model.name, model.dimensions, model.state), Counter())
+                total.update(users=1, units=model.units, vectors=model.vectors, missing=missing)
+    statuses = [
         EmbeddingStatus(*key, total["users"], total["units"], total["vectors"], total["missing"])
-        for key, total in found.items()
+        for key, total in totals.items()
     ]
-    return sorted(every, key=lambda one: (STATES.index(one.state), one.name, one.dimensions))
+    return sorted(statuses, key=lambda one: (STATES.index(one.state), one.name, one.dimensions))
+
+
+async def embed_missing_units(
+    database: Database, dependencies: Dependencies, user: UUID, progress: Callable[[int], None]
+) -> int:
+    """Embed every unit of a user that lacks a vector, a batch at a time; return how many.
+
+    No transaction is open while the embedder works. Killed anywhere and run again, it goes on with what is left.
+    `progress` is called with the number of each batch. Raises `EmbedderMismatch` if another embedder is active.
+    """
+    task = partial(_embed_missing_units, database, user, progress)
+    return await run_with_active_embedder(database, dependencies, user, task)
+
+
+async def _embed_missing_units(
+    database: Database, user: UUID, progress: Callable[[int], None], dependencies: Dependencies
+) -> int:
+    async with database.scope(user, first=erasures.hold) as scope:
+        if await erasures.hold(scope) is None:  # erased meanwhile
+            return 0
+        model = await embedders.bind(scope, dependencies.embedder)
+    if model is None:
+        return 0
+    return await fill_units(database, dependencies, user, model, progress, is_active=True)
+
+
+async def fill_units(
+    database: Database,
+    dependencies: Dependencies,
+    user: UUID,
+    model: UUID,
+    progress: Callable[[int], None],
+    *,
+    after: int = 0,
+    upto: int = embedders.LAST,
+    is_active: bool = False,
+) -> int:
+    """Embed units after a number, up to another, that lack a vector of the model; return how many.
+
+    Of an active model arrays in every process are read anew after each batch. Raises `OtherServes` if it is no longer
+    active.
+    """
+    made, begun = 0, after
+    add = embedders.add_late if is_active else embedders.add_vectors
+    while True:
+        async with database.scope(user, first=erasures.epoch) as scope:
+            epoch = await erasures.epoch(scope)
+            batch = await embedders.lacking(scope, model, limit=BATCH, after=after, upto=upto)
+        if not batch:
+            return made
+        vectors = await to_thread(_embed_units, dependencies, batch)
+        try:
+            async with erasures.unless_erased(database, user, epoch) as scope:
+                made += await add(scope, vectors, model)
+        except OtherServes:
+            raise
+        except LostRace:  # something was erased meanwhile, it may be one of the units: the others are looked for again
+            after = begun
+            continue
+        after = batch[-1].number
+        progress(len(batch))
+
+
+def _embed_units(dependencies: Dependencies, units: Sequence[Lacking]) -> list[tuple[UnitKey, Vectors]]:
+    texts = [
+        speaker_prefixed(unit.speaker or "", unit.text) if unit.tier == Tier.MESSAGES else unit.text for unit in units
+    ]
+    vectors = zip(units, dependencies.embed(texts), strict=True)
+    return [(UnitKey(unit.item_id, unit.chunk), vector) for unit, vector in vectors if vector is not None]
+
+
+async def _fill_documents(database: Database, dependencies: Dependencies, user: UUID, model: UUID) -> int:
+    """Embed texts of a user's documents that lack a vector; return how many.
+
+    What is put anew meanwhile is looked for again. Who writes waits for a batch to be stored, not for the embedder.
+    """
+    made = 0
+    while True:
+        async with database.scope(user) as scope:
+            batch = await documents.lacking(scope, model, limit=BATCH)
+        if not batch:
+            return made
+        vectors = await to_thread(_embed_documents, dependencies, batch)
+        async with database.scope(user) as scope:
+            await embedders.lock(scope)
+            made += await documents.add_vectors(scope, vectors, model)
+
+
+def _embed_documents(
+    dependencies: Dependencies, lacking: Sequence[documents.Lacking]
+) -> list[tuple[documents.Lacking, Vectors]]:
+    texts = [document_text(text.value or {}) if text.text is None else text.text for text in lacking]
+    vectors = zip(lacking, dependencies.embed(texts), strict=True)
+    return [(text, vector) for text, vector in vectors if vector is not None]

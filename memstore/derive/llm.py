@@ -1,28 +1,30 @@
-"""What the derivers that ask a chat model share: prompts, messages fenced as data, and texts cut to fit. Pure.
+"""What derivers that ask a chat model share: prompts, messages fenced as data, texts split to fit, and what it cost.
 
 A message goes to the model as a line of JSON, out of which no text can break.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from string import Template
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from memstore.derive.chunks import chunks
-from memstore.errors import ModelAnswerInvalid, PromptTooLong
-from memstore.models import Message, Role
+from memstore import ids
+from memstore.derive.chunking import split_text
+from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
+from memstore.models import DeadLetter, Message, Role, Usage
 from memstore.providers import ChatMessage, ChatModel, Completion, T
-from memstore.text import json_line
+from memstore.text import json_line, replace_invalid_chars
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-LEAST_ROOM = 64  # tokens of text to a call; a window with less room than that is too small for the prompt
+MIN_ROOM = 64  # tokens of text to a call; a window with less room than that is too small for the prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,26 @@ class Prompt:
     text: str
     digest: str
 
-    def filled(self, **values: object) -> str:
-        """Give the text with these values for its $names."""
+    def fill(self, **values: object) -> str:
+        """Return the text with these values for its $names."""
         return Template(self.text).substitute(values)
+
+
+@cache
+def load_prompt(name: str) -> Prompt:
+    """Return the prompt of this name. Line ends do not count in its digest: a checkout may change them."""
+    text = (files("memstore.derive") / "prompts" / f"{name}.md").read_text(encoding="utf-8").replace("\r\n", "\n")
+    return Prompt(text, sha256(text.encode()).hexdigest()[:12])
+
+
+def make_recipe(deriver: str, version: int, model: ChatModel, prompt: Prompt) -> str:
+    """Return the recipe of rows by a model: another model or another prompt is another recipe."""
+    return f"{deriver}/{version}/{model.name}/{prompt.digest}"
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A line of what the model is shown: a message, a summary, or a part of one that begins at `start` characters."""
+    """A line of the prompt: a message, a summary, or a part of one that begins at `start` characters."""
 
     item_id: UUID
     speaker: str
@@ -49,101 +63,186 @@ class Passage:
     start: int = 0
 
 
-@cache
-def prompt(name: str) -> Prompt:
-    """Give the prompt of this name. Line ends do not count in its digest: a checkout may change them."""
-    text = (files("memstore.derive") / "prompts" / f"{name}.md").read_text(encoding="utf-8").replace("\r\n", "\n")
-    return Prompt(text, sha256(text.encode()).hexdigest()[:12])
-
-
-def recipe(deriver: str, version: int, model: ChatModel, used: Prompt) -> str:
-    """Give what the rows of a deriver are kept under: another model or another prompt is another recipe."""
-    return f"{deriver}/{version}/{model.name}/{used.digest}"
-
-
-def passages(stretch: Sequence[Message], trusted: Collection[str]) -> list[Passage]:
-    """Give what the model is shown: the words of users, of assistants, and of roles that are trusted beside them."""
-    shown = {Role.USER, Role.ASSISTANT, *trusted}
+def make_passages(segment: Sequence[Message], trusted: Collection[str] = ()) -> list[Passage]:
+    """Return the words of users, of assistants, and of roles that are trusted beside them."""
+    roles = {Role.USER, Role.ASSISTANT, *trusted}
     return [
-        Passage(each.id, each.name or f"the {each.role}", each.role, each.occurred_at, each.text)
-        for each in stretch
-        if each.role in shown and each.text and each.text.strip()
+        Passage(message.id, message.name or f"the {message.role}", message.role, message.occurred_at, message.text)
+        for message in segment
+        if message.role in roles and message.text and message.text.strip()
     ]
 
 
-def chat(system: str, shown: Sequence[Passage]) -> list[ChatMessage]:
-    """Give the chat that asks about these passages: they are numbered from 1."""
-    lines = [_line(number, passage) for number, passage in enumerate(shown, 1)]
+def make_chat(system: str, passages: Sequence[Passage]) -> list[ChatMessage]:
+    """Return the chat that asks about these passages, numbered from 1."""
+    lines = [
+        json_line(
+            {
+                "message": number,
+                "day": f"{passage.said.date().isoformat()} {WEEKDAYS[passage.said.weekday()]}",
+                "from": passage.speaker,
+                "text": passage.text,
+            }
+        )
+        for number, passage in enumerate(passages, 1)
+    ]
     data = "\n".join(["The messages:", *lines, "That were the messages. Answer with the JSON object."])
     return [{"role": "system", "content": system}, {"role": "user", "content": data}]
 
 
-def _line(number: int, passage: Passage) -> str:
-    fields = {
-        "message": number,
-        "day": f"{passage.said.date().isoformat()} {WEEKDAYS[passage.said.weekday()]}",
-        "from": passage.speaker,
-        "text": passage.text,
-    }
-    return json_line(fields)
+def split_to_window(system: str, passages: Sequence[Passage], model: ChatModel, max_tokens: int) -> list[list[Passage]]:
+    """Return the passages in groups that fit into one call each, answer included; long ones are cut between sentences.
 
-
-def windows(system: str, shown: Sequence[Passage], model: ChatModel, max_tokens: int) -> list[list[Passage]]:
-    """Give the passages in rows that fit into one call each, answer included; a long one is cut between sentences.
-
-    Raises PromptTooLong where the window leaves less than `LEAST_ROOM` tokens for text.
+    Raises `PromptTooLong` if the window leaves less than `MIN_ROOM` tokens for text.
     """
     room = model.context_tokens - max_tokens
-    if room - model.max_prompt_tokens(chat(system, [])) < LEAST_ROOM:
+    if room - model.max_prompt_tokens(make_chat(system, [])) < MIN_ROOM:
         raise PromptTooLong(
             f"{model.name} has a window of {model.context_tokens} tokens: the prompt and an answer of {max_tokens} "
             "leave no room for messages. Give it a larger window."
         )
-    rows: list[list[Passage]] = []
-    for passage in shown:
-        for part in _parts(passage, system, model, room):
-            if rows and model.max_prompt_tokens(chat(system, [*rows[-1], part])) <= room:
-                rows[-1].append(part)
+    groups: list[list[Passage]] = []
+    for passage in passages:
+        for part in _split_passage(passage, system, model, room):
+            if groups and model.max_prompt_tokens(make_chat(system, [*groups[-1], part])) <= room:
+                groups[-1].append(part)
             else:
-                rows.append([part])
-    return rows
+                groups.append([part])
+    return groups
 
 
-def completions(
+def _split_passage(passage: Passage, system: str, model: ChatModel, room: int) -> list[Passage]:
+    def cost(text: str) -> int:
+        return model.max_prompt_tokens(make_chat(system, [replace(passage, text=text)]))
+
+    frame = cost("")  # what is around the text
+    if cost(passage.text) <= room:
+        return [passage]
+    spans = split_text(passage.text, max(1, room - frame), lambda text: cost(text) - frame, 0)
+    return [replace(passage, start=start, text=passage.text[start:stop]) for start, stop in spans]
+
+
+def complete_all(
     model: ChatModel, chats: Sequence[Sequence[ChatMessage]], schema: type[T], max_tokens: int
 ) -> list[Completion[T]]:
-    """Give the answer to each chat; raises what `ChatModel.complete` raises, at the cost of all that was asked."""
-    made: list[Completion[T]] = []
+    """Return the answer to each chat; raises what `ChatModel.complete` raises, at the cost of all calls."""
+    completions: list[Completion[T]] = []
     for chat in chats:
         try:
-            made.append(model.complete(chat, schema, max_tokens=max_tokens))
+            completions.append(model.complete(chat, schema, max_tokens=max_tokens))
         except ModelAnswerInvalid as error:
-            calls, prompt_tokens, completion_tokens = spent(made)
+            calls, prompt_tokens, completion_tokens = total_usage(completions)
             error.calls += calls
             error.prompt_tokens += prompt_tokens
             error.completion_tokens += completion_tokens
             raise
-    return made
+    return completions
 
 
-def spent(made: Sequence[Completion[Any]]) -> tuple[int, int, int]:
-    """Give the calls that answers have taken, and their tokens: of the prompts, and of the answers."""
+def total_usage(completions: Sequence[Completion[Any]]) -> tuple[int, int, int]:
+    """Return the calls of these answers, their prompt tokens and their completion tokens."""
     return (
-        sum(one.calls for one in made),
-        sum(one.prompt_tokens for one in made),
-        sum(one.completion_tokens for one in made),
+        sum(completion.calls for completion in completions),
+        sum(completion.prompt_tokens for completion in completions),
+        sum(completion.completion_tokens for completion in completions),
     )
 
 
-def _parts(passage: Passage, system: str, model: ChatModel, room: int) -> list[Passage]:
-    """Give the passage, or where it alone is too long its parts."""
+@dataclass(slots=True)
+class TokenBudget:
+    """The tokens that chat models may still use today; None for any number."""
 
-    def cost(text: str) -> int:
-        return model.max_prompt_tokens(chat(system, [replace(passage, text=text)])) - frame
+    left: int | None = None
 
-    frame = 0
-    frame = cost("")  # what is around the text
-    if cost(passage.text) <= room - frame:
-        return [passage]
-    spans = chunks(passage.text, max(1, room - frame), cost, 0)
-    return [replace(passage, start=start, text=passage.text[start:stop]) for start, stop in spans]
+    def check(self) -> None:
+        """Raise `ModelUnavailable` if the day's tokens are used up: pending work waits, as for a model away."""
+        if self.left is not None and self.left <= 0:
+            raise ModelUnavailable(
+                "The tokens that chat models may use in a day are used up; what is pending waits for tomorrow (UTC). "
+                "MEMSTORE_LLM_DAILY_TOKENS sets their number."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class LLMRequest:
+    """A request about a range of a conversation, by a deriver and its recipe."""
+
+    conversation_id: UUID
+    deriver: str
+    from_seq: int
+    to_seq: int
+    recipe: str
+
+    @property
+    def id(self) -> UUID:
+        """The id of the invalid response to this request: repeated, it is the same one."""
+        return ids.letter_id(self.conversation_id, self.deriver, self.from_seq, self.to_seq, self.recipe)
+
+
+class _Answer(Protocol):
+    @property
+    def calls(self) -> int: ...
+
+    @property
+    def prompt_tokens(self) -> int: ...
+
+    @property
+    def completion_tokens(self) -> int: ...
+
+
+A = TypeVar("A", bound=_Answer)
+
+
+@dataclass(slots=True)
+class LLMSession:
+    """The calls for a batch: their cost, and the responses that could not be used."""
+
+    model: str
+    budget: TokenBudget
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    invalid_responses: list[DeadLetter] = field(default_factory=list)
+
+    def ask(self, request: LLMRequest, call: Callable[[], A | None]) -> A | None:
+        """Return the model's answer, and count its cost; None if it is unusable, which is recorded.
+
+        `call` may return None if there is nothing to ask about. Raises `ModelUnavailable` if the model is away or the
+        day's tokens are used up.
+        """
+        self.budget.check()
+        began = time.monotonic()
+        try:
+            answer = call()
+        except ModelAnswerInvalid as error:
+            self._spend(error, time.monotonic() - began)
+            self.invalid_responses.append(
+                DeadLetter.model_construct(
+                    id=request.id,
+                    conversation_id=request.conversation_id,
+                    deriver=request.deriver,
+                    from_seq=request.from_seq,
+                    to_seq=request.to_seq,
+                    recipe=request.recipe,
+                    error=replace_invalid_chars(str(error)),
+                    payload=replace_invalid_chars(error.payload),
+                )
+            )
+            return None
+        if answer is not None:
+            self._spend(answer, time.monotonic() - began)
+        return answer
+
+    def _spend(self, answer: _Answer, seconds: float) -> None:
+        self.seconds += seconds
+        self.calls += answer.calls
+        self.prompt_tokens += answer.prompt_tokens
+        self.completion_tokens += answer.completion_tokens
+        if self.budget.left is not None:
+            self.budget.left -= answer.prompt_tokens + answer.completion_tokens
+
+    @property
+    def usage(self) -> Usage:
+        """What the calls cost."""
+        return Usage(self.model, self.calls, self.prompt_tokens, self.completion_tokens, self.seconds)

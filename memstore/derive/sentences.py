@@ -55,7 +55,7 @@ _BEFORE_ORDINAL = _words(
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Give the spans `(start, stop)` of the sentences, in characters, in order and apart.
+    """Return the spans `(start, stop)` of the sentences, in characters and in order.
 
     Every character that is not white space is in exactly one span. A stop ends a sentence with the quotes and brackets
     that close after it; so does a blank line, and the line break before or after an item of a list, a heading, a
@@ -77,8 +77,8 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 
 def _skip_space(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
+    space = _SPACE.match(text, position)
+    return space.end() if space else position
 
 
 def _ends(text: str, start: int, place: re.Match[str], item: bool) -> bool:
@@ -103,8 +103,8 @@ def _line_ends(text: str, place: re.Match[str], item: bool) -> bool:
 
 
 def _following(text: str, position: int) -> str:
-    found = _NEXT_WORD.match(text, position, position + _LOOK_BACK)
-    return found[1] if found else ""
+    word = _NEXT_WORD.match(text, position, position + _LOOK_BACK)
+    return word[1] if word else ""
 
 
 def _dot_ends(text: str, start: int, place: re.Match[str]) -> bool:
@@ -127,14 +127,14 @@ def _dot_ends(text: str, start: int, place: re.Match[str]) -> bool:
 
 
 def _is_ordinal(word: str, previous: str, following: str, *, first: bool) -> bool:
-    """Whether a number with a dot is the head of a list item or a German ordinal: "1. Buy milk", "am 3. Mai"."""
+    """Return whether a number with a dot heads a list item or is a German ordinal: "1. Buy milk", "am 3. Mai"."""
     if first:
         return True
     return following.lower() in _MONTHS or (len(word) < 3 and previous.lower() in _BEFORE_ORDINAL)
 
 
 def _is_initial(word: str, previous: str, text: str, end: int) -> bool:
-    """Whether a single letter stands for a longer word: "J. R. Smith", "z. B."."""
+    """Return whether a single letter stands for a longer word: "J. R. Smith", "z. B."."""
     if len(word) != 1 or not word.isalpha():
         return False
     if re.match(r"\s[^\W\d_]\.", text[end : end + 3]):

@@ -14,13 +14,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
@@ -29,13 +30,21 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
-from memstore.derive.derive import derivers_of, tend
+from memstore.derive.dependencies import Dependencies, coalesce_embedders
 from memstore.derive.facts.deriver import Facts
-from memstore.derive.resources import Resources, coalesced
+from memstore.derive.maintenance import run_maintenance
+from memstore.derive.pipeline import (
+    SHARED_FAILURES,
+    Deriver,
+    RunState,
+    make_derivers,
+    read_recipe,
+    record_failure,
+    run_step,
+)
 from memstore.derive.scheduler import enqueue_pending
-from memstore.derive.steps import UNIVERSAL, Deriver, Run, fail, recipe_of, step
-from memstore.derive.token_cap import CappedChatModel
-from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, ModelUnavailable
+from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, ModelAnswerInvalid, ModelUnavailable
+from memstore.providers import ChatMessage, ChatModel, Completion, T
 from memstore.store import backfills, derivations, messages, model_calls, queue
 from memstore.store.database import Database
 from memstore.store.derivations import Place
@@ -44,6 +53,7 @@ from memstore.telemetry import operation_span
 
 logger = logging.getLogger("memstore")
 
+R = TypeVar("R")
 Derivers = Mapping[str, Deriver[Any, Any]]  # by name
 
 SWEEP_TASK, RETENTION_TASK = "memstore.sweep", "memstore.retain"
@@ -53,6 +63,10 @@ MODEL_RETRY = timedelta(seconds=60)  # until a chat model that is away is asked 
 MAX_BACKOFF_SECONDS = 600.0
 MAINTENANCE_SECONDS = 30.0  # between two looks at what users need
 CONNECTIONS = 4  # for the queue: jobs hold none while they work
+
+RETRY_TOKENS = 600  # that a second try adds to the prompt: what was wrong with the first answer
+RESERVE_SECONDS = 30.0  # to wait for tokens that other calls reserved and may give back; a killed worker never does
+RESERVE_POLL_SECONDS = 0.2
 
 
 class ConversationFailed(MemstoreError):
@@ -87,7 +101,7 @@ async def run_conversation_job(
     derivers_of_backfill: Callable[[UUID | None], Derivers],
     user: UUID,
     conversation: UUID,
-    run: Run,
+    run: RunState,
     *,
     of_backfill: bool = False,
 ) -> JobResult:
@@ -123,19 +137,19 @@ async def _next_facts(database: Database, done: Sequence[Behind]) -> Place | Non
     return None
 
 
-async def _make_step(database: Database, deriver: Deriver[Any, Any], work: Behind, run: Run) -> bool:
+async def _make_step(database: Database, deriver: Deriver[Any, Any], work: Behind, run: RunState) -> bool:
     """Make a step; return whether there is another to make. What was added meanwhile is one, or has its own job."""
     try:
-        steps = await step(database, deriver, [work], run)
+        steps = await run_step(database, deriver, [work], run)
     except ModelUnavailable as error:
         run.waiting.append(f"{deriver.name}: {error}")
         return False
-    except UNIVERSAL:
+    except SHARED_FAILURES:
         raise
     except Exception as error:  # whatever a conversation does to one deriver, the others get their step
-        await fail(database, work, await recipe_of(deriver), error, run)
+        await record_failure(database, work, await read_recipe(deriver), error, run)
         return False
-    return not steps or steps[0].done_seq < steps[0].last_seq
+    return not steps or steps[0].has_more
 
 
 class Worker:
@@ -144,13 +158,15 @@ class Worker:
     With `only` it enqueues what a backfill has, and nothing else that is pending.
     """
 
-    def __init__(self, database: Database, resources: Resources, *, concurrency: int, only: UUID | None = None) -> None:
+    def __init__(
+        self, database: Database, dependencies: Dependencies, *, concurrency: int, only: UUID | None = None
+    ) -> None:
         self._counts: Counter[str] = Counter()
         self._users: set[UUID] = set()  # whose memory was derived, without maintenance since
         self._database = database
-        self._resources = coalesced(resources)
+        self._dependencies = coalesce_embedders(dependencies)
         self._derivers_by_backfill: dict[UUID | None, Derivers] = {}
-        self._settings = resources.settings
+        self._settings = dependencies.settings
         self._concurrency = concurrency
         self._only = only
         self._stopping = False
@@ -239,10 +255,10 @@ class Worker:
 
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:
         """Run a conversation's job, and enqueue the conversation again where more is left."""
-        run = Run()  # of its own: what fails meanwhile in other conversations is no failure of this one
+        run = RunState()  # of its own: what fails meanwhile in other conversations is no failure of this one
         job, place = context.job, Place(UUID(user), UUID(conversation))
         try:
-            await self._update_allowance()
+            await self._update_token_budget()
             with operation_span("derive") as span:
                 result = await run_conversation_job(
                     self._database, self._derivers, *place, run, of_backfill=queue.is_of_backfill(job.priority)
@@ -270,25 +286,25 @@ class Worker:
         task = app.configure_task(queue.TASK, queue=queue.QUEUE, lock=conversation, priority=priority, schedule_at=at)
         await task.defer_async(user=user, conversation=conversation)
 
-    async def _update_allowance(self) -> None:
+    async def _update_token_budget(self) -> None:
         """Read how many tokens chat models may still use today, whoever used the others."""
         if self._settings.llm_daily_tokens is not None:
             async with self._database.operator() as scope:
-                self._resources.allowance.left = await model_calls.left(scope, self._settings.llm_daily_tokens)
+                self._dependencies.token_budget.left = await model_calls.left(scope, self._settings.llm_daily_tokens)
 
     def _derivers(self, backfill: UUID | None) -> Derivers:
         """Return the derivers by name; those of a backfill ask chat models within its cap."""
         if backfill not in self._derivers_by_backfill:
-            resources = self._resources if backfill is None else self._cap(backfill)
-            self._derivers_by_backfill[backfill] = {deriver.name: deriver for deriver in derivers_of(resources)}
+            dependencies = self._dependencies if backfill is None else self._with_cap(backfill)
+            self._derivers_by_backfill[backfill] = {deriver.name: deriver for deriver in make_derivers(dependencies)}
         return self._derivers_by_backfill[backfill]
 
-    def _cap(self, backfill: UUID) -> Resources:
+    def _with_cap(self, backfill: UUID) -> Dependencies:
         summary, facts = (
             None if model is None else CappedChatModel(model, self._database, backfill)
-            for model in (self._resources.summary_model, self._resources.facts_model)
+            for model in (self._dependencies.summary_model, self._dependencies.facts_model)
         )
-        return replace(self._resources, summary_model=summary, facts_model=facts)
+        return replace(self._dependencies, summary_model=summary, facts_model=facts)
 
     async def _maintain_users_repeatedly(self) -> None:
         while True:
@@ -309,7 +325,7 @@ class Worker:
             if not pending:
                 self._users.discard(user)  # before, as a job may add the user again meanwhile
                 try:
-                    await tend(self._database, [user], self._settings)
+                    await run_maintenance(self._database, [user], self._settings)
                 except (DatabaseError, asyncio.CancelledError):
                     self._users.add(user)
                     raise
@@ -317,7 +333,7 @@ class Worker:
     async def _apply_retention(self, timestamp: int) -> None:
         """Maintain every user, also those without new messages: nothing is kept for longer than it may be."""
         async for user, _ in messages.everybody(self._database):
-            await tend(self._database, [user], self._settings)
+            await run_maintenance(self._database, [user], self._settings)
 
     async def _sweep(self, context: JobContext, timestamp: int) -> None:
         """Take up the jobs of dead workers, and enqueue what is pending and has no job."""
@@ -338,7 +354,74 @@ class Worker:
             await manager.retry_job(job)
 
 
-def _totals(run: Run) -> dict[str, int]:
-    """Return what a run came to: messages that went through, rows made of them, how often a deriver failed."""
+class CappedChatModel:
+    """Wraps a ChatModel so that its calls count for a backfill; raises `ModelUnavailable` at the cap.
+
+    Each call reserves its tokens before it is made, as workers share the cap. The model is called in a thread; the
+    event loop asks the database for the tokens.
+    """
+
+    def __init__(self, model: ChatModel, database: Database, backfill: UUID) -> None:
+        self._model, self._database, self._backfill = model, database, backfill
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def name(self) -> str:
+        """Return the model's name."""
+        return self._model.name
+
+    @property
+    def context_tokens(self) -> int:
+        """Return the model's window."""
+        return self._model.context_tokens
+
+    def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
+        """Return a number of tokens that the prompt does not exceed."""
+        return self._model.max_prompt_tokens(messages)
+
+    def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
+        """Return the model's answer, after reserving its tokens."""
+        once = self.max_prompt_tokens(messages) + max_tokens
+        tokens = once + min(self.context_tokens, once + RETRY_TOKENS)  # it may be asked once more
+        self._reserve(tokens)
+        spent = 0
+        try:
+            answer = self._model.complete(messages, schema, max_tokens=max_tokens)
+            spent = answer.prompt_tokens + answer.completion_tokens
+            return answer
+        except ModelAnswerInvalid as error:
+            spent = error.prompt_tokens + error.completion_tokens
+            raise
+        finally:
+            self._run(self._settle(tokens, spent))
+
+    def _reserve(self, tokens: int) -> None:
+        last = time.monotonic() + RESERVE_SECONDS
+        while not self._run(self._try_reserve(tokens, now=time.monotonic() > last)):
+            time.sleep(RESERVE_POLL_SECONDS)
+
+    async def _try_reserve(self, tokens: int, *, now: bool) -> bool:
+        async with self._database.operator() as scope:
+            if await backfills.reserve(scope, self._backfill, tokens):
+                return True
+            await backfills.out_of_tokens(scope, self._backfill, tokens, now=now)
+        async with self._database.operator() as scope:
+            (row,) = await backfills.backfills(scope, self._backfill)
+        if row.state == backfills.RUNNING:
+            return False
+        raise ModelUnavailable(
+            f"The backfill {self._backfill} is {row.state}: a call of up to {tokens} tokens may not be made, of "
+            f"{row.max_tokens} there are {row.spent_tokens + row.taken_tokens} spent. What is pending waits."
+        )
+
+    async def _settle(self, taken: int, spent: int) -> None:
+        async with self._database.operator() as scope:
+            await backfills.settle(scope, self._backfill, taken=taken, spent=spent)
+
+    def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+
+def _totals(run: RunState) -> dict[str, int]:
     made = {kind: run.made[kind] for kind in ("units", "summaries", "facts")}
     return {"messages": run.done["embed"], **made, "failed": len(run.failed)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 from uuid import UUID
 
-from memstore.derive.resources import Resources
+from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.export import units
 from memstore.export.shapes import FactLine, Line, MessageLine, SummaryLine, UserLine
@@ -89,7 +89,7 @@ def _whole(line: FactLine) -> Whole:
     return Whole(line.row(), sources, [change.model_dump() for change in line.history])
 
 
-def new_units(given: Sequence[Ready], resources: Resources | None) -> dict[UUID, list[Hashed]]:
+def new_units(given: Sequence[Ready], resources: Dependencies | None) -> dict[UUID, list[Hashed]]:
     """Give the units of items to be stored, with their own vectors, or with those that `resources` make."""
     pairs = [(one, kept, units.text_of(one.row, kept.unit)) for one in given for kept in one.units]
     vectors = [kept.vector for _, kept, _ in pairs]

@@ -16,8 +16,8 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.derive.resources import Resources
-from memstore.derive.serving import made_for
+from memstore.derive.active_embedder import run_with_active_embedder
+from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.export import judged, source
 from memstore.export.documents import store_documents
@@ -59,7 +59,7 @@ class Admission:
 
 async def restore(
     database: Database,
-    resources: Callable[[], Resources],
+    resources: Callable[[], Dependencies],
     given: Path | IO[bytes],
     *,
     admission: Admission,
@@ -110,7 +110,7 @@ class _Restore:
     """
 
     database: Database
-    resources: Callable[[], Resources]
+    resources: Callable[[], Dependencies]
     admission: Admission
     dry_run: bool
     done: Imported = field(default_factory=lambda: Imported(NAME))
@@ -370,7 +370,7 @@ class _Restore:
         transaction is open while they are made.
         """
 
-        async def made(resources: Resources) -> list[Ready]:
+        async def made(resources: Dependencies) -> list[Ready]:
             maker = self.line.embedder if self.line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
             units = await to_thread(new_units, embedded, None if fits else resources)
@@ -381,7 +381,7 @@ class _Restore:
             return new
 
         if any(one.units for one in embedded):
-            return await made_for(self.database, await to_thread(self.resources), self._id, made)
+            return await run_with_active_embedder(self.database, await to_thread(self.resources), self._id, made)
         async with self.database.scope(self._id) as scope:
             return await write(scope)
 

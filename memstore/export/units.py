@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from memstore.derive.embed import said_by
+from memstore.derive.chunks import speaker_prefixed
 from memstore.errors import InvalidInput
 from memstore.export.shapes import UnitShape
 from memstore.models import Json, Message, Summary, Tier, Unit
@@ -95,4 +95,4 @@ def _vector(told: str | None, dimensions: int | None, chunk: int) -> Vectors | N
 def text_of(row: Row, unit: Unit) -> str:
     """Give the text by which a unit is found."""
     text = (row.text or "")[unit.start : unit.stop]
-    return said_by(unit.speaker or "", text) if isinstance(row, Message) else text
+    return speaker_prefixed(unit.speaker or "", text) if isinstance(row, Message) else text

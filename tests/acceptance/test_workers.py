@@ -24,10 +24,9 @@ import pytest
 import memstore
 from memstore import ids
 from memstore.client.worker import WorkingStore
-from memstore.derive import worker as ingest_worker
+from memstore.derive import worker as derive_worker
 from memstore.derive.facts.deriver import Facts
-from memstore.derive.steps import Run as Steps
-from memstore.derive.steps import step
+from memstore.derive.pipeline import RunState, run_step
 from memstore.models import Usage
 from memstore.providers import Vectors
 from memstore.store import embedded, facts, model_calls, queue_schema
@@ -321,7 +320,7 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
         work = Pending(user, conversation, "facts", 0, 1)
         async with store._database.scope(user) as scope:
             await facts.lock(scope)
-            deriving = asyncio.create_task(step(store._database, Facts(resources), [work], Steps()))
+            deriving = asyncio.create_task(run_step(store._database, Facts(resources), [work], RunState()))
             while not number(url, "select count(*) from pg_locks where not granted"):
                 await asyncio.sleep(0.02)
             await model_calls.keep(scope, Usage("scripted", 1, 1, 1), ())
@@ -329,7 +328,7 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
 
 
 async def test_users_are_looked_after_again_where_that_failed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, tried = ingest_worker.tend, 0
+    real, tried = derive_worker.run_maintenance, 0
 
     async def failing_once(*given: Any) -> None:
         nonlocal tried
@@ -338,8 +337,8 @@ async def test_users_are_looked_after_again_where_that_failed(url: str, monkeypa
             raise memstore.DatabaseError("the disk is full")
         await real(*given)
 
-    monkeypatch.setattr(ingest_worker, "tend", failing_once)
-    monkeypatch.setattr(ingest_worker, "MAINTENANCE_SECONDS", 0.2)
+    monkeypatch.setattr(derive_worker, "run_maintenance", failing_once)
+    monkeypatch.setattr(derive_worker, "MAINTENANCE_SECONDS", 0.2)
     async with await WorkingStore.open(url, settings=HASHING | QUICK) as store:
         await store.user("alice").conversation("talk").add("user", "Good morning.")
 

@@ -46,7 +46,7 @@ async def test_every_message_becomes_a_unit_and_recall_finds_it(store: AsyncMemo
     assert hit.score == pytest.approx(sum(hit.parts.values()), abs=1e-5)
 
 
-async def test_without_an_embedder_two_share_the_conversations_and_progress_is_of_both(url: str) -> None:
+async def test_without_an_embedder_words_alone_are_enough_and_progress_is_told(url: str) -> None:
     told: list[tuple[str, int, int]] = []
     async with await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as store:
         for number in range(9):
@@ -56,7 +56,11 @@ async def test_without_an_embedder_two_share_the_conversations_and_progress_is_o
         done = [done for name, done, _ in told if name == "embed"]
         assert done == sorted(done)
         assert done[-1] == 1800
+        assert {step for step in told if step[1] == step[2]} == {
+            (name, 1800, 1800) for name in ("embed", "facts", "summarize")
+        }
         assert {total for name, _, total in told if name == "embed"} == {1800}
+        assert (await store.stats())["vectors"] == 0
         hits = await store.user("user1").recall("Where does Clara live?", tiers=["messages"], limit=3)
         assert {hit.text for hit in hits} == {SAID[1]}
 
@@ -165,19 +169,6 @@ async def test_vectors_of_two_embedders_are_never_mixed(store: AsyncMemoryStore,
     assert (await store.stats())["failed"] == 0
 
 
-async def test_without_an_embedder_words_alone_are_enough(url: str) -> None:
-    async with await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as store:
-        trip = store.user("alice").conversation("lisbon")
-        await trip.add_many(history(9))
-        report = await store.derive()
-        assert report.failed == ()
-        assert report.summaries == 8 + 2
-        hits = await trip.user.recall("Which allergies are there? Peanuts?", limit=3)
-        assert "peanuts" in hits[0].text
-        assert not {"semantic", "semantic_around"} & set(hits[0].parts)
-        assert (await store.stats())["vectors"] == 0
-
-
 async def test_an_embedder_may_come_later(store: AsyncMemoryStore, url: str) -> None:
     async with await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as words:
         await words.user("alice").conversation("c").add("user", "I live in Leeds.")
@@ -189,14 +180,3 @@ async def test_an_embedder_may_come_later(store: AsyncMemoryStore, url: str) -> 
         "I live in Leeds.": False,
         "I moved to Porto.": True,
     }
-
-
-async def test_progress_is_told(store: AsyncMemoryStore) -> None:
-    await store.user("alice").conversation("c").add_many(history(2))
-    told: list[tuple[str, int, int]] = []
-    await store.derive(progress=lambda *step: told.append(step))
-    assert sorted(step for step in told if step[1] == step[2]) == [
-        ("embed", 20, 20),
-        ("facts", 20, 20),
-        ("summarize", 20, 20),
-    ]

@@ -15,7 +15,7 @@ import pytest
 import memstore
 from memstore import Conflict, EmbedderMismatch, InvalidInput, ProviderMissing
 from memstore.client.store import AsyncMemoryStore
-from memstore.derive import vectors
+from memstore.derive import embedding_migration
 from memstore.models import Hit
 from memstore.providers import Vectors, load_embedder
 from memstore.store import embedders, items, vector_indexes
@@ -260,7 +260,7 @@ async def test_a_question_is_embedded_once_also_after_the_switch(old: AsyncMemor
 
 async def cut_off(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
     """Begin a migration, which ends after so many batches of three."""
-    monkeypatch.setattr(vectors, "BATCH", 3)
+    monkeypatch.setattr(embedding_migration, "BATCH", 3)
     there = embedder(store, NEW)
     real, left = there.embed_documents, [batches]
 
@@ -574,7 +574,7 @@ async def test_what_was_erased_meanwhile_leaves_no_vector(
     place = old.user("alice").conversation("c")
     summary = (await place.summaries())[0]
     there = embedder(old, NEW)
-    monkeypatch.setattr(vectors, "BATCH", 1)
+    monkeypatch.setattr(embedding_migration, "BATCH", 1)
     real, left = there.embed_documents, [(await place.messages())[2]]
 
     def erased(texts: Sequence[str]) -> Vectors:

@@ -11,7 +11,7 @@ import pytest
 from memstore import EmbedderMismatch, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.derive import vectors
+from memstore.derive import embedding_migration
 from memstore.derive.facts import by_rules
 from memstore.derive.rules.extract import Extracted, Utterance
 from memstore.models import Fact
@@ -165,8 +165,8 @@ async def test_units_without_vectors_get_those_that_they_would_have_had(
     lacking = (await store.stats())["without_vectors"]
     hits = await alice.recall("Leeds", tiers=["messages"])  # so that the arrays are kept here
     assert not any(hit.parts["semantic"] for hit in hits if hit.text == "I live in Leeds.")
-    monkeypatch.setattr(vectors, "BATCH", 3)
-    monkeypatch.setitem(store._runtime.__dict__, "embedder", Failing(2))
+    monkeypatch.setattr(embedding_migration, "BATCH", 3)
+    monkeypatch.setitem(store._opened.__dict__, "embedder", Failing(2))
     with pytest.raises(KeyboardInterrupt):
         await store.derive(redo="vectors")
     assert (await store.stats())["without_vectors"] == lacking - 6, "what was done before is kept"

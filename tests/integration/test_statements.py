@@ -18,7 +18,7 @@ import pytest
 from psycopg.sql import Literal
 
 import memstore.store
-from memstore._sync.derive.indexes import tend
+from memstore._sync.derive.maintenance import maintain_indexes
 from memstore._sync.store import database as blocking
 from memstore.models import Role, Tier
 from memstore.store import items, postings, queue_schema, vector_indexes
@@ -380,7 +380,7 @@ def unanalyzed(new_database: Callable[..., str], template: str) -> str:
         connection.execute(SEED)
     indexed = blocking.Database(url, 1, most_units=MIDDLE_UNITS)
     indexed.open()
-    tend(indexed, HEAVY)
+    maintain_indexes(indexed, HEAVY)
     indexed.close()
     return url
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from memstore.derive import llm
 from memstore.derive.facts import llm_facts
 from memstore.derive.facts.llm_facts import ModelFact, SourceSpan, facts_of, find_quote
-from memstore.derive.summaries import llm_summary
-from memstore.derive.summaries.llm_summary import summary_of, summary_of_summaries
+from memstore.derive.llm import make_passages
+from memstore.derive.summaries.llm import passages_of_summaries, write_summary
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
 from memstore.models import FACT_KINDS, FACT_TYPES, Message, Summary
 from memstore.providers import ChatMessage
@@ -186,7 +186,7 @@ def test_what_the_model_raises_is_not_hidden() -> None:
 
 
 def test_the_prompt_names_every_type_and_field() -> None:
-    text = llm.prompt("facts").text
+    text = llm.load_prompt("facts").text
     for name in (*FACT_TYPES, *FACT_KINDS, *fact("x")):
         assert re.search(rf"\b{name}\b", text), name
 
@@ -230,7 +230,7 @@ def test_nothing_is_asked_where_nobody_who_is_believed_has_spoken() -> None:
     model = ScriptedChatModel()
     assert facts_of([message(1, "assistant", "I like tea."), message(2, "tool", "x")], model).facts == ()
     assert facts_of([], model).facts == ()
-    assert summary_of([message(1, "tool", "x")], model, 50, WORDS) is None
+    assert write_summary(make_passages([message(1, "tool", "x")]), model, 50, WORDS) is None
 
 
 # Stretches that are longer than the window
@@ -250,7 +250,7 @@ def quoting(messages: list[ChatMessage]) -> dict[str, Any]:
 
 def small(room: int, answers: list[Callable[[list[ChatMessage]], Any]]) -> ScriptedChatModel:
     """A model whose window has so many bytes beside the prompt and an answer of 100 tokens."""
-    fixed = ScriptedChatModel().max_prompt_tokens(llm.chat(llm.prompt("facts").text, []))
+    fixed = ScriptedChatModel().bound(llm.make_chat(llm.load_prompt("facts").text, []))
     return ScriptedChatModel(answers, context_tokens=fixed + 100 + room)
 
 
@@ -313,7 +313,7 @@ def test_every_call_fits_whatever_was_said(said: list[str], room: int) -> None:
 def test_a_call_is_filled_to_the_last_token() -> None:
     talk = [message(1, "user", "a" * 100), message(2, "user", "b" * 100)]
     for spare, calls in ((0, 1), (-1, 2)):
-        whole = ScriptedChatModel().max_prompt_tokens(llm.chat(llm.prompt("facts").text, llm.passages(talk, ())))
+        whole = ScriptedChatModel().bound(llm.make_chat(llm.load_prompt("facts").text, llm.make_passages(talk, ())))
         model = ScriptedChatModel([quoting] * 2, context_tokens=whole + 100 + spare)
         assert facts_of(talk, model, max_tokens=100).rejected == 0
         assert len(model.calls) == calls
@@ -329,7 +329,7 @@ def test_a_window_without_room_is_told() -> None:
 
 def test_a_summary_is_written_in_one_call() -> None:
     model = ScriptedChatModel([{"summary": " Alice moved\nto Porto. "}])
-    written = summary_of(TALK, model, 50, WORDS)
+    written = write_summary(make_passages(TALK), model, 50, WORDS)
     assert written is not None
     assert written.text == "Alice moved to Porto."
     assert written.prompt_tokens == model.max_prompt_tokens(model.calls[0])
@@ -339,11 +339,11 @@ def test_a_summary_is_written_in_one_call() -> None:
 
 def test_a_summary_that_is_too_long_ends_with_a_sentence() -> None:
     answer = {"summary": "Alice moved to Porto. She likes tea. She has a dog."}
-    written = summary_of(TALK, ScriptedChatModel([answer]), 8, WORDS)
+    written = write_summary(make_passages(TALK), ScriptedChatModel([answer]), 8, WORDS)
     assert written is not None
     assert written.text == "Alice moved to Porto. She likes tea."
     with pytest.raises(ModelAnswerInvalid, match="more than 3 tokens") as raised:
-        summary_of(TALK, ScriptedChatModel([answer]), 3, WORDS)
+        write_summary(make_passages(TALK), ScriptedChatModel([answer]), 3, WORDS)
     assert raised.value.payload == answer["summary"]
     assert raised.value.prompt_tokens > 0
 
@@ -351,13 +351,13 @@ def test_a_summary_that_is_too_long_ends_with_a_sentence() -> None:
 @pytest.mark.parametrize("answer", [{"summary": " "}, {"summary": None}, {}, "Alice moved."])
 def test_no_summary_is_none(answer: Any) -> None:
     with pytest.raises(ModelAnswerInvalid):
-        summary_of(TALK, ScriptedChatModel([answer]), 50, WORDS)
+        write_summary(make_passages(TALK), ScriptedChatModel([answer]), 50, WORDS)
 
 
 def test_parts_of_a_long_stretch_share_the_tokens() -> None:
     talk = [message(seq, "user", "word " * 400) for seq in range(1, 7)]
     model = ScriptedChatModel([{"summary": f"Part {part}."} for part in range(10)], context_tokens=6000)
-    written = summary_of(talk, model, 120, WORDS)
+    written = write_summary(make_passages(talk), model, 120, WORDS)
     assert written is not None
     assert written.text == "\n".join(f"Part {part}." for part in range(len(model.calls)))
     assert len(model.calls) == 3
@@ -372,7 +372,7 @@ def test_summaries_are_summarized_alike() -> None:
         for number in (1, 2)
     ]
     model = ScriptedChatModel([{"summary": "Two days."}])
-    written = summary_of_summaries(below, model, 50, WORDS)
+    written = write_summary(passages_of_summaries(below), model, 50, WORDS)
     assert written is not None
     assert written.text == "Two days."
     assert [(line["text"], line["from"]) for line in shown(model)] == [("Day 1.", "a summary"), ("Day 2.", "a summary")]
@@ -383,9 +383,8 @@ def test_summaries_are_summarized_alike() -> None:
 
 def test_another_model_or_prompt_is_another_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ScriptedChatModel(name="ollama:qwen3:4b@a80c4f17acd5")
-    facts, summary = llm_facts.recipe(model), llm_summary.recipe(model)
+    facts = llm_facts.recipe(model)
     assert re.fullmatch(r"llm-facts/2/ollama:qwen3:4b@a80c4f17acd5/[0-9a-f]{12}", facts)
-    assert re.fullmatch(r"llm-summary/1/ollama:qwen3:4b@a80c4f17acd5/[0-9a-f]{12}", summary)
     assert llm_facts.recipe(ScriptedChatModel(name="other")) != facts
-    monkeypatch.setattr(llm, "prompt", lambda name: llm.Prompt("changed", "0" * 12))
+    monkeypatch.setattr(llm, "load_prompt", lambda name: llm.Prompt("changed", "0" * 12))
     assert llm_facts.recipe(model) == "llm-facts/2/ollama:qwen3:4b@a80c4f17acd5/000000000000"

@@ -26,7 +26,7 @@ from memstore.context.strategies.tool_calls import ToolCalls
 from memstore.context.strategies.view import FLOOR, Block, Strategy, View, compress, turns_of, view_of
 from memstore.context.strategies.windows import Semantic, SlidingWindow
 from memstore.context.turns import Turn, turns
-from memstore.derive.summaries.lines import NOTHING
+from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
 from memstore.models import Fact, Hit, Message, Summary, Tier
 from memstore.testing import WordCounter as StoredCounter
 from tests.unit.strategies import START, UUID, call, conversations, message, summaries
@@ -245,12 +245,19 @@ def test_what_is_told_of_many_turns_tells_calls_by_what_was_named_after_them(
 def test_a_summary_without_words_is_no_line_of_a_block() -> None:
     every, _ = turns(talk(150))
     empty = Summary.model_construct(
-        id=UUID(int=9), level=1, from_seq=1, to_seq=60, text=NOTHING, tokens=9, occurred_at=START, occurred_until=START
+        id=UUID(int=9),
+        level=1,
+        from_seq=1,
+        to_seq=60,
+        text=EMPTY_SUMMARY,
+        tokens=9,
+        occurred_at=START,
+        occurred_until=START,
     )
     after = compress(view_of(every, 1000, WordCounter(), summaries=[empty]), [SummaryBuffer()])
     assert isinstance(after.entries[0], Block)
     assert "word1" in after.entries[0].text
-    assert NOTHING not in after.entries[0].text
+    assert EMPTY_SUMMARY not in after.entries[0].text
 
 
 def test_a_call_that_is_not_old_stays() -> None:

@@ -18,8 +18,8 @@ from memstore._sync.store.database import Database
 from memstore._sync.store.derivations import PendingMessages
 from memstore._sync.store.model_calls import MeanCost
 from memstore.derive.facts.by_model import MESSAGES
-from memstore.derive.llm import prompt
-from memstore.derive.summaries.nest import GROUP
+from memstore.derive.llm import load_prompt
+from memstore.derive.summaries.hierarchy import GROUP
 from memstore.models import BackfillPlan, DeriverPlan
 from memstore.providers import ChatModel, TokenCounter
 from memstore.settings import Settings
@@ -77,7 +77,7 @@ def _add_calls(
     if cost is not None:
         prompts, answers, basis = calls * cost.prompt_tokens, cost.answer_tokens, MEASURED
     else:
-        overhead = calls * counter.count(prompt(PROMPTS[pending.deriver]).text) + plan.messages * LINE_TOKENS
+        overhead = calls * counter.count(load_prompt(PROMPTS[pending.deriver]).text) + plan.messages * LINE_TOKENS
         prompts, answers, basis = plan.tokens + overhead, ANSWER_TOKENS[pending.deriver], ASSUMED
     return replace(
         plan,

@@ -17,7 +17,7 @@ from memstore._sync.store import api_tokens
 from memstore._sync.store.api_tokens import Holder
 from memstore._sync.store.derivations import DERIVERS
 from memstore.client.validation import check_names
-from memstore.derive.resources import Resources
+from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.check import one_of
 from memstore.models import (
@@ -236,10 +236,10 @@ class Embeddings:
 
         return clean(self._database)
 
-    def _resources(self, embedder: Embedder | None) -> Resources:
+    def _resources(self, embedder: Embedder | None) -> Dependencies:
         # Neither the store's own embedder nor a chat model need be loaded to make vectors.
         runtime = self._runtime
-        return Resources(runtime.counter, embedder, runtime.settings, exactly=runtime.embedder_by_name)
+        return Dependencies(runtime.counter, embedder, runtime.settings, exactly=runtime.embedder_by_name)
 
 
 def _load_target(name: str) -> Embedder:

@@ -164,7 +164,7 @@ class ConversationScope(MessageListMixin):
         It is made now and stored; the same range is never summarized twice by the same recipe. `recall` finds it like
         any other; contexts use levels 1 and above, which cover each message once.
         """
-        from memstore._sync.derive.summaries.ondemand import summarize
+        from memstore._sync.derive.summaries.on_demand import summarize
 
         return summarize(self._database, self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
 
@@ -173,14 +173,14 @@ class ConversationScope(MessageListMixin):
 
         Raises `ProviderError` if that fails; the next call begins where this one did.
         """
-        from memstore._sync.derive.derive import Part, derive
+        from memstore._sync.derive.pipeline import DeriveScope, derive
 
         resources = self._runtime.resources()
         with self._database.scope(self.user.id) as scope:
             began = facts.now(scope)
         if began is None:
             return []
-        report = derive(self._database, resources, Part(self.user.id, self.id, ("facts",)))
+        report = derive(self._database, resources, DeriveScope(self.user.id, self.id, ("facts",)))
         if report.failed:
             raise ProviderError(report.failed[0])
         if report.waiting:
@@ -329,9 +329,9 @@ class ConversationScope(MessageListMixin):
         Facts that other conversations say too are made again without this one. What was erased does not come back with
         an export or import; new messages may be added under the same name. With `dry_run` nothing is erased.
         """
-        from memstore._sync.derive.erasure.erase import Target, erase
+        from memstore._sync.derive.erasure.delete import ErasureTarget, erase
 
-        target = Target(ErasureScope.CONVERSATION, self.user.id, self.id)
+        target = ErasureTarget(ErasureScope.CONVERSATION, self.user.id, self.id)
         return erase(self._database, target, dry_run=dry_run)
 
     def receipts(self, *, limit: int = 20) -> list[Receipt]:

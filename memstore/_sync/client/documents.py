@@ -10,13 +10,13 @@ from uuid import UUID
 
 from memstore._compat import call_inline
 from memstore._sync.client.runtime import Runtime
-from memstore._sync.derive.document_vectors import whole_text
+from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import documents, embedders, erasures, messages
 from memstore._sync.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
 from memstore._sync.store.embedders import OtherServes
 from memstore._sync.store.embedders import id_of as model_of
 from memstore.client.validation import MOST_OFFSET, check_number, check_object
-from memstore.derive.resources import embedded
+from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.check import check_name, check_text
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
@@ -218,7 +218,7 @@ class Documents:
         flat = [text for by_path in texts for text in by_path.values()]
         embedder = self._serving() if flat else None
         if embedder is not None:
-            vectors = iter(call_inline(embedded, embedder, flat))
+            vectors = iter(call_inline(embed_texts, embedder, flat))
             written = [
                 replace(row, vectors={path: next(vectors) for path in by_path}, texts=dict(document.texts or {}))
                 for row, by_path, document in zip(written, texts, new, strict=True)
@@ -238,7 +238,7 @@ def _check_new(document: NewDocument) -> None:
 
 
 def _texts_of(document: NewDocument) -> dict[str, str]:
-    texts = {WHOLE: whole_text(document.value)} if document.texts is None else document.texts
+    texts = {WHOLE: document_text(document.value)} if document.texts is None else document.texts
     return {path: text for path, text in texts.items() if text.strip()}
 
 

@@ -12,7 +12,7 @@ from memstore._compat import call_inline
 from memstore._sync.store.database import Database
 from memstore.context.strategies.registry import as_json
 from memstore.context.visibility import rule_of
-from memstore.derive.resources import Resources
+from memstore.derive.dependencies import Dependencies
 from memstore.errors import ConfigurationError, MemstoreError, ProviderMissing
 from memstore.ingest.redaction import Redactor, redactor_for
 from memstore.plugins import installed_entry_points
@@ -122,10 +122,10 @@ class Runtime:
         with LOADING:  # a cross-encoder takes seconds to load
             return self._reranker or load_reranker(self.settings.reranker)
 
-    def resources(self) -> Resources:
+    def resources(self) -> Dependencies:
         """Return what derivers work with."""
         embedder = self.load_embedder()
-        return Resources(self.counter, embedder, self.settings, *self.chat_models, exactly=self.embedder_by_name)
+        return Dependencies(self.counter, embedder, self.settings, *self.chat_models, exactly=self.embedder_by_name)
 
 
 def validate_settings(settings: Settings) -> None:

@@ -17,11 +17,10 @@ from memstore._compat import call_inline
 from memstore._sync.client.admin import Backfills, Embeddings, Tokens
 from memstore._sync.client.runtime import Runtime, validate_settings
 from memstore._sync.client.user import UserScope
-from memstore._sync.derive import indexes
 from memstore._sync.store import messages, queue
 from memstore._sync.store.database import Database
 from memstore.client.validation import check_names, embedded_folder, is_embedded, normalize_dsn, to_list
-from memstore.derive.resources import Resources
+from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.check import check_name, one_of
@@ -34,7 +33,7 @@ from memstore.store.embedded import EmbeddedServer
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
-    from memstore._sync.derive.steps import Progress
+    from memstore._sync.derive.pipeline import Progress
     from memstore._sync.export.output import Target
     from memstore.ingest.importers import Imported
 
@@ -169,12 +168,12 @@ class MemoryStore:
 
         `progress(deriver, done, total)` counts messages, and is called from whatever thread this runs in.
         """
-        from memstore._sync.derive.derive import REDOABLE, Part, derive
+        from memstore._sync.derive.pipeline import REBUILDABLE, DeriveScope, derive
 
         check_names(user=user)
-        one_of("redo", redo, tuple(REDOABLE))
-        part = Part(ids.user_id(user) if user is not None else None)
-        deriver = None if redo is None else REDOABLE[redo]
+        one_of("redo", redo, tuple(REBUILDABLE))
+        part = DeriveScope(ids.user_id(user) if user is not None else None)
+        deriver = None if redo is None else REBUILDABLE[redo]
         with operation_span("derive") as span:
             resources = self._runtime.resources()
             report = derive(self._database, resources, part, redo=deriver, progress=progress or _ignore)
@@ -203,7 +202,9 @@ class MemoryStore:
 
     def large_users(self) -> list[LargeUser]:
         """Return the users with more chunks than `max_chunks_in_memory`, and whether they have their indexes."""
-        return indexes.large(self._database)
+        from memstore._sync.derive.maintenance import list_large_users
+
+        return list_large_users(self._database)
 
     def build_indexes(self, *, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
         """Build missing indexes for large users, as `derive` does too: a minute and more for 100,000 units.
@@ -211,7 +212,9 @@ class MemoryStore:
         Returns the users for whom this login may not: it needs that of the tables' owner. `progress(user)` is called
         before each.
         """
-        return indexes.tend_all(self._database, progress)
+        from memstore._sync.derive.maintenance import build_indexes
+
+        return build_indexes(self._database, progress)
 
     def export(
         self,
@@ -284,7 +287,7 @@ class MemoryStore:
             runtime = self._runtime
             return restore(
                 self._database,
-                lambda: Resources(self.counter, self.embedder, self.settings, exactly=runtime.embedder_by_name),
+                lambda: Dependencies(self.counter, self.embedder, self.settings, exactly=runtime.embedder_by_name),
                 source,
                 admission=Admission(self.settings.max_message_bytes, runtime.redactor, self.counter),
                 only=user,
@@ -318,26 +321,26 @@ class MemoryStore:
 
     def verify_erasure(self, certificate: Certificate | None = None, *, text: str | None = None) -> LeftoverReport:
         """Search every table for what a certificate names, or for a text, and return where it still stands."""
-        from memstore._sync.derive.erasure.verify import of_certificate, of_text
+        from memstore._sync.derive.erasure.verify import verify_certificate, verify_text
 
         if (certificate is None) == (text is None):
             raise InvalidInput("Give a certificate, or a text to look for.")
         if certificate is not None:
-            return of_certificate(self._database, certificate)
+            return verify_certificate(self._database, certificate)
         check_name(text, "text to look for")
-        return of_text(self._database, text or "")
+        return verify_text(self._database, text or "")
 
     def apply_retention(self, *, user: str | None = None) -> int:
         """Erase the messages, of every user or of one, that are older than `message_retention_days`; return how many.
 
         Workers do so every hour, and `derive` for users for whom it derived something.
         """
-        from memstore._sync.derive.retention import retain
+        from memstore._sync.derive.maintenance import apply_retention
 
         check_names(user=user)
         if user is not None:
-            return retain(self._database, ids.user_id(user), self.settings)
-        return sum([retain(self._database, id, self.settings) for id, _ in messages.everybody(self._database)])
+            return apply_retention(self._database, ids.user_id(user), self.settings)
+        return sum([apply_retention(self._database, id, self.settings) for id, _ in messages.everybody(self._database)])
 
     def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Return how much is stored, of every user or of one."""

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import call_inline
-from memstore._sync.derive.serving import made_for
+from memstore._sync.derive.active_embedder import run_with_active_embedder
 from memstore._sync.export.documents import store_documents
 from memstore._sync.store import (
     embedders,
@@ -33,7 +33,7 @@ from memstore._sync.store import (
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.derivations import DERIVERS
 from memstore._sync.store.embedders import id_of
-from memstore.derive.resources import Resources
+from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.export import judged, source
 from memstore.export.ready import Ready, new_units, ready
@@ -62,7 +62,7 @@ class Admission:
 
 def restore(
     database: Database,
-    resources: Callable[[], Resources],
+    resources: Callable[[], Dependencies],
     given: Path | IO[bytes],
     *,
     admission: Admission,
@@ -113,7 +113,7 @@ class _Restore:
     """
 
     database: Database
-    resources: Callable[[], Resources]
+    resources: Callable[[], Dependencies]
     admission: Admission
     dry_run: bool
     done: Imported = field(default_factory=lambda: Imported(NAME))
@@ -373,7 +373,7 @@ class _Restore:
         transaction is open while they are made.
         """
 
-        def made(resources: Resources) -> list[Ready]:
+        def made(resources: Dependencies) -> list[Ready]:
             maker = self.line.embedder if self.line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
             units = call_inline(new_units, embedded, None if fits else resources)
@@ -384,7 +384,7 @@ class _Restore:
             return new
 
         if any(one.units for one in embedded):
-            return made_for(self.database, call_inline(self.resources), self._id, made)
+            return run_with_active_embedder(self.database, call_inline(self.resources), self._id, made)
         with self.database.scope(self._id) as scope:
             return write(scope)
 

@@ -9,8 +9,8 @@ from memstore.context.strategies.view import View
 from memstore.context.summary_cover import cover
 from memstore.context.turns import Turn
 from memstore.derive.sentences import sentences
-from memstore.derive.summaries.lines import NOTHING
-from memstore.derive.summaries.selection import MOST, choose, keeps, most_telling
+from memstore.derive.summaries.extractive import MAX_SENTENCES, choose_sentences, score_sentence, top_sentences
+from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
 
 OUTCOME, LONGEST_OUTCOME = 30, 120  # tokens, at least and at most, of an outcome in a line
 CALLS = 0.5  # of a digest's tokens: what calls have in all, where each outcome is as long as the room allows
@@ -28,7 +28,7 @@ def digest(telling: Telling, turns: Sequence[Turn], limit: int, upto: int) -> st
     seqs = turns[0].first_seq, turns[-1].messages[-1].seq
     inside = [one for one in view.summaries if seqs[0] <= one.from_seq and one.to_seq <= seqs[1]]
     above = sorted(cover(inside, seqs[1], int(SUMMARIES * limit)), key=lambda one: one.from_seq)
-    written = [" ".join(summary.text.split()) for summary in above if summary.text != NOTHING]
+    written = [" ".join(summary.text.split()) for summary in above if summary.text != EMPTY_SUMMARY]
     room = limit - sum(view.counter.count(f"{text}\n") for text in written)
     said = "\n".join(written)
     calls = sum(map(is_call, turns))
@@ -51,16 +51,16 @@ def lines_of(turns: Sequence[Turn]) -> list[str]:
     for first in (turn.messages[0] for turn in turns):
         if first.text:
             who = first.name or first.role.capitalize()
-            spans = sentences(first.text)[:MOST]
+            spans = sentences(first.text)[:MAX_SENTENCES]
             lines += [f"{who}: {' '.join(first.text[start:stop].split())[:LONGEST_LINE]}" for start, stop in spans]
     return lines
 
 
 def best(view: View, lines: Sequence[str], limit: int) -> list[str]:
     """Give the lines that together say most within `limit` tokens, in order."""
-    lines = [lines[place] for place in most_telling([line.partition(": ")[2] for line in lines])]
+    lines = [lines[place] for place in top_sentences([line.partition(": ")[2] for line in lines])]
     if not lines or limit <= 0:
         return []
     costs = [view.counter.count(f"{line}\n") for line in lines]
-    chosen = choose(lines, costs, limit, [keeps(line.partition(": ")[2]) for line in lines])
+    chosen = choose_sentences(lines, costs, limit, [score_sentence(line.partition(": ")[2]) for line in lines])
     return [lines[place] for place in chosen]

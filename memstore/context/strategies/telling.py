@@ -8,8 +8,7 @@ from functools import cached_property
 
 from memstore.context.strategies.view import View
 from memstore.context.turns import Turn
-from memstore.derive.calls import named_by, turn_told
-from memstore.derive.outcome import Sought, names
+from memstore.derive.tool_results import Focus, call_inputs, describe_turn, find_names
 from memstore.models import Message, Role
 from memstore.store.terms import terms
 
@@ -41,7 +40,7 @@ class Telling:
     @cached_property
     def names(self) -> list[frozenset[str]]:
         """What each turn names, but for results of tools."""
-        return [names(_spoken(turn)) for turn in self.turns]
+        return [find_names(_spoken(turn)) for turn in self.turns]
 
     @cached_property
     def asked(self) -> list[Message | None]:
@@ -61,11 +60,11 @@ class Telling:
         turn, asked = self.turns[place], self.asked[place]
         around = self.names[max(0, place - BEFORE) : upto + 1]
         request = f"{asked.text if asked else ''} {_spoken(turn)}"
-        sought = Sought(frozenset(terms(request)), frozenset().union(*around))
-        return turn_told(turn.messages[0], turn.messages[1:], asked, sought, limit, self.view.counter.count)
+        sought = Focus(frozenset(terms(request)), frozenset().union(*around))
+        return describe_turn(turn.messages[0], turn.messages[1:], asked, sought, limit, self.view.counter.count)
 
 
 def _spoken(turn: Turn) -> str:
     """Give the words of a turn and the arguments of its calls."""
     first = turn.messages[0]
-    return f"{(first.text or '') if first.role != Role.TOOL else ''} {named_by(first)}"
+    return f"{(first.text or '') if first.role != Role.TOOL else ''} {call_inputs(first)}"

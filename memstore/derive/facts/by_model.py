@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
-from memstore.derive.asked import Asked, Inquiry
+from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts import llm_facts
 from memstore.derive.facts.by_rules import RuleExtractor
 from memstore.derive.facts.extracted import ExtractedFact, FactBatch, MadeFacts, Maker, extracted
 from memstore.derive.facts.filled import named_slot, slot_in
 from memstore.derive.facts.llm_facts import ModelFact
 from memstore.derive.facts.trust import UNTRUSTED
-from memstore.derive.resources import Resources
+from memstore.derive.llm import LLMRequest, LLMSession
 from memstore.derive.rules.slots import Slot
-from memstore.derive.stretches import stretches
+from memstore.derive.segmentation import split_segments
 from memstore.models import QUARANTINED, Message, kind_of
 from memstore.providers import ChatModel
 from memstore.text import blank_fenced_blocks
@@ -29,10 +29,10 @@ MESSAGES = 64  # thought about at once: what is lost when the model goes away in
 class ModelExtractor:
     """Extracts facts by asking a chat model."""
 
-    batch = MESSAGES
-    asks = True
+    batch_size = MESSAGES
+    uses_llm = True
 
-    def __init__(self, resources: Resources, model: ChatModel) -> None:
+    def __init__(self, resources: Dependencies, model: ChatModel) -> None:
         self.resources, self.model = resources, model
         self.rules = RuleExtractor(resources)
 
@@ -46,11 +46,11 @@ class ModelExtractor:
         return [self._made(batch, self.recipe) for batch in batches]
 
     def _made(self, batch: FactBatch, recipe: str) -> MadeFacts:
-        asked = Asked(self.model.name, self.resources.allowance)
+        asked = LLMSession(self.model.name, self.resources.token_budget)
         made: list[ExtractedFact] = []
         maker = Maker(recipe, self.rules.trust)
         for begin, stretch in self._stretches(batch):
-            inquiry = Inquiry(stretch[0].conversation_id, "facts", stretch[0].seq, stretch[-1].seq, recipe)
+            inquiry = LLMRequest(stretch[0].conversation_id, "facts", stretch[0].seq, stretch[-1].seq, recipe)
             try:
                 answer = asked.ask(inquiry, partial(self._answer, stretch))
             except Exception:  # what was paid for is kept; asked from here on, the model fails again, and that is told
@@ -72,7 +72,7 @@ class ModelExtractor:
         """Give the stretches of a batch, the one that is still open too, and where each begins."""
         settings, begin = self.resources.settings, batch.before
         gap = timedelta(hours=settings.session_gap_hours)
-        for stretch in stretches(batch.messages[begin:], gap, settings.segment_tokens):
+        for stretch in split_segments(batch.messages[begin:], gap, settings.segment_tokens):
             yield begin, stretch
             begin += len(stretch)
         if begin < len(batch.messages):
@@ -80,7 +80,7 @@ class ModelExtractor:
 
 
 def _extracted(
-    facts: Sequence[ModelFact], stretch: Sequence[Message], resources: Resources, maker: Maker
+    facts: Sequence[ModelFact], stretch: Sequence[Message], resources: Dependencies, maker: Maker
 ) -> Iterator[ExtractedFact]:
     """Give each fact once for each message that says it: the first makes it, the others are its further sources.
 

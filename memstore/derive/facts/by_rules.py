@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.extracted import UNNAMED, FactBatch, MadeFacts, Maker, extracted
 from memstore.derive.facts.trust import LEVELS, Trust
-from memstore.derive.resources import Resources
 from memstore.derive.rules.extract import Extracted, Utterance, extract
 from memstore.models import Message, Role
 from memstore.text import blank_fenced_blocks
@@ -21,10 +21,10 @@ MOST = 256  # facts of one message: what says more is a paste, and each one is s
 class RuleExtractor:
     """Extracts facts by rules."""
 
-    batch = 512  # enough for the encoder to sort them by length
-    asks = False
+    batch_size = 512  # enough for the encoder to sort them by length
+    uses_llm = False
 
-    def __init__(self, resources: Resources) -> None:
+    def __init__(self, resources: Dependencies) -> None:
         self.resources = resources
         self.trust = Trust.of(resources.settings)
 

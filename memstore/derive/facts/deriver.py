@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from memstore.derive.embed import next_messages
+from memstore.derive.chunks import load_next_messages
+from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.by_rules import BEFORE
 from memstore.derive.facts.extracted import FactBatch, MadeFacts
 from memstore.derive.facts.extractor import extractor_of
 from memstore.derive.facts.settle import resettle, settle
-from memstore.derive.resources import Resources
 from memstore.models import QUARANTINED
 from memstore.store import embedders, fact_changes, facts, messages, model_calls, tombstones
 from memstore.store.database import Transaction
@@ -27,33 +27,33 @@ class Facts:
 
     name = "facts"
 
-    def __init__(self, resources: Resources) -> None:
-        self.resources = resources
-        self.method = extractor_of(resources)
+    def __init__(self, dependencies: Dependencies) -> None:
+        self.dependencies = dependencies
+        self.producer = extractor_of(dependencies)
 
-    def by(self, resources: Resources) -> Facts:
-        """Give the same with other resources."""
-        return Facts(resources)
+    def with_dependencies(self, dependencies: Dependencies) -> Facts:
+        """Return the deriver with other dependencies."""
+        return Facts(dependencies)
 
-    async def read(self, scope: Transaction, work: Pending, limit: int) -> FactBatch:
+    async def load(self, scope: Transaction, work: Pending, limit: int) -> FactBatch:
         """Give the next messages, and those just before them."""
-        new = await next_messages(scope, work, limit)
+        new = await load_next_messages(scope, work, limit)
         before = await messages.newest(scope, work.conversation_id, limit=BEFORE, before=work.done_seq + 1)
         return FactBatch(new.to_seq, [*reversed(before), *new.messages], len(before))
 
-    def think(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
+    def compute(self, batches: Sequence[FactBatch]) -> list[MadeFacts]:
         """Extract, and embed what was extracted."""
-        return self.method.extract(batches)
+        return self.producer.extract(batches)
 
-    async def write(self, scope: Transaction, made: MadeFacts) -> dict[str, int]:
+    async def save(self, scope: Transaction, made: MadeFacts) -> dict[str, int]:
         """Store new facts; let known ones be reinforced, superseded or contradicted."""
         return await self._write(scope, [made])
 
-    async def reread(self, scope: Transaction, work: Pending, limit: int, made: Sequence[MadeFacts]) -> FactBatch:
-        """Give the next messages, as `read` does."""
-        return await self.read(scope, work, limit)
+    async def reload(self, scope: Transaction, work: Pending, limit: int, made: Sequence[MadeFacts]) -> FactBatch:
+        """Give the next messages, as `load` does."""
+        return await self.load(scope, work, limit)
 
-    async def rewrite(
+    async def replace(
         self, scope: Transaction, conversation: UUID, made: Sequence[MadeFacts], recipe: str
     ) -> dict[str, int]:
         """Put these facts in the place of all that the conversation said; what people did by hand stays.
@@ -62,7 +62,7 @@ class Facts:
         fact that is gone had superseded is restored.
         """
         await facts.lock(scope)
-        letters = [letter for one in made if one.asked for letter in one.asked.letters]
+        letters = [letter for one in made if one.llm_session for letter in one.llm_session.invalid_responses]
         await model_calls.remove_letters(scope, conversation, self.name, but=letters)
         every = [fact for one in made for fact in one.facts]
         holding = {one.fact.id for one in every if one.fact.state != QUARANTINED}
@@ -84,17 +84,20 @@ class Facts:
     async def _write(
         self, scope: Transaction, made: Sequence[MadeFacts], *, taken: Taken | None = None
     ) -> dict[str, int]:
-        new, asked = [fact for one in made for fact in one.facts], [some.asked for some in made if some.asked]
-        counts = {"letters": sum(len(one.letters) for one in asked)}
+        new, asked = (
+            [fact for one in made for fact in one.facts],
+            [some.llm_session for some in made if some.llm_session],
+        )
+        counts = {"letters": sum(len(one.invalid_responses) for one in asked)}
         if new:
             await facts.lock(scope)
             erased = await tombstones.erased_items(scope, [one.fact.id for one in new])
             new = [one for one in new if one.fact.id not in erased]
-            model = await embedders.bind(scope, self.resources.embedder)
+            model = await embedders.bind(scope, self.dependencies.embedder)
             for one in new:
                 kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
                 counts[kind] = counts.get(kind, 0) + await settle(scope, one, model, taken=taken)
         # After the user was locked, as summaries do: the other way round they would wait for each other.
         for some in asked:
-            await model_calls.keep(scope, some.cost, some.letters)
+            await model_calls.keep(scope, some.usage, some.invalid_responses)
         return counts

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memstore import ids
-from memstore.derive.asked import Asked
 from memstore.derive.facts.llm_facts import ModelFact
 from memstore.derive.facts.trust import Trust
+from memstore.derive.llm import LLMSession
 from memstore.derive.rules.extract import FactDraft
 from memstore.derive.rules.slots import Slot
 from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, Role, Tier, Unit
@@ -60,7 +60,7 @@ class MadeFacts:
 
     to_seq: int
     facts: list[ExtractedFact]
-    asked: Asked | None = None
+    llm_session: LLMSession | None = None
 
 
 def extracted(

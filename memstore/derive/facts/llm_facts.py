@@ -18,7 +18,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, Field
 
 from memstore.derive import llm
-from memstore.derive.llm import Passage, completions, passages, spent, windows
+from memstore.derive.llm import Passage, complete_all, make_passages, split_to_window, total_usage
 from memstore.models import FactKind, FactType, Message, Role
 from memstore.providers import ChatModel
 
@@ -107,7 +107,7 @@ class FoundFacts:
 
 def recipe(model: ChatModel) -> str:
     """Give what the facts of this model are kept under. Raises ModelUnavailable where its server is away."""
-    return llm.recipe("llm-facts", VERSION, model, llm.prompt("facts"))
+    return llm.make_recipe("llm-facts", VERSION, model, llm.load_prompt("facts"))
 
 
 def facts_of(
@@ -123,15 +123,15 @@ def facts_of(
     output of tools are kept from the model otherwise. `max_tokens` limits the answer to one call. Raises what
     `ChatModel.complete` raises, and then nothing of the stretch is given.
     """
-    system = llm.prompt("facts").text
-    rows = windows(system, passages(stretch, believed), model, max_tokens)
+    system = llm.load_prompt("facts").text
+    rows = split_to_window(system, make_passages(stretch, believed), model, max_tokens)
     asked = [shown for shown in rows if any(passage.role in believed for passage in shown)]
-    made = completions(model, [llm.chat(system, shown) for shown in asked], _Facts, max_tokens)
+    made = complete_all(model, [llm.make_chat(system, shown) for shown in asked], _Facts, max_tokens)
     checked = [
         _checked(fact, shown, believed) for shown, one in zip(asked, made, strict=True) for fact in one.answer.facts
     ]
     facts = tuple(fact for fact in checked if fact is not None)
-    return FoundFacts(facts, checked.count(None), *spent(made))
+    return FoundFacts(facts, checked.count(None), *total_usage(made))
 
 
 def _checked(fact: _Fact, shown: Sequence[Passage], believed: Collection[str]) -> ModelFact | None:

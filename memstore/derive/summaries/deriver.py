@@ -1,235 +1,214 @@
-"""The summarize deriver: extractive summaries of stretches (level 1), and of four of any level at a time (the next).
+"""The deriver of summaries: of segments of messages (level 1), and of four summaries of any level (the next level).
 
-Where a stretch ends follows from the messages alone, and which summaries stand under one from their numbers, so the
-same history gives the same nest however it was cut into batches. The stretch that is still going on waits, and so do
-summaries that are not yet four. A nest is one partition of a conversation whatever recipe made its parts: another
-recipe goes on where the last one ended. Where an erasure has taken summaries out of its middle, the watermark is back
-before the hole: what is left of those messages is summarized again, and nothing else.
+Where a segment ends follows from the messages alone, and which summaries stand under one from their numbers, so the
+same history gives the same hierarchy however it was cut into batches. The open segment waits, and so do summaries that
+are not yet four. The hierarchy is one partition of a conversation whatever recipe made its parts: another recipe goes
+on where the last one ended. If an erasure has removed summaries from its middle, the watermark is back before the hole:
+what is left of those messages is summarized again, and nothing else.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import islice
+from typing import Protocol
 from uuid import UUID
 
-from memstore.derive.asked import Asked
-from memstore.derive.chunks import chunks
-from memstore.derive.embed import batch_end
-from memstore.derive.resources import Resources
-from memstore.derive.stretches import stretches
-from memstore.derive.summaries.lines import NOTHING
-from memstore.derive.summaries.nest import Range, groups, range_of, size
-from memstore.derive.summaries.summarizer import summarizer_of
+from memstore.derive.chunking import split_text
+from memstore.derive.chunks import find_batch_end
+from memstore.derive.dependencies import Dependencies, Producer
+from memstore.derive.llm import LLMSession
+from memstore.derive.segmentation import split_segments
+from memstore.derive.summaries.extractive import ExtractiveSummarizer
+from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY, Segment, make_segment, parent_segments, summary_limit
+from memstore.derive.summaries.llm import LLMSummarizer
 from memstore.models import Message, Summary, Tier, Unit
 from memstore.store import embedders, items, messages, model_calls, summaries
 from memstore.store.database import Transaction
 from memstore.store.items import NewUnit, new_unit
-from memstore.store.summaries import Hole
 from memstore.store.watermarks import Pending
 
 # Levels above this are no units of recall: they repeat its lines, and one question would find the same words six times.
 RECALLED = 1
 
 
+class Summarizer(Producer, Protocol):
+    """Makes summaries of segments. Pure but for the models that it asks."""
+
+    def start_session(self) -> LLMSession | None:
+        """Return a new session for a batch; None if no model is asked."""
+
+    def summarize(self, segments: Sequence[tuple[Segment, LLMSession | None]], tokens: int) -> Iterable[Summary]:
+        """Yield a summary of at most `tokens` tokens for each segment, asked for in its session."""
+
+
+def make_summarizer(dependencies: Dependencies) -> Summarizer:
+    """Return a summarizer: sentences are chosen, or a chat model writes where one is set."""
+    model = dependencies.summary_model
+    return ExtractiveSummarizer(dependencies.counter) if model is None else LLMSummarizer(dependencies, model)
+
+
 @dataclass(frozen=True, slots=True)
 class SummaryBatch:
     """Messages since the last summary; for each level from 1 on, the summaries that none of the next level covers.
 
-    `whole`: nothing more comes before the next summary, so that the last stretch is closed too.
+    `is_whole`: nothing more comes before the next summary, so that the last segment is closed too.
     """
 
     work: Pending
     to_seq: int
     messages: list[Message]
     waiting: list[list[Summary]]
-    whole: bool = False
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class MadeSummaries:
-    """Summaries to be stored, with their units, and where a model was asked for them, what that cost.
-
-    `before` are the tokens of the messages that were summarized.
-    """
+class SummaryResult:
+    """Summaries to be stored, with their units; `before` are the tokens of the messages that were summarized."""
 
     to_seq: int
     summaries: list[Summary]
     units: list[NewUnit]
     before: int
-    asked: Asked | None = None
+    llm_session: LLMSession | None = None
 
 
-class Summarize:
-    """Makes summaries of stretches, and of summaries."""
+class SummaryDeriver:
+    """Makes summaries of segments, and of summaries."""
 
     name = "summarize"
 
-    def __init__(self, resources: Resources) -> None:
-        self.resources = resources
-        self.method = summarizer_of(resources)
+    def __init__(self, dependencies: Dependencies) -> None:
+        self.dependencies = dependencies
+        self.producer = make_summarizer(dependencies)
 
-    def by(self, resources: Resources) -> Summarize:
-        """Give the same with other resources."""
-        return Summarize(resources)
+    def with_dependencies(self, dependencies: Dependencies) -> SummaryDeriver:
+        """Return the deriver with other dependencies."""
+        return SummaryDeriver(dependencies)
 
-    async def read(self, scope: Transaction, work: Pending, limit: int) -> SummaryBatch:
-        """Give the messages that are not summarized, up to `limit` new ones, and the summaries that wait."""
+    async def load(self, scope: Transaction, work: Pending, limit: int) -> SummaryBatch:
+        """Return the messages without a summary, up to `limit` new ones, and the summaries that wait."""
         below = reach = await summaries.covered(scope, work.conversation_id, 1)
         if work.done_seq < reach:
             if hole := await summaries.hole(scope, work.conversation_id, work.done_seq):
-                return await self._mend(scope, work, limit, hole)
+                # An erasure left it; the levels above close over it by fours.
+                first = max(work.done_seq, hole.from_seq - 1)
+                to_seq = await find_batch_end(scope, replace(work, done_seq=first, last_seq=hole.to_seq), limit)
+                left = await messages.messages(scope, work.conversation_id, from_seq=hole.from_seq, to_seq=to_seq)
+                return SummaryBatch(work, to_seq, left, [], is_whole=to_seq == hole.to_seq)
             work = replace(work, done_seq=reach)
-        to_seq = await batch_end(scope, work, limit)
+        to_seq = await find_batch_end(scope, work, limit)
         waiting: list[list[Summary]] = []
         while below:
             above = await summaries.covered(scope, work.conversation_id, len(waiting) + 2)
             waiting.append(await summaries.after(scope, work.conversation_id, len(waiting) + 1, above))
             below = above
-        found = await messages.messages(scope, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
-        return SummaryBatch(work, to_seq, found, waiting)
+        new = await messages.messages(scope, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
+        return SummaryBatch(work, to_seq, new, waiting)
 
-    async def _mend(self, scope: Transaction, work: Pending, limit: int, hole: Hole) -> SummaryBatch:
-        """Give the messages of a hole that an erasure has left in the nest. The levels above close over it by fours."""
-        inside = replace(work, done_seq=max(work.done_seq, hole.from_seq - 1), last_seq=hole.to_seq)
-        to_seq = await batch_end(scope, inside, limit)
-        found = await messages.messages(scope, work.conversation_id, from_seq=hole.from_seq, to_seq=to_seq)
-        return SummaryBatch(work, to_seq, found, [], whole=to_seq == hole.to_seq)
-
-    async def reread(
-        self, scope: Transaction, work: Pending, limit: int, made: Sequence[MadeSummaries]
+    async def reload(
+        self, scope: Transaction, work: Pending, limit: int, results: Sequence[SummaryResult]
     ) -> SummaryBatch:
-        """Give the messages that no summary in `made` covers, up to `limit` new ones, and the summaries that wait."""
-        to_seq = await batch_end(scope, work, limit)
-        done = [one for some in made for one in some.summaries]
-        deepest = max((one.level for one in done), default=0)
+        """Return what `load` returns, as if only the summaries of `results` were stored."""
+        to_seq = await find_batch_end(scope, work, limit)
+        done = [summary for result in results for summary in result.summaries]
+        deepest = max((summary.level for summary in done), default=0)
         reach = [max((one.to_seq for one in done if one.level == level), default=0) for level in range(1, deepest + 2)]
         waiting = [
             [one for one in done if one.level == level and one.from_seq > reach[level]]
             for level in range(1, deepest + 1)
         ]
-        begin = 1 + (reach[0] if reach else 0)
-        found = await messages.messages(scope, work.conversation_id, from_seq=begin, to_seq=to_seq)
-        return SummaryBatch(work, to_seq, found, waiting)
+        new = await messages.messages(scope, work.conversation_id, from_seq=1 + reach[0], to_seq=to_seq)
+        return SummaryBatch(work, to_seq, new, waiting)
 
-    async def rewrite(
-        self, scope: Transaction, conversation: UUID, made: Sequence[MadeSummaries], recipe: str
+    def compute(self, batches: Sequence[SummaryBatch]) -> list[SummaryResult]:
+        """Summarize closed segments, then what waits, level by level; all summaries are embedded together."""
+        results = [self._summarize(batch) for batch in batches]
+        recalled = [
+            (result, summary) for result in results for summary in result.summaries if summary.level <= RECALLED
+        ]
+        units = embed_summaries([summary for _, summary in recalled], self.dependencies)
+        for (result, _), of_summary in zip(recalled, units, strict=True):
+            result.units.extend(of_summary)
+        return results
+
+    def _summarize(self, batch: SummaryBatch) -> SummaryResult:
+        """Return the summaries of a batch; if a model fails after some, those, up to a message before the rest."""
+        settings = self.dependencies.settings
+        gap = timedelta(hours=settings.session_gap_hours)
+        closed = list(split_segments(batch.messages, gap, settings.segment_tokens))
+        if batch.is_whole and (rest := batch.messages[sum(map(len, closed)) :]):
+            closed.append(rest)
+        segments = of_messages = [make_segment(1, part) for part in closed]
+        session = self.producer.start_session()
+        written: list[Summary] = []
+        to_seq, level = batch.to_seq, 1
+        try:
+            while segments or level <= len(batch.waiting):
+                asked = [(segment, session) for segment in segments]
+                for summary in self.producer.summarize(asked, summary_limit(level, settings)):
+                    written.append(summary)  # one by one: the next may fail
+                waiting = batch.waiting[level - 1] if level <= len(batch.waiting) else []
+                segments = parent_segments([*waiting, *(one for one in written if one.level == level)])
+                level += 1
+        except Exception:  # what was paid for is saved; the rest is tried again, and what fails then is reported
+            if not self.producer.uses_llm or not written:
+                raise
+            last = max((summary.to_seq for summary in written if summary.level == 1), default=0)
+            to_seq = max(batch.work.done_seq, min(last, batch.to_seq - 1))  # never the end: it is taken up again
+        before = sum(segment.tokens for segment, _ in zip(of_messages, written, strict=False))  # level 1 comes first
+        return SummaryResult(to_seq, written, [], before, session)
+
+    async def save(self, scope: Transaction, result: SummaryResult) -> dict[str, int]:
+        """Store summaries and their units."""
+        model = await embedders.bind(scope, self.dependencies.embedder)
+        added = await summaries.add(scope, result.summaries)
+        await items.add(scope, result.units, model)
+        letters = 0
+        if result.llm_session:
+            letters = len(result.llm_session.invalid_responses)
+            await model_calls.keep(scope, result.llm_session.usage, result.llm_session.invalid_responses)
+        after = sum(summary.tokens for summary in result.summaries if summary.level == 1)
+        return {"summaries": added, "letters": letters, "before": result.before, "after": after}
+
+    async def replace(
+        self, scope: Transaction, conversation: UUID, results: Sequence[SummaryResult], recipe: str
     ) -> dict[str, int]:
-        """Put these summaries in the place of all that the conversation had, but those that were asked for."""
-        letters = [letter for one in made if one.asked for letter in one.asked.letters]
-        await model_calls.remove_letters(scope, conversation, self.name, but=letters)
+        """Replace all summaries of the conversation, but those on demand."""
+        sessions = [result.llm_session for result in results if result.llm_session]
+        invalid = [response for session in sessions for response in session.invalid_responses]
+        await model_calls.remove_letters(scope, conversation, self.name, but=invalid)
         await items.remove(scope, await summaries.remove(scope, conversation))
         counts: Counter[str] = Counter()
-        for one in made:
-            counts.update(await self.write(scope, one))
+        for result in results:
+            counts.update(await self.save(scope, result))
         return dict(counts)
 
-    def think(self, batches: Sequence[SummaryBatch]) -> list[MadeSummaries]:
-        """Summarize closed stretches, then what waits, level by level, those of all conversations together.
 
-        Where a model goes away in between, what it wrote is given, and the watermark is to stop before the rest.
-        """
-        asked = [self.method.asked() for _ in batches]
-        closed = [self._closed(batch) for batch in batches]
-        made, whole = self._nests(batches, closed, asked)
-        recalled = [[summary for summary in found if summary.level <= RECALLED] for found in made]
-        units = iter(units_of([summary for found in recalled for summary in found], self.resources))
-        return [
-            MadeSummaries(
-                to_seq=batch.to_seq if whole else _reached(batch, found),
-                summaries=found,
-                units=[unit for _ in shown for unit in next(units)],
-                before=sum(one.tokens for one, _ in zip(ranges, found, strict=False)),  # level 1 comes first
-                asked=account,
-            )
-            for batch, found, shown, ranges, account in zip(batches, made, recalled, closed, asked, strict=True)
-        ]
-
-    def _nests(
-        self, batches: Sequence[SummaryBatch], closed: Sequence[list[Range]], asked: Sequence[Asked | None]
-    ) -> tuple[list[list[Summary]], bool]:
-        """Give what is written for each batch, level by level, and whether that is all that there is to write."""
-        made: list[list[Summary]] = [[] for _ in batches]
-        ranges = list(closed)
-        level = 1
-        deepest = max((len(batch.waiting) for batch in batches), default=0)
-        while any(ranges) or level <= deepest:
-            together = [(one, account) for found, account in zip(ranges, asked, strict=True) for one in found]
-            written = self._written(together, level, paid=any(made))
-            new = iter(written)
-            for number, (batch, found) in enumerate(zip(batches, ranges, strict=True)):
-                fresh = list(islice(new, len(found)))
-                made[number] += fresh
-                ranges[number] = groups([*(batch.waiting[level - 1 : level] or [[]])[0], *fresh])
-            if len(written) < len(together):
-                return made, False
-            level += 1
-        return made, True
-
-    def _written(self, ranges: Sequence[tuple[Range, Asked | None]], level: int, *, paid: bool) -> list[Summary]:
-        """Give the summaries of a level; fewer where a model goes away and something was `paid` for before."""
-        try:
-            return self.method.summarize(
-                [one for one, _ in ranges], size(level, self.resources), [account for _, account in ranges]
-            )
-        except Exception:  # what was paid for is stored; the level is tried again, and what fails then is told
-            if self.method.asks and paid:
-                return []
-            raise
-
-    async def write(self, scope: Transaction, made: MadeSummaries) -> dict[str, int]:
-        """Store summaries and their units."""
-        model = await embedders.bind(scope, self.resources.embedder)
-        added = await summaries.add(scope, made.summaries)
-        await items.add(scope, made.units, model)
-        letters = made.asked.letters if made.asked else []
-        if made.asked:
-            await model_calls.keep(scope, made.asked.cost, letters)
-        after = sum(one.tokens for one in made.summaries if one.level == 1)
-        return {"summaries": added, "letters": len(letters), "before": made.before, "after": after}
-
-    def _closed(self, batch: SummaryBatch) -> list[Range]:
-        settings = self.resources.settings
-        gap = timedelta(hours=settings.session_gap_hours)
-        found = list(stretches(batch.messages, gap, settings.segment_tokens))
-        rest = batch.messages[sum(map(len, found)) :]
-        return [range_of(1, stretch) for stretch in (*found, *([rest] if batch.whole and rest else []))]
-
-
-def _reached(batch: SummaryBatch, made: Sequence[Summary]) -> int:
-    """Give how far a batch was summarized whose model went away: never to its end, so that it is taken up again."""
-    last = max((one.to_seq for one in made if one.level == 1), default=0)
-    return max(batch.work.done_seq, min(last, batch.to_seq - 1))
-
-
-def units_of(made: Sequence[Summary], resources: Resources) -> list[list[NewUnit]]:
-    """Give the units of recall of each summary; none of one without words."""
-    cut = [
+def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> list[list[NewUnit]]:
+    """Return the units of recall of each summary; none of one without words."""
+    chunks = [
         (number, summary, chunk, span)
-        for number, summary in enumerate(made)
-        if summary.text != NOTHING
-        for chunk, span in enumerate(chunks(summary.text, resources.unit_limit, resources.unit_count))
+        for number, summary in enumerate(written)
+        if summary.text != EMPTY_SUMMARY
+        for chunk, span in enumerate(split_text(summary.text, dependencies.unit_limit, dependencies.unit_count))
     ]
-    texts = [summary.text[slice(*span)] for _, summary, _, span in cut]
-    found: list[list[NewUnit]] = [[] for _ in made]
-    for (number, summary, chunk, span), text, vector in zip(cut, texts, resources.embed(texts), strict=True):
-        found[number].append(new_unit(summary.user_id, _unit(summary, chunk, span), text, vector))
-    return found
-
-
-def _unit(summary: Summary, number: int, span: tuple[int, int]) -> Unit:
-    return Unit(
-        item_id=summary.id,
-        chunk=number,
-        tier=Tier.SUMMARIES,
-        conversation_id=summary.conversation_id,
-        seq=summary.to_seq,
-        role=None,
-        speaker=None,
-        start=span[0],
-        stop=span[1],
-        occurred_at=summary.occurred_until,
-    )
+    texts = [summary.text[slice(*span)] for _, summary, _, span in chunks]
+    units: list[list[NewUnit]] = [[] for _ in written]
+    for (number, summary, chunk, span), text, vector in zip(chunks, texts, dependencies.embed(texts), strict=True):
+        unit = Unit(
+            item_id=summary.id,
+            chunk=chunk,
+            tier=Tier.SUMMARIES,
+            conversation_id=summary.conversation_id,
+            seq=summary.to_seq,
+            role=None,
+            speaker=None,
+            start=span[0],
+            stop=span[1],
+            occurred_at=summary.occurred_until,
+        )
+        units[number].append(new_unit(summary.user_id, unit, text, vector))
+    return units

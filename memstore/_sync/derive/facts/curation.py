@@ -11,18 +11,18 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import call_inline
+from memstore._sync.derive.active_embedder import run_with_active_embedder
 from memstore._sync.derive.facts.settle import make_findable, settle_edited, settle_entered
 from memstore._sync.derive.facts.succession import reclaim, release
-from memstore._sync.derive.serving import made_for
 from memstore._sync.store import embedders, fact_changes, facts, items, messages
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
 from memstore._sync.store.items import new_unit
+from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.entry import EDITED, NewFact, still_said, with_slot
 from memstore.derive.facts.extracted import ExtractedFact, unit_of
 from memstore.derive.facts.filled import slot_of_fact
 from memstore.derive.facts.trust import UNTRUSTED
-from memstore.derive.resources import Resources
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.models import HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
 from memstore.providers import Vectors
@@ -30,16 +30,16 @@ from memstore.providers import Vectors
 TRUST = 3
 
 
-def add_fact(database: Database, resources: Resources, user_name: str, new: NewFact) -> Fact:
+def add_fact(database: Database, resources: Dependencies, user_name: str, new: NewFact) -> Fact:
     """Store a fact, findable at once and settled with what is known, as facts that are derived are.
 
     One with the same words is edited to be this one, and active again.
     """
     user_id = ids.user_id(user_name)
-    return made_for(database, resources, user_id, partial(_add_fact, database, user_id, user_name, new))
+    return run_with_active_embedder(database, resources, user_id, partial(_add_fact, database, user_id, user_name, new))
 
 
-def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, resources: Resources) -> Fact:
+def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, resources: Dependencies) -> Fact:
     entered = call_inline(_entered, resources, _columns(user_id, with_slot(new)), new.sources)
     fact = entered.fact
     with database.scope(user_id) as scope:
@@ -73,7 +73,7 @@ def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
         return known or _stored(scope, fact.id)
 
 
-def _entered(resources: Resources, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
+def _entered(resources: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
     """Give a fact by hand as one that is extracted; nothing that is known was done to others after it."""
     ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
     slot = None if ended else slot_of_fact(fact)
@@ -88,16 +88,16 @@ def _found_again(scope: Transaction, new: ExtractedFact, was: str, model: UUID |
         make_findable(scope, new, model)
 
 
-def confirm_fact(database: Database, resources: Resources, user_id: UUID, fact_id: UUID) -> Fact:
+def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fact_id: UUID) -> Fact:
     """Let a quarantined fact hold, as it was said then; one that is active stays as it is.
 
     Older values of its slot end, and what it contradicts is a conflict, as of a fact that is entered. Raises `Conflict`
     for one that is in another state.
     """
-    return made_for(database, resources, user_id, partial(_confirm, database, user_id, fact_id))
+    return run_with_active_embedder(database, resources, user_id, partial(_confirm, database, user_id, fact_id))
 
 
-def _confirm(database: Database, user_id: UUID, fact_id: UUID, resources: Resources) -> Fact:
+def _confirm(database: Database, user_id: UUID, fact_id: UUID, resources: Dependencies) -> Fact:
     with database.scope(user_id) as scope:
         said = _found(scope, fact_id)
     entered = call_inline(_entered, resources, said.model_copy())
@@ -122,15 +122,15 @@ def check_active(fact: Fact) -> None:
         raise Conflict(f"The fact {fact.text!r} is {fact.state}, not active. Nothing was done: undo that first.")
 
 
-def edit_fact(database: Database, resources: Resources, user_id: UUID, was: Fact, new: NewFact) -> Fact:
+def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: Fact, new: NewFact) -> Fact:
     """Put another fact, with the same sources, in the place of an active one; only its columns where the words stay.
 
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since.
     """
-    return made_for(database, resources, user_id, partial(_edit_fact, database, user_id, was, new))
+    return run_with_active_embedder(database, resources, user_id, partial(_edit_fact, database, user_id, was, new))
 
 
-def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resources: Resources) -> Fact:
+def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resources: Dependencies) -> Fact:
     edited = _columns(user_id, new)
     entered = call_inline(_entered, resources, edited.model_copy())
     with database.scope(user_id) as scope:
@@ -152,7 +152,7 @@ def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resou
 
 
 def _put_in_place(
-    scope: Transaction, resources: Resources, old: Fact, edited: FactColumns, entered: ExtractedFact
+    scope: Transaction, resources: Dependencies, old: Fact, edited: FactColumns, entered: ExtractedFact
 ) -> FactChange:
     """Put a fact, which may be known, in the place of another one, with its time and its sources; give that change."""
     edited.occurred_at = old.occurred_at
@@ -303,11 +303,11 @@ def _columns(user_id: UUID, new: NewFact) -> FactColumns:
     )
 
 
-def _vector(resources: Resources, text: str) -> Vectors | None:
+def _vector(resources: Dependencies, text: str) -> Vectors | None:
     return resources.embed([text])[0]
 
 
-def _store(scope: Transaction, resources: Resources, fact: FactColumns, vector: Vectors | None) -> None:
+def _store(scope: Transaction, resources: Dependencies, fact: FactColumns, vector: Vectors | None) -> None:
     model = embedders.bind(scope, resources.embedder)
     facts.add(scope, fact)
     items.add(scope, [new_unit(scope.user_id, unit_of(fact), fact.text, vector)], model)

@@ -1,0 +1,85 @@
+"""What derivers are built from: providers and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+
+from memstore.derive.llm import TokenBudget
+from memstore.errors import ProviderError
+from memstore.providers import ChatModel, Embedder, EmbedderLoader, TokenCounter, Vectors, load_stored_embedder
+from memstore.providers.batching import BatchingEmbedder
+from memstore.settings import Settings
+
+
+class Producer(Protocol):
+    """How a deriver makes its rows: by rules, or by asking a chat model."""
+
+    @property
+    def batch_size(self) -> int:
+        """The messages that are computed at once."""
+
+    @property
+    def uses_llm(self) -> bool:
+        """Whether a chat model is asked: one conversation at a time, so that what was paid for is soon saved."""
+
+    @property
+    def recipe(self) -> str:
+        """Name and version: rows of another recipe may be rebuilt. May raise `ModelUnavailable`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """Providers and settings; `exactly` loads the embedders of users for whom another one is active."""
+
+    counter: TokenCounter
+    embedder: Embedder | None
+    settings: Settings
+    summary_model: ChatModel | None = None
+    facts_model: ChatModel | None = None
+    token_budget: TokenBudget = field(default_factory=TokenBudget)
+    exactly: EmbedderLoader = load_stored_embedder
+
+    def embed(self, texts: list[str]) -> list[Vectors | None]:
+        """Return a vector for each text; None for each without an embedder."""
+        if self.embedder is None or not texts:  # all messages of a batch may be erased
+            return [None] * len(texts)
+        return list(embed_texts(self.embedder, texts))
+
+    @property
+    def unit_count(self) -> Callable[[str], int]:
+        """The token counter of units: the embedder's, which does not see what is beyond its window."""
+        return self.counter.count if self.embedder is None else self.embedder.count
+
+    @property
+    def unit_limit(self) -> int:
+        """The most tokens of a unit, by `unit_count`."""
+        window = self.embedder.max_tokens if self.embedder else self.settings.chunk_tokens
+        return min(self.settings.chunk_tokens, window)
+
+
+def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """Return the vectors of texts. Raises `ProviderError` for a wrong shape or numbers that are not finite."""
+    vectors = embedder.embed_documents(texts)
+    shape, expected = np.shape(vectors), (len(texts), embedder.dimensions)
+    if shape != expected or not np.isfinite(vectors).all():  # stored, they would spoil every later recall unseen
+        raise ProviderError(
+            f"The embedder {embedder.name!r} gave vectors of the shape {shape} for {expected}, or numbers that are not "
+            "finite. Nothing of them was stored: mend the embedder, then derive again."
+        )
+    return vectors
+
+
+def coalesce_embedders(dependencies: Dependencies) -> Dependencies:
+    """Return dependencies whose embedders serve concurrent callers in shared batches."""
+
+    @cache
+    def exactly(name: str, dimensions: int) -> Embedder:
+        return BatchingEmbedder(dependencies.exactly(name, dimensions))
+
+    own = dependencies.embedder
+    return replace(dependencies, embedder=None if own is None else BatchingEmbedder(own), exactly=exactly)

@@ -1,0 +1,123 @@
+"""What is done for users beside deriving: retention, and the indexes of users with very many units.
+
+Recall is right without those indexes (postings and one of vectors), and slower. A user with fewer units needs none: all
+of them are held in the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from memstore.derive.erasure.delete import ErasureTarget, erase
+from memstore.models import ErasureScope, LargeUser
+from memstore.settings import Settings
+from memstore.store import documents, embedders, events, postings, receipts, retention, vector_indexes
+from memstore.store.database import Database
+from memstore.store.embedders import Model
+from memstore.store.postings import Reach
+from memstore.store.vector_indexes import Built
+from memstore.store.watermarks import LostRace
+
+
+async def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
+    """Remove what is older than it may be kept, and keep the indexes of users with very many units."""
+    now = datetime.now(UTC)
+    for user in users:
+        await apply_retention(database, user, settings)
+        async with database.scope(user) as scope:
+            await events.trim(scope, now - timedelta(days=settings.event_retention_days))
+            await receipts.trim(scope, now - timedelta(days=settings.receipt_retention_days))
+        await maintain_indexes(database, user)
+
+
+async def apply_retention(database: Database, user: UUID, settings: Settings) -> int:
+    """Erase a user's expired documents and messages; return how many messages.
+
+    Each conversation in a transaction of its own. The age of a message is that of its `occurred_at`: old messages of an
+    import are not kept for long either.
+    """
+    async with database.scope(user) as scope:
+        await documents.expire(scope)
+        expired = await retention.expired(scope, settings.message_retention_days)
+    erased = 0
+    for conversation in expired:
+        target = ErasureTarget(ErasureScope.RETENTION, user, conversation.conversation_id, before=conversation.before)
+        erased += (await erase(database, target)).counts.get("messages", 0)
+    return erased
+
+
+async def list_large_users(database: Database) -> list[LargeUser]:
+    """Return the users with more units than are held in a process."""
+    async with database.operator() as scope:
+        users = await postings.large(scope, database.most_units)
+    large = []
+    for user in users:
+        posted = user.unposted < postings.FEWEST
+        large.append(LargeUser(user.id, user.name, user.units, posted and not await _find_unindexed(database, user.id)))
+    return large
+
+
+async def build_indexes(database: Database, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
+    """Make what is missing for every user with very many units; return those for whom this login may not."""
+    refused = []
+    for user in await list_large_users(database):
+        progress(user)
+        if not await maintain_indexes(database, user.id):
+            refused.append(user)
+    return refused
+
+
+async def maintain_indexes(database: Database, user: UUID) -> bool:
+    """Make or drop a user's indexes by the number of units; False if this login may not make one.
+
+    What another process does at the same moment is left to it.
+    """
+    async with database.scope(user) as scope:
+        reach = await postings.reach(scope)
+    if reach.units > database.most_units:
+        await _add_postings(database, user, reach)
+        model = await _find_unindexed(database, user)
+        if model is None:
+            return True
+        built = await vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
+        return built is not Built.REFUSED
+    if reach.posted and reach.units <= database.most_units // 2:  # a user near the limit does not alternate
+        await _drop_indexes(database, user)
+    return True
+
+
+async def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
+    after = reach.posted
+    while reach.last_unit - after >= postings.FEWEST:
+        async with database.scope(user) as scope:
+            run = await postings.unposted(scope, after)
+        if not run.units:  # the last ones are gone
+            return
+        try:
+            async with database.scope(user, lazily=True) as scope:
+                await postings.post(scope, run)
+        except LostRace:  # another process does it
+            return
+        after = run.units[-1].number
+
+
+async def _find_unindexed(database: Database, user: UUID) -> Model | None:
+    """Return the user's active embedder if its vectors could have an index, and have none."""
+    async with database.scope(user) as scope:
+        model = embedders.serving(await embedders.models(scope))
+        if model is None or not vector_indexes.is_possible(model.dimensions):
+            return None
+        return None if await vector_indexes.is_ready(scope, model.id) else model
+
+
+async def _drop_indexes(database: Database, user: UUID) -> None:
+    try:
+        async with database.scope(user) as scope:
+            await postings.forget(scope)
+            models = await embedders.models(scope)
+    except LostRace:  # another process does it, or makes them
+        return
+    for model in models:
+        await vector_indexes.drop(database, user, model.id)

@@ -1,0 +1,150 @@
+"""Summaries that a chat model writes, held to their length. If an answer is of no use, sentences are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel
+
+from memstore.derive.dependencies import Dependencies
+from memstore.derive.llm import (
+    LLMRequest,
+    LLMSession,
+    Passage,
+    complete_all,
+    load_prompt,
+    make_chat,
+    make_passages,
+    make_recipe,
+    split_to_window,
+    total_usage,
+)
+from memstore.derive.sentences import sentences
+from memstore.derive.summaries.extractive import ExtractiveSummarizer
+from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY, Segment
+from memstore.errors import ModelAnswerInvalid
+from memstore.models import Summary
+from memstore.providers import ChatModel
+
+VERSION = 1
+BATCH_MESSAGES = 64  # computed at once: what is lost when this is killed
+WORDS = 0.6  # words that are asked for, to a token that is allowed: English has 0.75, most languages less
+SLACK = 64  # tokens around the summary in an answer
+MIN_PART = 24  # tokens of a part's summary; with more parts than that allows, the last ones are cut off
+
+
+class LLMSummarizer:
+    """Makes summaries by asking a chat model."""
+
+    batch_size = BATCH_MESSAGES
+    uses_llm = True
+
+    def __init__(self, dependencies: Dependencies, model: ChatModel) -> None:
+        self.dependencies, self.model = dependencies, model
+        self.extractive = ExtractiveSummarizer(dependencies.counter)
+
+    @property
+    def recipe(self) -> str:
+        """The model and its prompt. Raises `ModelUnavailable`."""
+        return make_recipe("llm-summary", VERSION, self.model, load_prompt("summary"))
+
+    def start_session(self) -> LLMSession:
+        """Return a new session for a batch."""
+        return LLMSession(self.model.name, self.dependencies.token_budget)
+
+    def summarize(self, segments: Sequence[tuple[Segment, LLMSession | None]], tokens: int) -> Iterator[Summary]:
+        """Yield a summary of at most `tokens` tokens for each segment, asked for in its session."""
+        for segment, session in segments:
+            recipe, answer = self.recipe, None
+            if session and (segment.messages or segment.below):  # else there are too many words to be held
+                request = make_request(segment, recipe)
+                answer = session.ask(request, partial(self._write, segment, tokens))
+            if answer is None:  # of no use, or there were no words
+                yield from self.extractive.summarize([(segment, None)], tokens)
+            else:
+                yield segment.make_summary(answer.text, recipe, self.dependencies.counter)
+
+    def _write(self, segment: Segment, tokens: int) -> WrittenSummary | None:
+        passages = passages_of_summaries(segment.below) if segment.below else make_passages(segment.messages)
+        return write_summary(passages, self.model, tokens, self.dependencies.counter.count)
+
+
+def make_request(segment: Segment, recipe: str) -> LLMRequest:
+    """Return the request for a summary; level 0 is one on demand."""
+    deriver = "summarize" if segment.level else "summary"
+    return LLMRequest(segment.conversation_id, deriver, segment.from_seq, segment.to_seq, recipe)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSummary:
+    """A summary that a model wrote, and the calls with their cost in the model's tokens."""
+
+    text: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+def _check_not_blank(text: str) -> str:
+    if not (words := text.replace("\0", " ").strip()):  # Postgres cannot keep NUL
+        raise ValueError("it is blank")
+    return words
+
+
+class _Summary(BaseModel):
+    summary: Annotated[str, AfterValidator(_check_not_blank)]
+
+
+def passages_of_summaries(summaries: Sequence[Summary]) -> list[Passage]:
+    """Return the texts of summaries, of those that have words."""
+    return [
+        Passage(summary.id, "a summary", "summary", summary.occurred_at, summary.text)
+        for summary in summaries
+        if summary.text != EMPTY_SUMMARY
+    ]
+
+
+def write_summary(
+    passages: Sequence[Passage], model: ChatModel, max_tokens: int, count: Callable[[str], int]
+) -> WrittenSummary | None:
+    """Return a summary of at most `max_tokens` tokens of `count`; None without passages.
+
+    Passages that exceed the model's window are summarized in parts, which share the tokens. A summary that is too long
+    ends after the last sentence that fits; raises `ModelAnswerInvalid` if not even the first one does, and whatever
+    `ChatModel.complete` raises.
+    """
+    if not passages:
+        return None
+    limit = 2 * max_tokens + SLACK  # the model's tokens may be shorter than the counter's
+    groups = split_to_window(_system_prompt(max_tokens), passages, model, limit)
+    share = max(MIN_PART, max_tokens // len(groups))
+    chats = [make_chat(_system_prompt(share), group) for group in groups]
+    completions = complete_all(model, chats, _Summary, 2 * share + SLACK)
+    calls, prompt_tokens, completion_tokens = total_usage(completions)
+    answer = "\n".join(" ".join(completion.answer.summary.split()) for completion in completions)
+    text = _truncate_to_sentence(answer, max_tokens, count)
+    if not text:
+        raise ModelAnswerInvalid(
+            f"{model.name} wrote a first sentence of more than {max_tokens} tokens. A larger model may do better.",
+            answer,
+            prompt_tokens,
+            completion_tokens,
+            calls,
+        )
+    return WrittenSummary(text, calls, prompt_tokens, completion_tokens)
+
+
+def _system_prompt(tokens: int) -> str:
+    return load_prompt("summary").fill(words=max(10, round(tokens * WORDS)))
+
+
+def _truncate_to_sentence(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
+    if count(text) <= max_tokens:
+        return text
+    stops = [stop for _, stop in sentences(text)]
+    while stops and count(text[: stops[-1]]) > max_tokens:
+        stops.pop()
+    return text[: stops[-1]] if stops else ""

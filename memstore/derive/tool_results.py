@@ -1,0 +1,290 @@
+"""Tool calls and their results in a sentence or two: which tool, with what, why, and what came of it. Pure.
+
+A result is cut into snippets: fields of JSON, rows, lines, sentences. Kept are those that one would look for: errors,
+totals, what comes first and last, what is unlike the rest, what shares words with the request, and what others name by
+an id or a number. Snippets are verbatim, so that what is kept can be found; what is dropped is counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memstore.derive.sentences import sentences
+from memstore.models import Json, Message
+from memstore.store.terms import terms
+from memstore.tool_calls import name_of, raw_arguments
+
+MAX_SNIPPET = 240  # characters
+MAX_SNIPPETS = 2000
+UNLIKE = 0.3  # what a snippet gains that has the shape of no other one
+NUMBERED = 0.5  # what a snippet with a number gains where no other has one
+MAX_FIELDS = 12  # of a row
+MAX_VALUE = 160  # characters of an argument: a query or a path is whole, a file's text is not
+MAX_REASON = 100
+MAX_INPUTS = 8
+
+Count = Callable[[str], int]
+
+_FAILURE = re.compile(
+    r"\b(?:\w*error|\w*exception|traceback|fail(?:ed|ure|s)?|fatal|denied|refused|invalid|timed? ?out|not found|missing"
+    r"|fehler\w*|fehlgeschlagen)\b",
+    re.IGNORECASE,
+)
+_RESULT = re.compile(
+    r"\b(?:total|sum|in all|passed|found|rows?|results?|matches|confirmed|created|accepted|completed?|succe\w+|booked"
+    r"|deployed|wrote|written|updated|deleted|saved|published|reference|insgesamt|gesamt|gefunden|erfolgreich)\b",
+    re.IGNORECASE,
+)
+_IDENTITY = re.compile(
+    r"(?:^|[_.-])(?:id|ids|uuid|ref|reference|number|code|sha|revision|version|key|name|title|url|path)$", re.I
+)
+_STATE = re.compile(r"(?:^|[_.-])(?:status|state|ok|success|total|count|price|amount|date|until|error|message)$", re.I)
+# What can be named again: words with a digit, or with a mark inside, such as off_K7, src/a.py, r-4411 or 412.50.
+_WORDS = re.compile(r"\w+")
+_NAMED = re.compile(r"[^\W_](?:[\w./:@#+-]*[^\W_])?")
+_SMALL = re.compile(r"\d{1,2}")  # a number that stands in many rows by chance
+_MARKED = re.compile(r"\d|\w[_/@#:]\w|[a-z][A-Z]|[A-Z]{3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """What a reader of results looks for: stems of the request, and names that others use."""
+
+    stems: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A part of a result, and from 0 up how much a reader would want it."""
+
+    text: str
+    score: float
+
+
+def find_names(text: str) -> frozenset[str]:
+    """Return the ids, numbers and paths in a text."""
+    return frozenset(name for name in _NAMED.findall(text) if len(name) > 1 and _MARKED.search(name))
+
+
+def summarize_result(text: str, focus: Focus, limit: int, count: Count) -> str:
+    """Return the snippets that matter, in at most about `limit` tokens."""
+    text = text.strip()
+    if not text:
+        return "no output"
+    if count(text) <= limit:
+        return " ".join(text.split())
+    snippets = _reward_unlike(list(_snippets(text, focus))[:MAX_SNIPPETS])
+    kept = _select(snippets, limit, count)
+    left = len(snippets) - len(kept)
+    summary = "; ".join(snippets[place].text for place in kept)
+    return f"{summary} (and {left} more)" if left else summary
+
+
+def looks_failed(text: str) -> bool:
+    """Return whether a result begins or ends as those of failures do, or is JSON that says so."""
+    value = _json(text)
+    if isinstance(value, dict):
+        return bool(value.get("error") or value.get("errors")) or value.get("ok", value.get("success")) is False
+    lines = [line for line in text.splitlines() if line.strip()]
+    return any(_FAILURE.search(line) for line in [*lines[:1], *lines[-2:]])
+
+
+def _snippets(text: str, focus: Focus) -> Iterator[Snippet]:
+    value = _json(text)
+    if isinstance(value, dict | list):
+        yield from _snippets_of_json(value, "", focus, 0)
+        return
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if sum(len(line) > MAX_SNIPPET for line in lines) * 2 > len(lines):
+        lines = [" ".join(text[start:stop].split()) for start, stop in sentences(text)]
+    for place, line in enumerate(lines):
+        ends = (
+            0.9 if place == 0 else 0.7 if place in (1, len(lines) - 1) else 0.3 if place in (2, len(lines) - 2) else 0.0
+        )
+        yield Snippet(_truncate(line), ends + _score(line, focus))
+
+
+def _reward_unlike(snippets: list[Snippet]) -> list[Snippet]:
+    """Score snippets unlike the others higher: the one definition among forty uses, the one number in a page."""
+    shapes = [_WORDS.sub("w", snippet.text)[:40] for snippet in snippets]  # every word and number is alike
+    frequency = Counter(shapes)
+    most = max(frequency.values())
+    numbered = [bool(re.search(r"\d", snippet.text)) for snippet in snippets]
+    rare = NUMBERED * (1 - sum(numbered) / len(snippets))
+    gains = [
+        UNLIKE * (1 - frequency[shape] / most) + (0.1 + rare) * has_number
+        for shape, has_number in zip(shapes, numbered, strict=True)
+    ]
+    return [replace(snippet, score=snippet.score + gain) for snippet, gain in zip(snippets, gains, strict=True)]
+
+
+def _json(text: str) -> Any:
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _snippets_of_json(value: Any, path: str, focus: Focus, depth: int) -> Iterator[Snippet]:
+    """Yield scalars as "path: value", lists of rows by their number and a row each, nested objects in turn."""
+    if depth > 6 or not isinstance(value, dict | list):
+        text = _truncate(f"{path}: {_scalar(value)}" if path else _scalar(value))
+        field = 0.4 + 0.8 * bool(_IDENTITY.search(path)) + 0.8 * bool(_STATE.search(path))
+        yield Snippet(text, field + _score(text, focus) - 0.05 * depth - 0.3 * (len(text) > 120))
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _snippets_of_json(inner, f"{path}.{key}" if path else str(key), focus, depth + 1)
+    else:
+        fields = _common_fields(value)
+        of = f" of {', '.join(fields)}" if fields else ""
+        yield Snippet(_truncate(f"{path or 'list'}: {len(value)} entries{of}"), 3.0 if fields else 1.0)
+        for place, row in enumerate(value):
+            text = _truncate(", ".join(_scalar(row[field]) for field in fields) if fields else _row(row))
+            first = 1.0 if place == 0 else 0.3 if place < 3 else 0.0
+            yield Snippet(text, first + _score(text, focus) - 0.15 * depth)
+
+
+def _common_fields(rows: Sequence[Any]) -> list[str]:
+    """Return the names of the fields of rows that are alike, short ones first: said once, they save tokens."""
+    if len(rows) < 2 or not all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows):
+        return []
+    scalars = [key for key, value in rows[0].items() if not isinstance(value, dict | list)]
+    return sorted(scalars, key=lambda key: max(len(str(row[key])) for row in rows) > 60)[:MAX_FIELDS]
+
+
+def _row(value: Any) -> str:
+    if isinstance(value, dict):
+        scalars = [(key, inner) for key, inner in value.items() if not isinstance(inner, dict | list)]
+        short_first = sorted(scalars, key=lambda pair: len(str(pair[1])) > 60)[:MAX_FIELDS]
+        return ", ".join(f"{key} {_scalar(inner)}" for key, inner in short_first)
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return " ".join(value.split())
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _score(text: str, focus: Focus) -> float:
+    score = 0.8 * bool(_FAILURE.search(text)) + 0.6 * bool(_RESULT.search(text))
+    shared = find_names(text) & focus.names
+    score += min(3.0, sum(0.2 if _SMALL.fullmatch(name) else 1.5 for name in shared))
+    if focus.stems:
+        score += min(1.5, 0.5 * len(terms(text).keys() & focus.stems))
+    return score
+
+
+def _select(snippets: Sequence[Snippet], limit: int, count: Count) -> list[int]:
+    """Return the indices of the best snippets that fit, each text once, in the order of the result."""
+    selected: list[int] = []
+    texts: set[str] = set()
+    for place in sorted(range(len(snippets)), key=lambda place: (-round(snippets[place].score, 6), place)):
+        if limit <= 0:
+            break
+        text = snippets[place].text
+        cost = count(f"{text}; ")
+        if text in texts or (cost > limit and selected):
+            continue
+        texts.add(text)
+        selected.append(place)
+        limit -= cost
+    return sorted(selected)
+
+
+def _truncate(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= MAX_SNIPPET else f"{flat[:MAX_SNIPPET]}…"
+
+
+def describe_turn(
+    call: Message, results: Sequence[Message], asked: Message | None, focus: Focus, limit: int, count: Count
+) -> str:
+    """Return the words of a message, its calls and their results, with `limit` tokens for each result.
+
+    `asked` is the user's message before it: the reason of a call without words.
+    """
+    words = " ".join((call.text or "").split())
+    calls = describe_calls(call, results, focus, limit, count, reason="" if words else _reason(asked))
+    return " ".join(part for part in (words, *calls) if part)
+
+
+def describe_calls(
+    call: Message,
+    results: Sequence[Message],
+    focus: Focus,
+    limit: int,
+    count: Count,
+    *,
+    reason: str = "",
+    max_value: int = MAX_VALUE,
+) -> Iterator[str]:
+    """Yield a sentence for each call, without a result what was asked of the tool.
+
+    Inputs of at most `max_value` characters are whole.
+    """
+    for tool_call, result in _pair_results(call.tool_calls or [], results):
+        sentence = f"{name_of(tool_call)}({_describe_inputs(raw_arguments(tool_call), max_value)}){reason}"
+        yield f"{sentence} {describe_result(result, focus, limit, count)}." if result else f"{sentence}."
+        reason = ""  # the calls of one turn have one reason
+
+
+def describe_result(result: Message, focus: Focus, limit: int, count: Count) -> str:
+    """Return what a call gave, in about `limit` tokens."""
+    text = result.text or ""
+    return f"{'failed' if looks_failed(text) else 'gave'}: {summarize_result(text, focus, limit, count)}"
+
+
+def call_inputs(call: Message) -> str:
+    """Return the inputs of all calls of a message, in which readers look for names."""
+    return " ".join(_describe_inputs(raw_arguments(tool_call), MAX_VALUE) for tool_call in call.tool_calls or ())
+
+
+def _describe_inputs(arguments: object, max_value: int) -> str:
+    """Return the most telling arguments, in their order: short ones whole, of long ones the beginning."""
+    if not isinstance(arguments, dict):
+        return _describe_value(arguments, max_value) if arguments not in (None, "") else ""
+    inputs = _flatten(arguments, "", max_value)
+    short_first = sorted(range(len(inputs)), key=lambda place: (len(inputs[place][1]) > max_value, place))
+    return ", ".join(f"{inputs[place][0]}={inputs[place][1]}" for place in sorted(short_first[:MAX_INPUTS]))
+
+
+def _flatten(arguments: dict[str, Any], path: str, max_value: int) -> list[tuple[str, str]]:
+    inputs: list[tuple[str, str]] = []
+    for key, value in arguments.items():
+        if isinstance(value, dict) and path.count(".") < 3:
+            inputs += _flatten(value, f"{path}{key}.", max_value)
+        else:
+            inputs.append((f"{path}{key}", _describe_value(value, max_value)))
+    return inputs
+
+
+def _describe_value(value: object, max_value: int) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    flat = " ".join(text.split())
+    return flat if len(flat) <= max_value else f"{flat[: max_value - 20]}… ({len(text):,} characters)"
+
+
+def _pair_results(calls: Sequence[Json], results: Sequence[Message]) -> list[tuple[Json, Message | None]]:
+    """Return each call with its result: by id where all have ids, else by their order."""
+    by_id = {result.tool_call_id: result for result in results}
+    if None not in by_id and all("id" in call for call in calls):
+        return [(call, by_id.get(call["id"])) for call in calls]
+    return [(call, results[place] if place < len(results) else None) for place, call in enumerate(calls)]
+
+
+def _reason(asked: Message | None) -> str:
+    """Return the reason of a call without words: the first sentence of what the user asked for."""
+    if asked is None or not asked.text:
+        return ""
+    start, stop = next(iter(sentences(asked.text)), (0, 0))
+    text = " ".join(asked.text[start:stop].split())
+    return f", for “{text[:MAX_REASON]}{'…' if len(text) > MAX_REASON else ''}”," if text else ""

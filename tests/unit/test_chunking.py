@@ -1,0 +1,249 @@
+"""Where long texts are cut: into chunks, apart from pasted code, and along the structure of what tools gave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from memstore.derive.chunking import split_code_blocks, split_structured, split_text
+from memstore.derive.sentences import sentences
+from memstore.testing import WordCounter
+from tests.timing import assert_linear
+from tests.unit.strategies import HARD
+
+Count = Callable[[str], int]
+
+
+def quarters(text: str) -> int:
+    return (len(text) + 3) // 4
+
+
+def unknown_words(text: str) -> int:
+    """Neither additive nor monotone, as WordPiece: a long word is one token, a short one as many as its letters."""
+    return sum(1 if len(word) > 12 else len(word) for word in text.split())
+
+
+def square(text: str) -> int:
+    return len(text) ** 2 // 50
+
+
+COUNTS = [len, quarters, WordCounter().count, unknown_words, square, lambda text: len(set(text)), lambda text: 0]
+WORDS = st.sampled_from(
+    [
+        "a",
+        "to",
+        "river.",
+        "Ischia",
+        "Well!",
+        "去伊斯基亚的渡轮九点出发。",
+        "e\u0301",
+        "👩‍👩‍👧",
+        "x" * 90,
+        "3.5",
+        "Mr.",
+        "Und?",
+    ]
+)
+SPACES = st.sampled_from([" ", "  ", "\n", "\n\n", "\t", "\u3000"])
+TEXTS = st.lists(st.tuples(WORDS, SPACES), max_size=60).map(lambda pairs: "".join(w + s for w, s in pairs)) | st.text()
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@given(text=TEXTS, limit=st.integers(1, 60), overlap=st.integers(0, 20))
+@example(text="x" * 1000, limit=7, overlap=3)
+@example(text="One two. Three four. Five six. Seven.", limit=4, overlap=2)
+def test_chunks_hold_everything_within_the_limit(count: Count, text: str, limit: int, overlap: int) -> None:
+    spans = split_text(text, limit, count, overlap)
+    for start, stop in spans:
+        assert text[start:stop] == text[start:stop].strip() != ""
+        assert count(text[start:stop]) <= limit or stop - start == 1
+    covered = {place for start, stop in spans for place in range(start, stop)}
+    assert {place for place, character in enumerate(text) if not character.isspace()} <= covered
+    assert spans == sorted(spans)
+    assert len({start for start, _ in spans}) == len(spans)
+    assert len({stop for _, stop in spans}) == len(spans)
+    for start, stop in sentences(text):
+        if count(text[start:stop]) <= limit:
+            assert any(a <= start and stop <= b for a, b in spans)
+
+
+@given(text=TEXTS, limit=st.integers(1, 30))
+def test_words_within_the_limit_stay_whole(text: str, limit: int) -> None:
+    spans = split_text(text, limit, len)
+    place = 0
+    for word in text.split():
+        start = text.index(word, place)
+        place = start + len(word)
+        if len(word) <= limit and any(a <= start and place <= b for a, b in sentences(text)):
+            assert any(a <= start and place <= b for a, b in spans)
+
+
+FOUR = "Ada went. Bob came. Cyd left. Dan ate."
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "overlap", "chunks"),
+    [
+        ("", 5, 0, []),
+        ("\n\t \u3000", 5, 0, []),
+        ("  Hi there. How are you?\n", 5, 0, ["Hi there. How are you?"]),
+        (FOUR, 4, 2, ["Ada went. Bob came.", "Bob came. Cyd left.", "Cyd left. Dan ate."]),
+        (FOUR, 4, 1, ["Ada went. Bob came.", "Cyd left. Dan ate."]),
+        ("Ada went. Bob came. Then all of them danced.", 5, 5, ["Ada went. Bob came.", "Then all of them danced."]),
+        (
+            "one two three four five six seven. Eight.",
+            3,
+            0,
+            ["one two three", "four five six", "seven. Eight."],
+        ),
+    ],
+    ids=["nothing", "space", "short", "shared", "no overlap", "shared gives way to long", "long sentence"],
+)
+def test_chunks_by_words(text: str, limit: int, overlap: int, chunks: list[str]) -> None:
+    assert [text[start:stop] for start, stop in split_text(text, limit, WordCounter().count, overlap)] == chunks
+
+
+def test_a_long_word_is_cut_between_characters_but_not_within_them() -> None:
+    assert split_text("去" * 10, 4, len) == [(0, 4), (4, 8), (8, 10)]
+    text = "e\u0301" * 6
+    assert all(text[start] == "e" for start, _ in split_text(text, 5, len))
+    text = "👩\u200d👧" * 4
+    for limit in (3, 4, 5):
+        assert all(text[start] == "👩" for start, _ in split_text(text, limit, len))
+
+
+def test_a_character_over_the_limit_stands_alone() -> None:
+    assert split_text("abc", 1, lambda text: 3 * len(text)) == [(0, 1), (1, 2), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The ferry leaves at nine. " * 20_000, "word " * 100_000, "x" * 500_000, "é. " * 150_000, "去" * 400_000],
+    ids=["prose", "words", "letters", "tiny", "cjk"],
+)
+@pytest.mark.parametrize("count", [len, quarters], ids=["len", "quarters"])
+def test_what_is_counted_grows_with_the_text_only(text: str, count: Count) -> None:
+    counted = calls = 0
+
+    def counting(piece: str) -> int:
+        nonlocal counted, calls
+        calls += 1
+        counted += len(piece)
+        return count(piece)
+
+    spans = split_text(text, 200, counting)
+    assert calls <= 6 * len(spans) + 10
+    assert counted <= 6 * len(text)
+
+
+def test_chunks_are_well_filled() -> None:
+    text = "The ferry leaves at nine, and nobody waits for those who are late. " * 500
+    spans = split_text(text, 400, len, overlap=0)
+    assert sum(b - a for a, b in spans) / (400 * len(spans)) > 0.8
+
+
+# Results of tools
+
+ROWS = [{"id": f"off_{n}", "text": "It was late. Nobody came, again.", "price": n / 2} for n in range(60)]
+LOG = "\n".join(f"10:{n:02d} INFO step {n} is done. Layer {n}: pushed" for n in range(60))
+PROSE = "The ferry leaves at nine, and nobody waits. It is late. " * 40
+WRAPPED = "\n".join(
+    ["The ferry leaves at nine. Nobody waits for those who", "come late, says the captain, and he is right. It is"] * 20
+)
+scalars = (
+    st.none() | st.booleans() | st.integers() | st.text(max_size=30) | st.sampled_from(['"a", {', "}]", "\\", "é. Ü"])
+)
+values = st.recursive(
+    scalars, lambda one: st.lists(one, max_size=5) | st.dictionaries(st.text(max_size=5), one, max_size=5)
+)
+written = st.builds(json.dumps, values, indent=st.sampled_from([None, 2]), ensure_ascii=st.booleans())
+
+
+def cut_result(text: str, limit: int = 80) -> list[str]:
+    return [
+        text[start:stop]
+        for start, stop in split_text(text, limit, lambda piece: len(piece) // 4 + 1, 0, split_structured)
+    ]
+
+
+@given(written | st.text() | st.lists(st.sampled_from(HARD)).map("\n".join), st.integers(1, 60))
+def test_every_character_is_in_one_part(text: str, longest: int) -> None:
+    spans = split_structured(text, longest)
+    places = [place for start, stop in spans for place in range(start, stop)]
+    assert places == sorted(set(places))
+    assert {place for place, one in enumerate(text) if not one.isspace()} <= set(places)
+    assert all(text[start:stop] == text[start:stop].strip() != "" for start, stop in spans)
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("value", [ROWS, {"total": 60, "found": {"rows": ROWS}, "took": 3}])
+def test_json_is_cut_between_its_elements(value: object, indent: int | None) -> None:
+    pieces = cut_result(json.dumps(value, indent=indent))
+    assert len(pieces) > 10
+    for piece in pieces[1:]:
+        assert piece.startswith('{"id": "off_' if indent is None else "{\n")
+    for piece in pieces[1:-1]:
+        assert len(json.loads(f"[{piece.rstrip(',')}]")) >= 1, "whole elements"
+
+
+def test_an_element_that_is_too_long_is_cut_between_its_own_and_a_long_text_between_its_sentences() -> None:
+    value = {"first": {"name": "x" * 200, "size": 7, "more": "y" * 150}, "page": PROSE}
+    pieces = cut_result(json.dumps(value))
+    assert '"size": 7' in pieces[1] or '"size": 7' in pieces[0]
+    assert {piece[:4] for piece in pieces} <= {'{"fi', '"siz', '"mor', '"pag', "The ", "It i"}
+    assert len(pieces) > 8
+
+
+def test_lines_stay_whole_where_they_are_no_prose() -> None:
+    for text in (LOG, "\n".join(f"| Porto-{n:02d} | {n * 731} | {n} |" for n in range(60))):
+        lines = set(text.splitlines())
+        assert len(cut_result(text)) > 3
+        assert all(set(piece.splitlines()) <= lines for piece in cut_result(text))
+
+
+@pytest.mark.parametrize("text", [PROSE, WRAPPED, f"{PROSE}\n\n{PROSE}", f"# Page\n{PROSE}\n{PROSE}", '{"a": ' + PROSE])
+def test_prose_is_cut_between_sentences(text: str) -> None:
+    assert split_structured(text, 100) == sentences(text)
+
+
+# Pasted code
+
+CODE = "```python\n" + "\n".join(f"values[{n}] = read({n})" for n in range(8)) + "\n```"
+
+
+def split_prose(text: str) -> list[str]:
+    spans = split_code_blocks(text)
+    assert [stop for _, stop in spans[:-1]] == [start for start, _ in spans[1:]]
+    assert "".join(text[start:stop] for start, stop in spans) == text
+    return [text[start:stop].strip() for start, stop in spans]
+
+
+INNER = f"~~~\n{CODE}\n~~~"
+INDENTED = CODE.replace("\n", "\n   ")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (f"Why is this slow?\n{CODE}\nIt is old.", ["Why is this slow?", CODE, "It is old."]),
+        (f"Before\n{INNER}\nAfter", ["Before", INNER, "After"]),
+        (f"Before\n{CODE[:-4]}", ["Before", CODE[:-4]]),
+        (f"1. It fails:\n   {INDENTED}\n2. Why?", ["1. It fails:", INDENTED, "2. Why?"]),
+        ("", []),
+        ("Run this:\n```\nmake test\n```\nthen.", ["Run this:\n```\nmake test\n```\nthen."]),
+        ("~~ no fence", ["~~ no fence"]),
+    ],
+    ids=["apart", "closed by its own kind", "never closed", "in a list", "nothing", "short", "no fence"],
+)
+def test_long_code_stands_apart_from_prose(text: str, parts: list[str]) -> None:
+    assert split_prose(text) == parts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["```\n", "`" * 50 + "\n", " " * 1000, "~~~`\n", "```x\n\n"])
+def test_the_time_of_many_fences_grows_with_their_length_only(unit: str) -> None:
+    assert_linear(split_prose, unit)

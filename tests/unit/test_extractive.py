@@ -1,0 +1,199 @@
+"""The lines of summaries, the choice among them, and the text that is made of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.derive.summaries.extractive import abridge, choose_sentences, score_sentence
+from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY, Line, extract_lines, format_lines, parse_lines
+from memstore.models import Message, Summary
+from memstore.testing import WordCounter
+from tests.unit.strategies import START, message
+
+COUNTER = WordCounter()
+
+
+def summary(text: str, recipe: str = "extractive/3") -> Summary:
+    return Summary.model_construct(text=text, recipe=recipe, occurred_at=START)
+
+
+def test_lines_are_what_people_spoke_and_what_tools_did() -> None:
+    asked = {"id": "x", "function": {"name": "weather", "arguments": '{"city": "Porto"}'}}
+    found = extract_lines(
+        [
+            message(1, "user", "I moved to Porto. It is sunny!", "Alice"),
+            message(2, "assistant", None, tool_calls=[asked]),
+            message(3, "tool", '{"temperature": 31}', tool_call_id="x"),
+            message(4, "system", "Be brief."),
+            message(5, "assistant", "How nice."),
+        ]
+    )
+    assert [str(line) for line in found] == [
+        "Alice: I moved to Porto.",
+        "Alice: It is sunny!",
+        'Tool: weather(city=Porto) gave: {"temperature": 31}.',
+        "Assistant: How nice.",
+    ]
+
+
+def work(calls: int, lines: int = 60) -> list[Message]:
+    """Calls of a tool with long results, and nobody who speaks."""
+    found = []
+    for n in range(calls):
+        asked = {"id": f"c{n}", "function": {"name": "run_tests", "arguments": json.dumps({"path": f"tests/unit_{n}"})}}
+        log = [*(f"step {one} of module is fine" for one in range(lines)), f"ValueError: total is {n}7, expected 99"]
+        found.append(message(2 * n + 1, "assistant", None, tool_calls=[asked]))
+        found.append(message(2 * n + 2, "tool", "\n".join(log), tool_call_id=f"c{n}"))
+    return found
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_stretch_of_calls_alone_is_told_by_tool_inputs_and_outcome(calls: int) -> None:
+    text = abridge(extract_lines(work(calls)), 160, COUNTER)
+    assert text.count("run_tests(path=tests/unit_") == calls
+    assert all(f"ValueError: total is {n}7, expected 99" in text for n in range(calls))
+    assert parse_lines([summary(text)]) == [line for line in extract_lines(work(calls)) if line.text in text]
+
+
+def test_what_tools_did_comes_after_all_that_was_said() -> None:
+    said = [message(90 + n, "user", f"Module {n} of the harbour is {n} years old.", "Ann") for n in range(9)]
+    text = abridge(extract_lines([*work(3), *said]), 110, COUNTER)
+    assert all(f"Module {n} of the harbour" in text for n in range(9))
+
+
+def test_results_whose_call_is_elsewhere_and_calls_without_results_are_told() -> None:
+    _, result = work(1)
+    asked, _ = work(1)
+    assert str(extract_lines([result])[0]).startswith("Tool: failed: step 0")
+    assert [str(line) for line in extract_lines([asked])] == ["Tool: run_tests(path=tests/unit_0)."]
+    assert extract_lines([message(1, "tool", None), message(2, "user", None)]) == []
+
+
+def test_no_date_is_written_into_anybodys_words() -> None:
+    said = "I met her yesterday, the wedding is on 11 September."
+    [line] = extract_lines([message(1, "user", said, "Alice", occurred_at=START)])
+    assert line.text == said
+    [again] = parse_lines([summary(format_lines([line]))])
+    assert again == line
+
+
+def test_a_day_and_a_speaker_stand_once() -> None:
+    lines = [
+        Line("1 May 2024", "Alice", "One: two."),
+        Line("1 May 2024", "Alice", "Two."),
+        Line("1 May 2024", "Bob", "Three."),
+        Line("2 May 2024", "Bob", "4."),
+    ]
+    assert format_lines(lines) == "1 May 2024:\nAlice: One: two.\n  Two.\nBob: Three.\n2 May 2024:\nBob: 4."
+
+
+def test_what_a_model_wrote_goes_on_into_the_next_level() -> None:
+    text = "Alice moved to Porto. She asked: where is the\nsea?"
+    assert parse_lines([summary(text, "llm-summary/1")]) == [
+        Line("1 January 2024", "Summary", "Alice moved to Porto."),
+        Line("1 January 2024", "Summary", "She asked: where is the sea?"),
+    ]
+
+
+word = st.sampled_from(["One: two.", "Three", "Four:", "5.", "- six"])
+
+
+@given(st.lists(st.builds(Line, st.sampled_from(["1 May 2024", "2 May 2024"]), st.sampled_from(["Al", "B o"]), word)))
+def test_a_summary_can_be_read_back_for_the_next_level(lines: list[Line]) -> None:
+    assert parse_lines([summary(format_lines(lines))]) == lines
+
+
+def test_a_summary_is_within_its_tokens_and_never_empty() -> None:
+    lines = [Line(f"{n} May 2024", "Alice", f"We walked {n} miles to town number {n}.") for n in range(1, 30)]
+    for limit in (1, 8, 20, 50, 200):
+        text = abridge(lines, limit, COUNTER)
+        assert text == EMPTY_SUMMARY or COUNTER.count(text) <= limit
+    assert abridge([], 50, COUNTER) == EMPTY_SUMMARY
+    assert abridge(lines[:1], 50, COUNTER) == format_lines(lines[:1])
+
+
+def test_a_summary_fills_its_tokens_where_speakers_and_days_stand_once() -> None:
+    lines = [Line("1 May 2024", "Alice Margaret Miller", f"I saw {n} {n} {n} {n} birds.") for n in range(100, 160)]
+    text = abridge(lines, 100, COUNTER)
+    assert 100 - len(lines[0].text.split()) < COUNTER.count(text) <= 100
+
+
+def test_who_is_spoken_to_is_no_news() -> None:
+    lines = [
+        Line("1 May 2024", "Bob", "Well, I agree with that, Ali, and so would most."),
+        Line("1 May 2024", "Bob", "Well, I agree with that of Zoe, and so would most."),
+        Line("1 May 2024", "Alice", "Nothing else came up there."),
+    ]
+    text = abridge(lines, 17, WordCounter())
+    assert "Zoe" in text
+    assert "Ali," not in text
+
+
+# Which sentences are chosen
+
+TALK = [
+    "Hey, good to see you!",
+    "We decided to take the ferry to Ischia on Friday.",
+    "Oh, really?",
+    "Yes, the ferry to Ischia leaves on Friday.",
+    "My sister is allergic to peanuts.",
+    "Thanks, take care!",
+]
+
+
+def chosen(
+    sentences: list[str], limit: int, scores: list[float] | None = None, costs: list[int] | None = None
+) -> list[int]:
+    costs = [len(sentence.split()) for sentence in sentences] if costs is None else costs
+    return choose_sentences(sentences, costs, limit, scores or [score_sentence(sentence) for sentence in sentences])
+
+
+def test_what_matters_is_chosen_once() -> None:
+    assert chosen(TALK, 17) == [1, 4]
+
+
+def test_equals_go_by_score_then_by_order_and_once() -> None:
+    assert chosen(TALK[1:2] * 3, 10, [0.1, 0.3, 0.2]) == [1]
+    assert chosen(["Ada waits.", "Bob waits."], 2, [0, 0]) == chosen(["Bob waits.", "Ada waits."], 2, [0, 0]) == [0]
+    assert chosen(TALK[4:5] * 4, 100) == [0]
+
+
+@given(
+    st.lists(st.sampled_from(TALK) | st.text(max_size=20), max_size=12),
+    st.lists(st.integers(0, 9), min_size=12, max_size=12),
+    st.integers(0, 30),
+)
+def test_the_limit_holds(sentences: list[str], costs: list[int], limit: int) -> None:
+    costs = costs[: len(sentences)]
+    places = chosen(sentences, limit, costs=costs)
+    assert places == sorted(set(places)) == chosen(sentences, limit, costs=costs)
+    assert sum(costs[place] for place in places) <= limit
+    if min(costs, default=99) <= limit:
+        assert places
+
+
+def test_their_order_does_not_matter_and_nothing_gives_nothing() -> None:
+    for limit in range(5, 30):
+        assert {TALK[i] for i in chosen(TALK, limit)} == {TALK[::-1][i] for i in chosen(TALK[::-1], limit)}
+    assert chosen([], 10) == chosen(TALK, 1) == []
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ("I moved there in 2019.", "It is a place like others there."),
+        ("She met Bob in Lisbon.", "She met someone in town."),
+        ("We decided to sell the house.", "They like the look of it."),
+        ("It is a place like others there.", "Is it a place like others there?"),
+        ("It is a place like others there.", "Thanks for telling me about that place."),
+        ("It is a place like others there.", "It is nice."),
+        ("Wir haben beschlossen, das Haus zu verkaufen.", "Hallo, schön von dir zu hören."),
+        ("我们决定卖掉房子。", "我们要卖掉房子吗？"),
+    ],
+)
+def test_sentences_that_hold_more_score_higher(better: str, worse: str) -> None:
+    assert 1 >= score_sentence(better) > score_sentence(worse) >= -1
