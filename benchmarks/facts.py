@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from report import Cell, Table, reported
 
-from memstore.derive.facts.by_rules import BEFORE
+from memstore.derive.facts.rule_extractor import BEFORE
 from memstore.derive.rules.extract import THRESHOLD, Utterance, extract
 from memstore.derive.sentences import sentences
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder

@@ -243,7 +243,6 @@ def audit(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag =
 def entity(
     entity: Annotated[str, typer.Argument(parser=parse_name, help="Somebody or something that facts are about.")],
     user: UserOption,
-    depth: Annotated[int, typer.Option(min=1, max=5, metavar="N", help="At most so many steps to others.")] = 2,
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -251,11 +250,10 @@ def entity(
 
     Its own facts come first, then those that name it.
 
-    JSON: {"name", "facts": [as memstore facts has them], "edges": [{"subject", "attribute", "value", "steps",
-    "fact_id"}]}.
+    JSON: {"name", "facts": [as memstore facts has them], "edges": [{"subject", "attribute", "value", "fact_id"}]}.
     """
     with open_store(database) as store:
-        about = store.user(user).entity(entity, depth=depth)
+        about = store.user(user).entity(entity)
         if not about.facts and not about.edges:
             hint_why_empty(store, user)
     if as_json:
@@ -263,10 +261,7 @@ def entity(
         return
     for fact in about.facts:
         echo(one_line(fact.text))
-    print_table(
-        ("steps", "subject", "attribute", "value"),
-        [(str(edge.steps), edge.subject, edge.attribute, edge.value) for edge in about.edges],
-    )
+    print_table(("subject", "attribute", "value"), [(edge.subject, edge.attribute, edge.value) for edge in about.edges])
 
 
 def _print_fact(fact: Fact, as_json: bool) -> None:

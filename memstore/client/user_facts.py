@@ -16,7 +16,6 @@ from memstore.store import browse, facts
 from memstore.store.database import Database
 
 ANY_STATE = "all"
-MOST_STEPS = 5  # from an entity: beyond them nearly everything is related
 
 
 class AsyncUserFacts:
@@ -98,16 +97,15 @@ class AsyncUserFacts:
         async with self._database.scope(self.id) as scope:
             return await browse.facts_said_by(scope, message_ids, limit=limit, offset=offset)
 
-    async def entity(self, name: str, *, depth: int = 2) -> Entity:
-        """Return the facts about a person or thing, and its relations to others, up to `depth` (1 to 5) steps away.
+    async def entity(self, name: str) -> Entity:
+        """Return the facts about a person or thing, and its relations to others.
 
         The facts of which it is the subject come first, then those that name it as a whole word.
         """
         check_name(name, "entity")
-        check_number(depth, "depth", 1, MOST_STEPS)
         async with self._database.scope(self.id) as scope:
             about = [*await facts.facts(scope, subject=name), *await facts.naming(scope, name)]
-            return Entity(name, tuple(about), tuple(await facts.edges(scope, name, depth)))
+            return Entity(name, tuple(about), tuple(await facts.edges(scope, name)))
 
     async def add_fact(
         self,
@@ -133,8 +131,8 @@ class AsyncUserFacts:
 
         With `quarantined` it waits for `confirm_fact`; a fact with the same words is then returned as it is.
         """
-        from memstore.derive.facts import curation
-        from memstore.derive.facts.entry import NewFact, check_fact, redact_fact
+        from memstore.derive.facts import manual_edits
+        from memstore.derive.facts.manual_edits import NewFact, check_fact, redact_fact
 
         valid_from, valid_to = to_utc(valid_from, "valid_from"), to_utc(valid_to, "valid_to")
         message_ids = to_uuids(sources, "sources")
@@ -146,16 +144,16 @@ class AsyncUserFacts:
         redactor.reject_secret_names(user=self.name)
         new = redact_fact(new, redactor)
         if quarantined:
-            return await curation.propose_fact(self._database, self.name, new)
-        return await curation.add_fact(self._database, await self._runtime.resources(), self.name, new)
+            return await manual_edits.propose_fact(self._database, self.name, new)
+        return await manual_edits.add_fact(self._database, await self._runtime.resources(), self.name, new)
 
     async def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
         """Replace an active fact by one with other `text`, `type`, `value`…, as of `add_fact`.
 
         The old fact is superseded, or changed in place if its words stay; `undo` brings it back.
         """
-        from memstore.derive.facts import curation
-        from memstore.derive.facts.entry import EDITABLE, check_fact, edited, redact_fact
+        from memstore.derive.facts import manual_edits
+        from memstore.derive.facts.manual_edits import EDITABLE, check_fact, merge_columns, redact_fact
 
         for name in {"valid_from", "valid_to"} & columns.keys():
             to_utc(columns[name], name)
@@ -165,11 +163,11 @@ class AsyncUserFacts:
                 f"{', '.join(sorted(unknown)) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}."
             )
         old = await self.fact(fact)
-        curation.check_active(old)  # before an embedder is loaded
-        new = edited(old, columns)
+        manual_edits.check_active(old)  # before an embedder is loaded
+        new = merge_columns(old, columns)
         check_fact(new)
         new = redact_fact(new, self._runtime.redactor)
-        return await curation.edit_fact(self._database, await self._runtime.resources(), self.id, old, new)
+        return await manual_edits.edit_fact(self._database, await self._runtime.resources(), self.id, old, new)
 
     async def confirm_fact(self, fact: Fact | UUID) -> Fact:
         """Make a quarantined fact active; recall finds it from now on.
@@ -177,33 +175,33 @@ class AsyncUserFacts:
         Older values of its attribute are superseded, contradictions are logged; `undo` quarantines it again. An active
         fact stays as it is; raises `Conflict` for any other state.
         """
-        from memstore.derive.facts import curation
+        from memstore.derive.facts import manual_edits
 
-        return await curation.confirm_fact(self._database, await self._runtime.resources(), self.id, to_uuid(fact))
+        return await manual_edits.confirm_fact(self._database, await self._runtime.resources(), self.id, to_uuid(fact))
 
     async def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Retract a fact: it is no longer recalled, even if it is said again; `undo` brings it back."""
-        from memstore.derive.facts import curation
+        from memstore.derive.facts import manual_edits
 
-        return await curation.retract_fact(self._database, self.id, to_uuid(fact))
+        return await manual_edits.retract_fact(self._database, self.id, to_uuid(fact))
 
     async def undo(self, change: FactChange | UUID) -> FactChange:
         """Undo a change of a fact exactly; return the change that did so.
 
         Raises `Conflict` if the fact was changed again since. Undoing a `conflicted` settles the contradiction.
         """
-        from memstore.derive.facts import curation
+        from memstore.derive.facts import manual_edits
 
-        return await curation.undo(self._database, self.id, to_uuid(change))
+        return await manual_edits.undo(self._database, self.id, to_uuid(change))
 
     async def fact_history(self, fact: Fact | UUID) -> list[FactChange]:
         """Return the changes of a fact in order: added, reinforced, superseded, retracted, edited, restored, …
 
         An edit that replaced a fact by another is in the history of both.
         """
-        from memstore.derive.facts import curation
+        from memstore.derive.facts import manual_edits
 
-        return await curation.history(self._database, self.id, to_uuid(fact))
+        return await manual_edits.history(self._database, self.id, to_uuid(fact))
 
     async def audit_facts(self) -> list[Finding]:
         """Return what is wrong with facts: duplicates, conflicts, stale ones."""

@@ -21,7 +21,7 @@ from memstore.derive.active_embedder import with_active_embedder
 from memstore.derive.chunks import UnitDeriver
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.embedding_migration import embed_missing_units
-from memstore.derive.facts.deriver import Facts
+from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.llm import LLMSession
 from memstore.derive.maintenance import run_maintenance
 from memstore.derive.summaries.deriver import SummaryDeriver
@@ -166,7 +166,7 @@ async def derive(
 
 def make_derivers(dependencies: Dependencies) -> tuple[Deriver[Any, Any], ...]:
     """Return the derivers."""
-    return UnitDeriver(dependencies), SummaryDeriver(dependencies), Facts(dependencies)
+    return UnitDeriver(dependencies), SummaryDeriver(dependencies), FactDeriver(dependencies)
 
 
 async def _run_deriver(
@@ -428,7 +428,7 @@ def _started_event(work: Pending, recipe: str) -> Event:
 
 
 def _result_event(work: Pending, recipe: str, counts: Mapping[str, int], **body: int) -> Event:
-    if work.deriver == Facts.name:
+    if work.deriver == FactDeriver.name:
         body = {**body, "facts": counts.get("facts", 0)}
         if quarantined := counts.get(QUARANTINED):
             body = {**body, QUARANTINED: quarantined}

@@ -31,7 +31,7 @@ from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
 from memstore.derive.dependencies import Dependencies, coalesce_embedders
-from memstore.derive.facts.deriver import Facts
+from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.maintenance import run_maintenance
 from memstore.derive.pipeline import (
     SHARED_FAILURES,
@@ -124,7 +124,7 @@ async def run_conversation_job(
         if isinstance(outcome, BaseException):
             raise outcome
     still_behind = {work.deriver for work, has_more in zip(ready, outcomes, strict=True) if has_more}
-    facts = [work for work in ready if work.deriver == Facts.name and Facts.name not in still_behind]
+    facts = [work for work in ready if work.deriver == FactDeriver.name and FactDeriver.name not in still_behind]
     return JobResult(bool(still_behind), await _next_facts(database, facts))
 
 

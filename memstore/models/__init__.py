@@ -34,6 +34,7 @@ from memstore.models.facts import (
     FactSpan,
     FactType,
     Finding,
+    KnownFact,
     kind_of,
 )
 from memstore.models.messages import Conversation, Json, Message, Role, Summary, Tier, Time, column
@@ -101,6 +102,7 @@ __all__ = [
     "Job",
     "JobCounts",
     "Json",
+    "KnownFact",
     "LargeUser",
     "LeftoverReport",
     "Message",

@@ -116,13 +116,29 @@ class FactChange:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownFact:
+    """A stored fact that a new one is compared with.
+
+    `last_said` is when somebody last said it, `by_hand` the last thing that a person did to it and `by_hand_at` when,
+    `cosine` how near it is; `same_words` that a person took it back, or edited it, and it came from the characters of
+    the new one.
+    """
+
+    fact: FactColumns
+    last_said: datetime
+    by_hand: str | None
+    by_hand_at: datetime | None
+    cosine: float | None
+    same_words: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Edge:
-    """A relation that a fact states, "subject attribute value", so many `steps` from the entity that was asked for."""
+    """A relation that a fact states, "subject attribute value"."""
 
     subject: str
     attribute: str
     value: str
-    steps: int
     fact_id: UUID
 
 

@@ -11,30 +11,13 @@ from uuid import UUID
 
 from pgvector import Vector
 
-from memstore.models import Edge, Fact, FactColumns, FactSpan
+from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact
 from memstore.providers import Vectors
 from memstore.store import embedders, items
 from memstore.store.database import Transaction, columns
 from memstore.store.statements import statements
 
 SQL = statements("facts")
-
-
-@dataclass(frozen=True, slots=True)
-class KnownFact:
-    """A stored fact beside which a new one is put.
-
-    `last_said` is when somebody last said it, `by_hand` the last thing that a person did to it and `by_hand_at` when,
-    `cosine` how near it is; `same_words` that a person took it back, or edited it, and it came from the characters of
-    the new one.
-    """
-
-    fact: FactColumns
-    last_said: datetime
-    by_hand: str | None
-    by_hand_at: datetime | None
-    cosine: float | None
-    same_words: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +143,9 @@ async def known(
     return await scope.all(SQL["known"], _known, **values, **place)
 
 
-async def edges(scope: Transaction, name: str, depth: int) -> list[Edge]:
-    """Give the relations of an entity to others, at most `depth` steps far, the nearest first."""
-    return await scope.all(SQL["entity_edges"], Edge, entity=name, depth=depth)
+async def edges(scope: Transaction, name: str) -> list[Edge]:
+    """Return the relations of an entity to others."""
+    return await scope.all(SQL["entity_edges"], Edge, entity=name)
 
 
 async def said_in(scope: Transaction, conversation: UUID, after: datetime) -> list[UUID]:

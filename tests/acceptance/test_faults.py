@@ -287,7 +287,7 @@ def cut_any(holder: psycopg.Connection[Any]) -> bool:
 LIVES = """
 import itertools, json, os, random, re, signal, sys, threading, time
 from pathlib import Path
-import psycopg, memstore, memstore._sync.client.store, memstore.derive.facts.by_rules
+import psycopg, memstore, memstore._sync.client.store, memstore.derive.facts.rule_extractor
 from memstore.testing import ScriptedChatModel
 
 url, work, seed, lives = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
@@ -329,7 +329,7 @@ def run():
         if work in ("derive", "models"):
             assert store.derive().failed == ()
         elif work == "redo":
-            memstore.derive.facts.by_rules.RECIPE = "rules/test"
+            memstore.derive.facts.rule_extractor.RECIPE = "rules/test"
             assert store.derive(redo="facts").failed == ()
         else:
             done = store.import_file(Path(work))
@@ -441,7 +441,7 @@ def test_a_redo_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_not
     killed = live_and_die(url, "redo", seed=3, lives=9 * DOSE)
     assert killed >= 5
     with monkeypatch.context() as patch:
-        patch.setattr("memstore.derive.facts.by_rules.RECIPE", "rules/test")
+        patch.setattr("memstore.derive.facts.rule_extractor.RECIPE", "rules/test")
         with memstore.open(twin, settings=HASHING) as store:
             assert store.derive(redo="facts").redone == 10
     after = rows(url, "alice", "bob")

@@ -25,7 +25,7 @@ import memstore
 from memstore import ids
 from memstore.client.worker import WorkingStore
 from memstore.derive import worker as derive_worker
-from memstore.derive.facts.deriver import Facts
+from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.pipeline import RunState, run_step
 from memstore.models import Usage
 from memstore.providers import Vectors
@@ -320,7 +320,7 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
         work = Pending(user, conversation, "facts", 0, 1)
         async with store._database.scope(user) as scope:
             await facts.lock(scope)
-            deriving = asyncio.create_task(run_step(store._database, Facts(resources), [work], RunState()))
+            deriving = asyncio.create_task(run_step(store._database, FactDeriver(resources), [work], RunState()))
             while not number(url, "select count(*) from pg_locks where not granted"):
                 await asyncio.sleep(0.02)
             await model_calls.keep(scope, Usage("scripted", 1, 1, 1), ())

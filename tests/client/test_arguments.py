@@ -28,7 +28,7 @@ OF_A_USER: dict[str, tuple[list[Any], list[str]]] = {
         ],
     ),
     "facts": ([], ["state", "type", "subject", "kind", "as_of"]),
-    "entity": (["Alice"], ["name", "depth"]),
+    "entity": (["Alice"], ["name"]),
     "receipt": ([None], ["receipt"]),
     "replay": ([None], ["receipt"]),
     "fact_history": ([None], ["fact"]),

@@ -504,7 +504,7 @@ async def test_whatever_is_made_during_the_switch_is_made_by_the_new_one(
     if made == "vectors":
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("delete from item_vectors where item_id = %s", [fact.id])
-    monkeypatch.setattr("memstore.derive.facts.by_rules.RECIPE", "rules/test")
+    monkeypatch.setattr("memstore.derive.facts.rule_extractor.RECIPE", "rules/test")
     once(embedder(old, OLD), "embed_documents", moving(url), monkeypatch)
     if made == "fact":
         await alice.add_fact("The user plays the cello.", type="preference")

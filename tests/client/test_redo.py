@@ -12,7 +12,7 @@ from memstore import EmbedderMismatch, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.derive import embedding_migration
-from memstore.derive.facts import by_rules
+from memstore.derive.facts import rule_extractor
 from memstore.derive.rules.extract import Extracted, Utterance
 from memstore.models import Fact
 from memstore.providers import Vectors
@@ -20,7 +20,7 @@ from memstore.testing import HashingEmbedder
 from tests.helpers.user_rows import rows
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
-RECIPE = "memstore.derive.facts.by_rules.RECIPE"
+RECIPE = "memstore.derive.facts.rule_extractor.RECIPE"
 
 
 async def talk(alice: AsyncUserScope, *said: str, place: str = "c") -> None:
@@ -67,7 +67,7 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
     await talk(alice, "I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.")
     await store.derive()
     leeds, porto, peanuts = sorted(await alice.facts(state="all"), key=lambda fact: fact.occurred_at)
-    rules = by_rules.extract
+    rules = rule_extractor.extract
 
     def other(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
         if "Porto" in said.text:
@@ -76,7 +76,7 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
             Utterance(said.text.replace("peanuts", "walnuts"), said.role, said.speaker, said.occurred_at), before
         )
 
-    monkeypatch.setattr(by_rules, "extract", other)
+    monkeypatch.setattr(rule_extractor, "extract", other)
     monkeypatch.setattr(RECIPE, "rules/test")
     moment = datetime.now(UTC)
     report = await store.derive(redo="facts")
@@ -96,9 +96,9 @@ async def test_a_fact_whose_first_words_no_longer_say_it_was_said_later(
     alice = store.user("alice")
     await talk(alice, "I live in Leeds.", "I live in Leeds.")
     await store.derive()
-    rules = by_rules.extract
+    rules = rule_extractor.extract
     monkeypatch.setattr(
-        by_rules, "extract", lambda said, before: rules(said, before) if said.occurred_at > START else []
+        rule_extractor, "extract", lambda said, before: rules(said, before) if said.occurred_at > START else []
     )
     monkeypatch.setattr(RECIPE, "rules/test")
     await store.derive(redo="facts")

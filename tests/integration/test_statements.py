@@ -496,7 +496,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("facts", "known", like | {"query": vector(), "model_id": MODEL, "limit": 3}),
         ("facts", "facts", dict.fromkeys(("state", "type", "kind", "subject", "as_of")) | {"ids": some}),
         ("facts", "standing_facts", {"types": ["trait"], "limit": 8, "as_of": None}),
-        ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
+        ("facts", "entity_edges", {"entity": "user 7"}),
         ("fact_changes", "changes", {"fact_id": some[0]}),
         ("messages", "newest_messages", place | {"before": 2**62, "limit": 10, "as_of": None}),
         ("messages", "newest_of_role", place | {"role": "user", "as_of": None}),

@@ -14,9 +14,12 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from memstore.derive.facts.reconcile import Incoming, Known, reconcile
+from memstore.derive.facts.reconcile import reconcile
+from memstore.derive.facts.rule_extractor import ExtractedFact
 from memstore.derive.rules.extract import Utterance, extract
 from memstore.ids import MEMSTORE
+from memstore.models import KnownFact
+from tests.helpers import fact_rows
 
 SUITE = Path(__file__).parent.parent / "changing_minds"
 
@@ -25,38 +28,38 @@ def dialogues(name: str) -> list[dict]:
     return [json.loads(line) for line in (SUITE / f"{name}.jsonl").read_text().splitlines()]
 
 
-def incoming_facts(dialogue: dict) -> list[Incoming]:
+def incoming_facts(dialogue: dict) -> list[ExtractedFact]:
     found, before = [], []
     for message in dialogue["messages"]:
         at = datetime.fromisoformat(message["occurred_at"])
         said = Utterance(message["content"], message["role"], message["name"], at)
         for draft, slot in extract(said, before):
-            found.append(Incoming(draft.text, draft.type, draft.subject, slot, at, draft.confidence, True))
+            found.append(fact_rows.extracted(draft.text, slot, at, type=draft.type, subject=draft.subject))
         before.append(said)
     return found
 
 
-def fold(facts: list[Incoming]) -> dict[UUID, Known]:
-    """Do what the store does with verdicts, in memory."""
-    known: dict[UUID, Known] = {}
-    for one in facts:
-        verdict = reconcile(one, list(known.values()))
-        if verdict.kind == "same":
-            (twin,) = verdict.others
-            known[twin] = replace(known[twin], occurred_at=max(known[twin].occurred_at, one.occurred_at))
+def fold(facts: list[ExtractedFact]) -> dict[UUID, KnownFact]:
+    """Do what the store does with decisions, in memory."""
+    known: dict[UUID, KnownFact] = {}
+    for new in facts:
+        decision, fact = reconcile(new, list(known.values())), new.fact
+        if decision.twin is not None:
+            twin = decision.twin
+            known[twin.fact.id] = replace(twin, last_said=max(twin.last_said, fact.occurred_at))
             continue
-        for other in verdict.others if verdict.kind == "supersedes" else ():
-            known[other] = replace(known[other], state="superseded")
-        new = uuid5(MEMSTORE, f"{one.subject}{one.text}{one.occurred_at}")
-        known[new] = Known(
-            new, one.text, one.type, one.subject, one.slot and one.slot.attribute, one.slot and one.slot.value,
-            one.occurred_at, 0.9, "superseded" if verdict.kind == "outdated" else "active", False, None,
-        )  # fmt: skip
+        for one in decision.ended:
+            one.fact.state = "superseded"
+        id, state = uuid5(MEMSTORE, f"{fact.subject}{fact.text}{fact.occurred_at}"), "active"
+        if decision.successor is not None:
+            state = "superseded"
+        more = {"type": fact.type, "subject": fact.subject, "state": state}
+        known[id] = fact_rows.known(id, fact.text, fact.attribute, fact.value, fact.occurred_at, **more)
     return known
 
 
-def values(known: dict[UUID, Known], state: str) -> set[tuple[str, str | None, str | None]]:
-    return {(one.subject, one.attribute, one.value) for one in known.values() if one.state == state}
+def values(known: dict[UUID, KnownFact], state: str) -> set[tuple[str, str | None, str | None]]:
+    return {(one.fact.subject, one.fact.attribute, one.fact.value) for one in known.values() if one.fact.state == state}
 
 
 def listed(dialogue: dict, *keys: str) -> set[tuple[str, str, str]]:

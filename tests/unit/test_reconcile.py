@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstore.derive.facts.filled import slot_in
-from memstore.derive.facts.linked import Filled, ends_too
-from memstore.derive.facts.reconcile import Incoming, Known, reconcile
-from memstore.derive.facts.wording import content
+from memstore.derive.facts.normalization import content_words, parse_slot
+from memstore.derive.facts.reconcile import implies_end, reconcile
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.providers.minilm import load
+from tests.helpers.fact_rows import columns, extracted, known
 from tests.timing import assert_linear
 from tests.unit.test_changing_minds import fold
 
@@ -25,20 +24,16 @@ NOON = datetime(2024, 5, 6, 12, tzinfo=UTC)
 PORTO = Slot("residence", "porto", False, Modality.HOLDS)
 
 
-def new(text="Alice lives in Porto.", slot=PORTO, day=0, type="identity", mine=True, subject="Alice"):
-    return Incoming(text, type, subject, slot, NOON + timedelta(days=day), 0.9, mine)
+def new(text="Alice lives in Porto.", slot=PORTO, day=0, **more):
+    return extracted(text, slot, NOON + timedelta(days=day), **more)
 
 
 def old(text="Alice lives in Hamburg.", attribute="residence", value="hamburg", day=-9, number=1, **more):
-    more = {"state": "active", "by_hand": False, "cosine": None, "type": "identity", "subject": "Alice"} | more
-    at = NOON + timedelta(days=day)
-    return Known(
-        id=UUID(int=number), text=text, attribute=attribute, value=value, occurred_at=at, confidence=0.9, **more
-    )
+    return known(UUID(int=number), text, attribute, value, NOON + timedelta(days=day), **more)
 
 
 @pytest.mark.parametrize(
-    ("incoming", "known", "kind"),
+    ("incoming", "stored", "kind"),
     [
         (new(), old(), "supersedes"),
         (new(), old(day=9), "outdated"),
@@ -48,7 +43,6 @@ def old(text="Alice lives in Hamburg.", attribute="residence", value="hamburg", 
         (new(subject="Bob"), old(), "new"),
         (new(), old(value="porto portugal", text="Alice lives in Porto, Portugal."), "new"),
         (new(), old(state="superseded"), "new"),
-        (new(), old(by_hand=True, day=9), "outdated"),
         (new(), old(text="alice lives in  porto", value="porto"), "same"),
         (new(), old(text="Alice lives in Porto.", value="porto", state="retracted"), "same"),
         (new(), old(text="Alice lives in Porto.", value="porto", state="erased"), "new"),
@@ -82,17 +76,33 @@ def old(text="Alice lives in Hamburg.", attribute="residence", value="hamburg", 
         (new(slot=Slot("job", "ward nurse", True, Modality.HOLDS)), old(attribute="job", value="nurse"), "new"),
     ],
 )  # fmt: skip
-def test_the_verdict(incoming, known, kind):
-    verdict = reconcile(incoming, [known])
-    assert verdict.kind == kind
-    assert verdict.others == (() if kind == "new" else (known.id,))
+def test_the_decision(incoming, stored, kind):
+    decision = reconcile(incoming, [stored])
+    assert decision.kind == kind
+    touched = {
+        "new": None,
+        "same": decision.twin,
+        "supersedes": decision.ended and decision.ended[0],
+        "outdated": decision.successor and stored,
+        "conflict": decision.contradicted and decision.contradicted[0],
+    }
+    assert touched[kind] is (None if kind == "new" else stored)
+
+
+def test_what_is_outdated_ends_with_the_next_value_and_ends_those_before_it():
+    before, then, now = (
+        old(value=f"town{number}", day=day, number=number, state=state, valid_to=ends and NOON + timedelta(days=ends))
+        for number, day, state, ends in ((1, -9, "superseded", 3), (2, 3, "superseded", 9), (3, 9, "active", None))
+    )
+    decision = reconcile(new(), [now, before, then])
+    assert (decision.successor, decision.ended) == ((NOON + timedelta(days=3), then.fact.id), (before,))
 
 
 def test_all_older_values_end_and_the_order_of_the_known_does_not_matter():
-    known = [old(value=f"town{number}", text=f"Alice lives in T{number}.", number=number) for number in range(1, 6)]
-    verdict = reconcile(new(), known)
-    assert verdict == reconcile(new(), known[::-1])
-    assert (verdict.kind, len(verdict.others)) == ("supersedes", 5)
+    stored = [old(value=f"town{number}", text=f"Alice lives in T{number}.", number=number) for number in range(1, 6)]
+    decisions = [reconcile(new(), order) for order in (stored, stored[::-1])]
+    assert {one.kind for one in decisions} == {"supersedes"}
+    assert [{each.fact.id for each in one.ended} for one in decisions] == [{one.fact.id for one in stored}] * 2
 
 
 @given(st.permutations(range(6)), st.lists(st.sampled_from(["porto", "oslo", "rome", "bern"]), min_size=6, max_size=6))
@@ -104,7 +114,7 @@ def test_the_value_said_last_is_active_in_whatever_order_facts_of_one_slot_are_j
 @given(st.permutations(range(6)))
 def test_the_same_facts_are_active_in_whatever_order_those_of_different_values_are_judged(order):
     facts = [new(f"I moved for the {day}th time", replace(PORTO, value=f"town{day}"), day) for day in range(6)]
-    assert _active([facts[day] for day in order]) == _active(facts) == {(facts[-1].text, "town5")}
+    assert _active([facts[day] for day in order]) == _active(facts) == {(facts[-1].fact.text, "town5")}
 
 
 @given(st.permutations(range(5)), st.lists(st.sampled_from(["nurse", "ward nurse", "night ward nurse"]), min_size=5))
@@ -118,22 +128,22 @@ def test_the_same_jobs_are_active_in_whatever_order_those_told_more_exactly_are_
 
 
 def _active(facts):
-    return {(one.text, one.value) for one in fold(facts).values() if one.state == "active"}
+    return {(one.fact.text, one.fact.value) for one in fold(facts).values() if one.fact.state == "active"}
 
 
 @settings(deadline=None)  # the first text reads the tables of its language
 @given(st.text(max_size=300), st.sampled_from(["en", "de", "fr", "es", "zh", ""]))
 def test_no_text_raises(text, language):
-    slot_in(text, "Alice", language)
-    content(text)
+    parse_slot(text, "Alice", language)
+    content_words(text)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", ["I live in ", "my exam ", "a, ", "moved to and "])
 def test_the_time_of_a_long_clause_is_bounded(words):
     for language in ("en", "de", "fr", "es"):
-        assert_linear(lambda text, language=language: slot_in(text, "Alice", language), words)
-        slot_in((words * 200)[:600].strip(), "Alice", language)  # the longest that is read
+        assert_linear(lambda text, language=language: parse_slot(text, "Alice", language), words)
+        parse_slot((words * 200)[:600].strip(), "Alice", language)  # the longest that is read
 
 
 @pytest.mark.parametrize(
@@ -145,7 +155,7 @@ def test_the_time_of_a_long_clause_is_bounded(words):
     ],
 )  # fmt: skip
 def test_what_is_no_statement_of_a_lasting_value_fills_nothing(clause):
-    assert slot_in(clause, "Alice", "en") is None or clause == "I don't live in Rome"
+    assert parse_slot(clause, "Alice", "en") is None or clause == "I don't live in Rome"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +174,7 @@ def test_what_is_no_statement_of_a_lasting_value_fills_nothing(clause):
     ],
 )
 def test_the_slot_of_a_clause(clause, language, attribute, value):
-    slot = slot_in(clause, "Alice", language)
+    slot = parse_slot(clause, "Alice", language)
     assert slot is not None
     assert (slot.attribute, slot.value) == (attribute, value)
 
@@ -178,7 +188,7 @@ def test_the_slot_of_a_clause(clause, language, attribute, value):
     ],
 )  # fmt: skip
 def test_what_only_looks_like_a_slot_is_none(clause, language):
-    assert slot_in(clause, "Alice", language) is None
+    assert parse_slot(clause, "Alice", language) is None
 
 
 def test_the_labelled_pairs_are_told_apart_by_the_real_encoder():
@@ -196,6 +206,6 @@ def test_the_labelled_pairs_are_told_apart_by_the_real_encoder():
 
 
 def test_a_value_of_another_slot_ends_however_it_is_written():
-    teaching = Filled("employer/teaching", "greenfield school", "Alice teaches maths at Greenfield School.")
-    assert ends_too(Filled("former/employer", "Greenfield", "Alice quit Greenfield."), teaching)
-    assert not ends_too(Filled("former/employer", "Siemens", "Alice quit Siemens."), teaching)
+    teaching = columns("Alice teaches maths at Greenfield School.", "employer/teaching", "greenfield school", NOON)
+    for quit, ends in (("Greenfield", True), ("Siemens", False)):
+        assert implies_end(columns(f"Alice quit {quit}.", "former/employer", quit, NOON), teaching) == ends

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from memstore.derive.facts.trust import LEVELS, Trust
+from memstore.derive.facts.trust import LEVELS, TrustPolicy
 from memstore.ingest.add import Place, draft
 from memstore.models import Role
 
 SAID = "I live in Porto."
-TRUST = Trust(frozenset({"user"}), frozenset({"user"}))
+TRUST = TrustPolicy(frozenset({"user"}), frozenset({"user"}))
 
 
 def level(text: str) -> int:

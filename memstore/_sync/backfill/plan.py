@@ -17,7 +17,7 @@ from memstore._sync.store import backfills, derivations, model_calls
 from memstore._sync.store.database import Database
 from memstore._sync.store.derivations import PendingMessages
 from memstore._sync.store.model_calls import MeanCost
-from memstore.derive.facts.by_model import MESSAGES
+from memstore.derive.facts.llm_extractor import BATCH_MESSAGES
 from memstore.derive.llm import load_prompt
 from memstore.derive.summaries.hierarchy import GROUP
 from memstore.models import BackfillPlan, DeriverPlan
@@ -92,6 +92,6 @@ def _add_calls(
 def _count_calls(pending: PendingMessages) -> int:
     """Return about how many calls a deriver makes: the segments are known but for shifts of topic."""
     if pending.deriver == "facts":
-        return max(pending.segments, ceil(pending.messages / MESSAGES))
+        return max(pending.segments, ceil(pending.messages / BATCH_MESSAGES))
     closed = pending.segments - pending.conversations  # the last segment of a conversation waits for more
     return closed + closed // (GROUP - 1)  # and every four summaries are summarized again

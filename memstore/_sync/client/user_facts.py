@@ -17,7 +17,6 @@ from memstore.ingest.check import check_name, check_text, one_of
 from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange, Finding
 
 ANY_STATE = "all"
-MOST_STEPS = 5  # from an entity: beyond them nearly everything is related
 
 
 class UserFacts:
@@ -99,16 +98,15 @@ class UserFacts:
         with self._database.scope(self.id) as scope:
             return browse.facts_said_by(scope, message_ids, limit=limit, offset=offset)
 
-    def entity(self, name: str, *, depth: int = 2) -> Entity:
-        """Return the facts about a person or thing, and its relations to others, up to `depth` (1 to 5) steps away.
+    def entity(self, name: str) -> Entity:
+        """Return the facts about a person or thing, and its relations to others.
 
         The facts of which it is the subject come first, then those that name it as a whole word.
         """
         check_name(name, "entity")
-        check_number(depth, "depth", 1, MOST_STEPS)
         with self._database.scope(self.id) as scope:
             about = [*facts.facts(scope, subject=name), *facts.naming(scope, name)]
-            return Entity(name, tuple(about), tuple(facts.edges(scope, name, depth)))
+            return Entity(name, tuple(about), tuple(facts.edges(scope, name)))
 
     def add_fact(
         self,
@@ -134,8 +132,8 @@ class UserFacts:
 
         With `quarantined` it waits for `confirm_fact`; a fact with the same words is then returned as it is.
         """
-        from memstore._sync.derive.facts import curation
-        from memstore.derive.facts.entry import NewFact, check_fact, redact_fact
+        from memstore._sync.derive.facts import manual_edits
+        from memstore._sync.derive.facts.manual_edits import NewFact, check_fact, redact_fact
 
         valid_from, valid_to = to_utc(valid_from, "valid_from"), to_utc(valid_to, "valid_to")
         message_ids = to_uuids(sources, "sources")
@@ -147,16 +145,16 @@ class UserFacts:
         redactor.reject_secret_names(user=self.name)
         new = redact_fact(new, redactor)
         if quarantined:
-            return curation.propose_fact(self._database, self.name, new)
-        return curation.add_fact(self._database, self._runtime.resources(), self.name, new)
+            return manual_edits.propose_fact(self._database, self.name, new)
+        return manual_edits.add_fact(self._database, self._runtime.resources(), self.name, new)
 
     def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
         """Replace an active fact by one with other `text`, `type`, `value`…, as of `add_fact`.
 
         The old fact is superseded, or changed in place if its words stay; `undo` brings it back.
         """
-        from memstore._sync.derive.facts import curation
-        from memstore.derive.facts.entry import EDITABLE, check_fact, edited, redact_fact
+        from memstore._sync.derive.facts import manual_edits
+        from memstore._sync.derive.facts.manual_edits import EDITABLE, check_fact, merge_columns, redact_fact
 
         for name in {"valid_from", "valid_to"} & columns.keys():
             to_utc(columns[name], name)
@@ -166,11 +164,11 @@ class UserFacts:
                 f"{', '.join(sorted(unknown)) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}."
             )
         old = self.fact(fact)
-        curation.check_active(old)  # before an embedder is loaded
-        new = edited(old, columns)
+        manual_edits.check_active(old)  # before an embedder is loaded
+        new = merge_columns(old, columns)
         check_fact(new)
         new = redact_fact(new, self._runtime.redactor)
-        return curation.edit_fact(self._database, self._runtime.resources(), self.id, old, new)
+        return manual_edits.edit_fact(self._database, self._runtime.resources(), self.id, old, new)
 
     def confirm_fact(self, fact: Fact | UUID) -> Fact:
         """Make a quarantined fact active; recall finds it from now on.
@@ -178,33 +176,33 @@ class UserFacts:
         Older values of its attribute are superseded, contradictions are logged; `undo` quarantines it again. An active
         fact stays as it is; raises `Conflict` for any other state.
         """
-        from memstore._sync.derive.facts import curation
+        from memstore._sync.derive.facts import manual_edits
 
-        return curation.confirm_fact(self._database, self._runtime.resources(), self.id, to_uuid(fact))
+        return manual_edits.confirm_fact(self._database, self._runtime.resources(), self.id, to_uuid(fact))
 
     def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Retract a fact: it is no longer recalled, even if it is said again; `undo` brings it back."""
-        from memstore._sync.derive.facts import curation
+        from memstore._sync.derive.facts import manual_edits
 
-        return curation.retract_fact(self._database, self.id, to_uuid(fact))
+        return manual_edits.retract_fact(self._database, self.id, to_uuid(fact))
 
     def undo(self, change: FactChange | UUID) -> FactChange:
         """Undo a change of a fact exactly; return the change that did so.
 
         Raises `Conflict` if the fact was changed again since. Undoing a `conflicted` settles the contradiction.
         """
-        from memstore._sync.derive.facts import curation
+        from memstore._sync.derive.facts import manual_edits
 
-        return curation.undo(self._database, self.id, to_uuid(change))
+        return manual_edits.undo(self._database, self.id, to_uuid(change))
 
     def fact_history(self, fact: Fact | UUID) -> list[FactChange]:
         """Return the changes of a fact in order: added, reinforced, superseded, retracted, edited, restored, …
 
         An edit that replaced a fact by another is in the history of both.
         """
-        from memstore._sync.derive.facts import curation
+        from memstore._sync.derive.facts import manual_edits
 
-        return curation.history(self._database, self.id, to_uuid(fact))
+        return manual_edits.history(self._database, self.id, to_uuid(fact))
 
     def audit_facts(self) -> list[Finding]:
         """Return what is wrong with facts: duplicates, conflicts, stale ones."""

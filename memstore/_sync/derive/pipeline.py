@@ -21,7 +21,7 @@ from memstore._compat import call_inline, run_all_threads
 from memstore._sync.derive.active_embedder import with_active_embedder
 from memstore._sync.derive.chunks import UnitDeriver
 from memstore._sync.derive.embedding_migration import embed_missing_units
-from memstore._sync.derive.facts.deriver import Facts
+from memstore._sync.derive.facts.deriver import FactDeriver
 from memstore._sync.derive.maintenance import run_maintenance
 from memstore._sync.derive.summaries.deriver import SummaryDeriver
 from memstore._sync.store import derivations, embedders, erasures, messages, model_calls
@@ -165,7 +165,7 @@ def derive(
 
 def make_derivers(dependencies: Dependencies) -> tuple[Deriver[Any, Any], ...]:
     """Return the derivers."""
-    return UnitDeriver(dependencies), SummaryDeriver(dependencies), Facts(dependencies)
+    return UnitDeriver(dependencies), SummaryDeriver(dependencies), FactDeriver(dependencies)
 
 
 def _run_deriver(
@@ -423,7 +423,7 @@ def _started_event(work: Pending, recipe: str) -> Event:
 
 
 def _result_event(work: Pending, recipe: str, counts: Mapping[str, int], **body: int) -> Event:
-    if work.deriver == Facts.name:
+    if work.deriver == FactDeriver.name:
         body = {**body, "facts": counts.get("facts", 0)}
         if quarantined := counts.get(QUARANTINED):
             body = {**body, QUARANTINED: quarantined}

@@ -14,28 +14,11 @@ from pgvector import Vector
 
 from memstore._sync.store import embedders, items
 from memstore._sync.store.database import Transaction, columns
-from memstore.models import Edge, Fact, FactColumns, FactSpan
+from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact
 from memstore.providers import Vectors
 from memstore.store.statements import statements
 
 SQL = statements("facts")
-
-
-@dataclass(frozen=True, slots=True)
-class KnownFact:
-    """A stored fact beside which a new one is put.
-
-    `last_said` is when somebody last said it, `by_hand` the last thing that a person did to it and `by_hand_at` when,
-    `cosine` how near it is; `same_words` that a person took it back, or edited it, and it came from the characters of
-    the new one.
-    """
-
-    fact: FactColumns
-    last_said: datetime
-    by_hand: str | None
-    by_hand_at: datetime | None
-    cosine: float | None
-    same_words: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +142,9 @@ def known(
     return scope.all(SQL["known"], _known, **values, **place)
 
 
-def edges(scope: Transaction, name: str, depth: int) -> list[Edge]:
-    """Give the relations of an entity to others, at most `depth` steps far, the nearest first."""
-    return scope.all(SQL["entity_edges"], Edge, entity=name, depth=depth)
+def edges(scope: Transaction, name: str) -> list[Edge]:
+    """Return the relations of an entity to others."""
+    return scope.all(SQL["entity_edges"], Edge, entity=name)
 
 
 def said_in(scope: Transaction, conversation: UUID, after: datetime) -> list[UUID]:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memstore.derive.facts.by_rules import BEFORE
-from memstore.derive.facts.settle import resettle
-from memstore.derive.facts.wording import content
+from memstore.derive.facts.apply import reapply
+from memstore.derive.facts.normalization import content_words
+from memstore.derive.facts.rule_extractor import BEFORE
 from memstore.models import ScanResult
 from memstore.store import fact_changes, facts, postings, queue, remains, removals
 from memstore.store.database import Transaction
@@ -174,8 +174,10 @@ async def _find_facts_read_with(
     ]
     if not following:
         return []
-    erased = set(content(" ".join(await removals.texts(scope, messages))))
-    return [fact.id for fact in following if (set(content(fact.text)) - set(content(fact.said or ""))) & erased]
+    erased = set(content_words(" ".join(await removals.texts(scope, messages))))
+    return [
+        fact.id for fact in following if (set(content_words(fact.text)) - set(content_words(fact.said or ""))) & erased
+    ]
 
 
 async def _remove_facts(scope: Transaction, affected: AffectedFacts, messages: Sequence[UUID]) -> Counter[str]:
@@ -185,6 +187,6 @@ async def _remove_facts(scope: Transaction, affected: AffectedFacts, messages: S
     await facts.first_said(scope, affected.staying)
     restored = await fact_changes.restore_orphaned(scope, actor=ACTOR) if affected.removed else []
     for fact in restored:
-        await resettle(scope, fact, actor=ACTOR)
+        await reapply(scope, fact, actor=ACTOR)
     await removals.forget_others(scope, affected.removed)
     return counts

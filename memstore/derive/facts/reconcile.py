@@ -1,205 +1,217 @@
 """What a new fact means for the known ones: arithmetic on texts, slots and times, without a store or a clock.
 
-| verdict | when | what becomes of the others |
+| decision | when | what becomes of the others |
 |---|---|---|
 | same | the same words, or near ones of the same content; a retracted fact stays so | one: it gains the source |
 | supersedes | a later value of a slot that holds one; "no longer" | they end |
-| outdated | a known value of the slot is later | they stay; the new fact has ended already |
+| outdated | a known value of the slot is later | they stay; the new fact has ended already, and older ones end |
 | conflict | it cannot be told which holds | they stay, beside the new one |
 | new | none of these | none |
 
-The verdict does not depend on the order of the known facts; and of facts of one slot with different times, the same
-ones are active in the end, whichever is judged first. For that, `Known.occurred_at` is when the fact was last said.
+The decision does not depend on the order of the known facts; and of facts of one slot with different times, the same
+ones are active in the end, whichever comes first. For that, a known fact counts by when it was last said.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
-from memstore.derive.facts.linked import Filled, compatible, ends_too
-from memstore.derive.facts.namesakes import Told, alike, is_another_pet, is_of, parts, told
-from memstore.derive.facts.wording import NOT, content
-from memstore.derive.rules.places import COUNTRY, is_country
-from memstore.derive.rules.slots import FORMER, Modality, Slot
-from memstore.models import kind_of
+from memstore.derive.facts.entities import (
+    PARTED,
+    ends_relationship,
+    find_name,
+    is_another_pet,
+    is_same_entity,
+    same_subjects,
+)
+from memstore.derive.facts.normalization import NOT, content_words
+from memstore.derive.facts.rule_extractor import ExtractedFact
+from memstore.derive.rules.slots import COUNTRY, FORMER, PLACES, Modality, Slot, is_country
+from memstore.models import FactColumns, KnownFact, kind_of
 
 NEAR = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts-dedupe.md
 CONTRARY = 0.80  # cosine from which statements that differ in a negation only speak of one thing
 # "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
 PLANS = ("plan/", "appointment/")
 ONE_PLAN = timedelta(days=60)
-JOB = "job"
 
 Kind = Literal["new", "same", "supersedes", "outdated", "conflict"]
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """A fact that comes in. `said_by_subject` is also true of what speakers say of their own kin, pets and things."""
+class Successor(NamedTuple):
+    """The next value of a slot, and since when it holds."""
 
-    text: str
-    type: str
-    subject: str
-    slot: Slot | None
-    occurred_at: datetime
-    confidence: float
-    said_by_subject: bool
-    speaker: str = ""  # who says it, where that is known
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A stored fact. `occurred_at` is when it was last said; `cosine` is that with the fact that comes in, if known."""
-
+    begins_at: datetime
     id: UUID
-    text: str
-    type: str
-    subject: str
-    attribute: str | None
-    value: str | None
-    occurred_at: datetime
-    confidence: float
-    state: str
-    by_hand: bool
-    cosine: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What is to be done, and the known facts that it is done to, in the order of their ids."""
+class Decision:
+    """What is to be done with a new fact and with known ones.
 
-    kind: Kind
-    others: tuple[UUID, ...] = ()
+    `twin` says the same. `ended` are older values, which end at `begins_at`; where there is a `successor` the new value
+    ends too. `contradicted` stay beside it.
+    """
+
+    begins_at: datetime
+    twin: KnownFact | None = None
+    ended: tuple[KnownFact, ...] = ()
+    successor: Successor | None = None
+    contradicted: tuple[KnownFact, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        """What the decision is called."""
+        if self.twin is not None:
+            return "same"
+        if self.successor is not None:
+            return "outdated"
+        if self.contradicted:
+            return "conflict"
+        return "supersedes" if self.ended else "new"
 
 
-def reconcile(incoming: Incoming, known: Sequence[Known]) -> Verdict:
-    """Judge a new fact by the known ones of its subject: those of its slot, and those that are near in meaning."""
-    known = [one for one in known if one.state != "erased"]
-    new = _told(incoming)
-    subjects = alike(new, map(_told, known))
-    if incoming.speaker and any(one.startswith(f"{incoming.speaker}'s ") for one in subjects):
-        incoming = replace(incoming, said_by_subject=True)  # what one says of one's own daughter, by her name alone
-    mates = [one for one in known if is_of(_told(one), new, subjects)]
-    twin = _twin(incoming, mates)
+def reconcile(
+    new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None = None, *, find_twin: bool = True
+) -> Decision:
+    """Decide what a new fact means for known ones: those of its slot, and those that are near in meaning.
+
+    `said_at` is when it was said last, where that is not only now.
+    """
+    fact = new.fact
+    begins_at = said_at or fact.occurred_at
+    if fact.valid_from is not None and begins_at == fact.occurred_at:
+        begins_at = fact.valid_from
+    said_at = said_at or fact.occurred_at
+    known = [one for one in known if one.fact.state != "erased"]
+    facts = [one.fact for one in known]
+    subjects = same_subjects(fact, facts)
+    mates = [one for one in known if is_same_entity(one.fact, fact, subjects)]
+    twin = _find_twin(new, mates) if find_twin else None
     if twin is not None:
-        return Verdict("same", (twin.id,))
-    active = [one for one in mates if one.state == "active"]
-    slot = incoming.slot
-    if slot is not None:
-        apart = [one for one in known if one.state == "active" and _ends_apart(incoming, one, known)]
-        verdict = _of_slot(incoming, slot, active, apart)
-        if verdict is None or (verdict.kind == "supersedes" and slot.manner is Modality.HOLDS):
-            verdict = _of_past(incoming, slot, mates) or verdict
-        if verdict is not None:
-            return verdict
-    others = [one for one in active if (slot is None or one.attribute is None) and _disagree(incoming, one)]
-    return _verdict("conflict", others) if others else Verdict("new")
-
-
-# The same. ------------------------------------------------------------------------------------------------------------
-def _twin(incoming: Incoming, mates: Iterable[Known]) -> Known | None:
-    words = _plain(incoming.text)
-    identical = [one for one in mates if _plain(one.text) == words]
-    if identical:
-        return min(identical, key=lambda one: (one.state != "active", one.id))
-    near = [one for one in mates if _near(incoming, one)]
-    return min(near, key=lambda one: (one.state != "active", -(one.cosine or 0.0), one.id), default=None)
-
-
-def _near(incoming: Incoming, one: Known) -> bool:
-    if one.type != incoming.type or one.cosine is None or one.cosine < NEAR:
-        return False
-    slot = incoming.slot
-    if slot is not None and one.attribute is not None and _filled(slot) != _filled(one):
-        return False
-    return content(incoming.text) == content(one.text)
-
-
-def _filled(one: Slot | Known) -> tuple[str | None, str]:
-    return one.attribute, (one.value or "").casefold()
-
-
-# Of one slot. ---------------------------------------------------------------------------------------------------------
-def _of_slot(incoming: Incoming, slot: Slot, active: Iterable[Known], apart: Iterable[Known]) -> Verdict | None:
-    """Judge by the values of the slot, and by what is `apart`: facts of other subjects that end it, or that it ends."""
-    rivals = list({one.id: one for one in (*(one for one in active if _rivals(incoming, slot, one)), *apart)}.values())
-    if not rivals:
-        return None
-    later = [one for one in rivals if one.occurred_at > incoming.occurred_at]
-    of_theirs = all(f"{one.subject}'s ".startswith(f"{incoming.speaker}'s ") for one in rivals)
-    if not (incoming.said_by_subject or (incoming.speaker and of_theirs)):
-        return _verdict("conflict", rivals)
-    if later:
-        return _verdict("outdated", later)
-    equal = [one for one in rivals if one.occurred_at == incoming.occurred_at]
-    if slot.manner is Modality.HOLDS and equal:
-        return _verdict("conflict", equal)
-    return _verdict("supersedes", rivals)
-
-
-def _ends_apart(incoming: Incoming, one: Known, known: Sequence[Known]) -> bool:
-    """Whether the later of the two ends the earlier, which is of another subject."""
-    mine, other = _told(incoming), _told(one)
-    later, earlier = (other, mine) if one.occurred_at > incoming.occurred_at else (mine, other)
-    return parts(later, earlier, map(_told, known))
-
-
-def _told(one: Incoming | Known) -> Told:
-    if isinstance(one, Known):
-        return Told(one.subject, one.text, one.type, one.attribute, one.value)
-    return told(one.text, one.type, one.subject, one.slot)
-
-
-def _of_past(incoming: Incoming, slot: Slot, mates: Iterable[Known]) -> Verdict | None:
-    """Let a value be outdated by a later one, even where that has ended meanwhile: it comes in after its time."""
-    later = [
+        return Decision(begins_at, twin=twin)
+    if new.slot is not None:
+        # What one says of one's own daughter, by her name alone, is said by the subject too.
+        kin = bool(new.speaker) and any(one.startswith(f"{new.speaker}'s ") for one in subjects)
+        rivals = [one for one in mates if _is_rival(fact, new.slot, said_at, one)]
+        found = {one.fact.id for one in rivals}
+        rivals += [one for one in known if one.fact.id not in found and _ends_apart(fact, said_at, one, facts)]
+        decision = _decide_slot(new, new.slot, rivals, said_at, begins_at, new.said_by_subject or kin)
+        if decision is not None:
+            return decision
+    contradicted = [
         one
         for one in mates
-        if one.state == "superseded"
-        and one.attribute == slot.attribute
-        and one.occurred_at > incoming.occurred_at
-        and _rivals(incoming, slot, one)
+        if one.fact.state == "active" and (new.slot is None or one.fact.attribute is None) and _contradicts(fact, one)
     ]
-    return _verdict("outdated", later) if later and incoming.said_by_subject else None
+    return Decision(begins_at, contradicted=tuple(contradicted))
 
 
-def _rivals(incoming: Incoming, slot: Slot, one: Known) -> bool:
-    """Whether the two cannot both hold now."""
-    if one.attribute is None or one.value is None:
+# -- the same
+
+
+def _find_twin(new: ExtractedFact, mates: Iterable[KnownFact]) -> KnownFact | None:
+    words = _plain(new.fact.text)
+    identical = [one for one in mates if _plain(one.fact.text) == words]
+    if identical:
+        return min(identical, key=lambda one: (one.fact.state != "active", one.fact.id))
+    near = [one for one in mates if _is_near(new, one)]
+    return min(near, key=lambda one: (one.fact.state != "active", -(one.cosine or 0.0), one.fact.id), default=None)
+
+
+def _is_near(new: ExtractedFact, one: KnownFact) -> bool:
+    fact, slot = one.fact, new.slot
+    if fact.type != new.fact.type or one.cosine is None or one.cosine < NEAR:
         return False
-    apart = abs(one.occurred_at - incoming.occurred_at)
-    moves = slot.manner is not Modality.HOLDS and one.occurred_at <= incoming.occurred_at  # what was planned before
-    if slot.attribute.removeprefix(FORMER).startswith(PLANS) and apart > ONE_PLAN and not moves:
+    if slot is not None and fact.attribute is not None:
+        same_value = slot.value.casefold() == (fact.value or "").casefold()
+        if slot.attribute != fact.attribute or not same_value:
+            return False
+    return content_words(new.fact.text) == content_words(fact.text)
+
+
+# -- of one slot
+
+
+def related_attributes(slot: Slot | None) -> list[str]:
+    """Return the attributes whose facts a slot has to do with: where somebody lives, in which country, no longer."""
+    if slot is None:
+        return []
+    plain = slot.attribute.removeprefix(FORMER).removesuffix(COUNTRY)
+    countries = [plain + COUNTRY, plain] if plain in PLACES else []
+    ended = [FORMER + slot.attribute, slot.attribute.removeprefix(FORMER)]
+    implied = [
+        later if earlier == slot.attribute else earlier
+        for earlier, later in _IMPLICATIONS
+        if slot.attribute in (earlier, later)
+    ]
+    return [slot.attribute, *ended, plain, *countries, *implied]
+
+
+def _decide_slot(
+    new: ExtractedFact,
+    slot: Slot,
+    rivals: Sequence[KnownFact],
+    said_at: datetime,
+    begins_at: datetime,
+    said_by_subject: bool,
+) -> Decision | None:
+    """Decide by the other values of the slot, and by facts of other subjects that end it, or that it ends."""
+    active = [one for one in rivals if one.fact.state == "active"]
+    of_theirs = bool(new.speaker) and all(f"{one.fact.subject}'s ".startswith(f"{new.speaker}'s ") for one in active)
+    if active and not (said_by_subject or of_theirs):
+        return Decision(begins_at, contradicted=tuple(active))
+    later = [one for one in rivals if one.last_said > said_at]
+    if not any(one.fact.state == "active" for one in later):
+        if slot.modality is Modality.HOLDS and (equal := [one for one in active if one.last_said == said_at]):
+            return Decision(begins_at, contradicted=tuple(equal))
+        # A value that comes in after its time is outdated even where the later one has ended meanwhile.
+        if not later or not said_by_subject or (active and slot.modality is not Modality.HOLDS):
+            return Decision(begins_at, ended=tuple(active)) if active else None
+    successor = min(Successor(_holds_since(one, said_at), one.fact.id) for one in later)
+    earlier = [one for one in rivals if one.last_said < said_at]
+    ended = [
+        one for one in earlier if one.fact.state == "active" or (one.fact.valid_to and one.fact.valid_to > begins_at)
+    ]
+    return Decision(begins_at, ended=tuple(ended), successor=successor)
+
+
+def _holds_since(one: KnownFact, moment: datetime) -> datetime:
+    """Return since when a fact holds that was last said after this moment."""
+    begin = one.fact.valid_from or one.fact.occurred_at
+    return begin if begin > moment else one.last_said
+
+
+def _is_rival(new: FactColumns, slot: Slot, said_at: datetime, one: KnownFact) -> bool:
+    """Whether the two cannot both hold now, or could not when the known one did."""
+    fact, said = one.fact, one.last_said
+    if fact.attribute is None or fact.value is None:
         return False
-    if slot.attribute == one.attribute:
-        return other_value(slot, one.value) or narrows(slot, incoming.occurred_at, one.value, one.occurred_at)
-    if slot.attribute.endswith(COUNTRY) != one.attribute.endswith(COUNTRY):
-        return _abroad(incoming, slot, one.attribute, one.value, one.occurred_at)
-    if slot.attribute == FORMER + one.attribute:
-        if slot.attribute.startswith(f"{FORMER}pet/") and is_another_pet(one.attribute, incoming.text, one.text):
+    if fact.state != "active" and not (fact.state == "superseded" and fact.attribute == slot.attribute):
+        return False
+    moves = slot.modality is not Modality.HOLDS and said <= said_at  # what was planned before
+    if slot.attribute.removeprefix(FORMER).startswith(PLANS) and abs(said - said_at) > ONE_PLAN and not moves:
+        return False
+    if slot.attribute == fact.attribute:
+        return is_other_value(slot, fact.value) or _is_more_specific(slot, said_at, fact.value, said)
+    if slot.attribute.endswith(COUNTRY) != fact.attribute.endswith(COUNTRY):
+        return _is_elsewhere(slot, said_at, fact.attribute, fact.value, said)
+    if slot.attribute == FORMER + fact.attribute:
+        if slot.attribute.startswith(f"{FORMER}pet/") and is_another_pet(fact.attribute, new.text, fact.text):
             return False
         # "I quit my job" ends every job before it, and says nothing of the next one.
-        return one.occurred_at <= incoming.occurred_at if not slot.value else compatible(slot.value, one.value)
-    if one.attribute == FORMER + slot.attribute:
-        return one.occurred_at > incoming.occurred_at if not one.value else compatible(slot.value, one.value)
-    return _ended_beside(incoming, slot, one)
+        return said <= said_at if not slot.value else is_same_value(slot.value, fact.value)
+    if fact.attribute == FORMER + slot.attribute:
+        return said > said_at if not fact.value else is_same_value(slot.value, fact.value)
+    return implies_end(fact, new) if said > said_at else implies_end(new, fact)
 
 
-def _ended_beside(incoming: Incoming, slot: Slot, one: Known) -> bool:
-    """Whether the later of two values of different slots ends the earlier: a divorce the marriage."""
-    assert one.attribute is not None and one.value is not None
-    mine, other = Filled(slot.attribute, slot.value, incoming.text), Filled(one.attribute, one.value, one.text)
-    if one.occurred_at > incoming.occurred_at:
-        return ends_too(other, mine)
-    return ends_too(mine, other)
-
-
-def _abroad(incoming: Incoming, slot: Slot, attribute: str, value: str, said: datetime) -> bool:
+def _is_elsewhere(slot: Slot, said_at: datetime, attribute: str, value: str, said: datetime) -> bool:
     """Whether of a country and a town not both can hold: a town that is said later may lie elsewhere, a country not.
 
     "Berlin" and then "Germany" are one place, told less exactly; "Germany" and then "Porto" may be a move.
@@ -209,40 +221,100 @@ def _abroad(incoming: Incoming, slot: Slot, attribute: str, value: str, said: da
         return mine.removeprefix(FORMER) == other.removeprefix(FORMER) and slot.value == value
     if is_country(slot.value) and is_country(value):  # "I moved to Spain"
         return slot.value != value
-    return said > incoming.occurred_at if slot.attribute.endswith(COUNTRY) else incoming.occurred_at > said
+    return said > said_at if slot.attribute.endswith(COUNTRY) else said_at > said
 
 
-def narrows(slot: Slot, said: datetime, value: str, other_said: datetime) -> bool:
+def _is_more_specific(slot: Slot, said_at: datetime, value: str, said: datetime) -> bool:
     """Whether the later of two jobs is the earlier one told more exactly: "paediatric nurse" after "nurse"."""
-    if slot.attribute != JOB or slot.many or said == other_said:
+    if slot.attribute != "job" or slot.many or said_at == said:
         return False
-    earlier, later = (slot.value, value) if said < other_said else (value, slot.value)
+    earlier, later = (slot.value, value) if said_at < said else (value, slot.value)
     return set(earlier.casefold().split()) < set(later.casefold().split())
 
 
-def other_value(slot: Slot, value: str) -> bool:
+def is_other_value(slot: Slot, value: str) -> bool:
     """Whether this is another value of the slot than its own, so that one of the two no longer holds."""
     if slot.attribute.startswith(FORMER):
         return False
     if slot.many:
         return {slot.value.casefold(), value.casefold()} == {"yes", "no"}
-    return not compatible(slot.value, value)
+    return not is_same_value(slot.value, value)
 
 
-# Without a slot. ------------------------------------------------------------------------------------------------------
-def _disagree(incoming: Incoming, one: Known) -> bool:
+def is_same_value(value: str, other: str) -> bool:
+    """Whether two values may be one, told more and less exactly: "porto" and "porto portugal"."""
+    words, others = set(value.casefold().split()), set(other.casefold().split())
+    return words <= others or others <= words
+
+
+def _ends_apart(new: FactColumns, said_at: datetime, one: KnownFact, known: Sequence[FactColumns]) -> bool:
+    """Whether the later of the two ends the earlier, which is of another subject."""
+    later, earlier = (one.fact, new) if one.last_said > said_at else (new, one.fact)
+    return one.fact.state == "active" and ends_relationship(later, earlier, known)
+
+
+# -- slots whose values end with those of others: who is divorced is no longer anybody's wife
+
+_MARRIED = re.compile(r"\b(?:husband|wife|spouse|married|verheiratet|ehemann|ehefrau)\b", re.IGNORECASE)
+_DIVORCE = re.compile(r"\b(?:divorc\w+|scheid\w+|geschieden)\b", re.IGNORECASE)
+_DAY = re.compile(r"^the | (?:at|um|à|a las)? ?\d{1,2}[:.]\d\d.*$", re.IGNORECASE)  # all but the day of an appointment
+
+
+def implies_end(later: FactColumns, earlier: FactColumns) -> bool:
+    """Whether what is said later ends a value of another slot that was said earlier."""
+    if later.attribute == "appointment/any" and (earlier.attribute or "").startswith("appointment/"):
+        return _is_named(f"from {_DAY.sub('', earlier.value or '')}", later.text)  # "it is moved from 21 May"
+    implied = _IMPLICATIONS.get((earlier.attribute or "", later.attribute or ""))
+    return implied is not None and implied(later, earlier)
+
+
+def _is_left(later: FactColumns, teaching: FactColumns) -> bool:
+    return bool(later.value) and is_same_value(later.value or "", teaching.value or "")
+
+
+def _is_divorced(later: FactColumns, partner: FactColumns) -> bool:
+    """Who divorces somebody may love another one by now."""
+    return later.value in PARTED and (_is_named(partner.value, later.text) or bool(_MARRIED.search(partner.text)))
+
+
+def _is_broken_up(later: FactColumns, state: FactColumns) -> bool:
+    """Of "my fiancé left me" an engagement is over; of "Leo and I broke up" that to Leo alone."""
+    engaged = state.value in ("engaged", "verlobt")
+    divorced = state.value in ("married", "verheiratet") and bool(_DIVORCE.search(later.text))
+    if not later.value:
+        return engaged
+    return divorced or (engaged and _is_named(later.value, state.text))
+
+
+def _is_named(name: str | None, text: str) -> bool:
+    return bool(name) and find_name(name or "", text) is not None
+
+
+# Whether a value of the second attribute, said later, ends one of the first.
+_IMPLICATIONS: Mapping[tuple[str, str], Callable[[FactColumns, FactColumns], bool]] = {
+    ("plan/wedding", f"{FORMER}marital_status"): lambda later, wedding: later.value == "engaged",
+    ("employer/teaching", f"{FORMER}employer"): _is_left,
+    ("partner", "marital_status"): _is_divorced,
+    ("marital_status", f"{FORMER}partner"): _is_broken_up,
+}
+
+
+# -- without a slot
+
+
+def _contradicts(fact: FactColumns, one: KnownFact) -> bool:
     """Whether two lasting statements differ in a negation or in a number, and in nothing else.
 
     Two events, or two plans, that do so are mostly two events, and both happened.
     """
-    if one.type != incoming.type or kind_of(incoming.type) == "episodic":
+    if one.fact.type != fact.type or kind_of(fact.type) == "episodic":
         return False
     if one.cosine is not None and one.cosine >= CONTRARY:
-        mine, others = content(incoming.text), content(one.text)
-        if mine != others and _affirmed(mine) == _affirmed(others):
+        words, others = content_words(fact.text), content_words(one.fact.text)
+        if words != others and _affirmed(words) == _affirmed(others):
             return True
-    words, other_words = _plain(incoming.text), _plain(one.text)
-    return words != other_words and _NUMBER.sub("0", words) == _NUMBER.sub("0", other_words)
+    text, other = _plain(fact.text), _plain(one.fact.text)
+    return text != other and _NUMBER.sub("0", text) == _NUMBER.sub("0", other)
 
 
 def _affirmed(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -254,7 +326,3 @@ _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(".!\"'” ")
-
-
-def _verdict(kind: Kind, others: Iterable[Known]) -> Verdict:
-    return Verdict(kind, tuple(sorted(one.id for one in others)))

@@ -14,8 +14,8 @@ from memstore.ingest.check import TRUST, TRUSTED
 from memstore.models import Message, Role
 from memstore.settings import Settings
 
-LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}  # of a source; what is entered by hand has 3
-UNTRUSTED = 0
+LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}  # of a source
+BY_HAND, UNTRUSTED = 3, 0
 # A fence of any length, closed or not; ticks anywhere, tildes where a line begins: elsewhere they are a tone of voice.
 _FENCED = re.compile(
     r"(`{3,}+).*?(?:\1|\Z)|^[^\w\n]{0,20}?(~{3,}+).*?(?:^[^\w\n]{0,20}?\2|\Z)", re.DOTALL | re.MULTILINE
@@ -29,15 +29,15 @@ _MARKS = ("```", "~~~", ">", "＞")
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class TrustPolicy:
     """The roles that facts are taken from, and those of them whose facts hold at once."""
 
     roles: frozenset[str]
     trusted: frozenset[str]
 
     @classmethod
-    def of(cls, settings: Settings) -> Trust:
-        """Give what the settings say."""
+    def of(cls, settings: Settings) -> TrustPolicy:
+        """Return what the settings say."""
         roles = frozenset(settings.fact_roles)
         return cls(roles, roles & frozenset(settings.trusted_roles))
 

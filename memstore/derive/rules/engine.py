@@ -23,8 +23,8 @@ from memstore.derive.rules.slots import (
     SlotMention,
     Subject,
     canonical,
+    render,
     slot_of,
-    told,
     without_article,
 )
 from memstore.derive.rules.utterances import Sentence, Utterance, in_quotes
@@ -53,7 +53,7 @@ class _Spelled(NamedTuple):
     origins: Sequence[tuple[int, int]]
 
     def span(self, start: int, stop: int) -> tuple[int, int]:
-        """Give the characters of the message that a stretch of the text stands for."""
+        """Return the characters of the message that a stretch of the text stands for."""
         first = bisect_right(self.places, start) - 1
         last = bisect_right(self.places, max(start, stop - 1)) - 1
         return self.origins[first][0], self.origins[last][1]
@@ -62,7 +62,7 @@ class _Spelled(NamedTuple):
 def extract_slots(
     utterance: Utterance, code: str, before: Sequence[Utterance] = (), *, to_friend: bool = False
 ) -> list[SlotMention]:
-    """Give what a message fills, in its order; what is asked of a friend is no wish for an assistant's answers.
+    """Return what a message fills, in its order; what is asked of a friend is no wish for an assistant's answers.
 
     "Sorry, I meant Tuesday" fills the slot that the speaker filled last, in this message or in those `before` it.
     """
@@ -80,7 +80,7 @@ def extract_slots(
 def _meant(
     utterance: Utterance, lang: Language, sentence: Sentence, known: Sequence[SlotMention], before: Sequence[Utterance]
 ) -> list[SlotMention]:
-    """Give what "Sorry, I meant Tuesday" and "moved to the 5th" fill: the last slot, by a value of the same sort."""
+    """Return what "Sorry, I meant Tuesday" and "moved to the 5th" fill: the last slot, by a value of the same sort."""
     text = utterance.clean_text[sentence.start : sentence.stop]
     moved = lang.patterns["moved"].search(text)
     if moved is None and not lang.patterns["corrects"].search(text):
@@ -92,17 +92,17 @@ def _meant(
     value, date = found["v"].strip(), lang.patterns["date_value"]
     for one in reversed([*_earlier(utterance, lang.code, before), *known]):
         slot = slot_of(one.slot.attribute)
-        same_sort = _is(date, one.slot.value) == _is(date, value)
+        same_sort = _is_date(date, one.slot.value) == _is_date(date, value)
         if moved and slot.name not in MOVED:
             continue
-        if one.slot.manner is not Modality.ENDED and not slot.many and same_sort:
-            corrected = replace(one.slot, value=canonical(value, lang), manner=Modality.CORRECTS)
-            text = told(slot, lang, one.subject, value, one.slot.attribute.partition("/")[2])
+        if one.slot.modality is not Modality.ENDED and not slot.many and same_sort:
+            corrected = replace(one.slot, value=canonical(value, lang), modality=Modality.CORRECTS)
+            text = render(slot, lang, one.subject, value, one.slot.attribute.partition("/")[2])
             return [one._replace(start=sentence.start, stop=sentence.stop, slot=corrected, text=text)]
     return []
 
 
-def _is(date: re.Pattern[str], value: str) -> bool:
+def _is_date(date: re.Pattern[str], value: str) -> bool:
     return any(date.fullmatch(text.casefold()) for text in (value, f"{value}."))  # a value has no "." at its end
 
 
@@ -135,7 +135,7 @@ class _Reader:
         self.opening = ""  # what stands apart before a clause: "Next year, …"
 
     def read(self) -> list[SlotMention]:
-        """Give what the sentence fills."""
+        """Return what the sentence fills."""
         warns = self._has("caution", self.utterance.clean_text, self.sentence.start, self.sentence.stop)
         self.spelled = _spelled(self.tokens, self.sentence, self.lang)
         if self._has("unmeant", self.spelled.text):
@@ -174,7 +174,7 @@ class _Reader:
         return True
 
     def _spans(self) -> list[tuple[int, int]]:
-        """Give the clauses without those that ask: the last of a question, and before a tag another one."""
+        """Return the clauses without those that ask: the last of a question, and before a tag another one."""
         gaps = [found.span() for found in self.lang.patterns["gap"].finditer(self.text)]
         spans = list(
             zip([0, *(stop for _, stop in gaps)], [*(start for start, _ in gaps), len(self.text)], strict=True)
@@ -185,7 +185,7 @@ class _Reader:
         return spans[: -2 if is_tag else -1]
 
     def _led_in(self, start: int) -> int:
-        """Give where a clause begins behind "Well, last week"; "Sorry, …" corrects what was said."""
+        """Return where a clause begins behind "Well, last week"; "Sorry, …" corrects what was said."""
         found = self.lang.patterns["lead"].match(self.text, start)
         if found is None:
             return start
@@ -219,7 +219,7 @@ class _Reader:
         return _Clause(start, place, self.text[place : place + LONGEST], subject or self.me)
 
     def _owned(self, start: int, begin: int, taken: set[str]) -> Iterator[SlotMention]:
-        """Give what "my name is …" and "my sister's name is …" fill."""
+        """Return what "my name is …" and "my sister's name is …" fill."""
         own = self.lang.patterns["own"].match(self.text, start if begin <= start else self._led_in(start))
         if own:
             which = self.lang.patterns["which"].match(self.text, own.end())
@@ -243,7 +243,7 @@ class _Reader:
 
     # Subjects. ------------------------------------------------------------------------------------------------------
     def _subject(self, begin: int) -> tuple[Subject, int, str] | None:
-        """Give whom a clause is about, where what is said of them begins, and that, its verb first."""
+        """Return whom a clause is about, where what is said of them begins, and that, its verb first."""
         for name in ("subject", "inverted"):
             found = self.lang.patterns[name].match(self.text, begin)
             if found:
@@ -261,13 +261,13 @@ class _Reader:
         return Subject(named["name"], named["name"], third=True) if "name" in named else self.me
 
     def _elliptical(self, start: int) -> Iterator[SlotMention]:
-        """Give what "…, my daughter is" says of her, by the words before."""
+        """Return what "…, my daughter is" says of her, by the words before."""
         words = self.lang.patterns["negation"].sub(" ", self.predicate).strip()
         clause = _Clause(start, start, self._in_first_person(words), self.subject or self.me)
         yield from self._ruled("say", clause, set())
 
     def _in_first_person(self, words: str) -> str:
-        """Give "live in Rome" for "lives in Rome", as the rules write it."""
+        """Return "live in Rome" for "lives in Rome", as the rules write it."""
         denied = self.lang.patterns["negation"].match(words)
         begin = denied.end() if denied else 0
         first, blank, rest = words[begin:].partition(" ")
@@ -275,7 +275,7 @@ class _Reader:
 
     # Rules. ---------------------------------------------------------------------------------------------------------
     def _ruled(self, form: str, clause: _Clause, taken: set[str]) -> Iterator[SlotMention]:
-        """Give what the rules of a form find at the beginning of a clause's words, of each slot the first."""
+        """Return what the rules of a form find at the beginning of a clause's words, of each slot the first."""
         whole = self._in_first_person(clause.words) if clause.subject.third else clause.words
         plain = self._without_times(whole)
         for rule in self.rules[form]:
@@ -303,7 +303,7 @@ class _Reader:
                 self._keep(self._caught(rule, found, self._at(found.start(), found.start())))
 
     def _clause_of(self, words: str, reached: int) -> str:
-        """Give words up to where the clause ends in which something was found."""
+        """Return words up to where the clause ends in which something was found."""
         end = self.lang.patterns["gap"].search(words, min(len(words), reached))
         return words[: end.start()] if end else words
 
@@ -314,7 +314,7 @@ class _Reader:
         return self.lang.patterns["time"].sub("", self._without_adverbs(words)).strip()
 
     def _caught(self, rule: Rule, found: re.Match[str], clause: _Clause) -> Iterator[SlotMention]:
-        """Give what a rule has caught, each thing of a list apart; nothing where it is no value of the slot."""
+        """Return what a rule has caught, each thing of a list apart; nothing where it is no value of the slot."""
         caught = {name[0]: text for name, text in found.groupdict().items() if text}
         said = self._clause_of(self.text, clause.begin + found.end())[clause.start :]
         about = f"{self.opening} {self.text[clause.start : clause.begin]} {clause.words[: found.end() + 40]}"
@@ -342,7 +342,7 @@ class _Reader:
             )
 
     def _as_said(self, clause: _Clause, found: re.Match[str]) -> str:
-        """Give all that a rule caught in the words of the message: "he's", where the rules read "he is"."""
+        """Return all that a rule caught in the words of the message: "he's", where the rules read "he is"."""
         group = next(name for name, text in found.groupdict().items() if text and name[0] == "c")
         words, begin = found[group], clause.begin + found.start(group) - 1
         if not self.turned and self.text.startswith(words, begin):
@@ -367,7 +367,7 @@ class _Reader:
         return words[0][0].isupper() or words[-1][0].isupper() or (self.lower and len(words) <= 3)
 
     def _listed(self, raw: str, rule: Rule) -> list[str]:
-        """Give the things of a list, without what is none."""
+        """Return the things of a list, without what is none."""
         parts = re.split(self.lang.data["joined"], raw) if rule.slot.many else [raw]
         things = [without_article(part, self.lang) for part in parts]
         no_value = self.lang.patterns["no_value"]
@@ -376,7 +376,7 @@ class _Reader:
 
     # Warnings. ------------------------------------------------------------------------------------------------------
     def _caution(self) -> list[SlotMention]:
-        """Give a sentence that warns of something of the speaker's, where no rule says of what, in its own words."""
+        """Return a sentence that warns of something of the speaker's, where no rule says of what, in its own words."""
         doubtful = any(self._has(name, self.text) for name in ("laughs", "doubt", "unreal"))
         if self.sentence.asks or doubtful or not self._has("of_speaker", self.text):
             return []
@@ -391,24 +391,24 @@ class _Reader:
         words = in_quotes(self.utterance.text[start:stop])
         slot, me = slot_types()["caution"], self.utterance.subject
         filling = Slot(f"caution/{words.casefold()[:80]}", "yes", True, Modality.HOLDS)
-        return [SlotMention(start, stop, filling, slot.type, me, told(slot, self.lang, me, "", words))]
+        return [SlotMention(start, stop, filling, slot.type, me, render(slot, self.lang, me, "", words))]
 
 
 def _left(found: re.Match[str]) -> str:
-    """Give what is left of "not in Berlin but": nothing, or the verb of "do not live in Berlin but"."""
+    """Return what is left of "not in Berlin but": nothing, or the verb of "do not live in Berlin but"."""
     verb = found.groupdict().get("verb")
     return f"{verb} " if verb else ""
 
 
 def _verb_first(words: str, clause: str) -> str:
-    """Give "wohne in Bonn" for "in Bonn wohne", behind "weil"."""
+    """Return "wohne in Bonn" for "in Bonn wohne", behind "weil"."""
     said = clause.rstrip(" .,!")
     rest, _, verb = said.rpartition(" ")
     return f"{verb} {rest}{words[len(said) :]}" if rest else words
 
 
 def _words_of(tokens: Sequence[re.Match[str]], lang: Language) -> set[str]:
-    """Give the words of a sentence in lower case, written out, with the first person of its verbs."""
+    """Return the words of a sentence in lower case, written out, with the first person of its verbs."""
     words: set[str] = set()
     for token in tokens:
         word = token[0].casefold()

@@ -60,7 +60,7 @@ class Extracted(NamedTuple):
 
 
 def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: float = THRESHOLD) -> list[Extracted]:
-    """Give the facts that a message says, in its order, each once; none for any role but "user".
+    """Return the facts that a message says, in its order, each once; none for any role but "user".
 
     `before` are up to three messages before it, the newest last: they say whom it is said to, and what "sorry, I meant
     Tuesday" corrects. `worth` is the least that a quotation must be worth, from 0 to 1; a slot is told at any worth.
@@ -70,9 +70,9 @@ def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: fl
     to_friend = _to_friend(utterance, before)
     code, fills = _read(utterance, before, to_friend=to_friend)
     language = pack.language(code) if code in pack.LANGUAGES else None
-    facts = [Extracted(_of_slot(one, code), one.slot) for one in fills]
+    facts = [Extracted(_draft(one, code), one.slot) for one in fills]
     for quote in quotations(utterance, utterance.asserted(language), language, to_friend=to_friend):
-        if quote.worth >= worth and not _told(quote.start, quote.stop, fills, utterance.text):
+        if quote.worth >= worth and not _is_covered(quote.start, quote.stop, fills, utterance.text):
             words = in_quotes(utterance.text[quote.start : quote.stop])
             text = f'{utterance.subject}: "{words}"'
             draft = FactDraft(
@@ -83,7 +83,7 @@ def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: fl
 
 
 def _read(utterance: Utterance, before: Sequence[Utterance], *, to_friend: bool) -> tuple[str, list[SlotMention]]:
-    """Give the language of a message, and what it fills.
+    """Return the language of a message, and what it fills.
 
     Of a word or two ("Fumo.") the language is that in which they fill a slot, if they do in one.
     """
@@ -102,14 +102,14 @@ def _to_friend(utterance: Utterance, before: Sequence[Utterance]) -> bool:
     return bool(utterance.speaker) and len(others) == 1 and None not in others
 
 
-def _of_slot(one: SlotMention, code: str) -> FactDraft:
+def _draft(one: SlotMention, code: str) -> FactDraft:
     kind = kind_of(one.type)
     return FactDraft(
         one.text, one.type, kind, one.subject, CONFIDENCE, code, one.start, one.stop, one.valid_from, one.valid_to
     )
 
 
-def _told(start: int, stop: int, fills: Sequence[SlotMention], text: str) -> bool:
+def _is_covered(start: int, stop: int, fills: Sequence[SlotMention], text: str) -> bool:
     """Whether slots say what a quotation would: all of it, or what may change, which no old sentence is to keep."""
     here = [one for one in fills if one.start < stop and start < one.stop]
     least = REPLACED if any(not one.slot.many for one in here) else COVERED

@@ -117,7 +117,7 @@ class Language(NamedTuple):
     texts: Mapping[str, Sequence[str]]  # of facts, by slot: as it holds, as it is over, over without a value
 
     def candidates(self, words: Iterable[str]) -> Mapping[str, Sequence[Rule]]:
-        """Give the rules that a sentence of these words may fit, by their form and in their order."""
+        """Return the rules that a sentence of these words may fit, by their form and in their order."""
         found = {rule.place: rule for word in ("", *words) for rule in self.rules.get(word, ())}
         by_form: dict[str, list[Rule]] = {form: [] for form in FORMS}
         for _, rule in sorted(found.items()):
@@ -139,7 +139,7 @@ def _read(name: str) -> dict[str, Any]:
 
 @cache
 def _common() -> Mapping[str, Mapping[str, float]]:
-    """Give the commonest words of each language; one of several languages tells little of each."""
+    """Return the commonest words of each language; one of several languages tells little of each."""
     words = {code: frozenset(_read(f"languages/{code}.toml").get("common", "").split()) for code in LANGUAGES}
     return {
         code: {word: 1 / sum(word in others for others in words.values()) for word in common}
@@ -148,7 +148,7 @@ def _common() -> Mapping[str, Mapping[str, float]]:
 
 
 def language_of(text: str) -> str:
-    """Give the language of a text by its commonest words, among those with a file; "und" where they do not tell.
+    """Return the language of a text by its commonest words, among those with a file; "und" where they do not tell.
 
     A message of a chat is short, and a detector of seventy languages guesses wrongly on "Me too" more often than it
     helps.
@@ -162,13 +162,13 @@ def language_of(text: str) -> str:
 
 @cache
 def slot_types() -> Mapping[str, SlotType]:
-    """Give the slots of all languages by name."""
+    """Return the slots of all languages by name."""
     return {name: SlotType(name, **row) for name, row in _read("slots.toml").items()}
 
 
 @cache
 def language(code: str) -> Language:
-    """Give a language, compiled; KeyError for one without a file."""
+    """Return a language, compiled; KeyError for one without a file."""
     if code not in LANGUAGES:
         raise KeyError(code)
     data = _read(f"languages/{code}.toml")
@@ -292,7 +292,7 @@ class _Compiler:
         return rf" (?:{self._spelled_out(self._terms.get('closing', '(?!)'))}){_EDGE}"
 
     def _anchors(self, nodes: _Nodes) -> frozenset[str] | None:
-        """Give words of which every match has one, as few and as rare as may be; None where that cannot be told."""
+        """Return words of which every match has one, as few and as rare as may be; None where that cannot be told."""
         every: set[str] = set()
         for branch in nodes:
             told = [found for node in branch if (found := self._told(node)) is not None]
@@ -326,7 +326,7 @@ _Nodes = Sequence[Sequence[_Node]]
 
 
 def _parsed(text: str) -> _Nodes:
-    """Give the branches of a pattern, each a list of nodes."""
+    """Return the branches of a pattern, each a list of nodes."""
     stack: list[list[list[_Node]]] = [[[]]]
     place = 0
     while place < len(text):
@@ -356,7 +356,7 @@ def _parsed(text: str) -> _Nodes:
 
 
 def _words(text: str) -> str:
-    """Give a list of words as alternatives: "@name" is a file, a star any letters."""
+    """Return a list of words as alternatives: "@name" is a file, a star any letters."""
     if not text.startswith("@"):
         return text
     listed = files(__package__).joinpath(f"words/{text[1:]}.txt").read_text("utf-8")

@@ -71,7 +71,7 @@ class Quotation(NamedTuple):
 def quotations(
     utterance: Utterance, sentences: Sequence[Sentence], language: Language | None, *, to_friend: bool
 ) -> list[Quotation]:
-    """Give the sentences of a message with what each is worth; `to_friend`: it is said to no assistant."""
+    """Return the sentences of a message with what each is worth; `to_friend`: it is said to no assistant."""
     found: list[Quotation] = []
     stems: list[set[str]] = []
     last: Sentence | None = None
@@ -105,7 +105,7 @@ def quotations(
 
 
 def _begins(text: str, start: int, stop: int, last: Sentence | None, language: Language) -> list[int]:
-    """Give where words may begin: with the sentence that they lean on, or alone if they can be understood so."""
+    """Return where words may begin: with the sentence that they lean on, or alone if they can be understood so."""
     leans = language.patterns["leans"].match(text, start, stop) is not None
     few = len(text[start:stop].split()) < FEW and not _asks_for(text[start:stop], language)
     joins = (leans or few) and last and not last.asks and len(text[last.start : stop].split()) <= MOST_JOINED
@@ -116,7 +116,7 @@ def _begins(text: str, start: int, stop: int, last: Sentence | None, language: L
 def _pieces(
     text: str, sentence: Sentence, language: Language | None, *, to_friend: bool
 ) -> Iterator[tuple[int, int, bool]]:
-    """Give a sentence whole, or its clauses where it is long or asks; and whether one leans on what is asked."""
+    """Return a sentence whole, or its clauses where it is long or asks; and whether one leans on what is asked."""
     start, stop = _begin(text, sentence.start, sentence.stop, language), sentence.stop
     asks_for = language is not None and not to_friend and _asks_for(text[start:stop], language)
     most = WHOLE if to_friend else WHOLE_TO_ASSISTANT
@@ -140,7 +140,7 @@ def _asks_for(words: str, language: Language) -> bool:
 
 
 def _begin(text: str, place: int, stop: int, language: Language | None) -> int:
-    """Give where words begin behind what only leads into them."""
+    """Return where words begin behind what only leads into them."""
     if language:
         found = language.patterns["greets"].match(text, place, stop)
         place = found.end() if found else place
@@ -164,7 +164,7 @@ def _states(words: str, language: Language | None, *, to_friend: bool, brief: bo
 
 
 def _count(words: str) -> int:
-    """Give how many words there are, about: what is written without blanks has two letters a word."""
+    """Return how many words there are, about: what is written without blanks has two letters a word."""
     return len(words.split()) + len(_UNPARTED.findall(words)) // 2
 
 
@@ -174,7 +174,7 @@ def _worth(words: str, language: Language | None) -> float:
 
 
 def features(words: str, language: Language | None) -> Iterator[tuple[str, float]]:
-    """Give what is to be seen in a sentence, and how much of it."""
+    """Return what is to be seen in a sentence, and how much of it."""
     count, stems = _count(words), len(terms(words))
     yield "always", 1.0
     yield "share of words that mean something", min(1.0, stems / max(1, count))
@@ -195,7 +195,7 @@ def features(words: str, language: Language | None) -> Iterator[tuple[str, float
 
 
 def _ranked(worths: Sequence[float], repeated: float) -> list[float]:
-    """Give the worths of one message's sentences beside each other: what is said second adds less to what is first."""
+    """Return the worths of one message's sentences: what is said second adds less to what is said first."""
     order = sorted(range(len(worths)), key=lambda place: (-worths[place], place))
     result = [0.0] * len(worths)
     for rank, place in enumerate(order):

@@ -83,7 +83,7 @@ class Utterance:
         )
 
     def asserted(self, language: Language | None) -> list[Sentence]:
-        """Give the sentences that are read; of a language without a file nobody knows which are not meant."""
+        """Return the sentences that are read; of a language without a file nobody knows which are not meant."""
         text = self.clean_text
         if language is not None:
             text = _without_text_to_work_on(text, language)
@@ -121,7 +121,7 @@ def _without_text_to_work_on(text: str, language: Language) -> str:
 
 
 def clauses_of(text: str, start: int, stop: int, language: Language) -> Iterator[tuple[int, int]]:
-    """Give the clauses of a stretch of text that have a subject of their own, with what hangs on them."""
+    """Return the clauses of a stretch of text that have a subject of their own, with what hangs on them."""
     begin = start
     for gap in language.patterns["gap"].finditer(text, start, stop):
         short = len(text[begin : gap.start()].split()) < 3  # "Tom and I", "Well, it …"

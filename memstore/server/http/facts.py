@@ -131,6 +131,6 @@ async def undo_change(user: UserDep, change: UUID) -> Response:
 
 
 @router.get("/entities/{entity:name}", response_model=Entity)
-async def get_entity(user: UserDep, entity: NamePart, depth: Annotated[int, Query(ge=1, le=5)] = 2) -> Response:
+async def get_entity(user: UserDep, entity: NamePart) -> Response:
     """Return the facts about somebody or something, and how it is related to others."""
-    return json_response(Entity, await user.entity(entity, depth=depth))
+    return json_response(Entity, await user.entity(entity))

@@ -138,38 +138,13 @@ WHERE f.user_id = %(user_id)s
 ORDER BY f.id
 
 -- entity_edges --
--- The relations of an entity to others, a bounded number of steps far.
--- From a subject to its values, and back from a value that is itself a subject (or what was asked for): "yes" leads nowhere.
-WITH RECURSIVE walk (node, steps) AS (
-    SELECT lower(%(entity)s), 0
-    UNION
-    SELECT step.node, walk.steps + 1
-    FROM walk
-    CROSS JOIN LATERAL (
-        SELECT lower(f.value) AS node FROM facts f
-        WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.attribute IS NOT NULL AND f.value IS NOT NULL
-          AND lower(f.subject) = walk.node AND coalesce(f.valid_to, 'infinity') > now()
-        UNION
-        SELECT lower(f.subject) FROM facts f
-        WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.attribute IS NOT NULL AND lower(f.value) = walk.node
-          AND coalesce(f.valid_to, 'infinity') > now()
-          AND (walk.steps = 0 OR EXISTS (SELECT FROM facts own WHERE own.user_id = %(user_id)s AND own.state = 'active'
-                                                                 AND lower(own.subject) = walk.node))
-    ) AS step
-    WHERE walk.steps < %(depth)s - 1
-), nodes AS (
-    SELECT node, min(steps) AS steps FROM walk GROUP BY node
-)
-SELECT f.subject, f.attribute, f.value, min(nodes.steps)::int + 1 AS steps, f.id AS fact_id
-FROM nodes
-JOIN facts f ON lower(f.subject) = nodes.node
-             OR lower(f.value) = nodes.node AND (nodes.steps = 0 OR EXISTS (
-                    SELECT FROM facts own WHERE own.user_id = %(user_id)s AND own.state = 'active'
-                                            AND lower(own.subject) = nodes.node))
-WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.attribute IS NOT NULL AND f.value IS NOT NULL
-  AND coalesce(f.valid_to, 'infinity') > now()
-GROUP BY f.id, f.subject, f.attribute, f.value
-ORDER BY steps, f.subject, f.attribute, f.value, f.id
+-- The relations of an entity to others: from it to its values, and from others of whom it is a value.
+SELECT subject, attribute, value, id AS fact_id
+FROM facts
+WHERE user_id = %(user_id)s AND state = 'active' AND attribute IS NOT NULL AND value IS NOT NULL
+  AND (lower(subject) = lower(%(entity)s) OR lower(value) = lower(%(entity)s))
+  AND coalesce(valid_to, 'infinity') > now()
+ORDER BY lower(subject) <> lower(%(entity)s), subject, attribute, value, id
 
 -- said_in_conversation --
 -- Facts that messages of a conversation say, and that were recorded after a moment.

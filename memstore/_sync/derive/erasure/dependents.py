@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memstore._sync.derive.facts.settle import resettle
+from memstore._sync.derive.facts.apply import reapply
 from memstore._sync.store import fact_changes, facts, postings, queue, remains, removals
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.erasures import Locked
 from memstore._sync.store.messages import LAST
 from memstore._sync.store.removals import Begin, Doomed, Resting
-from memstore.derive.facts.by_rules import BEFORE
-from memstore.derive.facts.wording import content
+from memstore.derive.facts.normalization import content_words
+from memstore.derive.facts.rule_extractor import BEFORE
 from memstore.models import ScanResult
 
 Run = tuple[int, int]  # the first and the last number of messages in a row
@@ -175,8 +175,10 @@ def _find_facts_read_with(
     ]
     if not following:
         return []
-    erased = set(content(" ".join(removals.texts(scope, messages))))
-    return [fact.id for fact in following if (set(content(fact.text)) - set(content(fact.said or ""))) & erased]
+    erased = set(content_words(" ".join(removals.texts(scope, messages))))
+    return [
+        fact.id for fact in following if (set(content_words(fact.text)) - set(content_words(fact.said or ""))) & erased
+    ]
 
 
 def _remove_facts(scope: Transaction, affected: AffectedFacts, messages: Sequence[UUID]) -> Counter[str]:
@@ -186,6 +188,6 @@ def _remove_facts(scope: Transaction, affected: AffectedFacts, messages: Sequenc
     facts.first_said(scope, affected.staying)
     restored = fact_changes.restore_orphaned(scope, actor=ACTOR) if affected.removed else []
     for fact in restored:
-        resettle(scope, fact, actor=ACTOR)
+        reapply(scope, fact, actor=ACTOR)
     removals.forget_others(scope, affected.removed)
     return counts

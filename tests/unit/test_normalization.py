@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memstore.derive.facts.entry import still_said
-from memstore.derive.facts.filled import named_slot, slot_in, slot_of_fact
+from memstore.derive.facts.normalization import adds_nothing, parse_slot, slot_of_fact
 from memstore.models import FactColumns
 
 
@@ -36,7 +35,7 @@ from memstore.models import FactColumns
 def test_a_sentence_fills_a_slot_of_its_own_subject_only(
     text: str, subject: str, language: str, filled: tuple[str, str] | None
 ) -> None:
-    slot = slot_in(text, subject, language)
+    slot = parse_slot(text, subject, language)
     assert (slot and (slot.attribute, slot.value)) == filled
 
 
@@ -61,14 +60,6 @@ def test_whether_a_stored_slot_holds_several_is_the_slot_books_answer(
     assert slot.many == many
 
 
-def test_what_a_model_denies_is_no_value() -> None:
-    assert named_slot("home city", "Leeds", "The user no longer lives in Leeds.", single=True) is None
-    assert named_slot("home city", None, "The user lives there.", single=True) is None
-    slot = named_slot("Home City", "Leeds", "The user lives in Leeds.", single=True)
-    assert slot is not None
-    assert (slot.attribute, slot.value, slot.many) == ("home city", "Leeds", False)
-
-
 @pytest.mark.parametrize(
     ("now", "stays"),
     [
@@ -80,4 +71,5 @@ def test_what_a_model_denies_is_no_value() -> None:
     ],
 )
 def test_what_is_new_in_other_words_must_have_been_said(now: str, stays: bool) -> None:
-    assert still_said("The user lives in Leeds.", now, "Ann", "I live in Leeds, with Bob.") == stays
+    said = "I live in Leeds, with Bob."
+    assert adds_nothing("The user lives in Leeds.", now, subject="Ann", also=said) == stays

@@ -1,0 +1,409 @@
+"""What people do to facts by hand: enter, edit, confirm, retract, undo. It is logged; no derivation reverses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from memstore import ids
+from memstore._compat import to_thread
+from memstore.derive.active_embedder import run_with_active_embedder
+from memstore.derive.dependencies import Dependencies
+from memstore.derive.facts.apply import (
+    add_unit,
+    apply_edited_slot,
+    apply_manual_fact,
+    reactivate_superseded,
+    restore_unit,
+    supersede_again,
+)
+from memstore.derive.facts.normalization import adds_nothing, is_denied, parse_slot, slot_of_fact
+from memstore.derive.facts.rule_extractor import ExtractedFact
+from memstore.derive.facts.trust import BY_HAND, UNTRUSTED
+from memstore.errors import Conflict, InvalidInput, NotFound
+from memstore.ingest.check import check_name, check_text, one_of
+from memstore.ingest.redaction import Redactor
+from memstore.models import FACT_KINDS, FACT_TYPES, HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
+from memstore.store import embedders, fact_changes, facts, items, messages
+from memstore.store.database import Database, Transaction
+from memstore.store.facts import Source
+
+MAX_CHARACTERS = 2000  # a fact is a sentence, and is recalled whole
+# Subject and attribute stand in one row of an index, which holds 2,704 bytes.
+MAX_PARTS = {"subject": 300, "attribute": 300, "value": MAX_CHARACTERS, "language": 35}
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    """A fact as somebody enters it; `sources` are ids of messages that say it."""
+
+    text: str
+    type: str
+    subject: str = "The user"
+    kind: str | None = None
+    attribute: str | None = None
+    value: str | None = None
+    language: str = "und"
+    confidence: float = 1.0
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    sources: Sequence[UUID] = ()
+
+
+EDITABLE = tuple(field.name for field in fields(NewFact) if field.name != "sources")
+EDITED = tuple(name for name in EDITABLE if name not in ("text", "subject"))  # where the words stay
+
+
+# -- what is entered
+
+
+def check_fact(new: NewFact) -> None:
+    """Raise `InvalidInput` for a fact that cannot be stored as it was entered."""
+    check_text(new.text, "the text of a fact")
+    if not new.text.strip():
+        raise InvalidInput(f"text={new.text!r:.60} says nothing; give a sentence that stands for itself.")
+    check_name(new.subject, "subject")
+    for name in ("attribute", "value"):
+        if getattr(new, name) is not None:
+            check_name(getattr(new, name), name)
+    check_text(new.language, "the language")
+    for name, limit in MAX_PARTS.items():
+        part = getattr(new, name)
+        if part is not None and len(part) > limit:
+            raise InvalidInput(f"A fact's {name} has at most {limit:,} characters, not {len(part):,}.")
+    if new.type is None:
+        raise InvalidInput(f"type=None: give one of {', '.join(FACT_TYPES)}.")
+    one_of("type", new.type, FACT_TYPES)
+    one_of("kind", new.kind, FACT_KINDS)
+    if len(new.text) > MAX_CHARACTERS:
+        raise InvalidInput(
+            f"A fact has at most {MAX_CHARACTERS:,} characters, not {len(new.text):,}: a sentence that stands alone."
+        )
+    if not isinstance(new.confidence, int | float) or not 0 <= new.confidence <= 1:
+        raise InvalidInput(f"confidence={new.confidence!r}: give a number from 0 to 1.")
+
+
+def redact_fact(new: NewFact, redactor: Redactor) -> NewFact:
+    """Return a fact with its secrets marked: those of its text also where they stand alone as its value.
+
+    The attribute alone may tell that the value is one, as "password" does.
+    """
+    value = new.value
+    for secret in redactor.find(new.text):
+        value = value and value.replace(new.text[secret.start : secret.stop], secret.mark)
+    if value is not None:
+        (value,) = redactor.redact_json({(new.attribute or "").replace(" ", "_"): value}).values()
+    names = ("text", "subject", "attribute", "language")
+    return replace(new, value=value, **{name: redactor.redact(getattr(new, name)) for name in names})
+
+
+def merge_columns(fact: Fact, new: Mapping[str, Any]) -> NewFact:
+    """Return a fact with some of its columns new.
+
+    The kind follows the type where that is new, and the slot the text: what its words no longer say is dropped.
+    """
+    kept = {name: getattr(fact, name) for name in EDITABLE}
+    if "type" in new:
+        kept["kind"] = None
+    text = new.get("text")
+    if isinstance(text, str) and not {"attribute", "value"} & new.keys():
+        slot = parse_slot(text, new.get("subject", fact.subject), fact.language)
+        named = fact.value is not None and fact.value.casefold() in text.casefold()
+        if slot is not None or not named or is_denied(text) != is_denied(fact.text):
+            kept |= {"attribute": slot and slot.attribute, "value": slot and slot.value}
+    return replace(NewFact(**kept), **new)
+
+
+def _parsed(new: NewFact) -> NewFact:
+    """Return a fact with the slot that its words fill, where nobody has named one."""
+    if new.attribute is not None or new.value is not None:
+        return new
+    slot = parse_slot(new.text, new.subject, new.language)
+    return new if slot is None else replace(new, attribute=slot.attribute, value=slot.value)
+
+
+def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
+    return FactColumns.model_construct(
+        user_id=user_id,
+        id=ids.fact_id(user_id, new.subject, new.text),
+        type=new.type,
+        kind=new.kind or kind_of(new.type),
+        subject=new.subject,
+        attribute=new.attribute,
+        value=new.value,
+        text=new.text,
+        language=new.language,
+        confidence=round(new.confidence, 4),  # the database's own precision, so that an undo finds what it left
+        state=state,
+        valid_from=new.valid_from,
+        valid_to=new.valid_to,
+        recipe=HAND,
+        occurred_at=datetime.now(UTC),
+    )
+
+
+def _entered(resources: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
+    """Return a fact by hand as one that is extracted; nobody has done anything to others knowing less than this."""
+    ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
+    return ExtractedFact(
+        fact,
+        None if ended else slot_of_fact(fact),
+        said_by_subject=True,
+        learned_at=datetime.max.replace(tzinfo=UTC),
+        spans=tuple(FactSpan(id, None, None, BY_HAND) for id in sources),
+        vector=resources.embed([fact.text])[0],
+    )
+
+
+# -- enter, confirm, edit
+
+
+async def add_fact(database: Database, resources: Dependencies, user_name: str, new: NewFact) -> Fact:
+    """Store a fact that recall finds at once. One with the same words is edited to be this one, and active again."""
+    user_id = ids.user_id(user_name)
+    return await run_with_active_embedder(
+        database, resources, user_id, partial(_add_fact, database, user_id, user_name, new)
+    )
+
+
+async def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, resources: Dependencies) -> Fact:
+    entered = await to_thread(_entered, resources, _columns(user_id, _parsed(new)), new.sources)
+    fact = entered.fact
+    async with database.scope(user_id) as scope:
+        await messages.make_user(scope, user_name)
+        await facts.lock(scope)
+        await _check_sources(scope, new.sources)
+        model = await embedders.bind(scope, resources.embedder)
+        known = await facts.fact(scope, fact.id)
+        if known is not None:
+            await _edit_known(scope, known, entered, model)
+            await facts.add_sources(scope, [Source(fact.id, span) for span in entered.spans])
+        await apply_manual_fact(scope, entered, known, model)
+        return await _fact(scope, fact.id)
+
+
+async def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
+    """Store a fact that waits until a person confirms it; return the one with the same words where it is known."""
+    user_id = ids.user_id(user_name)
+    fact = _columns(user_id, _parsed(new), QUARANTINED)
+    async with database.scope(user_id) as scope:
+        await messages.make_user(scope, user_name)
+        await facts.lock(scope)
+        await _check_sources(scope, new.sources)
+        known = await facts.fact(scope, fact.id)
+        if known is not None:
+            return known
+        recorded_at = await facts.add(scope, fact)
+        spans = [FactSpan(id, None, None, UNTRUSTED) for id in new.sources]
+        await facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in spans])
+        return await _fact(scope, fact.id)
+
+
+async def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fact_id: UUID) -> Fact:
+    """Make a quarantined fact active; one that is active stays as it is.
+
+    It supersedes older values of its slot, and contradictions are logged. Raises `Conflict` in any other state.
+    """
+    return await run_with_active_embedder(
+        database, resources, user_id, partial(_confirm_fact, database, user_id, fact_id)
+    )
+
+
+async def _confirm_fact(database: Database, user_id: UUID, fact_id: UUID, resources: Dependencies) -> Fact:
+    async with database.scope(user_id) as scope:
+        proposed = await _fact(scope, fact_id)
+    entered = await to_thread(_entered, resources, proposed)
+    async with database.scope(user_id) as scope:
+        await facts.lock(scope)
+        fact = await _fact(scope, fact_id)
+        if fact.state == QUARANTINED:
+            model = await embedders.bind(scope, resources.embedder)
+            await fact_changes.change(scope, fact, "confirmed", actor=HAND, state="active")
+            await restore_unit(scope, entered, model)
+            await apply_manual_fact(scope, entered, fact, model)
+        else:
+            check_active(fact)
+        return await _fact(scope, fact_id)
+
+
+def check_active(fact: Fact) -> None:
+    """Raise `Conflict` for a fact that is not active."""
+    if fact.state == QUARANTINED:
+        raise Conflict(f"The fact {fact.text!r} is quarantined. Nothing was done: confirm it first, or retract it.")
+    if fact.state != "active":
+        raise Conflict(f"The fact {fact.text!r} is {fact.state}, not active. Nothing was done: undo that first.")
+
+
+async def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: Fact, new: NewFact) -> Fact:
+    """Put another fact, with the same sources, in the place of an active one; only its columns where the words stay.
+
+    `was` is the fact as it was read: raises `Conflict` where somebody has changed it since.
+    """
+    return await run_with_active_embedder(
+        database, resources, user_id, partial(_edit_fact, database, user_id, was, new)
+    )
+
+
+async def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resources: Dependencies) -> Fact:
+    entered = await to_thread(_entered, resources, _columns(user_id, new))
+    edited = entered.fact
+    async with database.scope(user_id) as scope:
+        await facts.lock(scope)
+        old = await _fact(scope, was.id)
+        check_active(old)
+        if any(getattr(old, name) != getattr(was, name) for name in EDITED):
+            raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
+        if edited.id == old.id:
+            done = await fact_changes.change(scope, old, "edited", actor=HAND, **_edited_columns(edited), recipe=HAND)
+        else:
+            done = await _replace(scope, resources, old, entered)
+        if (was.subject, was.attribute) != (edited.subject, edited.attribute):
+            await reactivate_superseded(scope, old.id, done.at)
+        stored = await _fact(scope, edited.id)
+        if (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
+            await apply_edited_slot(scope, entered, stored)
+        return stored
+
+
+def _edited_columns(fact: FactColumns) -> dict[str, Any]:
+    return {name: getattr(fact, name) for name in EDITED}
+
+
+async def _edit_known(
+    scope: Transaction, known: Fact, entered: ExtractedFact, model: UUID | None, at: datetime | None = None
+) -> None:
+    """Edit a known fact, in whatever state, to be the one that is entered; recall finds it again."""
+    was_hidden = known.state in (QUARANTINED, "retracted")
+    columns = _edited_columns(entered.fact) | {"state": "active", "recipe": HAND}
+    await fact_changes.change(scope, known, "edited", actor=HAND, at=at, **columns)
+    if was_hidden:
+        await restore_unit(scope, entered, model)
+
+
+async def _replace(scope: Transaction, resources: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
+    """Put a fact, which may be known, in the place of another one, with its time and sources; return that change."""
+    edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
+    done = await fact_changes.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
+    known, model = await facts.fact(scope, edited.fact.id), await embedders.bind(scope, resources.embedder)
+    if known is None:
+        await facts.add(scope, edited.fact)
+        await add_unit(scope, edited, model)
+    else:  # both halves are of one moment: by it an undo finds the other one, and the sources that came with it
+        await _edit_known(scope, known, entered, model, done.at)
+    # A source keeps its characters where these still say the fact.
+    texts, spans = await messages.known(scope, old.sources), []
+    for span in old.spans:
+        quoted = (texts[span.message_id].text or "")[span.start : span.stop]
+        stays = adds_nothing(old.text, edited.fact.text, subject=edited.fact.subject, also=quoted)
+        spans.append(span if stays else replace(span, start=None, stop=None))
+    at = None if known is None else done.at
+    await facts.add_sources(scope, [Source(edited.fact.id, span, at) for span in spans])
+    return done
+
+
+# -- retract, undo
+
+
+async def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
+    """Take a fact back: it is no longer recalled, and saying it again does not bring it back.
+
+    The facts that it superseded are active again.
+    """
+    async with database.scope(user_id) as scope:
+        await facts.lock(scope)
+        fact = await _fact(scope, fact_id)
+        if fact.state != "retracted":
+            done = await fact_changes.change(scope, fact, "retracted", actor=HAND, state="retracted")
+            await reactivate_superseded(scope, fact.id, done.at)
+        return fact
+
+
+async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
+    """Set what a change did back to what was before, exactly; return the change that did so.
+
+    An edit is undone as a whole: the fact that it had put in a place is what it was before, or retracted if it was not
+    there. Raises `Conflict` where one of them was changed again since; nothing is done then.
+    """
+    async with database.scope(user_id) as scope:
+        await facts.lock(scope)
+        done = await fact_changes.of_id(scope, change_id)
+        if done is None:
+            instead = await _explain_unknown(scope, change_id)
+            raise NotFound(f"There is no change {change_id}; {instead}")
+        if done.undoes is not None and await _is_replacement(scope, done.undoes):
+            raise Conflict(f"The change {change_id} undid an edit. Nothing was done: edit the fact again instead.")
+        if done.after.get("state") == QUARANTINED and done.changed.get("state") == "active":
+            raise Conflict(
+                f"The change {change_id} took a confirmation back. Nothing was done: confirm the fact again."
+            )
+        half = await fact_changes.other_half(scope, done)
+        if half is not None and half.other_id is not None:
+            done, half = half, done
+        made = await fact_changes.reverse(scope, done, await _fact(scope, done.fact_id), actor=HAND)
+        await _hide_quarantined(scope, made)
+        if half is not None:  # what was known before the edit is what it was then, with the sources that it had
+            if half.changed:
+                reversed_half = await fact_changes.reverse(scope, half, await _fact(scope, half.fact_id), actor=HAND)
+                await _hide_quarantined(scope, reversed_half)
+            await facts.remove_sources_of(scope, half.fact_id, half.at)
+        elif done.action == "edited" and done.other_id is not None:
+            edited = await _fact(scope, done.other_id)
+            check_active(edited)
+            await fact_changes.change(
+                scope, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted"
+            )
+        if done.action == "edited":
+            await reactivate_superseded(scope, done.other_id or done.fact_id, made.at, since=done.at)
+        elif made.action in ("retracted", QUARANTINED):
+            await reactivate_superseded(scope, done.fact_id, made.at)
+        await supersede_again(scope, done.fact_id, done.at, made.at)
+        return made
+
+
+async def _hide_quarantined(scope: Transaction, made: FactChange) -> None:
+    if made.after.get("state") == QUARANTINED:
+        await items.remove(scope, [made.fact_id])
+
+
+async def _explain_unknown(scope: Transaction, id: UUID) -> str:
+    """Say what can be undone: of the fact that has this id, if one has, its latest change that is not undone."""
+    fact = await facts.fact(scope, id)
+    if fact is None:
+        return "the history of a fact names those that can be undone."
+    changes = await fact_changes.life(scope, fact)
+    undone = {change.undoes for change in changes}
+    open = [change for change in changes if change.id is not None and change.undoes is None and change.id not in undone]
+    if not open:
+        return f"that is the fact {fact.text!r}, and nothing was done to it; retract it instead."
+    return f"that is the fact {fact.text!r}; to undo its last change, which was {open[-1].action}, give {open[-1].id}."
+
+
+async def _is_replacement(scope: Transaction, change_id: UUID) -> bool:
+    """Whether a change is an edit that put one fact in the place of another, or the other half of one."""
+    done = await fact_changes.of_id(scope, change_id)
+    if done is None or done.action != "edited":
+        return False
+    return done.other_id is not None or await fact_changes.other_half(scope, done) is not None
+
+
+async def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
+    """Return the life of a fact, from when it was added to what was done to it last."""
+    async with database.scope(user_id) as scope:
+        return await fact_changes.life(scope, await _fact(scope, fact_id))
+
+
+async def _fact(scope: Transaction, fact_id: UUID) -> Fact:
+    fact = await facts.fact(scope, fact_id)
+    if fact is None:
+        raise NotFound(f"This user has no fact {fact_id}.")
+    return fact
+
+
+async def _check_sources(scope: Transaction, sources: Sequence[UUID]) -> None:
+    missing = set(sources) - set(await messages.known(scope, list(sources)))
+    if missing:
+        raise InvalidInput(f"This user has no message {min(missing)}. Nothing was stored.")

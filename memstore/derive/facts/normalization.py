@@ -1,0 +1,153 @@
+"""What the sentence of a fact says: its content words, and the slot that it fills. Pure.
+
+Cosines cannot tell "prefers tea over coffee" from "prefers coffee over tea" (0.997), nor a left arm from a right one
+(0.990). So two statements are one only if their content words agree: function words and fillers left out, numbers as
+digits, endings cut, and a few words that mean the same written as one. English, German, French and Spanish at once, for
+a fact does not always know its language; in others every word counts.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from memstore.derive.rules.engine import extract_slots
+from memstore.derive.rules.pack import LANGUAGES, language_of
+from memstore.derive.rules.slots import FORMER, Modality, Slot, holds_many
+from memstore.derive.rules.utterances import Utterance
+from memstore.models import FactColumns, Role
+
+NOT = "not"
+_WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’](?=t\b)t)?", re.UNICODE)
+_CONTRACTION = re.compile(r"\bcan(?:not|['’]t)\b|n['’]t\b|\bn['’](?=\w)|\b[jlmdsct]['’](?=\w)", re.IGNORECASE)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_FILLERS = _words(
+    "a an the is are am be been being has have had do does did will would of to in at on as and it its their my"
+    " his her our s i we now really very much lot currently also just still actually please way by already recently"
+    " gladly so quite called named can"
+    " ich wir bin ist sind habe hat haben der die das den dem des ein eine einen einem einer mein meine meinen"
+    " meiner meinem im in am zu von und als mit jetzt gerade sehr gern gerne auch schon wirklich gegen kann"
+    " je nous suis est ai a avons le la les un une des du de d l j en à au aux et que mon ma mes maintenant beaucoup"
+    " vraiment aussi déjà train comme par sais viens"
+    " yo soy es estoy está he ha me se el los las una unos unas mi mis del al y ahora mucho muy también ya como sé"
+    " gusta gustan"
+)
+_DENIALS = _words(
+    "not no never none nothing cannot without nicht nichts kein keine keinen keiner nie niemals ohne ne n pas jamais"
+    " aucun aucune sans nunca jamás sin ningún ninguna tampoco"
+)
+_NUMBERS = {
+    word: str(number)
+    for words in (
+        "one two three four five six seven eight nine ten eleven twelve",
+        "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+        "un deux trois quatre cinq six sept huit neuf dix onze douze",
+        "uno dos tres cuatro cinco seis siete ocho nueve diez once doce",
+    )
+    for number, word in enumerate(words.split(), 1)
+}
+del _NUMBERS["un"]
+# Each group is one meaning, the first word its name; all after their endings were cut.
+_GROUPS = (
+    "live lives living lived reside wohne lebe wohnt lebt habite vis vit vivo vive viviendo",
+    "own owns owned possess besitze besitzt tengo tiene tenemos",
+    "mother mom mum mutter mama mère maman madre mamá",
+    "father dad vater papa père padre papá",
+    "colour color",
+    "favourite favorite",
+    "like likes enjoy enjoys enjoyed mag liebe love loves adore adores aime encanta encantan",
+    "hate hates loathe loathes detest hasse déteste odio",
+    "job works work working arbeite travaille trabajo",
+    "allergy allergies allergic allergie allergisch allergique alergia alérgico alérgica",
+    "move moved moving gezogen umgezogen déménagé déménager mudé mudado",
+    "learn learning learnt lerne lernt apprends apprendre aprendo aprendiendo",
+    "play plays playing spiele spielen spielt joue jouer toco tocar",
+    "want wants wish",
+    "buy bought got kaufte gekauft acheté compré comprado",
+)
+_MEANING = {word: group.split()[0] for group in _GROUPS for word in group.split()}
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|en|e)$")
+
+
+@lru_cache(maxsize=4096)
+def content_words(text: str) -> tuple[str, ...]:
+    """Return the content words of a statement, in order; denials, however many, are one "not" at the end."""
+    text = _CONTRACTION.sub(lambda match: f" {NOT} " if "n" in match[0].casefold() else " ", text)
+    words, denied = [], False
+    for word in _WORD.findall(text.casefold()):
+        if word in _DENIALS:
+            denied = True
+        elif word in _NUMBERS:
+            words.append(_NUMBERS[word])
+        elif word in _MEANING:
+            words.append(_MEANING[word])
+        elif word not in _FILLERS:
+            words.append(_ENDING.sub("", word))
+    return (*words, NOT) if denied else tuple(words)
+
+
+def is_denied(text: str) -> bool:
+    """Whether a statement denies something."""
+    return content_words(text)[-1:] == (NOT,)
+
+
+def adds_nothing(text: str, other: str, *, subject: str = "", also: str = "") -> bool:
+    """Whether `other` says nothing beyond `text`, the name of the `subject` and the words of `also`."""
+    words, others = set(content_words(text)), set(content_words(other))
+    return (NOT in words) == (NOT in others) and others <= words | set(content_words(subject)) | set(
+        content_words(also)
+    )
+
+
+# -- slots
+
+PLACEHOLDER_NAME = "Xanthia"  # for the subject: the rules know a name by its capital, and "the user" by nothing
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # no slot depends on it
+_CONJUNCTION = re.compile(r"\b(?:and|but|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
+
+
+def parse_slot(text: str, subject: str, language: str) -> Slot | None:
+    """Return the slot of its subject that a sentence fills by the rules; None for none, several, or another subject's.
+
+    Superseding one of several values, or of two joined statements, would end the rest of the sentence with it.
+    """
+    language = language if language in LANGUAGES else language_of(text)
+    sentence = _as_spoken(text, subject)
+    utterance = Utterance(sentence, Role.USER, subject, _ANY_TIME)
+    mentions = extract_slots(utterance, language if language in LANGUAGES else "en")
+    if len(mentions) != 1 or (not mentions[0].slot.many and _CONJUNCTION.search(sentence)):
+        return None
+    return (
+        mentions[0].slot
+        if mentions[0].subject.casefold() in (PLACEHOLDER_NAME.casefold(), subject.casefold())
+        else None
+    )
+
+
+def slot_of_fact(fact: FactColumns) -> Slot | None:
+    """Return the slot of a stored fact: how its value holds is read from its text, else known of its attribute."""
+    if fact.attribute is None or fact.value is None:
+        return None
+    read = parse_slot(fact.text, fact.subject, fact.language)
+    if read is not None and read.attribute == fact.attribute:
+        return Slot(fact.attribute, fact.value, read.many, read.modality)
+    modality = Modality.ENDED if fact.attribute.startswith(FORMER) else Modality.HOLDS
+    return Slot(fact.attribute, fact.value, holds_many(fact.attribute), modality)
+
+
+def _as_spoken(text: str, subject: str) -> str:
+    """Return a sentence as the rules read it: of somebody with a name, or in the speaker's own words."""
+    if text[: len(subject)].casefold() != subject.casefold():
+        return text
+    rest = text[len(subject) :]
+    if rest.startswith(': "') and rest.endswith('"'):
+        return rest[3:-1]
+    if rest.startswith(("'s ", "’s ")):
+        return f"My{rest[2:]}"
+    return PLACEHOLDER_NAME + rest if rest[:1] == " " else text
